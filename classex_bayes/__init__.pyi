@@ -11,13 +11,13 @@ from .assumptions.marginality import check_marginality as check_marginality
 from .bayes.checks.posterior_checks import posterior_checks as posterior_checks
 from .bayes.checks.sensitivity import sensitivity as sensitivity
 from .bayes.extrapolator import BayesianExtrapolator as BayesianExtrapolator
+from .bayes.law_model import LawModel as LawModel
 from .bayes.model.priors import DirichletPrior as DirichletPrior
 from .bayes.model.priors import MixturePrior as MixturePrior
 from .bayes.model.priors import Prior as Prior
-from .bayes.stacking import StackedExtrapolator as StackedExtrapolator
-from .bayes.stacking import stack as stack
 from .bayes.storage import load as load
 from .bayes.storage import save as save
+from .estimators.base import PointEstimator as PointEstimator
 from .estimators.bootstrap import bootstrap as bootstrap
 from .estimators.classexreg.classexreg import ClassExReg as ClassExReg
 from .estimators.cleanex.cleanex import CleaneX as CleaneX
@@ -47,4 +47,5 @@ from .score_informed.score_informed import ScoreInformedExtrapolator as ScoreInf
 from .score_informed.tail_checks import tail_checks as tail_checks
 from .task.class_priors import accuracy_under_priors as accuracy_under_priors
 from .task.glyphs import load_glyphs as load_glyphs
+from .task.sampling_design import Sampling as Sampling
 from .task.source_task import SourceTask as SourceTask

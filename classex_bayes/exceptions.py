@@ -1,14 +1,9 @@
 """Errors and warnings of the package: one place, each inheriting from the built-in it refines."""
 
-import signal
-import sys
-import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -41,49 +36,6 @@ class Interrupted(KeyboardInterrupt):
         self.partial = partial
         if partial is not None:
             self.add_note("the attribute `partial` of this exception contains the finished part")
-
-
-class Interruptions:
-    """Ctrl-C within a `with`: the first stops the work, and later ones wait for what follows it.
-
-    Interruptions while `held` wait as well, and a message on standard error says so. `late` says
-    that one of them has not been handled yet. Nothing changes outside the main thread, or if
-    another handler has been set.
-    """
-
-    def __init__(self, waiting: str) -> None:
-        self.held = self.late = False
-        self._waiting, self._active = waiting, False
-
-    def __enter__(self) -> Self:
-        """Take the signal over."""
-        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        self._active = usual and threading.current_thread() is threading.main_thread()
-        if self._active:
-            signal.signal(signal.SIGINT, self._stop_or_wait)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Give the signal back."""
-        if self._active:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def _stop_or_wait(self, *signal_and_frame: object) -> None:
-        if not self.held:
-            self.held = True
-            raise KeyboardInterrupt
-        self.late = True
-        with suppress(RuntimeError):  # the stream was just being written to
-            print(self._waiting, file=sys.stderr)
-
-
-@contextmanager
-def interrupted_whole(what: str) -> Iterator[None]:
-    """Raise an interruption of a part without its `partial`, which is not a result of `what`."""
-    try:
-        yield
-    except Interrupted:
-        raise Interrupted(f"{what} was interrupted before it was finished") from None
 
 
 def require_extra(extra: str, use: str, *modules: str) -> None:

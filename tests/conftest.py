@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import Phase, settings
+from threadpoolctl import threadpool_limits
 
 # Few examples by day, many by night; failures of mutants are not made smaller.
 settings.register_profile("day", max_examples=20, deadline=None)
@@ -18,6 +19,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "day"))
 
 LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0", ""}
 os.environ["MPLBACKEND"] = "agg"  # plots are drawn without a window
+# Threads of linear algebra wait for each other in loops. On small matrices, and beside other
+# processes, they take several times the work. Libraries read the variable when they are loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+threadpool_limits(1, user_api="blas")  # of libraries that a plugin has loaded before
 # Fixtures have no doctests, and folders may each have a file of them.
 collect_ignore_glob = ["*conftest.py", "*/conftest.py"]
 
@@ -126,14 +131,14 @@ def constants():
 
 @pytest.fixture
 def stopped(monkeypatch):
-    """Make the sampler answer as it does to an interruption, its chains having come so far."""
+    """Let the sampler return what it returns after an interruption: chains of these lengths."""
     from classex_bayes.bayes import sampling
 
     def stop(*lengths):
-        draw = sampling.draw_by_nutpie
+        draw = sampling.sample_by_nutpie
 
         def interrupted(*arguments):
-            tree, _ = draw(*arguments)
+            tree = draw(*arguments)
             for group in ("posterior", "sample_stats"):
                 data = tree[group].to_dataset().isel(draw=slice(max(lengths)))
                 for values in data.data_vars.values():
@@ -141,8 +146,8 @@ def stopped(monkeypatch):
                         for chain, length in enumerate(lengths):
                             values.values[chain, length:] = float("nan")
                 tree[group] = sampling.xr.DataTree(data)
-            return tree, True
+            return tree
 
-        monkeypatch.setattr(sampling, "draw_by_nutpie", interrupted)
+        monkeypatch.setattr(sampling, "sample_by_nutpie", interrupted)
 
     return stop

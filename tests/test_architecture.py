@@ -33,10 +33,9 @@ TRUNK = (
         "score_informed",
     },
     {"evaluate"},
-    {"studies"},
     {"plots"},
     {"report"},
-    {"cli", "benchmarks"},
+    {"cli"},
     {"__main__"},
 )
 LEVEL = {room: level for level, rooms in enumerate(TRUNK) for room in rooms}
@@ -76,10 +75,8 @@ def violations(file):
         else:
             allowed = {"numpy", "scipy", "numba", "threadpoolctl", "array_api_compat"}
             allowed |= {"jax", "torch", *sys.stdlib_module_names}
-            samples = top in SAMPLING and (room, top) != ("benchmarks", "jax")
-            bad = (
-                top not in allowed if room == "core" else samples and room not in {"bayes", *WINGS}
-            )
+            samples = top in SAMPLING and room not in {"bayes", *WINGS}
+            bad = top not in allowed if room == "core" else samples
         if bad:
             yield f"{file.relative_to(PACKAGE)}:{line} imports {name}"
 
@@ -165,7 +162,7 @@ def test_no_circles():
     assert {module: targets & arrow.keys() for module, targets in arrow.items()} == {}
 
 
-OTHERS = {"_asdict", "_cache", "_fields", "_json", "_make", "_meta", "_replace"}  # of libraries
+OTHERS = {"_asdict", "_cache", "_fields", "_make", "_meta", "_replace"}  # of libraries
 
 
 def test_private_attributes_stay_in_their_modules():

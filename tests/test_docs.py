@@ -18,7 +18,10 @@ import pytest
 import classex_bayes as cb
 
 ROOT = Path(__file__).parents[1]
-SCRIPTS = sorted((ROOT / "docs/figures").glob("*.py"))
+# mypy knows the types of other studies.
+SCRIPTS = sorted(
+    file for room in ("coverage", "figures") for file in (ROOT / "docs/studies" / room).glob("*.py")
+)
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES = [
     ROOT / "README.md",
@@ -239,7 +242,7 @@ def test_empty_parts_are_seen():
 
 
 def test_tables_of_the_papers_are_those_of_the_command():
-    """No number of a table stands there by hand: each table is a part that a command wrote."""
+    """No number of a table stands there by hand: each table is a part that the study wrote."""
     text = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
     part = r"<!-- ([\w-]+) -->\n(Version .+?)<!-- end of \1 -->"
     parts = dict(re.findall(part, text, flags=re.DOTALL))

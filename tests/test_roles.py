@@ -2,16 +2,12 @@
 
 import math
 import re
-import runpy
-from pathlib import Path
 
 import pytest
 
 import classex_bayes as cb
+from studies.figures.roles import PAGES, with_outputs
 
-ROLES = Path(__file__).parents[1] / "docs/roles"
-PAGES = sorted(ROLES.glob("*.md"))
-with_outputs = runpy.run_path(str(ROLES / "print_outputs.py"))["with_outputs"]
 NUMBER = r"-?\d[\d,]*\.?\d*"
 
 

@@ -14,17 +14,10 @@ from classex_bayes.arguments import seed_sequence
 from classex_bayes.assumptions.confusion_graph import linked_share, mean_degree, rewired_shares
 from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
 from classex_bayes.assumptions.task_report import ClassErrors, TaskReport
-from classex_bayes.task.doubts import (
-    FEWEST_CLASSES,
-    Check,
-    better_than_chance,
-    caution,
-    concentrated_errors,
-    decisions,
-    few_errors,
-    participation,
-    ties,
-)
+from classex_bayes.task.check import Check
+from classex_bayes.task.data_checks import FEWEST_CLASSES, noted, participation
+from classex_bayes.task.evidence import InstanceEvidence
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
@@ -37,11 +30,12 @@ _N_RANDOM = 199  # graphs or orders of classes that observed ones are compared w
 _SAME_COLUMN = 1e-6
 _NEIGHBOURS = 10  # places apart, at most, in the order of the classes
 _GROUPS, _ORDER = "grouped confusions", "order of classes"
-_NEED_RANKS = ("few errors", "ties")
+_NEED_RANKS = ("few errors",)
 _NEED_SCORES = (
+    "ties",
+    "concentrated errors",
     "duplicated instances",
     "identical classes",
-    "concentrated errors",
     _GROUPS,
     _ORDER,
     "normalised scores",
@@ -106,49 +100,38 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     (False, ['better than chance'])
     """
     source_task(task)
-    grouped = task.designed is not None and task.designed.design.is_grouped
-    if task.designed is not None:
-        task = SourceTask(task.designed.drawn, task.kind, task.classes)
-    checks = [few_classes(task)]
-    if task.grid().size:
-        checks.append(better_than_chance(task))
-    title = f"{task.n_classes} classes, {task.n_test} test instances from {task.kind}"
-    if not task.has_ranks:
-        if task.intervals is not None and task.kind == "decisions":
-            checks.append(decisions(task.intervals))
-        reason = f"the task was made from {task.kind} and has no ranks"
-        checks.extend(_unknown(_NEED_RANKS + _NEED_SCORES, reason))
-        return TaskReport(tuple(checks), title)
-    checks.append(few_errors(task.evidence.losses, task.y))
-    if task.source is None:
-        reason = "the task was made from ranks and has no scores"
-        checks.extend(_unknown(("ties", *_NEED_SCORES), reason))
-        return TaskReport(tuple(checks), title)
-    checks.append(ties(task.evidence))
+    evidence = task.evidence
+    checks = {check.name: check for check in evidence.checks(task.classes)}
+    checks["few classes"] = few_classes(task)
+    title = f"{task.n_classes} classes, {task.n_test} test instances from {evidence.kind}"
+    plain = evidence.plain if isinstance(evidence, InstanceEvidence) else None
+    if plain is None or plain.source is None:
+        unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
+        reason = f"the task was made from {evidence.kind}"
+        return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
     rng = np.random.default_rng(seed_sequence(random_seed))
-    facts = facts_of_scores(task, rng)
-    errors = _class_errors(task, facts)
-    if grouped:
-        of_groups = _unknown((_GROUPS, _ORDER), "the groups that the classes came in are known")
-    else:
-        of_groups = [
+    facts = facts_of_scores(plain, rng)
+    of_scores = [
+        duplicated_instances(facts.row_hash, facts.distinctive),
+        identical_classes(facts.sketch, task.classes),
+    ]
+    if evidence.siblings is None:
+        of_scores += [
             grouped_confusions(facts.edges, rng),
             order_of_classes(facts.edges, task.n_classes, rng),
         ]
-    checks += [
-        duplicated_instances(facts.row_hash, facts.distinctive),
-        identical_classes(facts.sketch, task.classes),
-        concentrated_errors(task.evidence, task.classes),
-        *of_groups,
-        normalised_scores(facts.sums_to_one, facts.log_sums_to_one, facts.same_moments),
-    ]
-    return TaskReport(tuple(checks), title, errors)
+    else:
+        of_scores += _unknown((_GROUPS, _ORDER), "the groups that the classes came in are known")
+    of_scores.append(
+        normalised_scores(facts.sums_to_one, facts.log_sums_to_one, facts.same_moments)
+    )
+    return TaskReport((*checks.values(), *of_scores), title, _class_errors(plain, facts))
 
 
-def _class_errors(task: SourceTask, facts: ScoreFacts) -> ClassErrors:
-    repeats = np.bincount(task.y, minlength=task.n_classes)
-    wrong = np.bincount(task.y, task.ranks > 1, minlength=task.n_classes)
-    squares = task.evidence.class_influence[:, -1] ** 2
+def _class_errors(evidence: RankEvidence, facts: ScoreFacts) -> ClassErrors:
+    repeats = np.bincount(evidence.y, minlength=evidence.n_classes)
+    wrong = np.bincount(evidence.y, evidence.losses > 0, minlength=evidence.n_classes)
+    squares = evidence.class_influence[:, -1] ** 2
     total = squares.sum()
     share = squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
     return ClassErrors(
@@ -185,7 +168,7 @@ def few_classes(task: SourceTask) -> Check:
         f"{task.n_classes} classes; {carries} with a sampling error below {TOLERATED_ERROR:g}"
     )
     advice = "" if enough else "; test more classes, or rely on the intervals and not on the mean"
-    return caution("few classes", enough, sentence + advice, factor, 2.0)
+    return noted("few classes", enough, sentence + advice, factor, 2.0)
 
 
 def duplicated_instances(row_hash: IntArray, distinctive: BoolArray) -> Check:
@@ -281,7 +264,7 @@ def order_of_classes(edges: IntArray, n_classes: int, rng: np.random.Generator) 
             ". Adjacent classes are similar. If they were sampled in groups (genera, families of "
             "products, authors) and not one by one, make the task with class_groups="
         )
-    return Check(_ORDER, True, sentence, value, is_hint=gathered)
+    return Check(_ORDER, True, sentence, value, is_note=gathered)
 
 
 def normalised_scores(sums_to_one: bool, log_sums_to_one: bool, same_moments: bool) -> Check:
@@ -299,7 +282,7 @@ def normalised_scores(sums_to_one: bool, log_sums_to_one: bool, same_moments: bo
             "does not change ranks, but such scores depend on the other classes: give rates at a "
             "threshold the scores before normalisation"
         )
-        return Check(name, True, sentence, 1.0, is_hint=True)
+        return Check(name, True, sentence, 1.0, is_note=True)
     if not (sums_to_one or log_sums_to_one):
         return Check(name, True, "rows are not probabilities over the classes", 0.0)
     kind = "probabilities" if sums_to_one else "log probabilities"
@@ -307,7 +290,7 @@ def normalised_scores(sums_to_one: bool, log_sums_to_one: bool, same_moments: bo
         f"rows are {kind} over the classes, which does not change ranks; if the classifier was "
         "trained jointly on these classes, test it with check_marginality"
     )
-    return Check(name, True, sentence, 1.0, is_hint=True)
+    return Check(name, True, sentence, 1.0, is_note=True)
 
 
 def _unknown(names: Sequence[str], reason: str) -> list[Check]:

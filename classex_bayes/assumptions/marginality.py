@@ -8,7 +8,7 @@ from scipy.stats import t as student
 
 from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.doubts import Check
+from classex_bayes.task.check import Check
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray

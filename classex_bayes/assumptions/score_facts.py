@@ -7,7 +7,7 @@ import numpy as np
 from classex_bayes.core.ranks.defeats import add_gains
 from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _MOST_EDGES = 50_000  # confusions kept for the graph
@@ -31,19 +31,17 @@ class ScoreFacts(NamedTuple):
     same_moments: bool  # rows have one mean and one standard deviation
 
 
-def facts_of_scores(task: SourceTask, rng: np.random.Generator) -> ScoreFacts:
-    r"""Compute the facts in one pass over the scores of a task.
+def facts_of_scores(evidence: RankEvidence, rng: np.random.Generator) -> ScoreFacts:
+    r"""Compute the facts in one pass over the scores of a test.
 
     Columns are compared through projections :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) /
     \sqrt n` on standard normal z, whose difference between two classes has the mean square of the
     scores' difference. If there are too many confusions, the graph uses a random subset of the
     classes.
     """
-    source = task.source
+    source, n_classes = evidence.source, evidence.n_classes
     assert source is not None
-    n_classes = task.n_classes
-    y, weight = task.y, task.instance_weight
-    losses = task.evidence.losses
+    y, weight, losses = evidence.y, evidence.instance_weight, evidence.losses
     confusions = int(losses[losses <= _most_losses(n_classes)].sum())
     share = min(1.0, float(np.sqrt(_MOST_EDGES / max(confusions, 1))))
     kept = np.zeros(n_classes, dtype=bool)
@@ -52,7 +50,7 @@ def facts_of_scores(task: SourceTask, rng: np.random.Generator) -> ScoreFacts:
     edges: list[IntArray] = []
     rows = _RowFacts(source, rng)
     for block in loss_blocks(
-        source, y, row_groups(y, n_classes), task.evidence.ties, task.evidence.tie_seed
+        source, y, row_groups(y, n_classes), evidence.tie_rule, evidence.tie_seed
     ):
         add_gains(block.defeats, block.losses, weight[block.rows, None], as_competitor)
         edges.append(_edges(block, y[block.rows], kept))

@@ -8,7 +8,7 @@ import pandas as pd
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import html_block, html_facts
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.task.doubts import Check
+from classex_bayes.task.check import Check
 from classex_bayes.typing import FloatArray
 
 
@@ -93,7 +93,7 @@ class TaskReport:
             verdict = "nothing found"
         else:
             verdict = "no check could be made"
-        hints = sum(check.is_hint for check in self.checks)
+        hints = sum(check.is_note for check in self.checks)
         if hints:
             verdict += f", {hints} hint{'s' if hints > 1 else ''}"
         return verdict

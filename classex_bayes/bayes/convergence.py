@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import LARGEST_K
-from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, warn
+from classex_bayes.bayes.tails import importance_sample
+from classex_bayes.exceptions import ConvergenceWarning, DataError, warn
 from classex_bayes.typing import IntArray
 
 FEWEST_DRAWS = 4  # in each chain; with fewer there are no diagnostics
@@ -34,8 +35,13 @@ class Diagnosis:
         Number of divergent draws.
     problems : tuple of str
         One phrase for each failed criterion.
+    remedy : str
+        What to do about the problems.
     independent : bool
         Whether the draws were made independently. Such draws need not converge.
+    pareto_k : float or None
+        Tail index of the importance weights of independent draws, if they have weights. Above 0.7
+        the draws are unreliable.
     """
 
     r_hat: float
@@ -43,7 +49,15 @@ class Diagnosis:
     ess_tail: float
     divergences: int
     problems: tuple[str, ...]
+    remedy: str
     independent: bool = False
+    pareto_k: float | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The problems, as notes for readers of predictions."""
+        verdict = "" if self.independent else "not converged: "
+        return tuple(f"{verdict}{problem}" for problem in self.problems)
 
     def __repr__(self) -> str:
         """Verdict, then the diagnostics that are defined.
@@ -53,7 +67,10 @@ class Diagnosis:
         agree on the law.
         """
         if self.independent:
-            return "; ".join(self.problems) or "independent of each other"
+            text = "independent of each other"
+            if self.pareto_k is not None:
+                text = f"independent draws, Pareto k {self.pareto_k:.2f}"
+            return "; ".join(self.problems) or text
         verdict = f"not converged: {'; '.join(self.problems)}" if self.problems else "converged"
         numbers = {
             "r_hat": f"{self.r_hat:.3f}",
@@ -70,13 +87,22 @@ def diagnosed_classes(n_classes: int) -> IntArray:
     return np.unique(np.minimum(n_classes * np.array(_DIAGNOSED), LARGEST_K))
 
 
-def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> Diagnosis:
-    """Diagnose the convergence of `quantities` (chain, draw, ...), by default of all parameters.
+def diagnosis_of(tree: xr.DataTree) -> Diagnosis:
+    """Diagnose the draws of a fit: its predictions, or all parameters if there are none.
 
-    Parameters need not converge if several of their values give the same law.
+    Predictions are the variables over k. Parameters need not converge if several of their values
+    give the same law. The draws are independent if no sampler made them.
     """
-    if quantities is None:
-        quantities = tree["posterior"].to_dataset()
+    posterior = tree["posterior"].to_dataset()
+    predictions = [name for name, values in posterior.data_vars.items() if "k" in values.dims]
+    quantities = posterior[predictions] if predictions else posterior
+    if "sample_stats" in tree.children:
+        return _of_chains(quantities, int(tree["sample_stats"]["diverging"].sum()))
+    return _of_independent(quantities, tree.attrs.get("pareto_k"))
+
+
+def _of_chains(quantities: xr.Dataset, divergent: int) -> Diagnosis:
+    """Diagnosis of quantities (chain, draw, ...) from the chains of a sampler."""
     chains, draws = quantities.sizes["chain"], quantities.sizes["draw"]
 
     def extreme(statistic: xr.Dataset, of: Callable[..., Any]) -> float:
@@ -89,7 +115,6 @@ def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> D
             tail = extreme(arviz_stats.ess(quantities, method="tail"), np.min)
             if chains > 1:
                 r_hat = extreme(arviz_stats.rhat(quantities), np.fmax.reduce)
-    divergent = int(tree["sample_stats"]["diverging"].sum())
     problems = []
     if draws < FEWEST_DRAWS:
         problems.append(f"{draws} draws in each chain are too few to diagnose convergence")
@@ -106,36 +131,31 @@ def convergence_of(tree: xr.DataTree, quantities: xr.Dataset | None = None) -> D
         )
     if divergent > _LARGEST_SHARE_DIVERGENT * chains * draws:
         problems.append(f"{divergent} of {chains * draws} draws diverged")
-    return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems))
+    remedy = "increase draws and tune, or raise target_accept"
+    return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems), remedy)
 
 
-def diagnosis_of_independent(quantities: xr.Dataset) -> Diagnosis:
-    """Diagnosis of independent draws of quantities (chain, draw, ...): only their number counts."""
+def _of_independent(quantities: xr.Dataset, pareto_k: float | None) -> Diagnosis:
+    """Diagnosis of independent draws: only their number and their weights matter."""
     n_draws = quantities.sizes["chain"] * quantities.sizes["draw"]
-    few = n_draws < _SMALLEST_ESS_PER_CHAIN
-    problems = (f"{n_draws} draws are fewer than {_SMALLEST_ESS_PER_CHAIN}",) if few else ()
-    return Diagnosis(np.nan, n_draws, n_draws, 0, problems, independent=True)
+    problems, remedies = [], []
+    if n_draws < _SMALLEST_ESS_PER_CHAIN:
+        problems.append(f"{n_draws} draws are fewer than {_SMALLEST_ESS_PER_CHAIN}")
+        remedies.append("increase draws")
+    if pareto_k is not None and pareto_k > importance_sample.LARGEST_PARETO_K:
+        problems.append(
+            f"the importance weights of the calibration have a Pareto k of {pareto_k:.2f}, above "
+            f"{importance_sample.LARGEST_PARETO_K}"
+        )
+        remedies.append("use BayesianExtrapolator, which needs no weights")
+    remedy = " and ".join(remedies)
+    return Diagnosis(np.nan, n_draws, n_draws, 0, tuple(problems), remedy, True, pareto_k)
 
 
-def sampling_notes(tree: xr.DataTree, diagnosis: Diagnosis) -> list[str]:
-    """Notes on the sampler for readers of predictions."""
-    progress = tree.attrs.get("interrupted")
-    notes = [] if progress is None else [f"sampling was interrupted: {progress}"]
-    verdict = "" if diagnosis.independent else "not converged: "
-    return notes + [f"{verdict}{problem}" for problem in diagnosis.problems]
-
-
-def conclude(model: Any, stop: Interrupted | None) -> None:
-    """End a fit whose draws the model already has: raise its interruption, or warn of problems."""
-    try:
-        diagnosis = model.diagnosis_
-    except KeyboardInterrupt as late:
-        stop = stop or Interrupted("interrupted after the last draw", late)
-    if stop is not None:
-        raise Interrupted(f"{stop}, which the model keeps", model) from None
+def warn_of_problems(diagnosis: Diagnosis) -> None:
+    """Warn of the problems of a fit, with their remedy."""
     if diagnosis.problems:
-        remedy = "" if diagnosis.independent else " and tune, or raise target_accept"
-        warn(f"{'; '.join(diagnosis.problems)}; increase draws{remedy}", ConvergenceWarning)
+        warn(f"{'; '.join(diagnosis.problems)}; {diagnosis.remedy}", ConvergenceWarning)
 
 
 def enough_draws(model: Any) -> None:

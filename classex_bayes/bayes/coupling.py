@@ -8,7 +8,7 @@ sampling errors of the tasks.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,13 +17,12 @@ from arviz_stats import mcse
 from classex_bayes.arguments import seed_sequence, truth_value
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.sampling import sampler_settings
-from classex_bayes.core.joint_influence import joint_covariance
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.estimators.estimator import fitted_copy
-from classex_bayes.exceptions import interrupted_whole
 from classex_bayes.results import Estimand, Extrapolation
-from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES, LossEvidence
+from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES
+from classex_bayes.task.joint_covariance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -112,11 +111,10 @@ def fit_jointly(
     """
     settings = {"progressbar": truth_value(progressbar, "progressbar"), **sampler_settings(sampler)}
     *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
-    with interrupted_whole("the joint posterior"):
-        fitted: dict[Any, Any] = {
-            name: fitted_copy(model, task, seed, **settings)
-            for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
-        }
+    fitted: dict[Any, Any] = {
+        name: fitted_copy(model, task, seed, **settings)
+        for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
+    }
     several = list(tasks.values())
     correlation = sampling_correlation(several, metric) if paired else np.eye(len(tasks))
     return couple(fitted, correlation, np.random.default_rng(order_seed), metric)
@@ -206,11 +204,11 @@ def sampling_correlation(tasks: Sequence[SourceTask], metric: MeanMetric = _ACCU
     are known up to intervals, any ranks within these give the same metric at k1.
     """
     k1 = np.array([tasks[0].n_classes])
-    counted = [cast(LossEvidence, task.counted) for task in tasks]
-    covariance = joint_covariance(counted, k1, metric.given_losses)
+    tests = [task.evidence.instances("a correlation").plain for task in tasks]
+    covariance = joint_covariance(tests, k1, metric.given_losses)
     erring = [
-        np.unique(task.y[metric.given_losses(task.losses, task.n_classes, k1)[:, 0] < 1]).size
-        for task in counted
+        np.unique(test.y[metric.given_losses(test.losses, test.n_classes, k1)[:, 0] < 1]).size
+        for test in tests
     ]
     unknown = (np.array(erring) < FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)
     sd = np.sqrt(np.where(unknown, 1.0, np.diag(covariance)))

@@ -1,39 +1,38 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
+from classex_bayes.arguments import class_counts, how_many, seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.fit_gap import FitGap, FitGapOnDemand
-from classex_bayes.bayes.fitted import SampledModel, built, checked_tasks
+from classex_bayes.bayes.fitted import checked_tasks
 from classex_bayes.bayes.idata import (
+    EXPECTED_ACCURACY,
+    built,
+    by_draw,
     class_group,
     log_likelihood_group,
     predictive_group,
     split_weights,
     task_groups,
+    weights_of,
     with_predictions,
 )
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.bayes.model.likelihoods import (
-    BernsteinData,
-    LikelihoodData,
-    PooledData,
-    PowerData,
-)
+from classex_bayes.bayes.model.likelihoods import BernsteinData, PooledData, PowerData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior, descriptions_of
-from classex_bayes.bayes.pooling import SHARED, pooled_groups
+from classex_bayes.bayes.pooling import pooled_groups
 from classex_bayes.bayes.provenance import stage_rng
-from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.exceptions import DataError
-from classex_bayes.results import SAMPLE_DIMS, Extrapolation
+from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.results import Extrapolation
 from classex_bayes.results.notes import Note
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -49,16 +48,26 @@ _MOST_STORED = 10**5  # tested classes; 400 bytes each
 _PRIOR_PREDICTIVE, _FIT_GAP = 1, 6
 
 
-def _data_and_groups(
-    tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str = "nothing"
-) -> tuple[LikelihoodData, xr.DataTree]:
-    """Data of the likelihood, and the groups observed_data and constant_data."""
-    if len(tasks) == 1:
-        return task_groups(tasks[0], basis, likelihood)
-    return pooled_groups(tasks, basis, likelihood, shared)
+def sample_posterior_of_tasks(
+    tasks: Sequence[SourceTask],
+    prior: Prior,
+    likelihood: str,
+    shared: str,
+    settings: SamplerSettings,
+    seeds: np.random.SeedSequence,
+) -> tuple[xr.DataTree, Interrupted | None]:
+    """Groups of the data and of posterior draws, and the interruption of the sampler, if any.
+
+    Arguments are as for `BayesianExtrapolator` and its `fit`.
+    """
+    data, tree = pooled_groups(tasks, prior.basis, likelihood, shared)
+    most_tested = sum(min(task.n_classes, task.n_test) for task in tasks)
+    if not isinstance(data, PowerData) and most_tested <= _MOST_STORED:
+        tree[_BY_CLASS] = xr.DataTree(class_group(tasks))
+    return tree, sample_into(tree, prior, data, settings, seeds)
 
 
-class BayesianExtrapolator(SampledModel, LawModel):
+class BayesianExtrapolator(LawModel):
     r"""Posterior of the accuracy on more classes, from the ranks on k1 classes.
 
     The discriminability function is a mixture of radial-basis CDFs,
@@ -110,8 +119,6 @@ class BayesianExtrapolator(SampledModel, LawModel):
     >>> bool(pred.mean[500] < pred.mean[50])
     True
     """
-
-    _gap: FitGapOnDemand | None
 
     def __init__(self, prior: Prior = _DEFAULT_PRIOR, likelihood: str = "auto") -> None:
         self.prior = prior
@@ -179,7 +186,7 @@ class BayesianExtrapolator(SampledModel, LawModel):
         Warns
         -----
         DataWarning
-            The data look wrong (`SourceTask.doubts`).
+            The data are probably faulty (`SourceTask.warnings`).
         ConvergenceWarning
             r_hat is above 1.01, the effective sample size is below 100 per chain, or more than
             0.1% of the draws diverged.
@@ -188,12 +195,11 @@ class BayesianExtrapolator(SampledModel, LawModel):
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
         seeds = seed_sequence(random_seed)
-        tasks, prior, data, tree = self._prior_and_data(task, shared)
-        tree.attrs["likelihood"] = self.likelihood
-        most_tested = sum(min(task.n_classes, task.n_test) for task in tasks)
-        if not isinstance(data, PowerData) and most_tested <= _MOST_STORED:
-            tree[_BY_CLASS] = xr.DataTree(class_group(tasks))
-        return self._sample(tasks, prior, data, tree, settings, seeds)
+        tasks, prior = checked_tasks(task), checked_prior(self.prior)
+        tree, stop = sample_posterior_of_tasks(
+            tasks, prior, self.likelihood, shared, settings, seeds
+        )
+        return self._keep(tree, tasks, seeds, settings, stop)
 
     def build(
         self, task: SourceTask | Sequence[SourceTask], *, shared: str = "nothing"
@@ -229,45 +235,38 @@ class BayesianExtrapolator(SampledModel, LawModel):
         >>> dict(prior["prior_predictive"]["loss_histogram"].sizes)
         {'chain': 1, 'draw': 9, 'bin': 48}
         """
-        _, prior, data, tree = self._prior_and_data(task, shared)
-        return built(prior, data, tree)
-
-    def _prior_and_data(
-        self, task: SourceTask | Sequence[SourceTask], shared: str
-    ) -> tuple[tuple[SourceTask, ...], Prior, LikelihoodData, xr.DataTree]:
-        """Checked tasks and prior, data of the likelihood, and their groups."""
-        one_of(shared, SHARED, "shared")
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
-        data, tree = _data_and_groups(tasks, prior.basis, self.likelihood, shared)
-        return tasks, prior, data, tree
+        return built(prior, *pooled_groups(tasks, prior.basis, self.likelihood, shared))
 
-    @classmethod
-    def _parameters_of(cls, tree: xr.DataTree) -> dict[str, Any]:
-        return {"likelihood": tree.attrs["likelihood"]}
-
-    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
         shared = self.idata.attrs.get("shared", "nothing")
-        _, tree = _data_and_groups(tasks, self.prior_.basis, self.likelihood, shared)
-        return tree["observed_data"].to_dataset()
+        return pooled_groups(tasks, self.prior_.basis, self.likelihood, shared)[1]
+
+    @property
+    def prior_(self) -> Prior:
+        """The prior of the fit. The parameter `prior` may have been changed since."""
+        return self._require("_fitted_parameters")["prior"]
+
+    @cached_property
+    def model(self) -> "pm.Model":
+        """The PyMC model of the fitted task."""
+        return built(self.prior_, self.data_, self.idata)
+
+    @cached_property
+    def _gap_on_demand(self) -> FitGapOnDemand:
+        rng = stage_rng(self.idata.attrs, _FIT_GAP, None)
+        return FitGapOnDemand(self.data_, self.weights_.values, rng)
 
     @property
     def fit_gap_(self) -> FitGap | None:
         """Log-likelihood of the best law on the knots less that of the posterior, or None."""
-        return self._gap_on_demand().gap
+        return self._gap_on_demand.gap
 
-    def _gap_on_demand(self) -> FitGapOnDemand:
-        tree = self.idata
-        if self._gap is None:
-            rng = stage_rng(tree.attrs, _FIT_GAP, None)
-            self._gap = FitGapOnDemand(self.data_, self.weights_.values, rng)
-        return self._gap
+    def _fit_text(self) -> str:
+        return "" if self.fit_gap_ is None else repr(self.fit_gap_)
 
     def _model_notes(self) -> list[Note]:
-        return [self._gap_on_demand().notes]
-
-    def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
-        self._gap = None
-        super()._keep(tree, tasks)
+        return [self._gap_on_demand.notes]
 
     def sample_prior_predictive(
         self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
@@ -312,15 +311,12 @@ class BayesianExtrapolator(SampledModel, LawModel):
         drawn = prior_draws(prior, data, n_draws, rng)
         law = MixtureLaw(prior.basis, drawn["weights"].values)
         groups = {
-            **split_weights(drawn, descriptions_of(prior), "prior"),
+            **split_weights(drawn, prior.basis, descriptions_of(prior), "prior"),
             "prior_predictive": predictive_group(drawn["weights"], tree, law, rng),
         }
-        name, description = self._predicted
-        if name not in groups["prior"]:
-            k = diagnosed_classes(int(tree.attrs["n_classes"]))
-            coords = {dim: drawn[dim] for dim in SAMPLE_DIMS}
-            accuracy = xr.DataArray(law.expected(k), coords | {"k": k}, (*SAMPLE_DIMS, "k"), name)
-            groups["prior"] = with_predictions(groups["prior"], accuracy, description)
+        k = diagnosed_classes(int(tree.attrs["n_classes"]))
+        accuracy = by_draw(drawn, law.expected(k), "accuracy", "k", k)
+        groups["prior"] = with_predictions(groups["prior"], accuracy, EXPECTED_ACCURACY)
         if task is None:
             self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
         return xr.DataTree.from_dict(groups)
@@ -367,8 +363,8 @@ class BayesianExtrapolator(SampledModel, LawModel):
         """
         counts = class_counts(k)
         tree = self.sample_prior_predictive(task, draws=draws, random_seed=random_seed)
-        weights = tree["prior_mixture"].to_dataset()["weights"].transpose(*SAMPLE_DIMS, "knot")
-        law = MixtureLaw((self.prior_ if task is None else self.prior).basis, weights.values)
+        basis = (self.prior_ if task is None else self.prior).basis
+        law = MixtureLaw(basis, weights_of(tree, "prior").values)
         n_classes = int(self.idata.attrs["n_classes"]) if task is None else task.n_classes
         return Extrapolation.from_draws(
             counts, law.expected(counts), f"prior of {self.name}", "credible", n_classes
@@ -422,17 +418,11 @@ class BayesianExtrapolator(SampledModel, LawModel):
 
         Raises
         ------
-        DataError
-            The posterior lacks a parameter of the prior, as in a file from other code of the prior.
+        NotFittedError
+            The model has no draws.
         """
         import pymc as pm
 
-        parameters = {variable.name for variable in self.model.free_RVs}
-        if missing := parameters - self.idata["posterior"].data_vars.keys():
-            raise DataError(
-                f"idata: the group posterior lacks {', '.join(sorted(missing))} of the prior "
-                f"{type(self.prior_).__name__}; fit again"
-            )
         with self.model:
             densities = pm.stats.compute_log_prior(
                 self.idata, extend_inferencedata=False, progressbar=False

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -16,13 +16,17 @@ from classex_bayes.bayes.model.likelihoods import (
     PowerData,
     likelihood_data,
 )
+from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.predict.replicated_accuracy import replicated_accuracy
 from classex_bayes.core.basis import N_BINS, RadialBasis
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import NumberArray
+from classex_bayes.typing import FloatArray, NumberArray
+
+if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a graph do
+    import pymc as pm
 
 # Name of the group of mixture weights, by the name of the group of parameters.
 MIXTURE = {"posterior": "mixture", "prior": "prior_mixture"}
@@ -65,7 +69,10 @@ def described(data: xr.Dataset, descriptions: Mapping[str, str] = _DESCRIPTIONS)
 
 
 def split_weights(
-    draws: xr.Dataset, descriptions: Mapping[str, str], group: str = "posterior"
+    draws: xr.Dataset,
+    basis: RadialBasis,
+    descriptions: Mapping[str, str],
+    group: str = "posterior",
 ) -> dict[str, xr.Dataset]:
     """Split draws into a group of the parameters and a group of the mixture weights.
 
@@ -73,13 +80,8 @@ def split_weights(
     group, so that tables and plots of ArviZ show the parameters alone.
     """
     parameters = described(draws.drop_vars("weights"), descriptions)
-    return {group: parameters, MIXTURE[group]: described(draws[["weights"]])}
-
-
-def with_predictions(draws: xr.Dataset, predicted: xr.DataArray, description: str) -> xr.Dataset:
-    """Dataset of the draws of a prediction (chain, draw, k), then those of the parameters."""
-    first = predicted.assign_attrs(description=description).to_dataset()
-    return first.assign(draws.data_vars).assign_attrs(draws.attrs)
+    weights = draws[["weights"]].assign_attrs(bandwidth=basis.bandwidth)
+    return {group: parameters, MIXTURE[group]: described(weights)}
 
 
 def mixture_group(law: MixtureLaw) -> xr.Dataset:
@@ -93,16 +95,30 @@ def mixture_group(law: MixtureLaw) -> xr.Dataset:
     return described(weights)
 
 
+def weights_of(tree: xr.DataTree, group: str = "posterior") -> xr.DataArray:
+    """Draws of the mixture weights (chain, draw, knot), of the posterior or the prior."""
+    weights = tree[MIXTURE[group]].to_dataset()["weights"]
+    return weights.transpose(*SAMPLE_DIMS, "knot")
+
+
 def basis_of(tree: xr.DataTree) -> RadialBasis:
-    """Basis of the mixture weights, from their group in `tree`."""
+    """Basis of the mixture weights."""
     group = tree[MIXTURE["posterior"]].to_dataset()
     return RadialBasis(group["knot"].values, float(group.attrs["bandwidth"]))
 
 
-def parameters_and_weights(tree: xr.DataTree) -> xr.Dataset:
-    """Draws of the posterior: parameters and weights in one dataset."""
-    weights = tree[MIXTURE["posterior"]].to_dataset()
-    return tree["posterior"].to_dataset().assign(weights=weights["weights"])
+def by_draw(
+    draws: xr.Dataset | xr.DataArray, values: FloatArray, name: str, last: str, position: Any
+) -> xr.DataArray:
+    """Values that follow from draws, as a DataArray with the dimensions chain, draw and `last`."""
+    coords = {dim: draws[dim].values for dim in SAMPLE_DIMS} | {last: position}
+    return xr.DataArray(values, dims=(*SAMPLE_DIMS, last), coords=coords, name=name)
+
+
+def with_predictions(draws: xr.Dataset, predicted: xr.DataArray, description: str) -> xr.Dataset:
+    """Dataset of the draws of a prediction (chain, draw, k), then those of the parameters."""
+    first = predicted.assign_attrs(description=description).to_dataset()
+    return first.assign(draws.data_vars).assign_attrs(draws.attrs)
 
 
 def task_groups(
@@ -170,9 +186,8 @@ def data_groups(
         {"observed_data": described(observed), "constant_data": described(constant)}
     )
     tree.attrs.update(task_size(task), dependence=json.dumps(asdict(task.dependence)))
-    if task.designed is not None and task.designed.design.is_grouped:
-        present = float(task.instance_weight @ task.designed.weighted.met.present)
-        tree.attrs[SIBLINGS] = json.dumps([*task.designed.sibling_counts, present])
+    if task.evidence.siblings is not None:
+        tree.attrs[SIBLINGS] = json.dumps(task.evidence.siblings)
     return tree
 
 
@@ -186,10 +201,13 @@ def task_size(task: SourceTask) -> dict[str, Any]:
     }
 
 
-def row_of(data: Likelihood, tree: xr.DataTree) -> NumberArray | None:
-    """Coordinate of the data in the group observed_data, or None if the data have none."""
+def built(prior: Prior, data: Likelihood, tree: xr.DataTree) -> "pm.Model":
+    """PyMC model of a prior and data. `tree` has the groups of the data and their coordinates."""
+    from classex_bayes.bayes.model.graph import build_model
+
     observed = tree["observed_data"].to_dataset()
-    return observed[data.rows].values if data.rows in observed.indexes else None
+    row = observed[data.rows].values if data.rows in observed.indexes else None
+    return build_model(prior, data, row)
 
 
 def dependence_of(tree: xr.DataTree) -> AnswerDependence:
@@ -262,14 +280,12 @@ def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
 
 
 def _labels(names: list[Any]) -> NumberArray:
-    """Names of classes as numbers or text, which files can hold; of other names, the repr."""
-    if len({*map(type, names)}) == 1 and isinstance(names[0], int | float | np.generic):
+    """Names of classes as numbers or text, which files can hold."""
+    if all(isinstance(name, int | float | np.number) for name in names):
         numbers = np.array(names)
         if numbers.dtype.kind in "biuf":  # integers beyond 64 bits become objects
             return numbers
-    texts = [name if isinstance(name, str) else repr(name) for name in names]
-    texts = [text.encode(errors="backslashreplace").decode() for text in texts]
-    return np.array([text.replace("\0", r"\x00") for text in texts])  # HDF5 ends text at NUL
+    return np.array(list(map(str, names)))
 
 
 def log_likelihood_group(

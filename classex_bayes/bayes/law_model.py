@@ -1,7 +1,6 @@
-"""Predictions from draws of the law of the favorability U*."""
+"""LawModel: predictions from draws of the law of the favorability U*."""
 
 import json
-from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -16,27 +15,31 @@ from classex_bayes.arguments import (
     shares,
     truth_value,
 )
-from classex_bayes.bayes.convergence import Diagnosis, conclude, diagnosis_of_independent
+from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.fit_gap import FitGap
-from classex_bayes.bayes.fitted import MixtureModel
+from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import (
+    EXPECTED_ACCURACY,
     SIBLINGS,
     basis_of,
+    by_draw,
     data_of,
     dependence_of,
     mixture_group,
     predictive_group,
     task_groups,
+    weights_of,
+    with_predictions,
 )
 from classex_bayes.bayes.model.likelihoods import LikelihoodData
 from classex_bayes.bayes.predict.finite_population import checked_population, population_accuracy
 from classex_bayes.bayes.predict.single_test import nested_test_accuracy, single_test_accuracy
-from classex_bayes.bayes.provenance import provenance, stage_rng
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.core.influence import UNSEEN_COMPETITORS
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.exceptions import DataError
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, ClassesUntil, Estimand, Extrapolation
 from classex_bayes.results.notes import Note
 from classex_bayes.task.source_task import SourceTask
@@ -47,40 +50,43 @@ _ACCURACY = Accuracy()
 _POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION, _SIBLINGS_STAGE = 2, 3, 4, 9
 
 
-class LawModel(MixtureModel):
-    r"""A fitted model with draws of the law of U*, :math:`D(u) = \sum_l w_l h_l(u)`.
+class LawModel(FittedModel):
+    r"""Base of models with draws of the law of U*, :math:`D(u) = \sum_l w_l h_l(u)`.
 
-    Every method of this class needs only the draws of the law and the groups of the data. So do
-    checks, plots, reports, comparisons and files. A subclass therefore only needs a `fit`::
+    This class answers every question about accuracy from the draws of the law and the data. So do
+    checks, plots, reports, comparisons and files. A subclass only needs a `fit` that makes
+    independent draws of the weights :math:`w_l` and ends with `_keep_law`. Its parameters are
+    numbers and text, which files can hold. `_model_notes` may add notes to its predictions.
 
-        class OtherExtrapolator(LawModel):
-            def __init__(self, smoothness=1.0):  # parameters that JSON can hold
-                self.smoothness = smoothness
+    Examples
+    --------
+    A Bayesian bootstrap of the instances:
 
-            @takes_one_task
-            def fit(self, task, *, draws=1000, random_seed=None):
-                source_task(task)
-                seeds = seed_sequence(random_seed)
-                weights = ...  # (chain, draw, knot), each row on the simplex
-                law = MixtureLaw(RadialBasis.regular(-4, 8, 0.1), weights)
-                return self._keep_law(task, law, seeds)
-
-    `_keep_law` takes independent draws. A subclass can also override
-
-    - `_model_notes`: further notes on predictions;
-    - `_observed`: the group observed_data of a fit to a task. `is_fitted_to` compares it to
-      recognise the data. By default it holds the histogram of ranks and accuracies;
-    - `_of_fit`: the model with the parameters of the fit, from a file;
-    - `_diagnosis_of`: the diagnosis of the draws. By default they are independent;
-    - `fit_gap_`: the distance to the best law.
-
-    `classex_bayes.bayes.fitted.SampledModel` is the base of models with a prior, a likelihood and
-    a sampler.
+    >>> from scipy.special import ndtri
+    >>> import classex_bayes as cb
+    >>> from classex_bayes.arguments import seed_sequence
+    >>> from classex_bayes.core.basis import RadialBasis
+    >>> from classex_bayes.core.law import MixtureLaw
+    >>> from classex_bayes.estimators.base import takes_one_task
+    >>> class Bootstrap(cb.LawModel):
+    ...     def __init__(self, bandwidth=0.5):
+    ...         self.bandwidth = bandwidth
+    ...     @takes_one_task
+    ...     def fit(self, task, *, draws=1000, random_seed=None):
+    ...         seeds = seed_sequence(random_seed)
+    ...         basis = RadialBasis.regular(-4, 8, self.bandwidth)
+    ...         z = ndtri(1 - (task.ranks - 0.5) / task.n_classes)
+    ...         knot = abs(basis.knots - z[:, None]).argmin(axis=1)
+    ...         share = np.random.default_rng(seeds).dirichlet(np.ones(task.n_test), (1, draws))
+    ...         weights = share @ np.eye(basis.knots.size)[knot]  # (chain, draw, knot)
+    ...         return self._keep_law(task, MixtureLaw(basis, weights), seeds)
+    >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
+    >>> model = Bootstrap().fit(task, random_seed=1)
+    >>> model.predict([50, 500]).draws.shape, model.classes_until(0.5).k.shape
+    ((1, 1000, 2), (1, 1000))
     """
 
-    @abstractmethod
-    def fit(self, task: SourceTask) -> Self:
-        """Draw the law of U* given a task."""
+    plot = PlotMethod("plot_accuracy")
 
     def _keep_law(
         self,
@@ -92,35 +98,29 @@ class LawModel(MixtureModel):
     ) -> Self:
         """Keep independent draws of the law, weights (chain, draw, m), at the end of a fit.
 
-        `parameters` (chain, draw, ...) become the group posterior. `tree` holds at least the
-        groups and attributes of `classex_bayes.bayes.idata.task_groups`, which is the default.
+        `parameters` (chain, draw, ...) become the group posterior. `tree` has the groups of the
+        data, by default those of `classex_bayes.bayes.idata.task_groups`.
         """
-        if tree is None:
-            _, tree = task_groups(task, law.basis, "auto")
+        tree = task_groups(task, law.basis, "auto")[1] if tree is None else tree
         weights = mixture_group(law)
         parameters = xr.Dataset() if parameters is None else parameters
         tree["posterior"] = xr.DataTree(parameters.assign_coords(weights[SAMPLE_DIMS].coords))
         tree["mixture"] = xr.DataTree(weights)
-        tree.attrs.update(provenance(type(self).__name__, None, seeds))
-        tree.attrs["parameters"] = json.dumps(self.get_params(), default=float)
-        self._keep(tree, (task,))
-        conclude(self, None)
-        return self
+        return self._keep(tree, (task,), seeds)
 
-    @classmethod
-    def _of_fit(cls, tree: xr.DataTree, prior: Any) -> Self:
-        if prior is not None:
-            raise DataError(
-                f"prior: found {prior!r}, but {cls.__name__} has no prior; pass prior=None"
+    def _restore(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
+        """Take the draws, and put the accuracy at 1, 10 and 100 times k1 before the parameters."""
+        super()._restore(tree, tasks)
+        posterior = tree["posterior"].to_dataset()
+        if "accuracy" not in posterior:
+            k = diagnosed_classes(self._n_classes)
+            accuracy = by_draw(posterior, self.law_.expected(k), "accuracy", "k", k)
+            tree["posterior"] = xr.DataTree(
+                with_predictions(posterior, accuracy, EXPECTED_ACCURACY)
             )
-        return cls(**json.loads(tree.attrs["parameters"]))
 
-    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
-        _, tree = task_groups(tasks[0], self._basis, "auto")
-        return tree["observed_data"].to_dataset()
-
-    def _diagnosis_of(self, predicted: xr.Dataset) -> Diagnosis:
-        return diagnosis_of_independent(predicted)
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
+        return task_groups(tasks[0], basis_of(self.idata), "auto")[1]
 
     def _model_notes(self) -> list[Note]:
         """Notes of this class of models on its predictions."""
@@ -131,17 +131,15 @@ class LawModel(MixtureModel):
         """Log-likelihood of the best law on the knots less that of the posterior, or None."""
         return None
 
-    def _fit_text(self) -> str:
-        return "" if self.fit_gap_ is None else repr(self.fit_gap_)
-
     @property
     def data_(self) -> LikelihoodData:
         """Data of the fit (`classex_bayes.bayes.model.likelihoods`)."""
         return data_of(self.idata)
 
     @property
-    def _basis(self) -> RadialBasis:
-        return basis_of(self.idata)
+    def weights_(self) -> xr.DataArray:
+        """Draws of the mixture weights: dimensions chain, draw, knot."""
+        return weights_of(self.idata)
 
     @property
     def law_(self) -> MixtureLaw:
@@ -150,7 +148,7 @@ class LawModel(MixtureModel):
         If siblings are among the target classes (`SourceTask.from_scores`), the share of instances
         that lose to a sibling has U* = 0. Draws of this share have a beta law.
         """
-        law = MixtureLaw(self._basis, self.weights_.values)
+        law = MixtureLaw(basis_of(self.idata), self.weights_.values)
         if SIBLINGS not in self.idata.attrs:
             return law
         unbeaten, beaten, present = json.loads(self.idata.attrs[SIBLINGS])
@@ -264,9 +262,6 @@ class LawModel(MixtureModel):
         self.idata["predictions"] = xr.DataTree(recorded.to_dataset())
         return prediction
 
-    def _draws_at(self, k: IntArray) -> xr.DataArray:
-        return self._by_draw(self.law_.expected(k), "accuracy", "k", k)
-
     def _refuse_population(self, metric: Metric, kind: str) -> None:
         """Raise DataError for predictions that are not available in a finite population."""
         if metric != _ACCURACY or kind != "expected":
@@ -294,9 +289,7 @@ class LawModel(MixtureModel):
     def _notes(self) -> tuple[Note, ...]:
         attributes = self.idata.attrs
         kinds = attributes["task_kind"].split(", ")
-        notes: list[Note] = [*self._data_notes, *self._sampling_notes()]
-        notes += self._model_notes()
-        notes += json.loads(attributes.get("pool_notes", "[]"))
+        notes: list[Note] = [*self._draw_notes, *self._model_notes()]
         if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(
                 "without the scores of all classes, the variance between classes is multiplied by "
@@ -328,7 +321,7 @@ class LawModel(MixtureModel):
             A level is not in [0, 1].
         """
         levels = shares(u, "u")
-        return self._by_draw(self.law_.cdf(levels), "D", "u", levels)
+        return by_draw(self.weights_, self.law_.cdf(levels), "D", "u", levels)
 
     def classes_until(self, accuracy: float) -> ClassesUntil:
         """Posterior of the number of classes at which the expected accuracy falls to a level.

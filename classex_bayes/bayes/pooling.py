@@ -27,7 +27,8 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import nnls
 
-from classex_bayes.bayes.idata import ROWS, SIBLINGS, data_groups, described
+from classex_bayes.arguments import one_of
+from classex_bayes.bayes.idata import ROWS, SIBLINGS, data_groups, described, task_groups
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     LikelihoodData,
@@ -49,12 +50,16 @@ _LARGEST_CORRELATION = 0.999
 def pooled_groups(
     tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str
 ) -> tuple[LikelihoodData, xr.DataTree]:
-    """Data of several tasks for the likelihood, and their groups like those of `data_groups`.
+    """Data of one or several tasks for the likelihood, and their groups.
 
-    The rows of all tasks are concatenated along bin (or direction) and k. The coordinates bin_task
-    and k_task hold the number of the task of each row. In constant_data the design effects and
-    weights of the tasks lie along the dimension task.
+    The groups of one task are those of `data_groups`. The rows of several tasks are concatenated
+    along bin (or direction) and k. The coordinates bin_task and k_task hold the number of the task
+    of each row. In constant_data the design effects and weights of the tasks lie along the
+    dimension task.
     """
+    one_of(shared, SHARED, "shared")
+    if len(tasks) == 1:
+        return task_groups(tasks[0], basis, likelihood)
     if shared == "nothing" and len({id(task) for task in tasks}) < len(tasks):
         raise DataError(
             "task: the same task is in the list twice and would be counted twice; remove one copy"
@@ -93,7 +98,7 @@ def pooled_groups(
         dependence=json.dumps(asdict(pooled_dependence(tasks))),
         n_tasks=len(tasks),
         shared=shared,
-        pool_notes=json.dumps(pool_notes(tasks, weight, shared)),
+        notes=json.dumps(pool_notes(tasks, weight, shared)),
     )
     return data, tree
 

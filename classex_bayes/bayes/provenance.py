@@ -1,4 +1,4 @@
-"""Attributes of a fitted model: version, prior, sampler and seed, as text for files."""
+"""Attributes of a fitted model: version, parameters, sampler and seed, as text for files."""
 
 import json
 from collections.abc import Mapping
@@ -16,25 +16,25 @@ from classex_bayes.typing import RandomSeed
 
 
 def provenance(
-    estimator: str, settings: SamplerSettings | None, seeds: np.random.SeedSequence
+    estimator: str,
+    parameters: str,
+    settings: SamplerSettings | None,
+    seeds: np.random.SeedSequence,
 ) -> dict[str, Any]:
     """Attributes with the version, the estimator, the sampler and the seed of a fit.
 
-    `settings` is None for draws without a sampler.
+    `parameters` come from `described`. `settings` is None for draws without a sampler.
     """
     return {
         "modeling_interface": "classex_bayes",
         "modeling_interface_version": __version__,
         "estimator": estimator,
+        "parameters": parameters,
         **({} if settings is None else {"sampler": json.dumps(asdict(settings))}),
         # As text, because the entropy of a fit without a seed has 128 bits.
-        "random_seed": json.dumps(_plain(seeds.entropy)),
+        "random_seed": json.dumps(np.asarray(seeds.entropy, dtype=object).tolist(), default=int),
         "random_seed_spawn_key": json.dumps(list(seeds.spawn_key)),
     }
-
-
-def _plain(entropy: Any) -> Any:
-    return int(entropy) if np.ndim(entropy) == 0 else [int(word) for word in entropy]
 
 
 def seeds_of(attributes: Mapping[Any, Any]) -> np.random.SeedSequence:
@@ -55,38 +55,54 @@ def stage_rng(
     return np.random.default_rng(child)
 
 
-def describe_prior(prior: Prior) -> str:
-    """Class and fields of a prior as JSON. Raises DataError if JSON cannot hold them."""
-    name = type(prior).__name__
-    if PRIORS.get(name, type(prior)) is not type(prior):
-        raise DataError(
-            f"prior: found a class {name}, which is the name of a prior of this package; give your "
-            "class another name"
-        )
-    try:
-        if not is_dataclass(prior) or hasattr(prior, "type"):
-            raise TypeError
-        return json.dumps({"type": name, **asdict(prior)})
-    except (TypeError, ValueError):
-        raise DataError(
-            f"prior: found {prior!r}, which a file cannot describe; make its class a frozen "
-            "dataclass whose fields are numbers, text, or lists and dictionaries of these, and no "
-            "field is named 'type'"
-        ) from None
+def described(parameters: Mapping[str, Any], *, strict: bool = False) -> str:
+    """Parameters as JSON, a prior by the name and the fields of its class.
+
+    What JSON cannot hold is described by the name of its class, or, if `strict`, is a DataError.
+    """
+    values = {}
+    for name, value in parameters.items():
+        fields = asdict(value) if is_dataclass(value) and not isinstance(value, type) else None
+        text: Any = value if fields is None else {"type": type(value).__name__, **fields}
+        try:
+            values[name] = json.loads(json.dumps(text, default=_plain))
+        except (TypeError, ValueError):
+            if strict:
+                raise DataError(
+                    f"{name}: found {value!r}, which a file cannot describe; expected numbers, "
+                    "text, or a frozen dataclass whose fields are numbers, text, or lists and "
+                    "dictionaries of these"
+                ) from None
+            values[name] = {"type": type(value).__name__}
+    return json.dumps(values)
 
 
-def prior_of(description: str, given: Any = None) -> Prior:
-    """Inverse of `describe_prior`. A prior that is not of this package must be `given`."""
-    fields = json.loads(description)
-    name = fields.pop("type")
-    if given is not None:
-        described = json.loads(describe_prior(checked_prior(given)))
-        if described != {"type": name, **fields}:
+def _plain(value: Any) -> Any:
+    """A number of NumPy as one of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError
+
+
+def parameters_of(description: str, prior: Any = None) -> dict[str, Any]:
+    """Inverse of `described`. A `prior` that is not of this package must be given."""
+    parameters = json.loads(description)
+    if "prior" in parameters:
+        parameters["prior"] = _prior_of(parameters["prior"], prior)
+    return parameters
+
+
+def _prior_of(description: dict[str, Any], prior: Any) -> Prior:
+    if prior is not None:
+        passed = json.loads(described({"prior": checked_prior(prior)}))["prior"]
+        if passed != description:
             raise DataError(
-                f"prior: found {described}, but the model was fitted with {description}; pass that "
+                f"prior: found {passed}, but the model was fitted with {description}; pass that "
                 "prior"
             )
-        return given
+        return prior
+    fields = {name: value for name, value in description.items() if name != "type"}
+    name = description["type"]
     if name not in PRIORS:
         values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
         raise DataError(

@@ -2,10 +2,8 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,8 @@ import xarray as xr
 from classex_bayes.arguments import how_many, one_of, probability, truth_value
 from classex_bayes.bayes.convergence import FEWEST_DRAWS
 from classex_bayes.bayes.idata import split_weights
-from classex_bayes.bayes.model.likelihoods import LikelihoodData
+from classex_bayes.bayes.model.accelerated import accelerated_model
+from classex_bayes.bayes.model.likelihoods import Likelihood
 from classex_bayes.bayes.model.priors import Prior, descriptions_of
 from classex_bayes.exceptions import DataError, Interrupted, require_extra
 from classex_bayes.typing import IntArray
@@ -23,7 +22,6 @@ from classex_bayes.typing import IntArray
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
 # Compiled PyMC models of this process, by prior, likelihood and shape of the data.
 _COMPILED: dict[Any, Any] = {}
-_PATIENCE = 0.1  # seconds between checks for an interruption
 
 
 @dataclass(frozen=True)
@@ -63,61 +61,58 @@ def sampler_settings(value: Any) -> dict[str, Any]:
 
 
 def sample_posterior(
-    prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
+    prior: Prior, data: Likelihood, settings: SamplerSettings, seed: int
 ) -> xr.DataTree:
     """Posterior draws: a tree with the groups posterior, mixture (the weights) and sample_stats.
 
     nutpie compiles the model once per machine for priors of this package, and once per process and
     shape of the data for other priors. Other samplers compile it at every fit. If the keyboard
-    interrupts the sampler, `Interrupted` is raised. Its `partial` holds the draws so far, with
-    their number in the attribute "interrupted". It is None if there are too few.
+    interrupts the sampler, `Interrupted` is raised. Its `partial` is a tree of the draws so far,
+    with their number in the attribute "interrupted", or None if there are too few.
     """
-    if settings.nuts_sampler == "nutpie":
-        tree, interrupted = draw_by_nutpie(prior, data, settings, seed)
-    else:
-        if settings.nuts_sampler != "pymc":
-            use = f"nuts_sampler={settings.nuts_sampler!r}"
-            require_extra("samplers", use, settings.nuts_sampler)
-        import pymc as pm
-
-        from classex_bayes.bayes.model.graph import build_model
-
-        interrupted = False  # pm.sample does not report an interruption
-        with build_model(prior, data):
-            tree = pm.sample(
-                draws=settings.draws,
-                tune=settings.tune,
-                chains=settings.chains,
-                cores=settings.cores,
-                random_seed=seed,
-                nuts={"target_accept": settings.target_accept},
-                nuts_sampler=settings.nuts_sampler,
-                progressbar=settings.progressbar,
-                quiet=not settings.progressbar,
-                compute_convergence_checks=False,
-            )
+    sample = sample_by_nutpie if settings.nuts_sampler == "nutpie" else _sample_by_pymc
+    tree = sample(prior, data, settings, seed)
     posterior = tree["posterior"].to_dataset()
-    groups = split_weights(posterior, {**descriptions_of(prior), **data.descriptions})
+    descriptions = {**descriptions_of(prior), **data.descriptions}
+    groups = split_weights(posterior, prior.basis, descriptions)
     drawn = xr.DataTree.from_dict({**groups, "sample_stats": tree["sample_stats"].to_dataset()})
-    weights = posterior["weights"]
-    lengths = weights.notnull().all("knot").sum("draw").values
+    # Interrupted samplers return fewer chains, or pad the shorter ones with NaN.
+    lengths = posterior["weights"].notnull().all("knot").sum("draw").values
     if lengths.size < settings.chains or np.any(lengths < settings.draws):
-        raise _stopped_short(drawn, lengths, settings)
-    if interrupted:
-        raise Interrupted("the sampler was interrupted after its last draw", drawn)
+        raise _interruption(drawn, lengths, settings)
     return drawn
 
 
-def draw_by_nutpie(
-    prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
-) -> tuple[xr.DataTree, bool]:
-    """Draws from the posterior, and whether the keyboard interrupted the sampler.
+def sample_into(
+    tree: xr.DataTree,
+    prior: Prior,
+    data: Likelihood,
+    settings: SamplerSettings,
+    seeds: np.random.SeedSequence,
+) -> Interrupted | None:
+    """Add the groups of posterior draws to those of the data.
 
-    Python interrupts only the main thread. Another thread collects the draws, so an interruption
-    cannot lose them.
+    If the sampler is interrupted, the draws so far are added, and the interruption is returned. It
+    is raised if there are too few draws.
     """
+    stop = None
+    try:
+        drawn = sample_posterior(prior, data, settings, int(seeds.generate_state(1)[0]))
+    except Interrupted as interruption:
+        if interruption.partial is None:
+            raise
+        drawn, stop = interruption.partial, interruption
+    tree.update(drawn.children)
+    tree.attrs.update(drawn.attrs)
+    return stop
+
+
+def sample_by_nutpie(
+    prior: Prior, data: Likelihood, settings: SamplerSettings, seed: int
+) -> xr.DataTree:
+    """Draws from the posterior; if the keyboard interrupts the sampler, the draws so far."""
     with _bar(settings) as progress:
-        sampler = nutpie.sample(
+        return nutpie.sample(
             _nutpie_model(prior, data),
             draws=settings.draws,
             tune=settings.tune,
@@ -126,22 +121,39 @@ def draw_by_nutpie(
             seed=seed,
             target_accept=settings.target_accept,
             save_warmup=False,
-            blocking=False,
             **progress,
         )
-        stopped = Event()
-        with ThreadPoolExecutor(1) as thread:
-            draws = thread.submit(_collect, sampler, stopped)
-            try:
-                return draws.result(), False
-            except KeyboardInterrupt:
-                stopped.set()
-                return draws.result(), True
 
 
-def _nutpie_model(prior: Prior, data: LikelihoodData) -> Any:
+def _sample_by_pymc(
+    prior: Prior, data: Likelihood, settings: SamplerSettings, seed: int
+) -> xr.DataTree:
+    """Draws of the samplers of `pymc.sample`, as `sample_by_nutpie`."""
+    if settings.nuts_sampler != "pymc":
+        use = f"nuts_sampler={settings.nuts_sampler!r}"
+        require_extra("samplers", use, settings.nuts_sampler)
+    import pymc as pm
+
+    from classex_bayes.bayes.model.graph import build_model
+
+    with build_model(prior, data):
+        return pm.sample(
+            draws=settings.draws,
+            tune=settings.tune,
+            chains=settings.chains,
+            cores=settings.cores,
+            random_seed=seed,
+            nuts={"target_accept": settings.target_accept},
+            nuts_sampler=settings.nuts_sampler,
+            progressbar=settings.progressbar,
+            quiet=not settings.progressbar,
+            compute_convergence_checks=False,
+        )
+
+
+def _nutpie_model(prior: Prior, data: Likelihood) -> Any:
     """Posterior for nutpie: the compiled density if there is one, else a compiled PyMC model."""
-    model = _accelerated(prior, data)
+    model = accelerated_model(prior, data)
     if model is not None:
         return model
     from classex_bayes.bayes.model.graph import build_model
@@ -151,23 +163,6 @@ def _nutpie_model(prior: Prior, data: LikelihoodData) -> Any:
     if key not in _COMPILED:
         _COMPILED[key] = nutpie.compile_pymc_model(build_model(prior, padded))
     return _COMPILED[key].with_data(**padded.arrays())
-
-
-def _accelerated(prior: Prior, data: LikelihoodData) -> Any | None:
-    try:
-        from classex_bayes.bayes.model.accelerated import accelerated_model
-    except ImportError:  # the folder is optional
-        return None
-    return accelerated_model(prior, data)
-
-
-def _collect(sampler: Any, stopped: Event) -> xr.DataTree:
-    while not stopped.is_set():
-        try:
-            return sampler.wait(timeout=_PATIENCE)
-        except TimeoutError:
-            continue
-    return sampler.abort()
 
 
 @contextmanager
@@ -189,11 +184,10 @@ def _bar(settings: SamplerSettings) -> Iterator[dict[str, Any]]:
         yield {"progress_bar": False, "progress_callback": show}
 
 
-def _stopped_short(tree: xr.DataTree, lengths: IntArray, settings: SamplerSettings) -> Interrupted:
-    """The interruption, with the draws so far cut to chains of equal length.
+def _interruption(tree: xr.DataTree, lengths: IntArray, settings: SamplerSettings) -> Interrupted:
+    """The interruption of chains of these lengths. Its draws are chains of one length.
 
-    Interrupted samplers pad the shorter chains with NaN. The chains and their length are chosen so
-    that most draws are kept.
+    The chains and their length are chosen so that most draws are kept.
     """
     longest_first = np.argsort(-lengths, kind="stable")
     n_kept = lengths[longest_first] * np.arange(1.0, lengths.size + 1)
@@ -212,15 +206,3 @@ def _stopped_short(tree: xr.DataTree, lengths: IntArray, settings: SamplerSettin
     progress = f"{n_chains} x {n_draws} of {settings.chains} x {settings.draws} draws"
     partial.attrs["interrupted"] = progress
     return Interrupted(f"the sampler was interrupted after {progress}", partial)
-
-
-def sample_or_keep(
-    prior: Prior, data: LikelihoodData, settings: SamplerSettings, seed: int
-) -> tuple[xr.DataTree, Interrupted | None]:
-    """Draws from `sample_posterior`, and the interruption after which they are partial, or None."""
-    try:
-        return sample_posterior(prior, data, settings, seed), None
-    except Interrupted as stop:
-        if stop.partial is None:
-            raise
-        return stop.partial, stop

@@ -1,13 +1,11 @@
 """Save and load fitted models: draws, data and provenance in one netCDF or zarr file."""
 
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from classex_bayes.arguments import file_path
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.integrity import refuse_changed, refuse_unsound
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.exceptions import DataError
 from classex_bayes.io.whole_files import read_tree
@@ -35,8 +33,7 @@ def save(model: FittedModel, path: str | Path) -> Path:
     NotFittedError
         The model has no draws yet.
     DataError
-        The ending is unknown, or `load` could not make the model again because a file cannot
-        describe its prior or its class.
+        The ending is unknown, or a file cannot describe a parameter such as your own prior.
     OSError
         The file cannot be written. The model keeps its draws.
     """
@@ -45,43 +42,35 @@ def save(model: FittedModel, path: str | Path) -> Path:
             "model: expected an estimator that draws from a posterior, such as "
             f"BayesianExtrapolator, found {type(model).__name__}"
         )
-    if model.is_fitted and _public_class(type(model).__name__) is not type(model):
-        raise DataError(
-            f"model: {type(model).__name__} is no class of this package, so `load` could not make "
-            "it again; save `model.idata` with its method `to_netcdf`"
-        )
     return model.save(path)
 
 
-def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) -> Any:
+def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     """Read a model written by `save`.
 
     Parameters
     ----------
     path : str or Path
         A .nc or .zarr file.
-    prior : Prior or mapping from str to Prior, optional
+    prior : Prior, optional
         Your own prior, if the model was fitted with one. The file holds its name and fields, but
-        not its code. For a `StackedExtrapolator`: a mapping from names to your own priors.
+        not its code.
 
     Returns
     -------
     estimator with a posterior
         It predicts like the saved model. Its `task` is None, because files hold no scores. Plots
-        and checks that compare the model with its pilot have an argument `task`.
+        and checks that compare the model with its pilot have an argument `task`. A model of your
+        own class (`LawModel`) is found if the class is defined or imported.
 
     Raises
     ------
     FileNotFoundError
         The file does not exist.
     DataError
-        The file was not written by `save`, has another file format, was changed or damaged
-        afterwards (its checksum is missing or does not match), or holds values that no fit
-        produces. Or your own prior is missing, or differs from the prior of the fit.
-
-    Notes
-    -----
-    The checksum covers all groups, values and attributes. It is the same in netCDF and zarr.
+        The file was not written by `save`, or was changed or damaged afterwards: its checksum,
+        which covers all groups, does not match. Or your own prior is missing, or differs from the
+        prior of the fit.
 
     Examples
     --------
@@ -96,38 +85,28 @@ def load(path: str | Path, *, prior: Prior | Mapping[str, Prior] | None = None) 
     True
     """
     tree = read_tree(file_path(path, "path"))
-    attributes: dict[Any, Any] = tree.attrs
-    interface = attributes.get("modeling_interface")
-    if not isinstance(interface, str) or interface != "classex_bayes":
-        raise DataError(f"path: {path} was not written by classex_bayes.save")
-    try:
-        refuse_changed(tree)
-        refuse_unsound(tree)
-    except DataError as error:
-        raise DataError(f"path: {path} cannot be trusted: {error}") from None
-    except Exception as error:  # such as text that is no Unicode
-        raise DataError(f"path: {path} cannot be trusted: {error!r}") from error
-    name = attributes.get("estimator")
-    kind = _public_class(name)
-    if not (isinstance(kind, type) and issubclass(kind, FittedModel)):
+    name = tree.attrs.get("estimator")
+    kind = _model_class(name)
+    if kind is None:
         raise DataError(
             f"path: {path} holds a model of the class {name}, which this version does not have; "
-            "update classex_bayes"
+            "update classex_bayes, or import your own class first"
         )
     try:
         return kind.from_idata(tree, prior)
-    except DataError:
-        raise
-    except Exception as error:  # a file may hold anything
+    except (KeyError, TypeError) as error:
         raise DataError(
-            f"path: {path} is incomplete or of another version ({error!r}); use another copy, or "
-            "fit again"
+            f"path: {path} is a file of another version ({error!r}); fit again"
         ) from error
 
 
-def _public_class(name: Any) -> Any:
-    """Public class of this name. A public name stays the same when modules move."""
+def _model_class(name: Any) -> type[FittedModel] | None:
+    """Class of models of this name: a public one, or one that was defined in this process."""
     package: Any = import_module(__name__.partition(".")[0])
-    if name not in package.__all__:
-        return None
-    return getattr(package, name)
+    public = getattr(package, name) if name in package.__all__ else None
+    if isinstance(public, type) and issubclass(public, FittedModel):
+        return public
+    kinds = [FittedModel]
+    for kind in kinds:  # grows
+        kinds += kind.__subclasses__()
+    return next((kind for kind in kinds if kind.__name__ == name), None)

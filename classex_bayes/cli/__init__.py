@@ -16,7 +16,6 @@ from classex_bayes.cli.open_set_verb import open_set
 from classex_bayes.cli.options import examples
 from classex_bayes.cli.plan_verb import plan
 from classex_bayes.cli.sensitivity_verb import sensitivity
-from classex_bayes.cli.study_verb import studies
 
 app.command(
     epilog=examples(
@@ -45,7 +44,6 @@ app.command(
         "classex-bayes backtest everything.npz --n-source 100 --n-pilots 20 --jobs 2 --all --json",
     )
 )(backtest)
-app.add_typer(studies, name="study")
 
 
 def main() -> None:

@@ -119,7 +119,7 @@ def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
     if distances:
         arguments["higher_is_better"] = False
     if "embedding_metric" in arguments:
-        arguments["metric"] = arguments.pop("embedding_metric")
+        arguments["distance"] = arguments.pop("embedding_metric")
     with terminal.reading(), bad_data():
         from classex_bayes.io import read_design, read_task
 
@@ -128,7 +128,7 @@ def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
         # Ties are broken by the fixed seed of `read_task`, as in Python.
         task = read_task(files, **arguments)
     terminal.aside(str(task))
-    if any("reversed" in doubt for doubt in task.doubts):
+    if any("reversed" in doubt for doubt in task.warnings):
         remedy = "leave --distances out" if distances else "pass --distances for distances"
         terminal.aside(f"note: {remedy}")
     return task
@@ -173,7 +173,7 @@ def rates_table(rates: Any, task: Any, ci_prob: float) -> Table:
 
     title = (
         f"{capitalized(rates.description)}, from {rates.n_classes:,} source classes, from "
-        f"{task.kind} ({score_direction(task)})"
+        f"{task.evidence.kind} ({score_direction(task)})"
     )
     right = "k", "threshold", "mean"
     rows = []
@@ -200,7 +200,7 @@ def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
 def show_notes(notes: Sequence[str], task: Any, terminal: Terminal) -> None:
     """Show the notes of predictions, without those that were shown when the file was read."""
     for note in notes:
-        if note.removeprefix("note: ") not in task.doubts:
+        if note.removeprefix("note: ") not in task.warnings:
             terminal.aside(note)
 
 

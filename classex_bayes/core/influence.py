@@ -140,20 +140,24 @@ class Influence:
         _, class_gain = class_sums(classes, pair_gain)
         self.pair_sum += pair_gain.T @ pair_gain - centring(class_gain, n_classes)
 
+    def add_shares(self, unit: IntArray, share: FloatArray, gain: FloatArray) -> None:
+        """Add gains (n, m) that competitors share: `share` (n, k1) of each, centred, may be negative.
+
+        Instances of one test unit are consecutive and in one call.
+        """
+        self.as_competitor += share.T @ gain
+        if unit.size == np.unique(unit).size:
+            self.pair_sum += (gain * (share**2).sum(axis=1)[:, None]).T @ gain
+        else:
+            phi = [class_sums(unit, share * column[:, None])[1].ravel() for column in gain.T]
+            self.pair_sum += np.asarray(phi) @ np.asarray(phi).T
+
     def __add__(self, other: Self) -> Self:
         """Influence of the instances of both shards."""
         return type(self)(
             self.as_test + other.as_test,
             self.as_competitor + other.as_competitor,
             self.pair_sum + other.pair_sum,
-        )
-
-    def __sub__(self, other: Self) -> Self:
-        """Influence of the remaining instances without those of a shard."""
-        return type(self)(
-            self.as_test - other.as_test,
-            self.as_competitor - other.as_competitor,
-            self.pair_sum - other.pair_sum,
         )
 
     def scaled(self, factor: float) -> Self:
@@ -261,6 +265,7 @@ def loss_statistics(
     k: IntArray,
     ties: Ties = "random",
     seed: int = 0,
+    instance: IntArray | None = None,
 ) -> LossStatistics:
     r"""Losses and the influence of each class on ATA_k, in one pass and O(block + k1 n_k) memory.
 
@@ -280,7 +285,7 @@ def loss_statistics(
         Weights of the instances. They sum to 1 over all shards.
     k : int array of shape (n_k,)
         Numbers of classes, 2..k1. After a deletion k = k1 is treated as k1 - 1.
-    ties, seed
+    ties, seed, instance
         See `classex_bayes.core.ranks.losses.loss_blocks`.
 
     Returns
@@ -309,7 +314,7 @@ def loss_statistics(
     # If a block has only some instances of a class, these wait until the end, with packed defeats.
     waiting: list[Instances] = []
     groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
-    for block in loss_blocks(source, y, groups, ties, seed):
+    for block in loss_blocks(source, y, groups, ties, seed, instance):
         for total, of_block in zip(counts, block.counts, strict=True):
             total[block.rows] = of_block
         done += block.rows.size

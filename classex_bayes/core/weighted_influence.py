@@ -6,11 +6,11 @@ counted separately.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
-from classex_bayes.core.influence import class_sums
+from classex_bayes.core.influence import Influence
 from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, ranges_to
 from classex_bayes.core.ranks.progress import report_progress
 from classex_bayes.core.ranks.sources import ScoreSource
@@ -21,8 +21,8 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 _BLOCK_PAIRS = 1_000_000
 
 
-class MetCompetitors(NamedTuple):
-    """Competitors of each of n test instances."""
+class WeightedCompetitors(NamedTuple):
+    """Competitors of each of n test instances, of unequal weights."""
 
     losses: IntArray  # (n,): number of classes of other groups that beat it
     share: FloatArray  # (n,): their share of the weight of all classes of other groups
@@ -38,43 +38,38 @@ class MetCompetitors(NamedTuple):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.losses > 0, self.losses / self.share, np.inf)
 
-    def accuracy(self, k: IntArray, absent: FloatArray) -> FloatArray:
-        r"""Probability (n, n_k) to be correct, :math:`a \binom{N - L}{m} / \binom{N}{m}`.
+    def accuracy(self, k: IntArray) -> FloatArray:
+        r"""Probability (n, n_k) to be correct if no sibling is, :math:`\binom{N - L}{m} / \binom{N}{m}`.
 
         m = k - 1 - `present`, at least 0, is the number of competitors from other groups among the
-        k classes. `absent` (n,) has the probability a that none of the siblings that beat the
-        instance is among them.
+        k classes.
         """
-        chance = accuracy_given_competitors(self.losses, self.number, self._without_siblings(k))
-        return absent[:, None] * chance
+        return accuracy_given_competitors(self.losses, self.number, self._without_siblings(k))
 
     def _without_siblings(self, k: IntArray) -> FloatArray:
         """Numbers of classes (n, n_k) without the siblings, at least 1."""
         return np.maximum(k - self.present[:, None], 1.0)
 
-    def gain(self, k: IntArray, absent: FloatArray) -> FloatArray:
-        """Gain (n, n_k) in probability if one competitor that beat the instance is deleted.
+    def gain(self, k: IntArray) -> FloatArray:
+        """Gain (n, n_k) in `accuracy` if one competitor that beat the instance is deleted.
 
         See `classex_bayes.core.influence.accuracy_after_deletion`.
         """
         left, sizes = np.maximum(self.number - 1, self.losses), self._without_siblings(k)
         before = accuracy_given_competitors(self.losses, left, sizes)
         after = accuracy_given_competitors(np.maximum(self.losses - 1, 0), left, sizes)
-        return absent[:, None] * (after - before)
+        return after - before
+
+    def absence(self, sibling_share: float) -> FloatArray:
+        r"""Probability :math:`(1 - \varphi)^S` (n,) that no sibling that beat it is among the k."""
+        return np.power(1.0 - sibling_share, self.siblings)
 
 
 class WeightedStatistics(NamedTuple):
-    """Competitors of each instance, and the influence of each group through its competitors."""
+    """Competitors of each instance, and the influence of each group on ATA_k."""
 
-    met: MetCompetitors
-    as_competitor: FloatArray  # (n_groups, n_k): loss in ATA_k caused by the classes of a group
-    pair_sum: FloatArray  # (n_k, n_k): sum over pairs of groups of phi phi'
-
-    def scaled(self, factor: float) -> Self:
-        """Statistics if the weights of all instances are multiplied by `factor`."""
-        return self._replace(
-            as_competitor=factor * self.as_competitor, pair_sum=factor**2 * self.pair_sum
-        )
+    competitors: WeightedCompetitors
+    influence: Influence
 
 
 def weighted_statistics(
@@ -88,7 +83,7 @@ def weighted_statistics(
     ties: Ties = "random",
     seed: int = 0,
 ) -> WeightedStatistics:
-    r"""Competitors of the instances and influences of groups as competitors, in one pass.
+    r"""Competitors of the instances and influences of groups on ATA_k, in one pass.
 
     Let b_ij be 1 if class j beat instance i and 0 otherwise, c_j the weight of class j, and W_i the
     total weight of the classes outside the group of instance i. The share of competitors that beat
@@ -100,7 +95,8 @@ def weighted_statistics(
 
     where D_i is the gain of the instance if one competitor that beat it is deleted, and N_i the
     equivalent number of its competitors. For equal weights and groups of one class these are the
-    :math:`\phi_{lj}` of `classex_bayes.core.influence.Influence`.
+    :math:`\phi_{lj}` of `classex_bayes.core.influence.Influence`. `Influence.covariance` with the
+    weights of the groups is the covariance of ATA_k.
 
     Parameters
     ----------
@@ -128,78 +124,31 @@ def weighted_statistics(
     n, n_groups = y.size, int(group.max()) + 1
     of_group = np.bincount(group, class_weight, n_groups)
     present = sibling_share * (np.bincount(group)[group[y]] - 1)
-    nothing = np.zeros(n, dtype=np.int64)
-    met = MetCompetitors(nothing, np.zeros(n), nothing.copy(), present)
-    as_competitor, pair_sum = np.zeros((n_groups, k.size)), np.zeros((k.size, k.size))
+    competitors = WeightedCompetitors(
+        np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=np.int64), present
+    )
+    influence = Influence.zeros(n_groups, k.size)
     done = 0
     for block in loss_blocks(source, y, _row_groups(group[y], group.size), ties, seed):
         rows, own_group = block.rows, group[y[block.rows]]
         lost, siblings = _by_group(block, class_weight, group, own_group)
         others = of_group.sum() - of_group[own_group]
-        of_block = MetCompetitors(
+        of_block = WeightedCompetitors(
             block.losses - siblings, lost.sum(axis=1) / others, siblings, present[rows]
         )
-        for total, part in zip(met, of_block, strict=True):
+        for total, part in zip(competitors, of_block, strict=True):
             total[rows] = part
-        gain = of_block.gain(k, sibling_absence(siblings, sibling_share))
-        gain *= instance_weight[rows, None]
+        weight = (instance_weight[rows] * of_block.absence(sibling_share))[:, None]
+        influence.add_contributions(own_group, weight * of_block.accuracy(k))
         erring = np.flatnonzero(of_block.losses)
+        gain = (weight * of_block.gain(k))[erring]
         excess = lost[erring] - of_block.share[erring, None] * of_group
         excess[np.arange(erring.size), own_group[erring]] = 0.0
         excess *= (of_block.number[erring] / others[erring])[:, None]
-        as_competitor += excess.T @ gain[erring]
-        pair_sum += _products(excess, gain[erring], own_group[erring])
+        influence.add_shares(own_group[erring], excess, gain)
         done += rows.size
         report_progress(done, n)
-    return WeightedStatistics(met, as_competitor, pair_sum)
-
-
-def sibling_absence(siblings: IntArray, sibling_share: float) -> FloatArray:
-    r"""Probability :math:`(1 - \varphi)^S` (n,) that none of S siblings is among the k classes."""
-    return np.power(1.0 - sibling_share, siblings)
-
-
-def group_covariance(
-    values: FloatArray,
-    instance_weight: FloatArray,
-    group_of: IntArray,
-    statistics: WeightedStatistics,
-) -> FloatArray:
-    r"""Dyadic covariance (n_k, n_k) of the weighted means of values (n, n_k) over instances.
-
-    Let :math:`\psi_g = \sum_{i \in g} \omega_i (v_i - A) - \sum_h \phi_{hg}` be the influence of
-    group g as test group and as competitors, with A the weighted mean. The covariance is
-
-    .. math:: \Sigma = \frac{\sum_g \psi_g \psi_g'}{1 - \sum_g \omega_g^2} - \sum_{gh} \phi_{gh}
-        \phi_{gh}',
-
-    where :math:`\omega_g` is the total weight of the instances of group g. `group_of` (n,) are the
-    groups of the instances.
-    """
-    psi = of_groups(values, instance_weight, group_of, len(statistics.as_competitor))
-    psi = psi - statistics.as_competitor
-    return _inflation(instance_weight, group_of) * psi.T @ psi - statistics.pair_sum
-
-
-def clustered_group_covariance(
-    values: FloatArray, instance_weight: FloatArray, group_of: IntArray
-) -> FloatArray:
-    """Covariance (n_k, n_k) of the weighted means, from differences between groups alone."""
-    psi = of_groups(values, instance_weight, group_of, int(group_of.max()) + 1)
-    return _inflation(instance_weight, group_of) * psi.T @ psi
-
-
-def of_groups(
-    values: FloatArray, instance_weight: FloatArray, group_of: IntArray, n_groups: int
-) -> FloatArray:
-    """Weighted deviations of values (n, n_k) from their mean, summed by group: (n_groups, n_k)."""
-    deviation = instance_weight[:, None] * (values - instance_weight @ values)
-    return np.stack([np.bincount(group_of, column, n_groups) for column in deviation.T], axis=1)
-
-
-def _inflation(instance_weight: FloatArray, group_of: IntArray) -> float:
-    """Factor on squared deviations, because they are from the mean of the groups themselves."""
-    return 1 / max(1 - float((np.bincount(group_of, instance_weight) ** 2).sum()), 1e-9)
+    return WeightedStatistics(competitors, influence)
 
 
 def _row_groups(group_of: IntArray, n_classes: int) -> Iterator[IntArray]:
@@ -224,11 +173,3 @@ def _by_group(
     lost = np.add.reduceat((beaten * class_weight)[:, order], starts, axis=1)
     lost[np.arange(len(lost)), own_group] = 0.0
     return lost, siblings
-
-
-def _products(excess: FloatArray, gain: FloatArray, own_group: IntArray) -> FloatArray:
-    """Sum of phi phi' (n_k, n_k) over pairs of groups. Instances are in order of their groups."""
-    if own_group.size == np.unique(own_group).size:
-        return (gain * (excess**2).sum(axis=1)[:, None]).T @ gain
-    phi = [class_sums(own_group, excess * column[:, None])[1].ravel() for column in gain.T]
-    return np.asarray(phi) @ np.asarray(phi).T

@@ -18,7 +18,7 @@ from classex_bayes.formatting import call
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Extrapolation
 from classex_bayes.results.estimand import Estimand
-from classex_bayes.task.doubts import doubts_told, notes_on, warn_of_doubts
+from classex_bayes.task.data_checks import notes_of, silent_warnings, warn_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
@@ -38,8 +38,8 @@ def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
             )
         given = arguments[0] if arguments else settings.get("task")
         tasks = given if isinstance(given, list | tuple) else [given]
-        warn_of_doubts(*(task for task in tasks if isinstance(task, SourceTask)))
-        with doubts_told():
+        warn_of(*(task for task in tasks if isinstance(task, SourceTask)))
+        with silent_warnings():
             return fit(self, *arguments, **settings)
 
     return fit_task
@@ -164,11 +164,11 @@ class PointEstimator(Parameters, ABC):
         Warns
         -----
         DataWarning
-            The data are doubtful (`SourceTask.doubts`).
+            The data are probably faulty (`SourceTask.warnings`).
         """
         source_task(task)
         self._fit(task)
-        self._n_classes, self._data_notes = task.n_classes, notes_on([task])
+        self._n_classes, self._data_notes = task.n_classes, notes_of([task])
         self._fitted_name = self.name
         return self
 

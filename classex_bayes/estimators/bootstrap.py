@@ -26,8 +26,8 @@ from classex_bayes.estimators.training_curve import accuracy_factor
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Extrapolation
-from classex_bayes.task.designed_losses import DesignedLosses
-from classex_bayes.task.doubts import doubts_told
+from classex_bayes.task.data_checks import silent_warnings
+from classex_bayes.task.designed_ranks import DesignedRanks
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -160,12 +160,12 @@ def bootstrapped(
     if hasattr(seedless, "progressbar"):
         seedless.progressbar = False
 
-    if task.designed is not None:
-        resampling = _groups(task, task.designed)
+    if isinstance(task.evidence, DesignedRanks):
+        resampling = _groups(task, task.evidence)
     else:
         reads_scores = isinstance(fitted, ScoreReader)
         redraw = reweigh_test_classes if reads_scores else redraw_test_classes
-        resampling = _test_classes(task, redraw) if task.has_ranks else _bare_curve(task)
+        resampling = _test_classes(task, redraw) if task.evidence.is_exact else _bare_curve(task)
     # Resampled tasks are small: they hold ranks, or weights and a reference to the scores.
     cases = (
         (seedless, resampling.redraw(np.random.default_rng(class_seed)), fit_seed, point.k)
@@ -193,7 +193,7 @@ def _prediction(
     estimator: Estimator, resample: SourceTask, seed: np.random.SeedSequence, k: IntArray
 ) -> FloatArray | DataError:
     """Predicted accuracies of a copy fitted to a resample, or the error of that fit."""
-    with warnings.catch_warnings(), doubts_told():
+    with warnings.catch_warnings(), silent_warnings():
         # The fit to the task itself, and the prediction from it, have already warned.
         warnings.simplefilter("ignore", ExtrapolationWarning)
         try:
@@ -257,15 +257,15 @@ def _test_classes(
     )
 
 
-def _groups(task: SourceTask, losses: DesignedLosses) -> _Resampling:
+def _groups(task: SourceTask, evidence: DesignedRanks) -> _Resampling:
     """Draw groups with replacement; they keep their weights."""
-    total, resampled = np.diag(task.accuracy_cov(task.grid())), losses.resampled_variance
+    total, resampled = np.diag(task.accuracy_cov(task.grid())), evidence.resampled_variance
     varies = resampled > _ROUNDING
     scale = float(np.sqrt(np.median(total[varies] / resampled[varies]))) if varies.any() else 1.0
     return _Resampling(
-        lambda rng: SourceTask(losses.redrawn(rng), task.kind, task.classes),
+        lambda rng: SourceTask(evidence.redrawn(rng), task.classes),
         scale,
-        f"bootstrap of {losses.tested_groups.size} groups of test classes, deviations "
+        f"bootstrap of {evidence.tested_groups.size} groups of test classes, deviations "
         f"scaled by {scale:.2f} for shared competitors; the estimator's bias is left out",
     )
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from classex_bayes.core.ranks.losses import loss_blocks, row_groups
+from classex_bayes.task.evidence import WITH_SCORES
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import require_scores
 from classex_bayes.typing import IntArray, NumberArray
 
 
@@ -18,12 +18,13 @@ def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
     by the rule for ties of the task. `copies` c (n_classes, n_sets) are the numbers of times that
     each class is in each set. All sets are counted in one pass over the scores.
     """
-    source = require_scores(task, "counting losses among other competitors")
+    evidence = task.evidence.exact("counting losses among other competitors", WITH_SCORES)
+    source = evidence.scores("counting losses among other competitors")
     groups = row_groups(task.y, task.n_classes)
     # Sums of whole numbers below 2^24 are exact in single precision.
     factor = copies.astype(np.float32)
     losses = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
-    for block in loss_blocks(source, task.y, groups, task.evidence.ties, task.evidence.tie_seed):
+    for block in loss_blocks(source, task.y, groups, evidence.tie_rule, evidence.tie_seed):
         erring = np.flatnonzero(block.losses)
         losses[block.rows[erring]] = block.beaten_by(erring).astype(np.float32) @ factor
     return losses
@@ -42,7 +43,7 @@ def subtasks(
     with replacement, an instance with L losses against k1 - 1 classes loses to each of them with
     probability L / (k1 - 1).
     """
-    if task.source is None:
+    if task.evidence.exact("halves of the classes").source is None:
         return [_thinned(task, kept, rng) for kept in subsets]
     subsets = list(subsets)
     copies = np.array([np.bincount(kept, minlength=task.n_classes) for kept in subsets])
@@ -115,7 +116,7 @@ def reweigh_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTa
     """
     times = np.bincount(_drawn_classes(task, rng), minlength=task.n_classes)
     evidence = replace(task.evidence, class_weight=times / times.sum(), statistics=None)
-    return SourceTask(evidence, task.kind, task.classes)
+    return SourceTask(evidence, task.classes)
 
 
 def _drawn_classes(task: SourceTask, rng: np.random.Generator) -> IntArray:

@@ -50,14 +50,15 @@ def training_curve(
 
 def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray, IntArray]:
     """Numbers to train on, how many values each represents, and their places in the weights."""
-    if k is not None or not task.has_ranks:
+    if k is not None or not task.evidence.is_exact:
         given = task.grid() if k is None else k
         place = np.flatnonzero(given <= task.n_classes)
         if place.size < 2:
-            if task.intervals is not None and not (k is not None and k.size):
+            if task.evidence.why_unknown and not (k is not None and k.size):
                 raise DataError(
                     f"task: its accuracy is known at {place.size} numbers of classes, expected at "
-                    f"least 2 to train on: {task.intervals.reason}; use BayesianExtrapolator"
+                    f"least 2 to train on, because {task.evidence.why_unknown}; use "
+                    "BayesianExtrapolator"
                 )
             raise DataError(
                 f"k: found {place.size} numbers of classes up to {task.n_classes} to train on, "
@@ -75,7 +76,7 @@ def training_weights(weights: Any, task: SourceTask, k: IntArray | None = None) 
     """Weights for `training_curve`: a positive number for each k of the training."""
     if k is not None:
         size, meaning = k.size, "one for each number in k"
-    elif not task.has_ranks:
+    elif not task.evidence.is_exact:
         size, meaning = task.grid().size, "one for each known number of classes"
     else:
         size, meaning = task.n_classes - 1, f"one for each k in 2..{task.n_classes}"
@@ -91,7 +92,7 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     interpolates F. For a task without ranks, F is exact. ATA_1 = 1 has no error.
     """
     sizes, place = np.unique(k[k > 1], return_inverse=True)
-    thinned = sizes.size > _COVARIANCE_SIZES and task.has_ranks
+    thinned = sizes.size > _COVARIANCE_SIZES and task.evidence.is_exact
     nodes = sizes
     if thinned:
         # `accuracy_cov` treats k1 as k1 - 1, which would bend the spline: no node at k1.

@@ -15,7 +15,6 @@ from classex_bayes.estimators.high_dimensional import ROUNDING
 from classex_bayes.estimators.training_curve import TrainingCurve, loss_shares, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import require_ranks
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Method = Literal["least_squares", "pseudolikelihood"]
@@ -103,7 +102,7 @@ class TwoParameter(LawEstimator):
         else:
             if self.k is not None:
                 raise DataError("k: the pseudolikelihood takes all ranks; leave k out")
-            require_ranks(task, "the pseudolikelihood", "pass method='least_squares'")
+            task.evidence.exact("the pseudolikelihood", "pass method='least_squares'")
             self.mean_, self.sd_ = _likeliest(task)
 
     def _curve(self, k: IntArray) -> FloatArray:

@@ -17,8 +17,10 @@ from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import interval_settings
+from classex_bayes.task.designed_ranks import DesignedRanks
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, require_ranks, source_task
+from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts
 
 _FACTORS = (1, 2, 4, 10, 20)
@@ -35,11 +37,10 @@ class Pilots:
     @property
     def identity(self) -> tuple[Any, ...]:
         """Settings that determine the draws, with the seed of ties only if pairs are tied."""
-        task = self.task
-        if not task.has_ranks or task.n_tied:
-            return task, self.k
-        evidence = replace(task.evidence, tie_seed=0)
-        return SourceTask(evidence, task.kind, task.classes), self.k
+        evidence = self.task.evidence
+        if not isinstance(evidence, RankEvidence) or evidence.n_tied:
+            return self.task, self.k
+        return SourceTask(replace(evidence, tie_seed=0), self.task.classes), self.k
 
     def __call__(self, n_source: int, seed: np.random.SeedSequence) -> Trial:
         """Draw a pilot of this many classes."""
@@ -174,8 +175,8 @@ def backtest(
     named = named_estimators(estimators)
     source_task(task)
     metric_name, (prob, _) = named_metric(metric).name, interval_settings(ci_prob, "eti")
-    if task.designed is None:
-        require_ranks(task, "a back-test")
+    if not isinstance(task.evidence, DesignedRanks):
+        task.evidence.exact("a back-test")
     sizes = class_counts(n_source, "n_source", task.n_classes - 1, FEWEST_CLASSES).tolist()
     if k is None:
         multiples = {size * factor for size in sizes for factor in _FACTORS}

@@ -32,7 +32,7 @@ from classex_bayes.results import (
     shared_metric,
 )
 from classex_bayes.results.shared_estimand import whose_notes
-from classex_bayes.task.doubts import doubts_told, warn_of_doubts
+from classex_bayes.task.data_checks import silent_warnings, warn_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -168,7 +168,7 @@ def compare(
     seeds = seed_sequence(random_seed)
     if n_resamples is not None:
         how_many(n_resamples, "n_resamples", 2)
-    warn_of_doubts(task)
+    warn_of(task)
     finished: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}
     show = truth_value(progressbar, "progressbar") and len(named) > 1
@@ -176,7 +176,7 @@ def compare(
         for name, estimator in with_progress(named.items(), len(named), "estimators", show):
             try:
                 require_metric(estimator, metric_name)
-                with doubts_told():
+                with silent_warnings():
                     fitted = _fitted(estimator, task, random_seed)
                     point = prediction_of(fitted, counts, metric_name)
                     prediction = _with_interval(

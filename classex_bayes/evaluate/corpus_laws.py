@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ import numpy as np
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.typing import FloatArray, IntArray
-
-_WEIGHT_DIGITS, _ACCURACY_DIGITS = 6, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,29 +41,8 @@ class CorpusLaw:
     law: MixtureLaw
 
 
-def write_laws(laws: Iterable[CorpusLaw], path: Path) -> None:
-    """Write laws to a .json, a population a line; all have equally spaced knots."""
-    lines = [
-        json.dumps(
-            {
-                "name": population.name,
-                "kind": population.kind,
-                "n_classes": population.n_classes,
-                "k": population.k.tolist(),
-                "accuracy": np.round(population.accuracy, _ACCURACY_DIGITS).tolist(),
-                "lower": float(population.law.basis.knots[0]),
-                "upper": float(population.law.basis.knots[-1]),
-                "bandwidth": population.law.basis.bandwidth,
-                "weights": np.round(population.law.weights, _WEIGHT_DIGITS).tolist(),
-            }
-        )
-        for population in laws
-    ]
-    path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
-
-
 def read_laws(path: Any) -> list[CorpusLaw]:
-    """Read what `write_laws` wrote, from a path or a packaged resource."""
+    """Read the file of laws that the study of the corpus writes, or the packaged one."""
     return [_law(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
 
 
@@ -90,7 +66,7 @@ def _law(
 
 @cache
 def corpus_laws() -> tuple[CorpusLaw, ...]:
-    """Packaged laws of the corpus; `classex-bayes study corpus` writes them anew."""
+    """Packaged laws of the corpus; `python docs/studies/corpus` of a clone writes them anew."""
     packaged = files("classex_bayes") / "evaluate" / "packaged" / "corpus_laws.json"
     return tuple(read_laws(packaged))
 

@@ -16,9 +16,8 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import DrawsTable, Extrapolation, Tabulated
-from classex_bayes.task.evidence import LossEvidence
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, require_ranks, source_task
+from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -184,10 +183,12 @@ def extrapolate_groups(
     counts = class_counts(k)
     source_task(task)
     checked_model(model)
-    require_ranks(task, "a curve for each group")
+    evidence = task.evidence.exact("a curve for each group")
     rows = _rows_of_groups(groups, task.n_test)
     tasks = {name: _group_task(task, name, places) for name, places in rows.items()}
-    pilot_mix = {name: float(task.instance_weight[places].sum()) for name, places in rows.items()}
+    pilot_mix = {
+        name: float(evidence.instance_weight[places].sum()) for name, places in rows.items()
+    }
     shares = _shares(pilot_mix if mix is None else mix, list(tasks))
     posterior = fit_jointly(
         tasks,
@@ -201,7 +202,12 @@ def extrapolate_groups(
         posterior.predictions(counts),
         shares,
         pd.Series({name: part.n_test for name, part in tasks.items()}),
-        pd.Series({name: np.count_nonzero(part.class_weight) for name, part in tasks.items()}),
+        pd.Series(
+            {
+                name: np.count_nonzero(part.evidence.exact("a group").class_weight)
+                for name, part in tasks.items()
+            }
+        ),
         posterior,
     )
 
@@ -259,7 +265,8 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
     """Task on the instances of a group; all classes remain competitors."""
     y = task.y[rows]
     tested = np.bincount(y, minlength=task.n_classes) > 0
-    weight = np.where(tested, task.class_weight, 0.0)
+    evidence = task.evidence.exact("a curve for each group")
+    weight = np.where(tested, evidence.class_weight, 0.0)
     if np.count_nonzero(weight) < FEWEST_CLASSES:
         raise DataError(
             f"groups: {name!r} has instances of {np.count_nonzero(weight)} of the "
@@ -267,10 +274,4 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
             "group"
         )
     weight /= weight.sum()
-    if task.source is None:
-        evidence = LossEvidence(y, weight, task.evidence.losses[rows], None, task.evidence.ties)
-    else:
-        source = task.source.subset(rows, np.arange(task.n_classes))
-        rule, seed = task.evidence.ties, task.evidence.tie_seed
-        evidence = LossEvidence.of_scores(source, y, weight, rule, seed)
-    return SourceTask(evidence, task.kind, task.classes)
+    return SourceTask(evidence.take(rows, weight), task.classes)

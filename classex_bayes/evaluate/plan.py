@@ -30,12 +30,12 @@ from classex_bayes.evaluate.pilot_populations import (
 )
 from classex_bayes.evaluate.same_instances import require_same_instances
 from classex_bayes.evaluate.simulated_pilots import simulated_draws
-from classex_bayes.exceptions import DataError, interrupted_whole
+from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.parallel import checked_jobs
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
-from classex_bayes.task.doubts import notes_on
+from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import RandomSeed
@@ -289,8 +289,8 @@ def plan(
 
     If `task` is None, `Plan.accuracy` and "width_sd" also contain the differences between
     populations. Kinds alternate, and so do the populations of a kind, both in random order. Their
-    laws are packaged. Beyond the number of classes of a population its law is an extrapolation, and
-    `Plan.notes` says so.
+    laws are packaged; docs/corpus.md describes the populations. Beyond the number of classes of a
+    population its law is an extrapolation, and `Plan.notes` says so.
 
     References
     ----------
@@ -327,14 +327,13 @@ def plan(
     settings = SamplerSettings(**{**sampler_settings(sampler), "cores": 1, "progressbar": False})
     seeds = seed_sequence(random_seed)
     model_prior = checked_prior(MixturePrior() if prior is None else prior)
-    with interrupted_whole("the plan"):
-        if tasks:
-            populations = populations_of_tasks(tasks, model_prior, n_simulated, settings, seeds)
-        else:
-            populations = populations_of_corpus(target_k, n_simulated, seeds)
-        draws = simulated_draws(
-            populations, designs, target_k, model_prior, settings, seeds, jobs, show
-        )
+    if tasks:
+        populations = populations_of_tasks(tasks, model_prior, n_simulated, settings, seeds)
+    else:
+        populations = populations_of_corpus(target_k, n_simulated, seeds)
+    draws = simulated_draws(
+        populations, designs, target_k, model_prior, settings, seeds, jobs, show
+    )
     # Of a simulated pilot all draws are one chain.
     array = xr.DataArray(draws[:, :, None], dims=("design", "pilot", *SAMPLE_DIMS))
     ends = interval_of(array, prob, kind)
@@ -349,7 +348,7 @@ def plan(
     if excluded is not None:
         table["power"] = ((lower > excluded) | (upper < excluded)).mean(axis=1)
     table["error"] = np.sqrt(np.mean((draws.mean(axis=-1) - truth) ** 2, axis=1))
-    doubts = () if isinstance(task, Mapping) else notes_on(tasks)
+    on_data = () if isinstance(task, Mapping) else notes_of(tasks)
     return Plan(
         table,
         target_k,
@@ -359,7 +358,7 @@ def plan(
         kind,
         n_simulated,
         (float(truth.mean()), float(truth.std())),
-        (*doubts, *populations.notes),
+        (*on_data, *populations.notes),
         len(tasks) > 1,
     )
 

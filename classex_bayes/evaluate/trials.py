@@ -35,7 +35,7 @@ from classex_bayes.exceptions import (
 )
 from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Extrapolation, interval_settings
-from classex_bayes.task.doubts import doubts_told
+from classex_bayes.task.data_checks import silent_warnings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -127,7 +127,7 @@ class _Experiment:
         """Prediction of a fitted copy, and the warnings of its sampler."""
         require_metric(estimator, self.metric)
         settings = {**self.sampler, "cores": 1, "progressbar": False}
-        with warnings.catch_warnings(record=True) as caught, doubts_told():
+        with warnings.catch_warnings(record=True) as caught, silent_warnings():
             # Errors of predictions are measured, so the sampler's warnings go into the table.
             warnings.simplefilter("ignore", ExtrapolationWarning)
             warnings.simplefilter("always", ConvergenceWarning)

@@ -166,7 +166,7 @@ def identification_task(
         observed,
         predicted,
         y,
-        metric="sqeuclidean",
+        distance="sqeuclidean",
         classes=classes,
         ties=ties,
         class_weight=class_weight,

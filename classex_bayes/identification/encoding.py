@@ -21,8 +21,8 @@ from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.identification.decoding import identification_task
 from classex_bayes.identification.noise import shrinkage_intensity, shrunk_covariance
 from classex_bayes.identification.regression import elastic_net, ridge, stimulus_folds
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import Untested, encode_labels
-from classex_bayes.task.foreign_columns import ScoreDoubts
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -282,7 +282,7 @@ class EncodingModel(Parameters):
             "too high; use stimuli that the model was not fitted to"
         )
         warn(doubt, DataWarning)
-        return _doubted(task, doubt)
+        return _with_warning(task, doubt)
 
 
 def _digests(features: FloatArray) -> Iterator[bytes]:
@@ -303,12 +303,10 @@ def _refuse_repeats(digests: list[bytes]) -> None:
             )
 
 
-def _doubted(task: SourceTask, doubt: str) -> SourceTask:
-    """The task with one more doubt. A task without ranks is returned unchanged."""
-    if not task.has_ranks:
-        return task
-    doubts = task.evidence.score_doubts.with_classifiers([ScoreDoubts(classifier=(doubt,))])
-    return SourceTask(replace(task.evidence, score_doubts=doubts), task.kind, task.classes)
+def _with_warning(task: SourceTask, warning: str) -> SourceTask:
+    """The task with one more warning about its data."""
+    checks = (*task.evidence.score_checks, Check("classifier", False, warning))
+    return SourceTask(replace(task.evidence, score_checks=checks), task.classes)
 
 
 def _presentations(stimuli: Any, responses: Any, y: Any) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -11,8 +11,9 @@ from scipy.special import xlogy
 from classex_bayes.arguments import as_numeric, class_count, one_of, probability
 from classex_bayes.core.increasing_root import increasing_root
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.designed_ranks import DesignedRanks
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import drawn_by_design, source_task
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray
 
 Unit = Literal["nats", "bits"]
@@ -168,7 +169,9 @@ def bayes_accuracy_bound(
     alpha = probability(alpha, "alpha")
     one_of(method, _METHODS, "method")
     k = _common_classes(tasks)
-    squares = np.array([np.sum(member.instance_weight**2) for member in tasks])
+    squares = np.array(
+        [np.sum(member.evidence.instances("the bound").instance_weight ** 2) for member in tasks]
+    )
 
     def test_deviation(level: float) -> FloatArray:
         return np.sqrt(np.log(len(tasks) / level) * squares / 2)
@@ -257,18 +260,19 @@ def _common_classes(tasks: list[SourceTask]) -> int:
         raise DataError("task: expected at least one task, found none")
     for member in tasks:
         source_task(member)
-        if member.designed is not None:
-            raise drawn_by_design("task", "the bound")
-        weight = member.class_weight
+        if isinstance(member.evidence, DesignedRanks):
+            member.evidence.exact("the bound")
+        evidence = member.evidence.instances("the bound")
+        weight = evidence.class_weight
         if np.ptp(weight) > 1e-12:
             raise DataError(
                 "task: expected equal class weights and every class tested, found class weights "
                 f"from {weight.min():.3g} to {weight.max():.3g}; make the task without "
                 "class_weight= and without untested classes"
             )
-        if member.ties == "optimistic" and member.n_tied:
+        if evidence.ties == "optimistic" and evidence.n_tied:
             raise DataError(
-                f"task: found {member.n_tied} ties counted as correct, which may make a "
+                f"task: found {evidence.n_tied} ties counted as correct, which may make a "
                 "classifier look better than the Bayes classifier; make the task with another "
                 "ties="
             )

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from classex_bayes.arguments import truth_value
-from classex_bayes.core.joint_influence import joint_covariance
 from classex_bayes.estimators.high_dimensional import signal_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.information.bounds import Unit
@@ -15,10 +14,10 @@ from classex_bayes.information.implied import (
     accuracy_influence,
     implied_information,
 )
+from classex_bayes.task.evidence import WITH_RANKS
+from classex_bayes.task.joint_covariance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
-    WITH_RANKS,
-    require_ranks,
     require_same_classes,
     require_same_weights,
 )
@@ -100,7 +99,7 @@ def information_difference(
     References
     ----------
     Zheng, thesis (2017), section 5.1.1, compares decoders by implied information. For the
-    covariance of tests: `classex_bayes.core.joint_influence`.
+    covariance of tests: `classex_bayes.task.joint_covariance`.
 
     Examples
     --------
@@ -160,7 +159,7 @@ def _correlation(
         curve = signal_curve(task, "all" if k is None else k)
         sizes, influence = accuracy_influence(task, curve, np.sqrt(2 * estimate.mean))
         influences.append(influence)
-    covariance = joint_covariance([task.evidence for task in tasks], sizes)
+    covariance = joint_covariance([task.evidence.exact("pairing") for task in tasks], sizes)
     moves = np.zeros((2, 2 * sizes.size))
     moves[0, : sizes.size], moves[1, sizes.size :] = influences
     joint = moves @ covariance @ moves.T
@@ -170,6 +169,6 @@ def _correlation(
 def _require_same_classes(first: SourceTask, second: SourceTask) -> None:
     remedy = "pass paired=False for tests on different classes"
     for name, task in (("first", first), ("second", second)):
-        require_ranks(task, "pairing", f"{WITH_RANKS}, or pass paired=False", name)
+        task.evidence.exact("pairing", f"{WITH_RANKS}, or pass paired=False", name)
     require_same_classes("first, second", first, second, remedy)
     require_same_weights("first, second", first, second)

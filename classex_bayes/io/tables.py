@@ -75,7 +75,7 @@ def read_design(path: Path) -> dict[str, dict[Any, Any]]:
     repeated = table["class"].duplicated()
     if repeated.any():
         raise DataError(f"{path}: found class {table['class'][repeated].iloc[0]!r} more than once")
-    by_name = table.set_index("class").rename(columns={"group": "class_groups"}).to_dict()
+    by_name = table.set_index("class").rename(columns={"group": "groups"}).to_dict()
     # A whole number may be the name of a class or its position.
     return {
         column: values | {int(name): values[name] for name in values if name.isdecimal()}

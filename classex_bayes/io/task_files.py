@@ -25,6 +25,7 @@ from classex_bayes.io.arrays import (
 from classex_bayes.io.many_files import joined, place_in_files
 from classex_bayes.io.tables import read_csv, read_parquet
 from classex_bayes.io.trec_files import read_trec
+from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import finite_embeddings
 from classex_bayes.typing import FloatArray, RandomSeed
@@ -38,7 +39,8 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("ids", "y", "n_classes"): SourceTask.from_search,
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
 }
-_NAMES = {name for make in _LAYOUTS.values() for name in inspect.signature(make).parameters}
+_SAMPLING = set(inspect.signature(Sampling).parameters)
+_NAMES = _SAMPLING.union(*(inspect.signature(make).parameters for make in _LAYOUTS.values()))
 _LAYOUTS["qrels", "run", "n_classes"] = SourceTask.from_run  # files of their own
 _NUMBERS = {"n_test", "n_classes", "truncated_at", "design_effect"}
 _NAMED_ARRAYS = {
@@ -91,7 +93,8 @@ def read_task(
         same ranks.
     **arguments
         Further arguments of the constructor, such as ``ties="unknown"`` of `SourceTask.from_scores`
-        or ``n_classes=1000`` of `SourceTask.from_run`. They go before those in the file.
+        or ``n_classes=1000`` of `SourceTask.from_run`; or of `Sampling`, as files have them, too.
+        They go before those in the file.
 
     Returns
     -------
@@ -165,7 +168,8 @@ def read_nonmated(paths: AnyPath | Iterable[AnyPath], task: SourceTask) -> Float
     if not parts:
         return None
     matrix = as_matrix(joined(list(parts.values()), list(parts))[_NONMATED], _NONMATED)
-    source, width = task.source, matrix.shape[1]
+    source = task.evidence.instances("an array of non-mated probes").plain.source
+    width = matrix.shape[1]
     if not isinstance(source, EmbeddingScores) or width != source.gallery.shape[1]:
         return matrix
     if width == task.n_classes:
@@ -174,7 +178,7 @@ def read_nonmated(paths: AnyPath | Iterable[AnyPath], task: SourceTask) -> Float
             f"embeddings of {width} coordinates, which cannot be distinguished here; call "
             "OpenSetExtrapolator.fit(task, nonmated=scores) in Python"
         )
-    finite_embeddings(matrix, _NONMATED, source.metric)
+    finite_embeddings(matrix, _NONMATED, source.distance)
     scores = source.scores_of(matrix)
     return -scores if task.nearest_classes.negated else scores
 
@@ -183,7 +187,7 @@ def _constructor_arguments(
     parts: list[dict[str, Any]], layouts: list[tuple[str, ...]], files: list[Path]
 ) -> list[dict[str, Any]]:
     """Arrays that the constructor has arguments for; a warning names the others."""
-    accepted = [inspect.signature(_LAYOUTS[layout]).parameters for layout in layouts]
+    accepted = [_accepted(layout) for layout in layouts]
     ignored = dict.fromkeys(
         name
         for part, names in zip(parts, accepted, strict=True)
@@ -267,15 +271,24 @@ def _layout(arrays: dict[str, Any], name: str, settings: dict[str, Any]) -> tupl
     )
 
 
+def _accepted(layout: tuple[str, ...]) -> set[str]:
+    """Arguments of the constructor of a layout; of `sampling`, also its own ones."""
+    names = set(inspect.signature(_LAYOUTS[layout]).parameters)
+    return names | _SAMPLING if "sampling" in names else names
+
+
 def _task_of(arrays: dict[str, Any], name: str, settings: dict[str, Any]) -> SourceTask:
     """Call the constructor that fits the names of the arrays."""
     layout = _layout(arrays, name, settings)
-    accepted = inspect.signature(_LAYOUTS[layout]).parameters
-    for argument in settings.keys() - accepted.keys() - {"random_seed"}:
+    accepted = _accepted(layout)
+    for argument in settings.keys() - accepted - {"random_seed"}:
         raise DataError(f"{argument}: {name} has {', '.join(layout)}, to which it does not apply")
-    values = arrays | settings
+    values = {key: value for key, value in (arrays | settings).items() if key in accepted}
+    design = {key: values.pop(key) for key in _SAMPLING & values.keys()}
+    if design:
+        values.setdefault("sampling", Sampling(**design))
     try:
-        return _LAYOUTS[layout](**{key: values[key] for key in values if key in accepted})
+        return _LAYOUTS[layout](**values)
     except DataError as error:
         # Matrices on the disk are read only now, and name their file themselves.
         raise DataError(f"{name}: {str(error).removeprefix(f'{name}: ')}") from None

@@ -1,16 +1,20 @@
 """Trees of results and pages of text, written completely or not at all."""
 
+import hashlib
 import io
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from classex_bayes.exceptions import DataError, require_extra
+
+_CHECKSUM = "checksum"  # attribute
 
 
 @contextmanager
@@ -39,31 +43,27 @@ def _put(new: Path, path: Path, aside: Path) -> None:
         raise
 
 
-def write_tree(
-    tree: xr.DataTree,
-    path: Path,
-    seal: Callable[[xr.DataTree], Mapping[str, Any]] | None = None,
-) -> Path:
+def write_tree(tree: xr.DataTree, path: Path) -> Path:
     """Write a DataTree as netCDF (.nc) or zarr (.zarr), replacing `path` only when complete.
 
-    `seal` makes attributes of the root, such as a checksum, from the tree as netCDF gives it back:
-    with attributes and text in the form that files have.
+    The attribute "checksum" of the root covers everything that the file gives back.
     """
-    _require_ending(path)
     _require_library(path)
     with _replacing(path) as new:
         if path.suffix == ".nc":
+            import h5netcdf
+
             # HDF5 crashes the process if a disk is full, so the file is made in memory first.
-            content = bytes(tree.to_netcdf(engine="h5netcdf"))
-            if seal is not None:
-                content = _with_attributes(content, seal(_read_netcdf(content)))
-            new.write_bytes(content)
+            content = io.BytesIO(bytes(tree.to_netcdf(engine="h5netcdf")))
+            checksum = _checksum(_read_netcdf(content))
+            with h5netcdf.File(content, "a") as root:
+                root.attrs[_CHECKSUM] = checksum
+            new.write_bytes(content.getvalue())
         else:
-            if seal is not None:
-                require_hdf5("writing .zarr")
-                tree = _read_netcdf(bytes(tree.to_netcdf(engine="h5netcdf")))
-                tree.attrs.update(seal(tree))
-            tree.to_zarr(new, zarr_format=2, write_empty_chunks=True)
+            import zarr
+
+            tree.to_zarr(new, zarr_format=2, consolidated=False)
+            zarr.open_group(new, mode="a").attrs[_CHECKSUM] = _checksum(_read_zarr(new))
     return path
 
 
@@ -75,36 +75,66 @@ def write_text(text: str, path: Path) -> Path:
 
 
 def read_tree(path: Path) -> xr.DataTree:
-    """Read a DataTree into memory from netCDF (.nc) or zarr (.zarr)."""
-    _require_ending(path)
-    if not _exists(path):
-        raise FileNotFoundError(f"path: there is no file {str(path)!r}")
+    """Read a DataTree into memory from a file of `write_tree`.
+
+    Raises DataError if the file is damaged, and FileNotFoundError if there is none.
+    """
     _require_library(path)
+    if not path.exists():
+        raise FileNotFoundError(f"path: there is no file {str(path)!r}")
     try:
         if path.suffix == ".nc":
             # From bytes, because names that are not UTF-8 would not reach the library.
-            return _read_netcdf(path.read_bytes())
-        with xr.open_datatree(path, engine="zarr") as tree:
-            return _without_encodings(tree.load())
-    except ImportError:
-        raise
-    except Exception as error:
+            tree = _read_netcdf(io.BytesIO(path.read_bytes()))
+        else:
+            tree = _read_zarr(path)
+        written, actual = tree.attrs.pop(_CHECKSUM, None), _checksum(tree)
+    except Exception as error:  # damaged files fail in many ways
         reason = str(error).strip() or type(error).__name__
-        raise DataError(f"path: {path} is not a readable {path.suffix} file ({reason})") from error
+        raise DataError(
+            f"path: {path} is not a readable {path.suffix} file ({reason}); use another copy, or "
+            "fit again"
+        ) from error
+    if written is None:
+        raise DataError(f"path: {path} was not written by classex_bayes.save: it has no checksum")
+    if written != actual:
+        raise DataError(
+            f"path: {path} was changed or damaged after it was saved (its checksum differs); use "
+            "another copy, or fit again"
+        )
+    return tree
 
 
-def _with_attributes(content: bytes, attributes: Mapping[str, Any]) -> bytes:
-    """The bytes of a netCDF file with more attributes of its root."""
-    import h5netcdf
+def _checksum(tree: xr.DataTree) -> str:
+    """SHA-256 of names, dimensions, values and attributes, the same for netCDF and zarr."""
+    digest = hashlib.sha256()
+    for node in sorted(tree.subtree, key=lambda node: node.path):
+        group = node.to_dataset(inherit=False)
+        digest.update(repr((node.path, _plain(group.attrs))).encode())
+        for name in sorted(map(str, group.variables)):
+            variable = group.variables[name]
+            values = np.asarray(variable.values)
+            about = name, variable.dims, variable.shape, _plain(variable.attrs)
+            digest.update(repr(about).encode())
+            if values.dtype.kind in "biuf":
+                digest.update(values.dtype.str.encode() + values.tobytes())
+            else:  # text, whose type differs between formats
+                digest.update(repr(values.tolist()).encode())
+    return f"sha256:{digest.hexdigest()}"
 
-    file = io.BytesIO(content)
-    with h5netcdf.File(file, "a") as root:
-        root.attrs.update(attributes)
-    return file.getvalue()
+
+def _plain(attributes: Mapping[Any, Any]) -> list[tuple[str, Any]]:
+    """Attributes as lists of Python's numbers and texts: netCDF returns [x] as x."""
+    return sorted((str(name), np.ravel(value).tolist()) for name, value in attributes.items())
 
 
-def _read_netcdf(content: bytes) -> xr.DataTree:
-    with xr.open_datatree(io.BytesIO(content), engine="h5netcdf") as tree:
+def _read_netcdf(content: io.BytesIO) -> xr.DataTree:
+    with xr.open_datatree(content, engine="h5netcdf") as tree:
+        return _without_encodings(tree.load())
+
+
+def _read_zarr(path: Path) -> xr.DataTree:
+    with xr.open_datatree(path, engine="zarr", consolidated=False) as tree:
         return _without_encodings(tree.load())
 
 
@@ -123,15 +153,12 @@ def _exists(path: Path) -> bool:
 
 
 def _require_library(path: Path) -> None:
-    """Raise if the library that reads and writes a format of results is missing."""
+    """Raise unless the ending is known and the library of its format is installed."""
     if path.suffix == ".nc":
         require_hdf5()
-    else:
+    elif path.suffix == ".zarr":
         require_zarr()
-
-
-def _require_ending(path: Path) -> None:
-    if path.suffix not in (".nc", ".zarr"):
+    else:
         raise DataError(f"path: expected a name ending in .nc or .zarr, found {str(path)!r}")
 
 

@@ -13,7 +13,7 @@ from classex_bayes.core.subsets import (
     weighted_over_losses,
 )
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import require_scores, source_task
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
 
 _BLOCK = 2**22
@@ -76,7 +76,7 @@ def open_set_rates(
     counts = class_counts(k, largest=task.n_classes - 1)
     best = whole_number(rank, "rank", 1)
     thresholds = numbers(threshold, "threshold", "numbers", lambda values: values == values)
-    source = require_scores(task, "open_set_rates")
+    source = task.evidence.scores("open_set_rates")
     y, k1 = task.y, task.n_classes
     # Thresholds have the sign of scores: larger is better. A score at the threshold is accepted.
     sign = -1 if source.perfect == 0 else 1

@@ -1,8 +1,7 @@
 """OpenSetExtrapolator: identification rates at a threshold, with any number of enrolled classes."""
 
-import json
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,13 +18,10 @@ from classex_bayes.arguments import (
     seed_sequence,
     whole_number,
 )
-from classex_bayes.bayes.convergence import conclude, diagnosis_of_independent
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import described, task_size
-from classex_bayes.bayes.provenance import provenance
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.importance_sample import doubt_of_weights
 from classex_bayes.bayes.tails.scale_choice import (
     LARGEST_SLOPE,
     best_scale,
@@ -34,7 +30,7 @@ from classex_bayes.bayes.tails.scale_choice import (
 )
 from classex_bayes.bayes.tails.tail_calibration import random_halves, tail_sample
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.exceptions import ConvergenceWarning, DataError, warn
+from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.nonmated_searches import NONMATED, WRONG
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
@@ -54,7 +50,6 @@ _OBSERVED = {
     "true_score": "score of each instance for its true class",
     "best_wrong_score": "best score of each instance for a wrong class",
 }
-_USUAL_FPIR = 0.01  # at k1, of the rates in a summary
 
 
 class OpenSetExtrapolator(FittedModel):
@@ -139,7 +134,6 @@ class OpenSetExtrapolator(FittedModel):
 
     plot = PlotMethod("plot_det")
     plot_threshold = PlotMethod("plot_threshold")
-    _predicted = "fnir", "FNIR on k classes at the threshold whose mean FPIR at k1 is 1%"
 
     def __init__(
         self, tail: Tail = "local", discrepancy: float = 0.25, drift: float = 0.35
@@ -214,8 +208,7 @@ class OpenSetExtrapolator(FittedModel):
         wrong, pareto_k = WrongTails.of(lists, halves, effect, shared, *settings)
         parameters = [sample.draw(size, rng), discrepancy * rng.standard_normal(size)]
         mated = MatedTails.of(task, nearest, scale, np.column_stack(parameters), wrong, rng)
-        tree = xr.DataTree(xr.Dataset())
-        tree.attrs.update(task_size(task))
+        tree = self._data_groups((task,))
         posterior, instances = mated.groups(shape)
         tree["mated"] = xr.DataTree(instances)
         posterior = posterior.assign(wrong.store(tree, WRONG, shape))
@@ -227,78 +220,42 @@ class OpenSetExtrapolator(FittedModel):
             pareto.append(pareto_k)
         coords = {dim: np.arange(n) for dim, n in zip(SAMPLE_DIMS, shape, strict=True)}
         tree["posterior"] = xr.DataTree(posterior.assign_coords(coords))
-        tree["observed_data"] = xr.DataTree(self._observed((task,)))
-        tree.attrs.update(provenance(type(self).__name__, None, seeds))
-        tree.attrs.update(
-            parameters=json.dumps(self.get_params(), default=float),
-            **scale.attributes,
-            negated=int(nearest.negated),
-            pareto_k=max(pareto),
-        )
-        self._keep(tree, (task,))
-        if doubt := doubt_of_weights(self.pareto_k_):
-            warn(doubt, ConvergenceWarning)
-        conclude(self, None)
-        return self
+        tree.attrs.update(**scale.attributes, negated=int(nearest.negated), pareto_k=max(pareto))
+        return self._keep(tree, (task,), seeds)
 
-    def _keep(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
+    @cached_property
+    def _rates(self) -> RatesAtThresholds:
+        tree = self.idata
         wrong = nonmated = WrongTails.stored(tree, WRONG)
         if NONMATED in tree.children:
             nonmated = WrongTails.stored(tree, NONMATED)
         instances = tree["mated"].to_dataset()
         mated = MatedTails.of_groups(tree["posterior"].to_dataset(), instances, wrong)
-        self._rates = RatesAtThresholds(mated, nonmated)
-        super()._keep(tree, tasks)
+        return RatesAtThresholds(mated, nonmated)
 
-    @classmethod
-    def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
-        """Make a fitted model from its groups: the inverse of `idata`.
-
-        Parameters
-        ----------
-        idata : DataTree
-            Groups and attributes of a fitted model of this class.
-        prior : None
-            Must be None, because this model has no prior.
-
-        Returns
-        -------
-        model
-            Fitted model without a task.
-
-        Raises
-        ------
-        DataError
-            If a prior is given.
-        """
-        if prior is not None:
-            raise DataError(
-                f"prior: found {prior!r}, but {cls.__name__} has no prior; pass prior=None"
-            )
-        model = cls(**json.loads(idata.attrs["parameters"]))
-        model._keep(idata, ())
-        return model
-
-    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
         nearest = tasks[0].nearest_classes
         lowest = float(nearest.scores[np.isfinite(nearest.scores)].min())
         values = {"true_score": nearest.true, "best_wrong_score": nearest.scores[:, 0]}
         floored = {name: ("instance", np.maximum(x, lowest)) for name, x in values.items()}
-        return described(xr.Dataset(floored), _OBSERVED)
+        data = described(xr.Dataset(floored), _OBSERVED)
+        tree = xr.DataTree.from_dict({"observed_data": data})
+        tree.attrs.update(task_size(tasks[0]))
+        return tree
 
     @property
     def _scale(self) -> DistanceScale:
-        return DistanceScale.of_attributes(self._require("_tree").attrs)
+        return DistanceScale.of_attributes(self.idata.attrs)
 
     @property
     def _sign(self) -> int:
         """-1 if thresholds are distances."""
-        return -1 if self._require("_tree").attrs["negated"] else 1
+        return -1 if self.idata.attrs["negated"] else 1
 
     @property
     def posterior_(self) -> xr.Dataset:
         """Draws of the parameters of both calibrations."""
-        return self._require("_tree")["posterior"].to_dataset().drop_dims("k", errors="ignore")
+        return self.idata["posterior"].to_dataset()
 
     @property
     def scale_(self) -> str:
@@ -308,38 +265,21 @@ class OpenSetExtrapolator(FittedModel):
     @property
     def pareto_k_(self) -> float:
         """Largest tail index of the importance weights."""
-        return float(self._require("_tree").attrs["pareto_k"])
+        return float(self.idata.attrs["pareto_k"])
 
     @property
     def best_wrong_score_(self) -> float:
         """Best score, or smallest distance, of a non-mated probe; beyond it FPIR has no data."""
-        return float(self._score(self._require("_rates").nonmated.tightest))
+        return float(self._score(self._rates.nonmated.tightest))
 
     def _score(self, log_distance: Any) -> FloatArray:
         """Scores, or distances, at log distances."""
         return self._sign * self._scale.score(np.asarray(log_distance))
 
-    @property
-    def diagnosis_(self) -> Any:
-        """Whether the number of draws suffices; the draws are independent."""
-        return diagnosis_of_independent(self.posterior_)
-
-    def _convergence(self) -> str:
-        return f"independent draws, Pareto k {self.pareto_k_:.2f}"
-
-    def _sampler_text(self) -> str:
-        return f"importance sampling, {self._drawn()}"
-
     def _fit_text(self) -> str:
         return f"tails on distances {self.scale_}"
 
-    def _draws_at(self, k: IntArray) -> xr.DataArray:
-        """FNIR at the threshold that keeps the mean FPIR at k1 at 1%."""
-        loosest = self._rates.loosest_fpir(_USUAL_FPIR, self._n_classes)
-        chosen = np.full((k.size, 1), self._rates.nonmated.grid[-1] if loosest is None else loosest)
-        return self._draws_of({"fnir": self._rates.fnir}, chosen, k, None)["fnir"]
-
-    def predict(  # type: ignore[override]  # rates at a threshold are no curve over k
+    def predict(
         self,
         k: ClassCounts,
         *,
@@ -386,15 +326,18 @@ class OpenSetExtrapolator(FittedModel):
         counts, best = class_counts(k), whole_number(rank, "rank", 1)
         level = probability(prob, "prob")
         if fpir is None:
-            chosen, promise = self._given(threshold, counts, "fpir", self._rates.nonmated), ""
+            chosen, promise = (
+                self._from_scores(threshold, counts, "fpir", self._rates.nonmated),
+                "",
+            )
         else:
             find = partial(self._rates.loosest_fpir, probability(fpir, "fpir"), level=level)
-            chosen = self._sought(threshold, counts, f"fpir: {fpir}", find)
+            chosen = self._loosest_thresholds(threshold, counts, f"fpir: {fpir}", find)
             promise = f", FPIR at most {fpir:g} with probability {prob:g}"
         fnir = partial(self._rates.fnir, rank=best)
         draws: dict[str, Any] = {"fnir": fnir, "fpir": self._rates.fpir}
         return OpenSetPrediction(
-            self._public(chosen, counts, threshold),
+            self._as_scores(chosen, counts, threshold),
             self._fitted_name,
             self._n_classes,
             promise,
@@ -456,15 +399,18 @@ class OpenSetExtrapolator(FittedModel):
         self._require("_tree")
         counts, level = class_counts(k), probability(prob, "prob")
         if accuracy is None:
-            chosen, promise = self._given(threshold, counts, "accuracy", self._rates.wrong), ""
+            chosen, promise = (
+                self._from_scores(threshold, counts, "accuracy", self._rates.wrong),
+                "",
+            )
         else:
             wanted = probability(accuracy, "accuracy")
             find = partial(self._rates.loosest_accuracy, wanted, level=1 - level)
-            chosen = self._sought(threshold, counts, f"accuracy: {accuracy}", find)
+            chosen = self._loosest_thresholds(threshold, counts, f"accuracy: {accuracy}", find)
             promise = f", accuracy at least {accuracy:g} with probability {prob:g}"
         draws = {"accuracy": self._rates.accuracy, "answered": self._rates.answered}
         return SelectivePrediction(
-            self._public(chosen, counts, threshold),
+            self._as_scores(chosen, counts, threshold),
             self._fitted_name,
             self._n_classes,
             promise,
@@ -502,20 +448,22 @@ class OpenSetExtrapolator(FittedModel):
         loose, tight = (tightest if end is None else max(end, tightest) for end in ends)
         return self._score(np.linspace(loose, tight, many))
 
-    def _given(self, threshold: Any, counts: IntArray, other: str, tails: WrongTails) -> FloatArray:
-        """Log distances (n_k, n_thresholds) of thresholds given as scores or distances."""
+    def _from_scores(
+        self, threshold: Any, counts: IntArray, other: str, tails: WrongTails
+    ) -> FloatArray:
+        """Log distances (n_k, n_thresholds) of thresholds that are scores or distances."""
         if threshold is None:
             raise DataError(f"threshold: found neither threshold nor {other}; pass one of them")
         kind = "distances" if self._sign < 0 else "scores"
-        given = numbers(threshold, "threshold", kind, lambda values: values == values)
-        log_distance = self._scale.log_distance(self._sign * given)
+        passed = numbers(threshold, "threshold", kind, lambda values: values == values)
+        log_distance = self._scale.log_distance(self._sign * passed)
         # Beyond the best score there is no data, but `predict` may return thresholds there.
         tight, loose = float(self._rates.nonmated.grid[-1]), self._rates.known_range[1]
         outside = (log_distance > loose) | (log_distance < tight)
         if outside.any():
             ends = np.sort(self._score([tight, loose]))
             raise DataError(
-                f"threshold: found {given[np.argmax(outside)]:g}, expected {ends[0]:.6g} to "
+                f"threshold: found {passed[np.argmax(outside)]:g}, expected {ends[0]:.6g} to "
                 f"{ends[1]:.6g}, the range of the {kind} of the pilot and their tail"
             )
         loosest, fewest = float(log_distance.max()), int(counts.min())
@@ -532,7 +480,7 @@ class OpenSetExtrapolator(FittedModel):
             )
         return np.broadcast_to(log_distance, (counts.size, log_distance.size))
 
-    def _sought(
+    def _loosest_thresholds(
         self, threshold: Any, counts: IntArray, target: str, find: Callable[[int], float | None]
     ) -> FloatArray:
         """Log distances (n_k, 1) of the loosest thresholds for each k."""
@@ -555,7 +503,7 @@ class OpenSetExtrapolator(FittedModel):
         counts: IntArray,
         threshold: Any,
     ) -> dict[str, Any]:
-        """Draws of rates (chain, draw, k), and threshold if several were given."""
+        """Draws of rates (chain, draw, k), and threshold if there are several."""
         sample = {dim: self.posterior_[dim].values for dim in SAMPLE_DIMS}
         shape = [values.size for values in sample.values()]
         dims, coords = (*SAMPLE_DIMS, "k", "threshold"), {**sample, "k": counts}
@@ -572,7 +520,7 @@ class OpenSetExtrapolator(FittedModel):
             arrays[name] = array
         return arrays
 
-    def _public(self, chosen: FloatArray, counts: IntArray, threshold: Any) -> xr.DataArray:
+    def _as_scores(self, chosen: FloatArray, counts: IntArray, threshold: Any) -> xr.DataArray:
         """Thresholds as scores or distances."""
         if np.ndim(threshold):
             values = np.asarray(threshold, dtype=float)
@@ -581,9 +529,7 @@ class OpenSetExtrapolator(FittedModel):
         return xr.DataArray(scores.astype(float), {"k": counts}, "k", "threshold")
 
     def _notes(self, chosen: FloatArray, counts: IntArray, tails: WrongTails) -> tuple[str, ...]:
-        notes = [*self._data_notes]
-        if doubt := doubt_of_weights(self.pareto_k_):
-            notes.append(doubt)
+        notes = [*self._draw_notes]
         slope = float(self.posterior_["slope"].mean())
         if slope > LARGEST_SLOPE:
             notes.append(

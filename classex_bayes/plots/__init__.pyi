@@ -12,6 +12,5 @@ from .plan_plot import plot_plan as plot_plan
 from .ppc_plot import plot_ppc as plot_ppc
 from .ppc_plot import plot_prior_predictive as plot_prior_predictive
 from .prob_at_least_plot import plot_prob_at_least as plot_prob_at_least
-from .sbc_plot import plot_sbc as plot_sbc
 from .sensitivity_plot import plot_sensitivity as plot_sensitivity
 from .tail_checks_plot import plot_tail_checks as plot_tail_checks

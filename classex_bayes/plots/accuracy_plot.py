@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-import pandas as pd
-from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import number, probability
 from classex_bayes.core.metrics import Accuracy, named_metric
@@ -15,22 +13,12 @@ from classex_bayes.estimators.estimator import Estimator, prediction_of, require
 from classex_bayes.evaluate.compare import Comparison
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
-from classex_bayes.plots.chart import (
-    CURVES,
-    INK,
-    MUTED,
-    N_CLASSES,
-    Chart,
-    Ribbon,
-    Visuals,
-    at_k,
-    series_label,
-)
+from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart, at_k
+from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results import (
     RISK,
     Extrapolation,
     distinct_names,
-    interval_settings,
     reference_values,
     shared_metric,
 )
@@ -39,14 +27,13 @@ from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, NumberArray
 
 OBSERVED, BOUNDS, TRUTH, TARGET = "observed", "bounds of the observed", "truth", "target"
-_VISUALS = (*CURVES, "bounds", "truth", "target")
 _FARTHEST, _N_K, _N_OBSERVED = 10, 60, 25
 _MOST_BANDS = 6
 _ACCURACY = "accuracy"
 _EXPECTED = "what predict(k) returns, a fitted estimator, or a list of them"
-_COLORS = {OBSERVED: INK, BOUNDS: MUTED, TRUTH: INK, TARGET: MUTED}
 
 
+@plot_function("ci_band", "mean", "observed", "bounds", "truth", "target")
 def plot_accuracy(
     predictions: Extrapolation | Estimator | Comparison | Sequence[Extrapolation | Estimator],
     task: SourceTask | None = None,
@@ -57,12 +44,8 @@ def plot_accuracy(
     metric: str = "accuracy",
     ci_prob: float | None = None,
     ci_kind: str | None = None,
-    visuals: Visuals | None = None,
-    plot_collection: PlotCollection | None = None,
-    ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
+    **drawing: Unpack[Drawing],
+) -> Chart:
     """Draw accuracy, or another metric, against the number of classes, on a logarithmic axis.
 
     Parameters
@@ -91,19 +74,6 @@ def plot_accuracy(
         Ranks have a logarithmic axis.
     ci_prob, ci_kind : optional
         Level and kind of the ribbon; ArviZ's rcParams by default.
-    visuals : mapping, optional
-        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
-        "observed", "bounds", "truth", "target", "title", "xlabel", "ylabel" or "legend".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
-
-    Returns
-    -------
-    PlotCollection
-        `.savefig(path)`, `.show()`, `.get_viz("plot")` for the native axes.
 
     Raises
     ------
@@ -123,28 +93,15 @@ def plot_accuracy(
     >>> task = SourceTask.from_ranks([1] * 14 + [2, 2, 3, 4, 6, 10], np.arange(20), n_classes=20)
     >>> plot = plot_accuracy(ClassExReg(0.5).fit(task), task, backend="none")
     """
-    chart = accuracy_chart(predictions, task, truth, target, ci_prob, ci_kind, metric=metric, k=k)
-    return chart.draw(visuals, plot_collection, ax, backend, **pc_kwargs)
-
-
-def accuracy_chart(
-    predictions: Extrapolation | Estimator | Comparison | Sequence[Extrapolation | Estimator],
-    task: SourceTask | None = None,
-    truth: Any = None,
-    target: float | None = None,
-    ci_prob: float | None = None,
-    ci_kind: str | None = None,
-    n_observed: int = _N_OBSERVED,
-    metric: str = _ACCURACY,
-    k: ClassCounts | None = None,
-) -> Chart:
-    """Return the chart of `plot_accuracy`: the predictions in their order, then what is given."""
     if isinstance(predictions, Comparison):
         predictions = predictions.predictions
     several = predictions if isinstance(predictions, Sequence) else [predictions]
     predicted = predictions_at(several, k, truth, named_metric(metric).name)
     if len(predicted) > _MOST_BANDS:
-        predicted = [_without_bootstrap(prediction) for prediction in predicted]
+        predicted = [
+            replace(p, interval_type="none") if p.interval_type == "bootstrap" else p
+            for p in predicted
+        ]
     if task is not None:
         source_task(task)
     metric = shared_metric(predicted)
@@ -153,57 +110,38 @@ def accuracy_chart(
             "task, truth: a task knows accuracies and the predictions are risks; give known risks "
             "as a mapping from k to risk"
         )
-    prob, kind = interval_settings(ci_prob, ci_kind)
-    ribbons = {
-        series_label(name, prediction, prob, kind): Ribbon.of_prediction(prediction, prob, kind)
-        for name, prediction in zip(distinct_names(predicted), predicted, strict=True)
-    }
     estimand = predicted[0].estimand
-    within_bounds = task is not None and task.intervals is not None
-    bounds = task if within_bounds and metric == _ACCURACY else None
-    known = None if task is None else _observed(task, metric, n_observed)
-    given = {
-        OBSERVED: None if known is None or known.empty else known,
-        BOUNDS: bounds,
-        TRUTH: truth,
-        TARGET: target,
-    }
-    others = {name: _COLORS[name] for name, value in given.items() if value is not None}
-    chart = Chart({**dict.fromkeys(ribbons), **others}, visuals=_VISUALS, log_y=estimand.is_rank)
-    for label, ribbon in ribbons.items():
-        chart.ribbon(label, ribbon)
-    if known is not None and not known.empty:
-        chart.points(OBSERVED, known.index.to_numpy(), known.to_numpy())
-    if bounds is not None:
-        places = log_spaced(2, bounds.n_classes, _N_K)
-        lower, upper = bounds.accuracy_bounds(places)
-        # One outline, open at few classes.
-        outline = np.append(places, places[::-1]), np.append(lower, upper[::-1])
-        chart.line(BOUNDS, *outline, visual="bounds", linestyle="C2")
+    chart = Chart(ci_prob, ci_kind, log_y=estimand.is_rank)
+    for name, prediction in zip(distinct_names(predicted), predicted, strict=True):
+        chart.prediction(name, prediction)
+    if task is not None:
+        _add_observed(chart, task, metric)
     ends = np.concatenate([mark.x for mark in chart.marks])
     if truth is not None:
         _add_truth(chart, truth, ends, metric)
     if target is not None:
         level = number(target, "target", 1, whole=False) if estimand.is_rank else target
         level = level if estimand.is_rank else probability(level, "target")
-        chart.level(TARGET, ends, level, visual="target")
+        chart.level(TARGET, ends, level, visual="target", color=MUTED)
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
     return chart.labelled(f"{capitalized(label)} on more classes", N_CLASSES, label)
 
 
-def _without_bootstrap(prediction: Extrapolation) -> Extrapolation:
-    if prediction.interval_type != "bootstrap":
-        return prediction
-    return replace(prediction, interval_type="none")
-
-
-def _observed(task: SourceTask, metric: str, n_observed: int) -> pd.Series:
-    """Values of a metric in a pilot, indexed by the k at which they are known."""
-    k = task.grid(n_observed)
-    if task.intervals is not None and metric != _ACCURACY:  # the grid is that of the accuracy
-        k = log_spaced(2, task.n_classes, n_observed)
-    return reference_values(task, k[k >= _smallest(metric)], metric)
+def _add_observed(chart: Chart, task: SourceTask, metric: str) -> None:
+    """Add values of a metric in a pilot where they are known, and the bounds of its accuracy."""
+    k = task.grid(_N_OBSERVED)
+    if task.evidence.why_unknown and metric != _ACCURACY:  # the grid is that of the accuracy
+        k = log_spaced(2, task.n_classes, _N_OBSERVED)
+    known = reference_values(task, k[k >= _smallest(metric)], metric)
+    if not known.empty:
+        chart.points(OBSERVED, known.index.to_numpy(), known.to_numpy(), color=INK)
+    if task.evidence.why_unknown and metric == _ACCURACY:
+        places = log_spaced(2, task.n_classes, _N_K)
+        lower, upper = task.accuracy_bounds(places)
+        # One outline, open at few classes.
+        outline = np.append(places, places[::-1]), np.append(lower, upper[::-1])
+        chart.line(BOUNDS, *outline, visual="bounds", linestyle="C2", color=MUTED)
 
 
 def _smallest(metric: str) -> int:
@@ -250,8 +188,9 @@ def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None
         k = known.index.to_numpy()
         if not k.size:
             raise DataError(f"truth: the task knows the {metric} at no number of classes shown")
-        chart.line(TRUTH, k, known.to_numpy(), visual="truth", smooth=True, linestyle="C1")
+        looks = {"linestyle": "C1", "color": INK}
+        chart.line(TRUTH, k, known.to_numpy(), visual="truth", smooth=True, **looks)
     else:
         known = reference_values(truth, None, metric)
         k, values = known.index.to_numpy(), known.to_numpy()
-        chart.points(TRUTH, k, values, visual="truth", marker="C4")
+        chart.points(TRUTH, k, values, visual="truth", marker="C4", color=INK)

@@ -1,14 +1,14 @@
 """Scores of a back-test against the number of classes."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import class_count, one_of
 from classex_bayes.evaluate.backtest import Backtest
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import MUTED, N_CLASSES, Chart, Visuals, chosen_k, require_type
+from classex_bayes.plots.chart import MUTED, N_CLASSES, Chart, chosen_k, require_type
+from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.typing import ClassCounts, FloatArray
 
 _LABELS = {
@@ -22,18 +22,15 @@ _NOMINAL = "nominal"
 _REACH = 2
 
 
+@plot_function("error_band", "score", "nominal")
 def plot_backtest(
     result: Backtest,
     score: str = "rmse",
     n_source: int | None = None,
     *,
     k: ClassCounts | None = None,
-    visuals: Visuals | None = None,
-    plot_collection: PlotCollection | None = None,
-    ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
+    **drawing: Unpack[Drawing],
+) -> Chart:
     """Draw a score of every estimator against the number of classes.
 
     Parameters
@@ -47,20 +44,7 @@ def plot_backtest(
     n_source : int, optional
         Size of the pilots; needed where there are several.
     k : int or array-like of int, optional
-        Numbers of classes that are drawn; all of the back-test
-        by default.
-    visuals : mapping, optional
-        Removes (False) or styles (a mapping of arguments) what has this name: "error_band",
-        "score", "nominal", "title", "xlabel", "ylabel" or "legend".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
-
-    Returns
-    -------
-    PlotCollection
+        Numbers of classes that are drawn; all of the back-test by default.
 
     Raises
     ------
@@ -94,11 +78,7 @@ def plot_backtest(
     if not names:
         raise DataError(f"score: no estimator has a {score}, which needs draws")
     nominal = score.startswith("coverage")
-    series: dict[str, str | None] = dict.fromkeys(names)
-    if nominal:
-        series[_NOMINAL] = MUTED
-    chart = Chart(series, visuals=("error_band", "score", "nominal"))
-    banded = False
+    chart = Chart()
     for name in names:
         rows = table.xs(name, level="estimator").sort_index()
         sizes, values = rows.index.to_numpy(), rows[score].to_numpy()
@@ -110,19 +90,16 @@ def plot_backtest(
             limits = values - _REACH * error.to_numpy(), values + _REACH * error.to_numpy()
         if limits is not None:
             chart.band(name, sizes, *limits, visual="error_band")
-            banded = True
-        chart.line(name, sizes, values, visual="score")
-        if sizes.size > 1:
-            chart.points(name, sizes, values, visual="score")
+        chart.curve(name, sizes, values, visual="score", smooth=False)
     if nominal:
         level = float(score.removeprefix("coverage")) / 100
-        chart.level(_NOMINAL, table.index.get_level_values("k").to_numpy(), level, visual="nominal")
+        k_drawn = table.index.get_level_values("k").to_numpy()
+        chart.level(_NOMINAL, k_drawn, level, visual="nominal", color=MUTED)
     label = _LABELS.get(score, f"share of {score.removeprefix('coverage')}% intervals that held")
     title = f"Back-test: {int(table['n'].max())} pilots of {size} classes"
-    title += "\nbands: two Monte Carlo standard errors" * banded
-    return chart.labelled(title, N_CLASSES, label).draw(
-        visuals, plot_collection, ax, backend, **pc_kwargs
-    )
+    if any(mark.kind == "band" for mark in chart.marks):
+        title += "\nbands: two Monte Carlo standard errors"
+    return chart.labelled(title, N_CLASSES, label)
 
 
 def _wilson(share: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:

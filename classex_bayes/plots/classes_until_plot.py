@@ -1,33 +1,29 @@
 """Posterior of the number of classes that keep an accuracy."""
 
-from typing import Any
+from typing import Unpack
 
 import numpy as np
-from arviz_plots import PlotCollection
 from scipy.stats import norm
 
 from classex_bayes.formatting import capitalized, count
-from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Visuals, require_type
-from classex_bayes.results import ClassesUntil, interval_settings
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart, require_type
+from classex_bayes.plots.drawing import Drawing, plot_function
+from classex_bayes.results import ClassesUntil
 from classex_bayes.typing import FloatArray
 
-_POSTERIOR, _MEDIAN = "posterior", "median"
 _N_GRID = 200
 _NARROWEST = 0.01  # decades; a posterior at one number is drawn as wide
 _OUTLIERS = 0.002  # share of the draws at each end that may be beyond the picture
 _BAR = 0.25  # decades; the bar of the draws beyond the search, whose area is their share
 
 
+@plot_function("density", "ci_band", "median", "beyond")
 def plot_classes_until(
     result: ClassesUntil,
     *,
     ci_prob: float | None = None,
-    visuals: Visuals | None = None,
-    plot_collection: PlotCollection | None = None,
-    ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
+    **drawing: Unpack[Drawing],
+) -> Chart:
     r"""Draw the posterior of the number of classes at which accuracy falls to a level.
 
     A kernel estimate of the density of :math:`\log_{10} k`, the equal-tailed interval filled, the
@@ -40,18 +36,6 @@ def plot_classes_until(
         Of `BayesianExtrapolator.classes_until`.
     ci_prob : float, optional
         Level of the interval; ArviZ's rcParams by default.
-    visuals : mapping, optional
-        Removes (False) or styles (a mapping of arguments) what has this name: "density", "ci_band",
-        "median", "beyond", "title", "xlabel", "ylabel" or "legend".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
-
-    Returns
-    -------
-    PlotCollection
 
     Raises
     ------
@@ -66,35 +50,30 @@ def plot_classes_until(
     'none'
     """
     require_type(result, ClassesUntil, "result", "classes_until")
-    prob, _ = interval_settings(ci_prob, "eti")
+    chart = Chart(ci_prob, "eti")
+    prob, _ = chart.interval
     k = result.k.values.ravel()
     finite, beyond = k[np.isfinite(k)], float(np.isinf(k).mean())
-    ends = result.describe_interval(prob)
+    posterior = f"posterior, {result.describe_interval(prob)}"
     edge = f"{count(np.inf, result.largest)}: {beyond:.0%} of the draws"
-    names = {_POSTERIOR: "C0", ends: "C0"} if finite.size else {}
-    names |= {_MEDIAN: INK} if np.isfinite(result.median) else {}
-    names |= {edge: "C1"} if beyond else {}
-    chart = Chart(names, visuals=("density", "ci_band", "median", "beyond"))
     if finite.size:
         log_k, density = _density(np.log10(_between(finite)), np.log10(result.largest))
         density = density * (1 - beyond)
         lower, upper = np.log10(result.interval(prob))
         inside = np.linspace(max(lower, log_k[0]), min(upper, log_k[-1]), log_k.size)
         height = np.interp(inside, log_k, density)
-        chart.band(ends, 10**inside, np.zeros(inside.size), height)
-        chart.line(_POSTERIOR, 10**log_k, density, visual="density")
+        chart.band(posterior, 10**inside, np.zeros(inside.size), height)
+        chart.line(posterior, 10**log_k, density, visual="density")
     if np.isfinite(result.median):
         top = float(np.interp(np.log10(result.median), log_k, density))
-        line = np.full(2, result.median), np.array([0, top])
-        chart.line(_MEDIAN, *line, visual="median")
+        line = np.full(2, result.median), np.array([0.0, top])
+        chart.line("median", *line, visual="median", color=INK)
     if beyond:
         bar = result.largest * np.array([1.0, 10**_BAR])
         height = np.full(2, beyond / _BAR)
         chart.band(edge, bar, np.zeros(2), height, visual="beyond")
     label = r"posterior density of $\log_{10} k$"
-    return chart.labelled(capitalized(result.describe_median()), N_CLASSES, label).draw(
-        visuals, plot_collection, ax, backend, **pc_kwargs
-    )
+    return chart.labelled(capitalized(result.describe_median()), N_CLASSES, label)
 
 
 def _between(k: FloatArray) -> FloatArray:

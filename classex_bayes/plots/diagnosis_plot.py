@@ -1,27 +1,18 @@
 """Which classes carry the errors."""
 
-from typing import Any
+from typing import Unpack
 
 import numpy as np
-from arviz_plots import PlotCollection
 
 from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import MUTED, Chart, Visuals, require_type
+from classex_bayes.plots.chart import MUTED, Chart, require_type
+from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.typing import FloatArray
 
-_EQUAL = "equal shares"
 
-
-def plot_diagnosis(
-    report: TaskReport,
-    *,
-    visuals: Visuals | None = None,
-    plot_collection: PlotCollection | None = None,
-    ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
+@plot_function("curve", "ref_line")
+def plot_diagnosis(report: TaskReport, **drawing: Unpack[Drawing]) -> Chart:
     """Draw which share of the errors how many of the classes carry.
 
     Lorenz curves, worst classes first: of the errors of test classes, of the defeats that
@@ -32,18 +23,6 @@ def plot_diagnosis(
     ----------
     report : TaskReport
         Of `classex_bayes.assumptions.diagnosis`, for a task with scores.
-    visuals : mapping, optional
-        Removes (False) or styles (a mapping of arguments) what has this name: "curve", "ref_line",
-        "title", "xlabel", "ylabel" or "legend".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
-
-    Returns
-    -------
-    PlotCollection
 
     Raises
     ------
@@ -63,17 +42,14 @@ def plot_diagnosis(
         effective: errors.influence,
     }
     drawn = {name: values for name, values in curves.items() if values.sum() > 0}
-    chart = Chart(
-        {**dict.fromkeys(drawn), _EQUAL: MUTED}, visuals=("curve", "ref_line"), log_x=False
-    )
+    chart = Chart(log_x=False)
     for name, values in drawn.items():
         chart.line(name, *_lorenz(values), visual="curve")
-    chart.line(_EQUAL, np.array([0.0, 1.0]), np.array([0.0, 1.0]), visual="ref_line")
+    ends = np.array([0.0, 1.0])
+    chart.line("equal shares", ends, ends, visual="ref_line", color=MUTED)
     n = len(report.warnings)
     title = f"Who carries the errors: {errors.missed.size} classes, {n} warning{'s' * (n != 1)}"
-    return chart.labelled(title, "share of the classes, worst first", "share carried").draw(
-        visuals, plot_collection, ax, backend, **pc_kwargs
-    )
+    return chart.labelled(title, "share of the classes, worst first", "share carried")
 
 
 def _lorenz(values: FloatArray) -> tuple[FloatArray, FloatArray]:

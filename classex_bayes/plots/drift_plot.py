@@ -1,32 +1,22 @@
 """Drift of retrained classifiers: what was measured, and the prediction that it widens."""
 
-from typing import Any
+from typing import Unpack
 
 import numpy as np
-from arviz_plots import PlotCollection
 
 from classex_bayes.assumptions.drift import Drift
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.plots.accuracy_plot import predictions_at
-from classex_bayes.plots.chart import (
-    INK,
-    MUTED,
-    N_CLASSES,
-    Chart,
-    Ribbon,
-    Visuals,
-    require_type,
-    series_label,
-)
-from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart, require_type
+from classex_bayes.plots.drawing import Drawing, plot_function
+from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, RandomSeed
 
-_MEASURED, _SUBSAMPLED, _SOURCE = "measured, retrained on k", "subsampled to k", "source classes"
-_VISUALS = "ci_band", "mean", "measured", "subsampled", "ref_line"
 _FARTHEST, _N_K = 10, 60
 
 
+@plot_function("ci_band", "mean", "measured", "subsampled", "ref_line")
 def plot_drift(
     drift: Drift,
     prediction: Extrapolation | Estimator,
@@ -35,12 +25,8 @@ def plot_drift(
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     random_seed: RandomSeed = 0,
-    visuals: Visuals | None = None,
-    plot_collection: PlotCollection | None = None,
-    ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
+    **drawing: Unpack[Drawing],
+) -> Chart:
     """Draw a prediction with and without drift, and the accuracies that the drift comes from.
 
     Parameters
@@ -50,24 +36,12 @@ def plot_drift(
     prediction : Extrapolation or fitted estimator
         Draws without the drift, best at k from the smallest task to beyond k1.
     k : int or array-like of int, optional
-        Numbers of classes that are drawn; all of the prediction
-        by default, of an estimator from the smallest task to ten times k1.
+        Numbers of classes that are drawn; all of the prediction by default, of an estimator from
+        the smallest task to ten times k1.
     ci_prob, ci_kind : optional
         Level and kind of the ribbons; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
         Seed of the drift.
-    visuals : mapping, optional
-        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
-        "measured", "subsampled", "ref_line", "title", "xlabel", "ylabel" or "legend".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
-
-    Returns
-    -------
-    PlotCollection
 
     Raises
     ------
@@ -85,33 +59,24 @@ def plot_drift(
     'none'
     """
     require_type(drift, Drift, "drift", "measure_drift")
-    prob, kind = interval_settings(ci_prob, ci_kind)
     if k is None and not isinstance(prediction, Extrapolation):
         smallest = min([*drift.table.index, drift.n_classes])
         k = log_spaced(smallest, _FARTHEST * drift.n_classes, _N_K)
     (prediction,) = predictions_at([prediction], k, name="prediction")
     drifted = drift.apply(prediction, random_seed=random_seed)
-    ribbons = {
-        series_label(shown.estimator, shown, prob, kind): Ribbon.of_prediction(shown, prob, kind)
-        for shown in (prediction, drifted)
-    }
-    points = {_MEASURED: INK, _SUBSAMPLED: MUTED} if len(drift.table) else {}
-    chart = Chart({**dict.fromkeys(ribbons), **points, _SOURCE: MUTED}, visuals=_VISUALS)
-    # The wider band first, so that the narrower one stays visible.
-    for label, ribbon in reversed(ribbons.items()):
-        chart.ribbon(label, ribbon)
-    lowest = min(float(np.min(ribbon.lower)) for ribbon in ribbons.values())
-    ends = np.array([lowest, 1.0])
-    chart.line(_SOURCE, np.full(2, drift.n_classes), ends, visual="ref_line", linestyle="C2")
-    if points:
+    chart = Chart(ci_prob, ci_kind)
+    for shown in (prediction, drifted):
+        chart.prediction(shown.estimator, shown)
+    lowest = min(float(np.min(mark.y[0])) for mark in chart.marks)
+    source = drift.n_classes, lowest, 1.0
+    chart.vertical("source classes", *source, visual="ref_line", color=MUTED)
+    if len(drift.table):
         sizes = drift.table.index.to_numpy()
-        subsampled = drift.table["subsampled"].to_numpy()
-        measured = drift.table["measured"].to_numpy()
-        chart.points(_SUBSAMPLED, sizes, subsampled, visual="subsampled", marker="C4")
-        chart.points(_MEASURED, sizes, measured, visual="measured")
+        subsampled = sizes, drift.table["subsampled"].to_numpy()
+        measured = sizes, drift.table["measured"].to_numpy()
+        chart.points("subsampled to k", *subsampled, visual="subsampled", marker="C4", color=MUTED)
+        chart.points("measured, retrained on k", *measured, visual="measured", color=INK)
     slope = drift.posterior.slope_mean
     shift = f"{np.log(10) * slope:+.2f} probits for ten times the classes"
     title = f"Drift of retrained classifiers: {shift}"
-    return chart.labelled(title, N_CLASSES, "accuracy").draw(
-        visuals, plot_collection, ax, backend, **pc_kwargs
-    )
+    return chart.labelled(title, N_CLASSES, "accuracy")

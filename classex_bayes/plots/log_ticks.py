@@ -1,51 +1,107 @@
-"""Numbers on a logarithmic axis of matplotlib: as many as have room beside one another."""
+"""Numbers on an axis: round ones, as many as have room beside one another, and as text."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter
 
-from classex_bayes.plots.text_widths import text_width
 from classex_bayes.typing import FloatArray
 
 _BETWEEN = 1.0  # free room between two numbers, in heights of their letters
-_MOST_DECADES = 12
+_WIDTH = 0.65  # width of a letter of a number, likewise
+_MOST_NUMBERS, _MOST_DECADES = 7, 12
+_STEPS = (1, 2, 5, 10)
 # First digits of numbers, and how far they may be apart on an axis that has all of these.
 _DIGITS = (
     (10, range(1, 10)), (10, (1, 2, 3, 4, 6, 8)), (30, (1, 2, 3, 5)), (1000, (1, 2, 5)),
     (1000, (1, 3)),
 )  # fmt: skip
+# On an axis between them numbers are written out; on others they are powers of 10.
+_SMALLEST, _LARGEST = 3e-5, 3e7
+_LETTERS_OF_TEX = {
+    r"\Phi": "Φ", r"\leq": "≤", r"\log": "log", r"\times": "×", "^*": "*", "_{10}": "₁₀", "$": "",
+}  # fmt: skip
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def number_axis(axis: Any, *, powers: bool) -> None:
-    """Let an axis have numbers that do not collide, as powers of 10 or written out."""
-    write = _power if powers else _digits
-    axis.set_major_locator(RoomyLogLocator(write))
-    axis.set_major_formatter(lambda value, _: write(value))
-    axis.set_minor_locator(LogLocator(subs=range(2, 10), numticks=100))
-    axis.set_minor_formatter(NullFormatter())
+def few(ticks: FloatArray) -> bool:
+    """Whether numbers have room on an axis of any width."""
+    return ticks.size <= _MOST_NUMBERS
 
 
-def _digits(value: float) -> str:
-    return f"{value:,.10g}"
+def linear_ticks(low: float, high: float) -> FloatArray:
+    """Return a few round numbers at even steps within a range."""
+    ticks = np.asarray(MaxNLocator(_MOST_NUMBERS, steps=_STEPS).tick_values(low, high))
+    return ticks[(low <= ticks) & (ticks <= high)]
 
 
-def _power(value: float) -> str:
-    """A power of 10 with its digit, if that is not 1."""
+def log_ticks(low: float, high: float, fit: Callable[[FloatArray], bool] = few) -> FloatArray:
+    """Return round numbers within a range above 0: the densest set whose numbers fit.
+
+    It has two numbers or more, or a single one if no two of them fit.
+    """
+    single = np.array([])
+    for ticks in _sets(low, high):
+        within = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
+        if within.size > 1 and fit(within):
+            return within
+        if within.size == 1:
+            single = within
+    return single
+
+
+def _sets(low: float, high: float) -> Iterator[FloatArray]:
+    """Sets of round numbers, from the densest to the sparsest."""
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    if high < 3 * low:
+        for whole in (True, False):
+            for number in (6, 5, 4, 3, 2):
+                locator = MaxNLocator(number, steps=_STEPS, integer=whole)
+                yield np.asarray(locator.tick_values(low, high))
+    for reach, digits in _DIGITS:
+        if high < reach * low:
+            yield np.outer(10.0 ** np.arange(first, last + 1), digits).ravel()
+    for step in range(1, _MOST_DECADES):
+        yield 10.0 ** np.arange(step * np.ceil(first / step), last + 1, step)
+
+
+def is_written_out(low: float, high: float) -> bool:
+    """Whether the numbers of an axis between two ends are short: 1,000 or 0.01."""
+    return _SMALLEST <= low <= high <= _LARGEST
+
+
+def number_text(value: float, low: float, high: float) -> str:
+    """Return a number of an axis between two ends: written out, or as a power of 10 in TeX."""
+    if is_written_out(low, high):
+        return f"{value:,.10g}"
     exponent = int(np.floor(np.log10(value) + 1e-9))
     digit = value / 10.0**exponent
     times = "" if np.isclose(digit, 1) else rf"{digit:.2g}\times"
     return f"${times}10^{{{exponent}}}$"
 
 
+def plain(text: str) -> str:
+    """Return a text of ours with mathtext in letters alone: "D(u)" for "$D(u)$"."""
+    text = re.sub(r"\^\{([-\d]+)\}", lambda match: match[1].translate(_SUPERSCRIPTS), text)
+    for tex, letters in _LETTERS_OF_TEX.items():
+        text = text.replace(tex, letters)
+    return text
+
+
 class RoomyLogLocator(Locator):
-    """Ticks at round numbers, the densest of some sets whose numbers have room."""
+    """Ticks of a logarithmic axis of matplotlib whose numbers do not collide."""
 
     axis: Any
 
-    def __init__(self, write: Callable[[float], str]) -> None:
-        self.write = write
+    @classmethod
+    def number(cls, axis: Any) -> None:
+        """Let an axis have these ticks and numbers."""
+        axis.set_major_locator(cls())
+        axis.set_major_formatter(lambda value, _: number_text(value, *axis.get_view_interval()))
+        axis.set_minor_locator(LogLocator(subs=range(2, 10), numticks=100))
+        axis.set_minor_formatter(NullFormatter())
 
     def __call__(self) -> list[float]:
         """Ticks of the axis as it is now."""
@@ -56,38 +112,17 @@ class RoomyLogLocator(Locator):
         low, high = sorted((vmin, vmax))
         if not (0 < low < high < np.inf):
             return []
-        kept = np.array([])
-        for ticks in self._sets(low, high):
-            kept = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
-            if kept.size < 2 or self._has_room(kept, low, high):
-                break
-        return [float(tick) for tick in kept]
+        return log_ticks(low, high, lambda ticks: self._fit(ticks, low, high)).tolist()
 
-    def _sets(self, low: float, high: float) -> Iterator[FloatArray]:
-        """Sets of round numbers, from the densest to the sparsest."""
-        first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
-        decades = 10.0 ** np.arange(first, last + 1)
-        if high < 3 * low:
-            for number in (6, 5, 4, 3, 2):
-                ticks = MaxNLocator(number, steps=[1, 2, 5, 10]).tick_values(low, high)
-                yield np.asarray(ticks)
-        for reach, digits in _DIGITS:
-            if high < reach * low:
-                yield np.outer(decades, digits).ravel()
-        for step in range(1, _MOST_DECADES):
-            yield 10.0 ** np.arange(step * np.ceil(first / step), last + 1, step)
-
-    def _has_room(self, ticks: FloatArray, low: float, high: float) -> bool:
-        """Whether numbers at the ticks leave room between them."""
-        figure = self.axis.get_figure(root=True)
+    def _fit(self, ticks: FloatArray, low: float, high: float) -> bool:
+        """Whether there is room between numbers at the ticks."""
         box = self.axis.axes.get_window_extent()
         letter = self.axis.majorTicks[0].label1.get_size() if self.axis.majorTicks else 10.0
         along_x = self.axis.axis_name == "x"
-        points = (box.width if along_x else box.height) * 72 / figure.dpi
+        points = (box.width if along_x else box.height) * 72 / self.axis.get_figure(root=True).dpi
         places = np.log(ticks / low) / np.log(high / low) * points
-        if not along_x:
-            return bool(np.all(np.diff(places) >= (1 + _BETWEEN) * letter))
-        texts = map(self.write, ticks)
-        widths = np.array([text_width(text, letter, math="$" in text) for text in texts])
-        room = np.diff(places) - (widths[1:] + widths[:-1]) / 2
+        sizes = np.ones(ticks.size)
+        if along_x:
+            sizes = _WIDTH * np.array([len(plain(number_text(t, low, high))) for t in ticks])
+        room = np.diff(places) - letter * (sizes[1:] + sizes[:-1]) / 2
         return bool(np.all(room >= _BETWEEN * letter))

@@ -1,10 +1,9 @@
 """Rates of open-set identification: FNIR against FPIR (DET), and both against the threshold."""
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
-from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import class_counts, whole_number
 from classex_bayes.exceptions import DataError
@@ -12,18 +11,18 @@ from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 from classex_bayes.open_set.observed_rates import open_set_rates
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
-from classex_bayes.plots.chart import INK, MUTED, Chart, Ribbon, Visuals, require_type
-from classex_bayes.results import interval_label, interval_settings
+from classex_bayes.plots.chart import INK, MUTED, Chart, require_type
+from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, IntArray
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 TRUTH = "truth"
 _RATES = "fpir", "fnir"
-_VISUALS = "ci_band", "mean", "best_wrong", "truth"
 _N_THRESHOLDS, _N_RATES = 30, 100
 _SMALLEST = 1e-6  # rates below it are not told apart on a logarithmic axis
 
 
+@plot_function("ci_band", "mean", "best_wrong", "truth")
 def plot_det(
     model: OpenSetExtrapolator,
     k: ClassCounts | None = None,
@@ -32,12 +31,8 @@ def plot_det(
     rank: int = 1,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
-    visuals: Visuals | None = None,
-    plot_collection: PlotCollection | None = None,
-    ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
+    **drawing: Unpack[Drawing],
+) -> Chart:
     """Draw FNIR against FPIR (detection error tradeoff), a curve for each number of classes.
 
     Each draw of the posterior is a DET curve: FNIR and FPIR of the same draw along 30 thresholds,
@@ -60,18 +55,6 @@ def plot_det(
         Length of the lists of candidates that FNIR is of.
     ci_prob, ci_kind : optional
         Level and kind of the ribbons; ArviZ's rcParams by default.
-    visuals : mapping, optional
-        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
-        "best_wrong", "truth", "title", "xlabel", "ylabel" or "legend".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
-
-    Returns
-    -------
-    PlotCollection
 
     Raises
     ------
@@ -95,47 +78,35 @@ def plot_det(
     >>> plot_det(model, [50, 1000], backend="none").backend
     'none'
     """
-    return det_chart(model, k, truth, rank, ci_prob, ci_kind).draw(
-        visuals, plot_collection, ax, backend, **pc_kwargs
-    )
-
-
-def det_chart(
-    model: OpenSetExtrapolator,
-    k: ClassCounts | None = None,
-    truth: SourceTask | None = None,
-    rank: int = 1,
-    ci_prob: float | None = None,
-    ci_kind: str | None = None,
-) -> Chart:
-    """Return the chart of `plot_det`: ribbons in the order of k, then the truth."""
     counts, best = _checked(model, k, truth, rank)
-    prob, kind = interval_settings(ci_prob, ci_kind)
-    names = {size: _name(size, prob, kind) for size in counts.tolist()}
     best_wrong = NonmatedSearches.of(model.idata).best_score
-    others = {best_wrong: INK} | ({} if truth is None else {TRUTH: INK})
-    chart = Chart({**dict.fromkeys(names.values()), **others}, visuals=_VISUALS, log_y=True)
-    exact, limit = [], model.best_wrong_score_
-    for size, name in names.items():
+    chart = Chart(ci_prob, ci_kind, log_y=True)
+    seen: list[tuple[FloatArray, FloatArray]] = []
+    exact: list[tuple[FloatArray, FloatArray]] = []
+    limit = model.best_wrong_score_
+    for size in counts.tolist():
         thresholds = model.thresholds(size, _N_THRESHOLDS)
         at = np.clip(limit, thresholds.min(), thresholds.max())
         rates = model.predict(size, threshold=[*thresholds, at], rank=best)
-        ribbon = _det_ribbon(rates, prob, kind)
-        chart.ribbon(name, ribbon)
+        grid, draws = _fnir_at_fpir(rates, chart.interval[0])
+        mean = chart.mark(chart.draws(f"{size:,} enrolled", grid, draws), "line").y[0]
         fpir = rates.fpir[..., -1].mean().item()
-        if at == limit and ribbon.x[0] <= fpir <= ribbon.x[-1]:
-            there = np.exp(np.interp(np.log(fpir), np.log(ribbon.x), np.log(ribbon.mean)))
-            chart.points(best_wrong, np.array([fpir]), np.array([there]), visual="best_wrong")
+        if at == limit and grid[0] <= fpir <= grid[-1]:
+            there = np.exp(np.interp(np.log(fpir), np.log(grid), np.log(mean)))
+            seen.append((np.array([fpir]), np.array([there])))
         if truth is not None and size < truth.n_classes:
             known = open_set_rates(truth, size, thresholds, rank=best).isel(k=0)
             known = known.isel(threshold=(known.fpir >= _SMALLEST) & (known.fnir >= _SMALLEST))
             exact.append((known.fpir.values, known.fnir.values))
-    for fpir, fnir in exact:
-        chart.line(TRUTH, fpir, fnir, visual="truth", linestyle="C1")
+    for point in seen:
+        chart.points(best_wrong, *point, visual="best_wrong", color=INK)
+    for curve in exact:
+        chart.line(TRUTH, *curve, visual="truth", linestyle="C1", color=INK)
     title = f"Detection error tradeoff, from {rates.n_classes:,} source classes"
     return chart.labelled(title, "FPIR", _fnir(best))
 
 
+@plot_function("ci_band", "mean", "best_wrong", "truth")
 def plot_threshold(
     model: OpenSetExtrapolator,
     k: ClassCounts | None = None,
@@ -144,12 +115,8 @@ def plot_threshold(
     rank: int = 1,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
-    visuals: Visuals | None = None,
-    plot_collection: PlotCollection | None = None,
-    ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
+    **drawing: Unpack[Drawing],
+) -> Chart:
     """Draw FPIR and FNIR against the threshold, a curve for each number of classes.
 
     Thresholds reach from a mean FPIR of 0.9 with the fewest classes to one of 1e-5 with the most,
@@ -171,18 +138,6 @@ def plot_threshold(
         Length of the lists of candidates that FNIR is of.
     ci_prob, ci_kind : optional
         Level and kind of the ribbons; ArviZ's rcParams by default.
-    visuals : mapping, optional
-        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
-        "best_wrong", "truth", "title", "xlabel", "ylabel" or "legend".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
-
-    Returns
-    -------
-    PlotCollection
 
     Raises
     ------
@@ -192,37 +147,30 @@ def plot_threshold(
         The model was not fitted.
     """
     counts, best = _checked(model, k, truth, rank)
-    prob, kind = interval_settings(ci_prob, ci_kind)
     ends = [model.thresholds(int(size), _N_THRESHOLDS) for size in {counts.min(), counts.max()}]
     thresholds = np.unique(np.concatenate(ends))
     rates = model.predict(counts, threshold=thresholds, rank=best)
-    names = {size: _name(size, prob, kind) for size in counts.tolist()}
-    best_wrong = NonmatedSearches.of(model.idata).best_score
-    others = {best_wrong: MUTED} | ({} if truth is None else {TRUTH: INK})
-    series = {**dict.fromkeys(names.values()), **others}
-    chart = Chart(series, _RATES, visuals=_VISUALS, log_x=False, log_y=True)
-    limit = model.best_wrong_score_
+    best_wrong, limit = NonmatedSearches.of(model.idata).best_score, model.best_wrong_score_
+    chart = Chart(ci_prob, ci_kind, panels=_RATES, log_x=False, log_y=True)
     for rate in _RATES:
-        for size, name in names.items():
+        for size in counts.tolist():
             draws = np.maximum(getattr(rates, rate).sel(k=size), _SMALLEST)
-            chart.ribbon(name, Ribbon.of_draws(thresholds, draws, prob, kind), rate)
+            chart.draws(f"{size:,} enrolled", thresholds, draws, panel=rate)
         if truth is not None:
             known = counts[counts < truth.n_classes]
             exact = open_set_rates(truth, known, thresholds, rank=best)[rate]
             for size in known:
                 values = exact.sel(k=size).values
                 seen = values >= _SMALLEST
-                line = thresholds[seen], values[seen], rate
-                chart.line(TRUTH, *line, visual="truth", linestyle="C1")
+                looks = {"visual": "truth", "linestyle": "C1", "color": INK}
+                chart.line(TRUTH, thresholds[seen], values[seen], panel=rate, **looks)
         lowest = min(mark.y[0].min() for mark in chart.marks if mark.panel == rate)
-        at = np.full(2, limit), np.array([lowest, 1.0]), rate
-        chart.line(best_wrong, *at, visual="best_wrong", linestyle="C2")
+        looks = {"visual": "best_wrong", "color": MUTED}
+        chart.vertical(best_wrong, limit, lowest, 1.0, panel=rate, **looks)
     title = f"Rates from {rates.n_classes:,} source classes"
     accepted = "distances up to" if model.idata.attrs["negated"] else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
-    return chart.labelled(title, x_label, "FPIR", _fnir(best)).draw(
-        visuals, plot_collection, ax, backend, **pc_kwargs
-    )
+    return chart.labelled(title, x_label, "FPIR", _fnir(best))
 
 
 def _checked(
@@ -243,16 +191,12 @@ def _checked(
     return counts, best
 
 
-def _name(size: int, prob: float, kind: str) -> str:
-    return f"{size:,} enrolled, {interval_label(prob, kind)}"
-
-
 def _fnir(rank: int) -> str:
     return "FNIR" if rank == 1 else f"FNIR at rank {rank}"
 
 
-def _det_ribbon(rates: OpenSetPrediction, prob: float, kind: str) -> Ribbon:
-    """FNIR at given FPIR over the curves of the draws."""
+def _fnir_at_fpir(rates: OpenSetPrediction, prob: float) -> tuple[FloatArray, xr.DataArray]:
+    """Rising FPIR that a share `prob` of the draws reach, and FNIR of each draw there."""
     # From tight to loose thresholds, as interpolation needs it.
     order = np.argsort(rates.fpir.mean(["chain", "draw", "k"]).values)
     fpir, fnir = (rate.isel(k=0, threshold=order) for rate in (rates.fpir, rates.fnir))
@@ -270,4 +214,4 @@ def _det_ribbon(rates: OpenSetPrediction, prob: float, kind: str) -> Ribbon:
         {name: fnir[name] for name in ("chain", "draw")},
         ("chain", "draw", "fpir"),
     )
-    return Ribbon.of_draws(np.exp(grid), draws, prob, kind)
+    return np.exp(grid), draws

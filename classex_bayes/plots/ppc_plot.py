@@ -1,10 +1,9 @@
 """Predictive checks: what the model makes of a task, after and before it saw the ranks."""
 
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import numpy as np
 import xarray as xr
-from arviz_plots import PlotCollection
 
 from classex_bayes.arguments import one_of
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport
@@ -14,17 +13,18 @@ from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.accuracy_plot import plot_accuracy
-from classex_bayes.plots.chart import INK, N_CLASSES, Chart, Ribbon, Visuals
-from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_settings
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart
+from classex_bayes.plots.drawing import Drawing, chart_of, plot_function
+from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, NumberArray, RandomSeed
 
-_OBSERVED = "observed"
 _MOST_RANKS = 200
 _FARTHEST, _N_K = 100, 40
 
 
+@plot_function("ci_band", "mean", "observed")
 def plot_ppc(
     model: LawModel | PredictiveReport,
     task: SourceTask | None = None,
@@ -34,12 +34,8 @@ def plot_ppc(
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     random_seed: RandomSeed = None,
-    visuals: Visuals | None = None,
-    plot_collection: PlotCollection | None = None,
-    ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
+    **drawing: Unpack[Drawing],
+) -> Chart:
     """Draw replicated data of the posterior, or of the prior, beside the observed.
 
     Parameters
@@ -60,18 +56,6 @@ def plot_ppc(
         Level and kind of the ribbon; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
         Seed of the replicates.
-    visuals : mapping, optional
-        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
-        "observed", "title", "xlabel", "ylabel" or "legend".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
-
-    Returns
-    -------
-    PlotCollection
 
     Raises
     ------
@@ -86,97 +70,8 @@ def plot_ppc(
     """
     if isinstance(model, PredictiveReport):
         model, task = model.model, model.task if task is None else task
-    return ppc_chart(model, task, kind, group, ci_prob, ci_kind, random_seed).draw(
-        visuals, plot_collection, ax, backend, **pc_kwargs
-    )
-
-
-def plot_prior_predictive(
-    model: BayesianExtrapolator,
-    task: SourceTask | None = None,
-    *,
-    k: ClassCounts | None = None,
-    draws: int = 1000,
-    ci_prob: float | None = None,
-    ci_kind: str | None = None,
-    random_seed: RandomSeed = None,
-    visuals: Visuals | None = None,
-    plot_collection: PlotCollection | None = None,
-    ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
-    """Draw what the prior believes of accuracy up to k1 and beyond, beside the posterior.
-
-    Parameters
-    ----------
-    model : BayesianExtrapolator
-        The model; its posterior is drawn too where it was fitted and no other task is given.
-    task : SourceTask, optional
-        Task whose average test accuracies are drawn as points; the fitted one by default.
-    k : int or array-like of int, optional
-        Numbers of classes; from 2 to 100 k1 by default.
-    draws : int
-        Number of draws from the prior.
-    ci_prob, ci_kind : optional
-        Level and kind of the ribbons; ArviZ's rcParams by default.
-    random_seed : int, SeedSequence or None
-        Seed of the draws.
-    visuals : mapping, optional
-        Removes (False) or styles (a mapping of arguments) what has this name: "ci_band", "mean",
-        "observed", "bounds", "truth", "target", "title", "xlabel", "ylabel" or "legend".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
-
-    Returns
-    -------
-    PlotCollection
-
-    Raises
-    ------
-    DataError
-        Not a model, or k outside 2..10^12.
-    NotFittedError
-        No task, and the model has no draws.
-    """
-    checked_model_with_prior(model, "the prior predictive")
-    if task is not None:
-        source_task(task)
-    n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
-    if k is None:
-        k = log_spaced(2, _FARTHEST * n_classes, _N_K)
-    predictions = [model.predict_prior(k, task, draws=draws, random_seed=random_seed)]
-    if task is None or (model.is_fitted and model.task is task):
-        predictions.append(model.predict(k))
-    return plot_accuracy(
-        predictions,
-        model.task if task is None else task,
-        ci_prob=ci_prob,
-        ci_kind=ci_kind,
-        visuals=visuals,
-        plot_collection=plot_collection,
-        ax=ax,
-        backend=backend,
-        **pc_kwargs,
-    )
-
-
-def ppc_chart(
-    model: LawModel,
-    task: SourceTask | None,
-    kind: Literal["ranks", "accuracy", "classes"] = "ranks",
-    group: Group = "posterior",
-    ci_prob: float | None = None,
-    ci_kind: str | None = None,
-    random_seed: RandomSeed = None,
-) -> Chart:
-    """Return the chart of `plot_ppc`: the ribbon of the replicates, then the observed points."""
     one_of(kind, ("ranks", "accuracy", "classes"), "kind")
     one_of(group, ("posterior", "prior"), "group")
-    prob, interval = interval_settings(ci_prob, ci_kind)
     if kind == "classes":
         classes = replicated_classes(model, task, group, random_seed)
         replicated, observed = _by_rank(classes.replicated), _by_rank(classes.observed[None])[0]
@@ -196,12 +91,60 @@ def ppc_chart(
             draws, observed = _share_up_to(replicates), _share_up_to(data).values
             x = data["bin"].values + 1
             texts = "Ranks", "rank of the true class", "share of instances with at most this rank"
-    label = f"replicated, {interval_label(prob, interval, f'{group} predictive')}"
-    chart = Chart({label: None, _OBSERVED: INK}, log_x=kind != "classes")
-    chart.ribbon(label, Ribbon.of_draws(x, draws, prob, interval))
-    chart.points(_OBSERVED, x, observed)
+    chart = Chart(ci_prob, ci_kind, log_x=kind != "classes")
+    chart.draws("replicated", x, draws, f"{group} predictive")
+    chart.points("observed", x, observed, color=INK)
     title, *axes = texts
     return chart.labelled(f"{group.capitalize()} predictive check: {title}", *axes)
+
+
+@plot_function("ci_band", "mean", "observed", "bounds", "truth", "target")
+def plot_prior_predictive(
+    model: BayesianExtrapolator,
+    task: SourceTask | None = None,
+    *,
+    k: ClassCounts | None = None,
+    draws: int = 1000,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    random_seed: RandomSeed = None,
+    **drawing: Unpack[Drawing],
+) -> Chart:
+    """Draw what the prior believes of accuracy up to k1 and beyond, beside the posterior.
+
+    Parameters
+    ----------
+    model : BayesianExtrapolator
+        The model; its posterior is drawn too where it was fitted and no other task is given.
+    task : SourceTask, optional
+        Task whose average test accuracies are drawn as points; the fitted one by default.
+    k : int or array-like of int, optional
+        Numbers of classes; from 2 to 100 k1 by default.
+    draws : int
+        Number of draws from the prior.
+    ci_prob, ci_kind : optional
+        Level and kind of the ribbons; ArviZ's rcParams by default.
+    random_seed : int, SeedSequence or None
+        Seed of the draws.
+
+    Raises
+    ------
+    DataError
+        Not a model, or k outside 2..10^12.
+    NotFittedError
+        No task, and the model has no draws.
+    """
+    checked_model_with_prior(model, "the prior predictive")
+    if task is not None:
+        source_task(task)
+    n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
+    if k is None:
+        k = log_spaced(2, _FARTHEST * n_classes, _N_K)
+    predictions = [model.predict_prior(k, task, draws=draws, random_seed=random_seed)]
+    if task is None or (model.is_fitted and model.task is task):
+        predictions.append(model.predict(k))
+    observed = model.task if task is None else task
+    return chart_of(plot_accuracy)(predictions, observed, ci_prob=ci_prob, ci_kind=ci_kind)
 
 
 def _share_up_to(data: xr.Dataset) -> xr.DataArray:

@@ -1,30 +1,27 @@
 """Probability of an accuracy against the number of classes."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
-from arviz_plots import PlotCollection
 
 from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.accuracy_plot import predictions_at
-from classex_bayes.plots.chart import N_CLASSES, Chart, Visuals
+from classex_bayes.plots.chart import N_CLASSES, Chart
+from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray
 
 
+@plot_function("probability")
 def plot_prob_at_least(
     prediction: Extrapolation | Estimator,
     level: float | Sequence[float] | FloatArray,
     *,
     k: ClassCounts | None = None,
-    visuals: Visuals | None = None,
-    plot_collection: PlotCollection | None = None,
-    ax: Any = None,
-    backend: str | None = None,
-    **pc_kwargs: Any,
-) -> PlotCollection:
+    **drawing: Unpack[Drawing],
+) -> Chart:
     """Draw the posterior probability of an accuracy or another metric, or more, against k.
 
     Parameters
@@ -36,18 +33,6 @@ def plot_prob_at_least(
         Levels in (0, 1), of ranks in 1..k; one line each.
     k : int or array-like of int, optional
         Numbers of classes that are drawn; all of the prediction by default.
-    visuals : mapping, optional
-        Removes (False) or styles (a mapping of arguments) what has this name: "probability",
-        "title", "xlabel", "ylabel" or "legend".
-    plot_collection, ax, backend : optional
-        A collection or axes of matplotlib to draw in, and the plotting library ("matplotlib",
-        "plotly", "bokeh" or "none"); see `classex_bayes.plots.chart.Chart.draw`.
-    **pc_kwargs
-        `figure_kwargs` and `col_wrap`, as of `arviz_plots.PlotCollection.wrap`.
-
-    Returns
-    -------
-    PlotCollection
 
     Raises
     ------
@@ -61,23 +46,12 @@ def plot_prob_at_least(
     >>> plot_prob_at_least(pred, [0.6, 0.8], backend="none").backend
     'none'
     """
-    return prob_at_least_chart(prediction, level, k).draw(
-        visuals, plot_collection, ax, backend, **pc_kwargs
-    )
-
-
-def prob_at_least_chart(
-    prediction: Extrapolation | Estimator,
-    level: float | Sequence[float] | FloatArray,
-    k: ClassCounts | None = None,
-) -> Chart:
-    """Return the chart of `plot_prob_at_least`."""
     (prediction,) = predictions_at([prediction], k, name="prediction")
     levels = list(level) if isinstance(level, Sequence | np.ndarray) else [level]
     probabilities = {f"at least {one:g}": prediction.prob_at_least(one) for one in levels}
     if not levels or len(probabilities) < len(levels):
         raise DataError(f"level: expected one or more different levels, found {level!r}")
-    chart = Chart(dict.fromkeys(probabilities), visuals=("probability",))
+    chart = Chart()
     for name, probability in probabilities.items():
         ordered = probability.sort_index()
         chart.curve(name, ordered.index.to_numpy(), ordered.to_numpy(), visual="probability")

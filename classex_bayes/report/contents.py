@@ -143,14 +143,14 @@ def _numbers(
     """The document of `--json`, and the further numbers of the page."""
     idata = findings.model.idata
     attributes: dict[Any, Any] = idata.attrs
-    sizes = idata["posterior"].sizes
+    parameters, sizes = json.loads(attributes["parameters"]), idata["posterior"].sizes
     # Of a model that is drawn without a sampler.
     independent = {"chains": sizes["chain"], "draws": sizes["draw"]}
     return {
         **document(findings),
         "fit": {
-            "prior": json.loads(attributes.get("prior", "null")),
-            "likelihood": attributes.get("likelihood"),
+            "prior": parameters.get("prior"),
+            "likelihood": parameters.get("likelihood"),
             "sampler": json.loads(attributes.get("sampler", json.dumps(independent))),
             "spawn_key": json.loads(attributes["random_seed_spawn_key"]),
             "fingerprint": fingerprint(findings.task),
@@ -167,15 +167,8 @@ def _numbers(
 
 def fingerprint(task: SourceTask) -> str:
     """Return the first 16 digits of the SHA-256 of the data that a fit uses."""
-    if task.intervals is not None:
-        ends = task.intervals.lowest.losses, task.intervals.highest.losses
-        data: tuple[Any, ...] = task.y, *ends, task.class_weight
-    elif task.has_ranks:
-        data = task.y, task.evidence.losses, task.class_weight
-    else:
-        data = task.grid(), task.accuracy(task.grid())
     digest = hashlib.sha256(f"{task.n_classes} {task.n_test}".encode())
-    for array in data:
+    for array in task.evidence.data:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 

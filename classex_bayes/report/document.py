@@ -38,7 +38,7 @@ def document(findings: "Findings") -> dict[str, Any]:
             "divergences": model.diagnosis_.divergences,
             "problems": list(model.diagnosis_.problems),
         },
-        "doubts": list(findings.task.doubts),
+        "warnings": list(findings.task.warnings),
         "classes_at_random": classes_at_random(model, findings.task),
         "fit_gap": _fit_gap(model.fit_gap_),
         "notes": [row for p in comparison.predictions for row in notes_of(p.notes, p.estimator)],
@@ -72,7 +72,7 @@ def open_set_document(
 ) -> dict[str, Any]:
     """Return the rates of open-set identification as JSON types."""
     numbers = {**facts(model, task), "ci_prob": ci_prob, **_rates(model, rates, ci_prob)}
-    return {**numbers, "doubts": list(task.doubts)}
+    return {**numbers, "warnings": list(task.warnings)}
 
 
 def facts(model: "FittedModel", task: "SourceTask") -> dict[str, Any]:

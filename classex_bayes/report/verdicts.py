@@ -13,7 +13,7 @@ def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
     size = f"{sampler['chains']} chain{'s' if sampler['chains'] > 1 else ''}"
     size += f" of {sampler['draws']:,} draws"
     if diagnosis.independent:
-        few = f": {'; '.join(diagnosis.problems)}; increase draws" if diagnosis.problems else ""
+        few = f": {'; '.join(diagnosis.problems)}; {diagnosis.remedy}" if diagnosis.problems else ""
         return f"The draws are independent of each other, {size}{few}."
     diverged = diagnosis.divergences
     facts = [] if math.isnan(diagnosis.r_hat) else [f"r-hat is at most {diagnosis.r_hat:.3f}"]

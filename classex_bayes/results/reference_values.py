@@ -47,8 +47,4 @@ def reference_values(truth: Any, k: IntArray | None, metric: str = "accuracy") -
 
 def _within_knowledge(task: SourceTask, k: IntArray, metric: str) -> IntArray:
     """Those of the numbers of classes, at most those of the task, at which it knows a metric."""
-    if task.intervals is not None:
-        return task.intervals.known_counts(named_metric(metric), k)
-    if task.has_ranks or (task.designed is not None and metric == "accuracy"):
-        return k
-    return np.intersect1d(k, task.grid()) if metric == "accuracy" else k[:0]
+    return task.evidence.known_counts(named_metric(metric), k)

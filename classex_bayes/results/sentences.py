@@ -59,14 +59,14 @@ def pilot_sentence(task: SourceTask) -> str:
     largest, accuracy = pilot_accuracy(task)
     among = "" if largest == task.n_classes else f" among {largest:,}"
     details = ""
-    if task.kind != "accuracies":
+    if task.evidence.kind != "accuracies":
         tested, repeats = np.unique(task.y, return_counts=True)
-        weights = task.class_weight[tested]
+        weights = task.evidence.instances("weights").class_weight[tested]
         if np.ptp(weights) > 0:
             details = ", with the given class weights"
         elif np.ptp(repeats) > 0:
             details = ", with equal class weights"
-    of_them = "" if details or task.kind == "accuracies" else " of them"
+    of_them = "" if details or task.evidence.kind == "accuracies" else " of them"
     return (
         f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
         f"{accuracy}{of_them} right{among}{details}."
@@ -81,7 +81,8 @@ def score_direction(task: SourceTask) -> str:
     'squared distances: smaller is stricter'
     """
     negated = task.nearest_classes.negated
-    name = _SCORES.get(task.embedding_metric, "distances" if negated else "scores")
+    source = task.evidence.instances("scores").plain.source
+    name = _SCORES.get(getattr(source, "distance", None), "distances" if negated else "scores")
     return f"{name}: {'smaller' if negated else 'larger'} is stricter"
 
 
@@ -103,16 +104,15 @@ def errors_sentence(task: SourceTask) -> str:
     >>> errors_sentence(task)
     'One class carries 67% of the 3 errors: 1.'
     """
-    if task.kind == "accuracies":
+    if task.evidence.kind == "accuracies":
         return (
             "Errors of single classes are unknown, because the pilot is an accuracy curve "
             "without ranks."
         )
-    if task.intervals is not None and task.intervals.smallest_k is None:
-        return f"Errors of single classes are unknown: {task.intervals.reason}."
-    evidence = task.counted
-    assert evidence is not None  # every task that was not made from accuracies has it
-    errors = np.bincount(task.y, weights=evidence.losses > 0, minlength=task.n_classes)
+    if not task.grid().size:
+        return f"Errors of single classes are unknown: {task.evidence.why_unknown}."
+    losses = task.evidence.instances("errors of classes").plain.losses
+    errors = np.bincount(task.y, weights=losses > 0, minlength=task.n_classes)
     total = int(errors.sum())
     if total == 0:
         return f"None of the {task.n_test:,} instances is wrong among {task.n_classes:,} classes."

@@ -13,8 +13,9 @@ from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.risk.costs_by_rank import average_risk, costs_by_rank
 from classex_bayes.risk.covariance import ByRank, StreamedCosts, risk_by_rank, stream_costs
+from classex_bayes.task.evidence import WITH_SCORES
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import require_scores, source_task
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, NumberArray
 
 
@@ -169,4 +170,5 @@ def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:
 
 def _ordered_scores(task: SourceTask) -> tuple[ScoreSource, Ties, int]:
     """Scores of a task and how it broke their ties."""
-    return require_scores(task, "a risk"), task.evidence.ties, task.evidence.tie_seed
+    evidence = task.evidence.exact("a risk", WITH_SCORES)
+    return evidence.scores("a risk"), evidence.tie_rule, evidence.tie_seed

@@ -1,16 +1,26 @@
 """BayesianRisk: posterior of the risk on more classes, for any cost of each confusion."""
 
-from typing import TYPE_CHECKING, Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, seed_sequence, shares, truth_value
-from classex_bayes.bayes.fitted import SampledModel, built
-from classex_bayes.bayes.idata import described, task_size
+from classex_bayes.bayes.convergence import diagnosed_classes
+from classex_bayes.bayes.fitted import FittedModel
+from classex_bayes.bayes.idata import (
+    built,
+    by_draw,
+    described,
+    task_size,
+    weights_of,
+    with_predictions,
+)
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.sampling import SamplerSettings
+from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.estimators.base import takes_one_task
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import RISK, Estimand, Extrapolation
 from classex_bayes.risk.average_test_risk import cost_matrix
 from classex_bayes.risk.risk_likelihood import (
@@ -26,9 +36,10 @@ if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does w
     import pymc as pm
 
 _DEFAULT_PRIOR = MixturePrior(bandwidth=0.25)
+_PREDICTED = "average risk on k classes: 1, 10 and 100 times k1"
 
 
-class BayesianRisk(SampledModel):
+class BayesianRisk(FittedModel):
     r"""Posterior of the average risk on more classes, from the confusions on k1 classes.
 
     The average risk on k classes is a moment of one function, the conditional risk :math:`\bar
@@ -99,7 +110,8 @@ class BayesianRisk(SampledModel):
     True
     """
 
-    _predicted = "risk", "average risk on k classes: 1, 10 and 100 times k1"
+    plot = PlotMethod("plot_accuracy")
+    _arrays: ClassVar = {"cost": "constant_data/cost"}
 
     def __init__(self, cost: Any, prior: Prior = _DEFAULT_PRIOR, monotone: bool = False) -> None:
         self.cost = cost
@@ -154,8 +166,10 @@ class BayesianRisk(SampledModel):
         settings = SamplerSettings(
             draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
         )
+        seeds = seed_sequence(random_seed)
         prior, data, tree = self._prior_and_data(task)
-        return self._sample((task,), prior, data, tree, settings, seed_sequence(random_seed))
+        stop = sample_into(tree, prior, data, settings, seeds)
+        return self._keep(tree, (task,), seeds, settings, stop)
 
     def build(self, task: SourceTask) -> "pm.Model":
         """Build the PyMC model of a task, before any fit.
@@ -188,34 +202,46 @@ class BayesianRisk(SampledModel):
         data = kind.of(task, observed, prior.basis)
         return prior, data, _groups(task, observed, data, cost)
 
-    @classmethod
-    def _parameters_of(cls, tree: xr.DataTree) -> dict[str, Any]:
-        monotone = tree.attrs["likelihood"] == MonotoneRiskData.kind
-        return {"cost": tree["constant_data"]["cost"].values, "monotone": monotone}
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
+        return self._prior_and_data(tasks[0])[2]
+
+    def _restore(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
+        """Take the draws, and put the risk at 1, 10 and 100 times k1 before the parameters."""
+        super()._restore(tree, tasks)
+        posterior = tree["posterior"].to_dataset()
+        if "risk" not in posterior:
+            risk = self._draws_at(diagnosed_classes(self._n_classes))
+            tree["posterior"] = xr.DataTree(with_predictions(posterior, risk, _PREDICTED))
+
+    @property
+    def prior_(self) -> Prior:
+        """The prior of the fit. The parameter `prior` may have been changed since."""
+        return self._require("_fitted_parameters")["prior"]
+
+    @cached_property
+    def model(self) -> "pm.Model":
+        """The PyMC model of the fitted task."""
+        return built(self.prior_, self.data_, self.idata)
 
     @property
     def data_(self) -> RiskData | MonotoneRiskData:
         """Data of the likelihood: histogram of ranks and risks."""
-        monotone = self.idata.attrs["likelihood"] == MonotoneRiskData.kind
+        monotone = self._require("_fitted_parameters")["monotone"]
         kind: Any = MonotoneRiskData if monotone else RiskData
         arrays = self.idata["likelihood_data"].to_dataset().data_vars
         values = {str(name): array.values for name, array in arrays.items()}
         return kind(**{name: v if v.ndim else float(v) for name, v in values.items()})
 
-    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
-        cost = cost_matrix(self._fitted_parameters["cost"], tasks[0])
-        return _observed_group(ObservedRisk.of(tasks[0], cost))
-
     @property
     def _steps(self) -> FloatArray:
         """Draws of the conditional risk on the knots: shape (chain, draw, m)."""
-        errors = np.cumsum(self.weights_.values, axis=-1)
+        errors = np.cumsum(weights_of(self.idata).values, axis=-1)
         largest = float(self.idata["constant_data"]["largest_cost"])
         return largest * errors * self.data_.relative_cost(self.idata["posterior"])
 
     def _draws_at(self, k: IntArray) -> xr.DataArray:
         draws = np.clip(self._steps @ element_risk(self.prior_.basis, k).T, 0.0, 1.0)
-        return self._by_draw(draws, "risk", "k", k)
+        return by_draw(weights_of(self.idata), draws, "risk", "k", k)
 
     def predict(self, k: ClassCounts) -> Extrapolation:
         r"""Posterior of the average risk, :math:`\sum_l v_l (A_{l+1}(k) - A_l(k))`.
@@ -250,7 +276,7 @@ class BayesianRisk(SampledModel):
             self._fitted_name,
             "credible",
             self._n_classes,
-            (*self._data_notes, *self._sampling_notes()),
+            self._draw_notes,
             Estimand(metric=RISK),
         )
         self.idata["predictions"] = xr.DataTree(prediction.risk.to_dataset())
@@ -278,7 +304,7 @@ class BayesianRisk(SampledModel):
         steps = self._steps
         levels = shares(u, "u")
         bumps = -np.diff(self.prior_.basis.cdf(levels), axis=1, append=0.0)
-        return self._by_draw(steps @ bumps.T, "conditional_risk", "u", levels)
+        return by_draw(weights_of(self.idata), steps @ bumps.T, "conditional_risk", "u", levels)
 
 
 _OBSERVED = {
@@ -322,5 +348,5 @@ def _groups(
             "likelihood_data": xr.Dataset(likelihood),
         }
     )
-    tree.attrs.update(task_size(task), likelihood=data.kind)
+    tree.attrs.update(task_size(task))
     return tree

@@ -1,7 +1,6 @@
 """ScoreInformedExtrapolator: a posterior from ranks and scores."""
 
 import json
-from dataclasses import asdict
 from typing import Self
 
 import numpy as np
@@ -9,13 +8,12 @@ import xarray as xr
 from scipy.special import expit
 
 from classex_bayes.arguments import number, seed_sequence
-from classex_bayes.bayes.convergence import sampling_notes
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.extrapolator import sample_posterior_of_tasks
 from classex_bayes.bayes.idata import described, task_groups
 from classex_bayes.bayes.law_model import LawModel
+from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.importance_sample import doubt_of_weights
 from classex_bayes.bayes.tails.local_tails import depths_of
 from classex_bayes.bayes.tails.scale_choice import (
     LARGEST_SLOPE,
@@ -28,9 +26,7 @@ from classex_bayes.bayes.tails.tail_calibration import DEPTHS, TAIL_PARAMETERS, 
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.exceptions import ConvergenceWarning, interrupted_whole, warn
 from classex_bayes.results import SAMPLE_DIMS
-from classex_bayes.results.notes import Note
 from classex_bayes.score_informed.tail_laws import BASIS, TailCells, draw_laws
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -213,51 +209,32 @@ class ScoreInformedExtrapolator(LawModel):
         tree[HELD_OUT] = xr.DataTree(table.group())
         tree.attrs.update(pareto_k=posterior.pareto_k, **scale.attributes)
         tree["observed_data"] = xr.DataTree(_with_depths(tree, nearest, scale))
-        tree.attrs["score_notes"] = json.dumps(_contradiction(task, law))
-        self._keep_law(task, law, seeds, drawn, tree)
-        if doubt := doubt_of_weights(posterior.pareto_k):
-            warn(f"{doubt}. Use BayesianExtrapolator", ConvergenceWarning)
-        return self
+        tree.attrs["notes"] = json.dumps(_contradiction(task, law))
+        return self._keep_law(task, law, seeds, drawn, tree)
 
     def _fit_ranks(
         self, task: SourceTask, settings: SamplerSettings, seeds: np.random.SeedSequence, why: str
     ) -> Self:
-        """Use the draws of the model of the ranks."""
-        with interrupted_whole("the fit"):
-            model = BayesianExtrapolator().fit(task, random_seed=seeds, **asdict(settings))
-        tree = model.idata.copy()
-        notes = [f"only ranks are used, because {why}", *sampling_notes(tree, model.diagnosis_)]
-        tree.attrs["score_notes"] = json.dumps(notes)
-        parameters = tree["posterior"].to_dataset()
-        return self._keep_law(task, model.law_, seeds, parameters, tree)
+        """Keep the draws of the model of the ranks."""
+        tree, stop = sample_posterior_of_tasks(
+            (task,), MixturePrior(), "auto", "nothing", settings, seeds
+        )
+        tree.attrs["notes"] = json.dumps([f"only ranks are used, because {why}"])
+        return self._keep(tree, (task,), seeds, settings, stop)
 
-    def _observed(self, tasks: tuple[SourceTask, ...]) -> xr.Dataset:
-        _, tree = task_groups(tasks[0], self._basis, "auto")
-        if self._scale is None:
-            return tree["observed_data"].to_dataset()
-        return _with_depths(tree, tasks[0].nearest_classes, self._scale)
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
+        tree = super()._data_groups(tasks)
+        if self._scale is not None:
+            data = _with_depths(tree, tasks[0].nearest_classes, self._scale)
+            tree["observed_data"] = xr.DataTree(data)
+        return tree
 
     @property
     def _scale(self) -> DistanceScale | None:
-        attributes = self._require("_tree").attrs
+        attributes = self.idata.attrs
         if "scale_kind" not in attributes:
             return None
         return DistanceScale.of_attributes(attributes)
-
-    def _model_notes(self) -> list[Note]:
-        notes = json.loads(self._tree.attrs["score_notes"])
-        doubt = doubt_of_weights(self.pareto_k_)
-        return [*notes, doubt] if doubt else notes
-
-    def _convergence(self) -> str:
-        if self.scale_ is None:
-            return super()._convergence()
-        return f"independent draws, Pareto k {self.pareto_k_:.2f}"
-
-    def _sampler_text(self) -> str:
-        if self.scale_ is None:
-            return super()._sampler_text()
-        return f"importance sampling, {self._drawn()}"
 
     def _fit_text(self) -> str:
         return "ranks alone" if self.scale_ is None else f"tails on distances {self.scale_}"
@@ -265,7 +242,7 @@ class ScoreInformedExtrapolator(LawModel):
     @property
     def posterior_(self) -> xr.Dataset:
         """Draws of the parameters of the calibration, or of the model of the ranks."""
-        return self._require("_tree")["posterior"].to_dataset().drop_dims("k")
+        return self.idata["posterior"].to_dataset().drop_dims("k")
 
     @property
     def scale_(self) -> str | None:
@@ -275,7 +252,7 @@ class ScoreInformedExtrapolator(LawModel):
     @property
     def pareto_k_(self) -> float:
         """Tail index of the importance weights; NaN if ranks are used alone."""
-        return float(self._require("_tree").attrs.get("pareto_k", np.nan))
+        return float(self.idata.attrs.get("pareto_k", np.nan))
 
 
 def _with_depths(tree: xr.DataTree, nearest: NearestClasses, scale: DistanceScale) -> xr.Dataset:

@@ -17,5 +17,4 @@ from .sphere import UniformSphere as UniformSphere
 from .sphere import VonMisesFisher as VonMisesFisher
 from .stress import BetaLaw as BetaLaw
 from .stress import StudentLaw as StudentLaw
-from .stress import identifiable as identifiable
 from .stress import zoo as zoo

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc, log_ndtr, ndtr, ndtri, poch, stdtr
 
-from classex_bayes.arguments import integer, number, numbers
+from classex_bayes.arguments import number, numbers
 from classex_bayes.simulate.laws import FavorabilityLaw, IndependentInstances, mean_power
 from classex_bayes.typing import FloatArray
 
@@ -141,10 +141,6 @@ def zoo() -> dict[str, IndependentInstances]:
         Each law has `accuracy`, `discriminability` and `sample`. Accuracies on 100 classes are
         between 0.5 and 0.85.
 
-    See Also
-    --------
-    identifiable : Laws whose shape a pilot of some number of classes shows.
-
     Examples
     --------
     >>> for name, law in zoo().items():
@@ -172,44 +168,3 @@ def zoo() -> dict[str, IndependentInstances]:
         "near-duplicates": BetaLaw(2.0, 0.05, highest=1 - _DUPLICATES),
         "two narrow groups": FavorabilityLaw((2.0, 3.5), (0.1, 0.1)),
     }
-
-
-def identifiable(n_classes: int) -> tuple[str, ...]:
-    """Names of the laws of the zoo whose shape a pilot of `n_classes` classes shows.
-
-    The law "near-duplicates" is missing below 1,000 classes. A share of 0.001 of all classes are
-    near-duplicates of a class: less than one class of such a pilot. This law then looks like one
-    whose accuracy decreases slowly, and intervals may miss the truth.
-
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes of the pilot k1, at least 2.
-
-    Returns
-    -------
-    tuple of str
-        Keys of `zoo`, in its order.
-
-    Raises
-    ------
-    DataError
-        If `n_classes` is invalid.
-
-    Notes
-    -----
-    In the strict sense no law is identified. k1 classes determine the first k1 - 1 moments of U*,
-    and laws with the same moments differ in accuracy on more classes. A prior fills this gap by
-    continuing the observed shape. An atom at 1 cannot be distinguished from mass within 1 / k1 of
-    1.
-
-    Examples
-    --------
-    >>> set(zoo()) - set(identifiable(100))
-    {'near-duplicates'}
-    >>> len(identifiable(1000))
-    10
-    """
-    integer(n_classes, "n_classes", 2)
-    unseen = {"near-duplicates"} if n_classes * _DUPLICATES < 1 else set()
-    return tuple(name for name in zoo() if name not in unseen)

@@ -1,36 +1,56 @@
 """An accuracy curve: accuracies at some numbers of classes, without ranks or scores."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from classex_bayes.arguments import as_numeric, as_vector, class_counts, number, whole_number
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
+from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
+from classex_bayes.task.check import Check
+from classex_bayes.task.data_checks import better_than_chance, few_classes
+from classex_bayes.task.evidence import N_GRID, WITH_RANKS, Evidence, MadeFrom
 from classex_bayes.typing import FloatArray, IntArray
 
 _WARN_AT, _REFUSE_AT = 2.0, 4.0
 
 
 @dataclass(frozen=True)
-class AccuracyCurve:
-    """Accuracies measured at increasing numbers of classes on n_test instances.
+class AccuracyCurve(Evidence):
+    """Accuracies measured at increasing numbers of classes on n instances.
 
     The events "instance i is correct among k classes" are nested, so
-    Cov(k <= k') = a_k' (1 - a_k) deff / n_test.
+    Cov(k <= k') = a_k' (1 - a_k) deff / n.
     """
 
-    n_classes: int
+    k1: int
     k: IntArray
     values: FloatArray
-    n_test: int
-    design_effect: float
+    n: int
+    deff: float
 
-    source: ClassVar[None] = None
-    statistics: ClassVar[None] = None
-    n_tied: ClassVar[int] = 0
-    n_touched: ClassVar[int] = 0
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, k1."""
+        return self.k1
+
+    @property
+    def n_test(self) -> int:
+        """Number n of test instances."""
+        return self.n
+
+    @property
+    def kind(self) -> MadeFrom:
+        """What the task is made from."""
+        return "accuracies"
+
+    @property
+    def design_effect(self) -> float:
+        """Ratio of the variance to the variance with independent instances, as the user said."""
+        return self.deff
 
     @classmethod
     def checked(
@@ -85,13 +105,36 @@ class AccuracyCurve:
             raise DataError(f"{message}. Check that k and accuracy belong together")
         warn(message, ExtrapolationWarning)
 
-    def grid(self, number: int = 12) -> IntArray:
+    def grid(self, number: int = N_GRID) -> IntArray:
         """Return the numbers of classes with a known accuracy."""
         return self.k
 
-    def accuracy(self, k: IntArray) -> FloatArray:
-        """Return the measured accuracies at `k`, which must be among the measured numbers."""
-        return self.values[self._position(k)]
+    def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the measured accuracies at `k` twice; `k` must be among the measured numbers."""
+        if metric != Accuracy():
+            self._refuse(f"the metric {metric.name!r}")
+        accuracy = self.values[self._position(k)]
+        return accuracy, accuracy
+
+    def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
+        """Return the measured numbers among `k` for the accuracy, and none for other metrics."""
+        return k[np.isin(k, self.k)] if metric == Accuracy() else k[:0]
+
+    @property
+    def data(self) -> tuple[IntArray, FloatArray]:
+        """Numbers of classes and accuracies."""
+        return self.k, self.values
+
+    def checks(self, names: Sequence[Any] | None) -> list[Check]:
+        """Check the number of classes, and the first accuracy."""
+        chance = better_than_chance(int(self.k[0]), float(self.values[0]), 0.0)
+        return [few_classes(self.n_classes), chance]
+
+    def _refuse(self, user: str, remedy: str = WITH_RANKS, name: str = "task") -> NoReturn:
+        raise DataError(
+            f"{name}: it was made from accuracies alone and has no ranks, which {user} needs; "
+            f"{remedy}"
+        )
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of the accuracies at `k`: shape (n_k, n_k)."""

@@ -15,7 +15,7 @@ from classex_bayes.typing import FloatArray, IntArray
 
 Untested = Literal["error", "competitors"]
 # Nouns for messages: the kind of value that each per-class argument contains.
-NOUNS = {"class_weight": "weight", "inclusion": "probability", "class_groups": "group"}
+NOUNS = {"class_weight": "weight", "inclusion": "probability", "groups": "group"}
 
 
 class ClassLabels(NamedTuple):
@@ -316,14 +316,9 @@ def _are_text(names: Sequence[Any]) -> bool:
 def _refuse_other_numbers(names: Sequence[str], place: str, remedy: str) -> None:
     """Raise if labels are numbers and the names look like numbers other than their positions.
 
-    Examples are "2", "2.0" and " 2" anywhere but at position 2, and names that differ only by a
-    number at their end if these numbers have no gaps and are out of order ("c1", "c0", "c2").
+    Examples are "2", "2.0" and " 2" anywhere but at position 2.
     """
     bad = next((j for j, name in enumerate(names) if _is_other_number(name, j)), None)
-    numbers = _numbers_at_end(names)
-    in_order = sorted(numbers)
-    if bad is None and numbers and in_order == list(range(in_order[0], in_order[-1] + 1)):
-        bad = next((j for j, number in enumerate(numbers) if number != in_order[j]), None)
     if bad is not None:
         raise DataError(
             f"y: found numbers, but {place.format(bad)} is named {names[bad]!r}, so the numbers "
@@ -338,16 +333,3 @@ def _is_other_number(name: str, position: int) -> bool:
     except ValueError:
         return False
     return math.isfinite(number) and number != position
-
-
-def _numbers_at_end(names: Sequence[str]) -> list[int]:
-    """Numbers at the end of names that are otherwise the same; empty if the names differ."""
-    numbers = []
-    first = None
-    for name in names:
-        parts = re.fullmatch(r"(.*?)([0-9]+)", name, re.DOTALL)
-        if parts is None or (first is not None and parts[1] != first):
-            return []
-        first = parts[1]
-        numbers.append(int(parts[2]))
-    return numbers

@@ -11,9 +11,10 @@ from classex_bayes.core.influence import equal_weights, weight_effect
 from classex_bayes.core.ranks.losses import loss_blocks, row_groups
 from classex_bayes.core.subsets import average_test_accuracy
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.evidence import LossEvidence, instance_weights
+from classex_bayes.task.evidence import instance_weights
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import require_scores, source_task
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, RandomSeed
 
 _N_SUBSETS, _AT_ONCE = 4000, 500
@@ -85,11 +86,15 @@ def accuracy_under_priors(
     source_task(task)
     one_of(normalized, ("once", "within_subsets"), "normalized")
     counts = class_counts(k, largest=task.n_classes)
-    if normalized == "once" or weight_effect(task.class_weight) == 1:
+    if normalized == "once":
         return task.accuracy(counts)
-    require_scores(task, "normalized='within_subsets'")
-    if not task.class_weight.all():
-        place = int(np.argmin(task.class_weight))
+    user = "normalized='within_subsets'"
+    class_weight = task.evidence.instances(user).class_weight
+    if weight_effect(class_weight) == 1:
+        return task.accuracy(counts)
+    task.evidence.scores(user)
+    if not class_weight.all():
+        place = int(np.argmin(class_weight))
         raise DataError(
             f"task: class {place} has weight zero, and weights cannot be normalised in a subset "
             "of such classes; select classes that have test instances and weight, or pass "
@@ -103,7 +108,7 @@ def accuracy_under_priors(
     return np.array(accuracies)
 
 
-def _within_subsets(evidence: LossEvidence, k: int, rng: np.random.Generator) -> float:
+def _within_subsets(evidence: RankEvidence, k: int, rng: np.random.Generator) -> float:
     """Mean over subsets, as the exact mean for equal weights and the difference from it."""
     member = _subsets(evidence.n_classes, k, rng)
     equal = equal_weights(evidence.class_weight)
@@ -113,7 +118,7 @@ def _within_subsets(evidence: LossEvidence, k: int, rng: np.random.Generator) ->
     source = evidence.source
     assert source is not None
     groups = row_groups(evidence.y, evidence.n_classes)
-    for block in loss_blocks(source, evidence.y, groups, evidence.ties, evidence.tie_seed):
+    for block in loss_blocks(source, evidence.y, groups, evidence.tie_rule, evidence.tie_seed):
         beaten = block.beaten_by(np.arange(block.rows.size)).astype(np.float32)
         for start in range(0, member.shape[1], _AT_ONCE):
             part = slice(start, start + _AT_ONCE)

@@ -1,7 +1,6 @@
 """Scores of a fitted classifier that rank the classes as its `predict` does."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from classex_bayes.arguments import as_vector
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import refuse_masked, refuse_unread, with_labels
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_names, encode_labels
 from classex_bayes.task.classifier_marginality import marginality_of, steps_of
 from classex_bayes.task.score_arguments import LabelledScores, refuse_disorder
@@ -24,14 +24,6 @@ _BLOCK_ELEMENTS = 2**22
 _ROUNDING = 8  # units in the last place within which scores tie
 _SAME_ROW = 1e-6  # times the largest distance, since formulas round
 _MOSTLY, _SHOWN = 0.5, 5
-
-
-@dataclass(frozen=True)
-class ClassifierScores(ScoreMatrix):
-    """Scores of a classifier, with doubts about them and cautions about the classifier."""
-
-    doubts: tuple[str, ...] = ()
-    cautions: tuple[str, ...] = ()
 
 
 class _Scorer(NamedTuple):
@@ -57,13 +49,15 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     predicted = encode_labels(predicted, rows.n, len(names), names, "clf.predict(X)")
     tried = _tried(_scorers(clf, len(names)), rows, predicted, len(names))
     n_other, scorer, scores = min(tried, key=itemgetter(0))
-    doubts = (*_other_classifier(clf, scorer, n_other, rows.n), *_known_rows(scorer, scores))
+    faults = [*_other_classifier(clf, scorer, n_other, rows.n), *_known_rows(scorer, scores)]
+    checks = [Check("classifier", not faults, "; ".join(faults))]
     marginality = marginality_of(clf)
-    cautions = () if marginality.caution is None else (marginality.caution,)
-    for sentence in (*doubts, *(cautions if marginality.degree == "not" else ())):
+    if marginality.caution is not None:
+        checks.append(Check("marginality", True, marginality.caution, is_note=True))
+    for sentence in (*faults, *([marginality.caution] if marginality.degree == "not" else ())):
         warn(sentence, DataWarning)
-    source = ClassifierScores(scores, scorer.higher_is_better, doubts=doubts, cautions=cautions)
-    return LabelledScores(source, labels, names)
+    source = ScoreMatrix(scores, scorer.higher_is_better)
+    return LabelledScores(source, labels, names, checks=tuple(checks))
 
 
 class _Rows:

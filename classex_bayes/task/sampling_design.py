@@ -16,8 +16,64 @@ _SMALLEST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
+class Sampling:
+    r"""How the classes of a pilot were drawn from their population (docs/sampling.md).
+
+    Parameters
+    ----------
+    inclusion : array-like of shape (k1,) or mapping from class to probability, optional
+        Probability in (0, 1] that each class is in the pilot; equal by default. Only the ratios of
+        these probabilities matter. A class with probability :math:`\pi` represents
+        :math:`1 / \pi` classes, as test class and as competitor. For n draws with replacement,
+        each with probability p, it is :math:`1 - (1 - p)^n`. A class that is drawn twice counts
+        once.
+    groups : array-like of shape (k1,) or mapping from class to group, optional
+        Group of each class, such as a genus, an author or a product family. The classes of a group
+        came into the pilot together. By default each class is drawn by itself.
+    sibling_share : float
+        Share in [0, 1] of the siblings of a class in the pilot that a larger set of classes
+        contains. 1: it consists of whole groups too. 0: it contains one class of each group.
+        k / K: it is a random sample of k out of K classes.
+
+    Raises
+    ------
+    DataError
+        Where it is passed to a task: a probability is outside (0, 1], there is one group, or there
+        are not as many values as classes.
+
+    Examples
+    --------
+    >>> from classex_bayes.task.source_task import SourceTask
+    >>> scores = np.random.default_rng(1).normal(size=(6, 6)) + 2 * np.eye(6)
+    >>> sampling = Sampling(groups=[0, 0, 1, 1, 2, 2])
+    >>> SourceTask.from_scores(scores, range(6), sampling=sampling).grid().tolist()
+    [2, 3, 4, 5, 6]
+    """
+
+    inclusion: Any = None
+    groups: Any = None
+    sibling_share: float = 1.0
+
+    def design(self, n_classes: int, names: Sequence[Any] | None) -> "SamplingDesign | None":
+        """Design for k1 classes and their names; None if classes were drawn equally, one by one."""
+        of_siblings = share(self.sibling_share, "sibling_share")
+        if self.groups is None and of_siblings < 1:
+            raise DataError(
+                "sibling_share: classes have siblings only if they come in groups; pass groups too"
+            )
+        chance: FloatArray = np.ones(n_classes)
+        if self.inclusion is not None:
+            chance = _probabilities(self.inclusion, n_classes, names)
+        group: IntArray = np.arange(n_classes)
+        if self.groups is not None:
+            group = _groups(self.groups, n_classes, names)
+        design = SamplingDesign(chance, group, of_siblings)
+        return design if design.is_weighted or design.is_grouped else None
+
+
+@dataclass(frozen=True, eq=False)
 class SamplingDesign:
-    """Probabilities and groups with which k1 classes were sampled into a pilot.
+    """Probabilities and groups with which k1 classes were drawn into a pilot.
 
     Attributes
     ----------
@@ -33,57 +89,6 @@ class SamplingDesign:
     inclusion: FloatArray
     group: IntArray
     sibling_share: float = 1.0
-
-    @classmethod
-    def read(
-        cls,
-        inclusion: Any,
-        class_groups: Any,
-        sibling_share: Any,
-        n_classes: int,
-        names: Sequence[Any] | None,
-    ) -> Self | None:
-        """Design from the arguments of `SourceTask.from_scores`; None without a design.
-
-        Classes with equal probabilities in groups of one were drawn one by one.
-        """
-        of_siblings = share(sibling_share, "sibling_share")
-        if inclusion is None and class_groups is None:
-            if of_siblings < 1:
-                raise DataError(
-                    "sibling_share: classes have siblings only if they come in groups; pass "
-                    "class_groups too"
-                )
-            return None
-        chance: FloatArray = np.ones(n_classes)
-        group: IntArray = np.arange(n_classes)
-        if inclusion is not None:
-            chance = class_numbers(inclusion, "inclusion", n_classes, names)
-            bad = ~((chance > 0) & (chance <= 1))
-            if bad.any():
-                place = int(np.argmax(bad))
-                remedy = "the probability of a class in the pilot is above 0"
-                if chance[place] > 1:
-                    remedy = "only their ratios matter, so divide them by the largest one"
-                raise DataError(
-                    f"inclusion: found {chance[place]:g} for class "
-                    f"{place if names is None else names[place]!r}, expected probabilities in "
-                    f"(0, 1]; {remedy}"
-                )
-            if chance.min() < _SMALLEST * chance.max():
-                raise DataError(
-                    f"inclusion: found {chance.min():g} and {chance.max():g}, expected none below "
-                    f"{_SMALLEST:g} times another; one class would otherwise represent all"
-                )
-        if class_groups is not None:
-            group = _groups(class_groups, n_classes, names)
-            if group.max() == 0:
-                raise DataError(
-                    "class_groups: found one group, expected at least 2, because groups are the "
-                    "units that were drawn"
-                )
-        design = cls(chance, group, of_siblings)
-        return design if design.is_weighted or design.is_grouped else None
 
     @property
     def class_weight(self) -> FloatArray:
@@ -123,22 +128,49 @@ class SamplingDesign:
         return np.flatnonzero(np.isin(self.group, drawn))
 
 
-def _groups(class_groups: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
+def _probabilities(inclusion: Any, n_classes: int, names: Sequence[Any] | None) -> FloatArray:
+    """Probabilities (k1,) of the classes to be in the pilot."""
+    chance = class_numbers(inclusion, "inclusion", n_classes, names)
+    bad = ~((chance > 0) & (chance <= 1))
+    if bad.any():
+        place = int(np.argmax(bad))
+        remedy = "the probability of a class in the pilot is above 0"
+        if chance[place] > 1:
+            remedy = "only their ratios matter, so divide them by the largest one"
+        raise DataError(
+            f"inclusion: found {chance[place]:g} for class "
+            f"{place if names is None else names[place]!r}, expected probabilities in (0, 1]; "
+            f"{remedy}"
+        )
+    if chance.min() < _SMALLEST * chance.max():
+        raise DataError(
+            f"inclusion: found {chance.min():g} and {chance.max():g}, expected none below "
+            f"{_SMALLEST:g} times another; one class would otherwise represent all"
+        )
+    return chance
+
+
+def _groups(groups: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
     """Groups 0, 1, ... of the classes from their names, in any form that weights may have."""
-    labels = by_class(class_groups, "class_groups", n_classes, names)
+    labels = by_class(groups, "groups", n_classes, names)
     if isinstance(labels, list | tuple) and all(isinstance(label, Hashable) for label in labels):
         # NumPy makes text of a NaN or a number beside text.
         labels = np.fromiter(labels, dtype=object, count=len(labels))
-    labels = as_vector(labels, "class_groups")
+    labels = as_vector(labels, "groups")
     if labels.shape != (n_classes,):
         raise DataError(
-            f"class_groups: expected the group of each of {n_classes} classes, found shape "
-            f"{labels.shape}"
+            f"groups: expected the group of each of {n_classes} classes, found shape {labels.shape}"
         )
     missing = pd.isna(labels)
     if missing.any():
         raise DataError(
-            f"class_groups: class {int(np.argmax(missing))} has no group; give a class that came "
-            "alone its own group"
+            f"groups: class {int(np.argmax(missing))} has no group; give a class that came alone "
+            "its own group"
         )
-    return pd.factorize(labels)[0].astype(np.int64)
+    group = pd.factorize(labels)[0].astype(np.int64)
+    if group.max() == 0:
+        raise DataError(
+            "groups: found one group, expected at least 2, because groups are the units that were "
+            "drawn"
+        )
+    return group

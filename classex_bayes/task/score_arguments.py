@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import as_array, as_numeric, as_vector, one_of, truth_value
-from classex_bayes.core.ranks.embeddings import EmbeddingMetric, EmbeddingScores, Reduce
+from classex_bayes.core.ranks.embeddings import Distance, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
     class_names,
     column_names,
@@ -18,16 +19,20 @@ from classex_bayes.task.class_labels import (
     row_names,
 )
 from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
+from classex_bayes.task.embedding_checks import embeddings_fit
+from classex_bayes.task.evidence import MadeFrom
 from classex_bayes.task.validation import as_matrix_anywhere, enough_classes, finite_embeddings
 from classex_bayes.typing import IntArray
 
 
 class LabelledScores(NamedTuple):
-    """Scores, the labels of their rows as given, and the names of their columns."""
+    """Scores, the labels of their rows as given, the names of their columns, and their checks."""
 
     source: ScoreSource
     y: Any
     names: list[Any] | None
+    made_from: MadeFrom = "scores"
+    checks: tuple[Check, ...] = ()
 
 
 def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> LabelledScores:
@@ -54,13 +59,13 @@ def read_embeddings(
     gallery: Any,
     y: Any,
     *,
-    metric: EmbeddingMetric,
+    distance: Distance,
     gallery_y: Any,
     reduce: Reduce,
     classes: Any,
 ) -> LabelledScores:
     """Arguments of `SourceTask.from_embeddings`."""
-    one_of(metric, ("sqeuclidean", "cosine", "dot"), "metric")
+    one_of(distance, ("sqeuclidean", "cosine", "dot"), "distance")
     one_of(reduce, ("max", "mean"), "reduce")
     probes, gallery, y, gallery_y = map(with_labels, (probes, gallery, y, gallery_y))
     refuse_disorder(probes, y, ("probes", "y"))
@@ -77,18 +82,20 @@ def read_embeddings(
             "expected the same number"
         )
     if not in_dask:
-        finite_embeddings(probes, "probes", metric)
-        finite_embeddings(gallery, "gallery", metric)
+        finite_embeddings(probes, "probes", distance)
+        finite_embeddings(gallery, "gallery", distance)
     if gallery_y is None:
         template_class = np.arange(gallery.shape[0])
     else:
         classes, template_class = _template_classes(gallery_y, gallery.shape[0], classes, y)
     n_classes = int(template_class.max()) + 1
     enough_classes(n_classes, "gallery")
-    source = (DaskEmbeddings if in_dask else EmbeddingScores)(
-        probes, gallery, template_class, metric, reduce
-    )
-    return LabelledScores(source, y, class_names(classes, n_classes))
+    names = class_names(classes, n_classes)
+    arguments = probes, gallery, template_class, distance, reduce
+    if in_dask:
+        return LabelledScores(DaskEmbeddings(*arguments), y, names, "embeddings")
+    source = EmbeddingScores(*arguments)
+    return LabelledScores(source, y, names, "embeddings", (embeddings_fit(source),))
 
 
 def _template_classes(

@@ -5,20 +5,30 @@ from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_count, one_of, seed_sequence, truth_value
-from classex_bayes.core.ranks.embeddings import EmbeddingMetric, Reduce
-from classex_bayes.core.ranks.ties import TieHandling, Ties
+from classex_bayes.arguments import (
+    class_count,
+    class_counts,
+    how_many,
+    one_of,
+    seed_sequence,
+    truth_value,
+)
+from classex_bayes.core.metrics import Accuracy, named_metric
+from classex_bayes.core.ranks.embeddings import Distance, Reduce
+from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import folded, html_block, html_facts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.class_labels import Untested, class_labels, class_names
+from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
 from classex_bayes.task.classifier_scores import read_classifier
-from classex_bayes.task.designed_losses import DesignedLosses
-from classex_bayes.task.evidence import LossEvidence, MadeFrom
-from classex_bayes.task.foreign_columns import refuse_foreign_columns
-from classex_bayes.task.loss_intervals import mostly_decisions, with_open_ties, within_bounds
-from classex_bayes.task.merge import merged
+from classex_bayes.task.designed_ranks import DesignedRanks
+from classex_bayes.task.embedding_checks import refuse_foreign_coordinates
+from classex_bayes.task.evidence import N_GRID, Evidence
+from classex_bayes.task.merge import merged_evidence
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.retrieval_runs import Missing, read_run
-from classex_bayes.task.sampling_design import SamplingDesign
+from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.score_arguments import (
     LabelledScores,
     read_embeddings,
@@ -26,12 +36,12 @@ from classex_bayes.task.score_arguments import (
     read_scores,
 )
 from classex_bayes.task.search_results import one_answer, read_distances, read_ids, search_results
-from classex_bayes.task.task_statistics import TaskStatistics
-from classex_bayes.task.validation import class_total, enough_classes
-from classex_bayes.typing import RandomSeed
+from classex_bayes.task.task_facts import task_facts, task_line
+from classex_bayes.task.validation import FEWEST_CLASSES, class_total, enough_classes
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
-class SourceTask(TaskStatistics):
+class SourceTask:
     r"""A classifier tested on k1 source classes.
 
     Create a task with `from_scores`, `from_classifier`, `from_embeddings`, `from_ranks`,
@@ -45,22 +55,21 @@ class SourceTask(TaskStatistics):
         Number of source classes, called k1.
     n_test : int
         Number of test instances.
-    ranks : int array of shape (n_test,)
-        Rank of the true class of each instance. 1 is best, and ties are broken.
-    y : int array of shape (n_test,)
-        Position of the true class of each instance.
     classes : list or None
         Names of the classes; None if no names were given.
-    n_tied : int
-        Number of (instance, competitor) pairs with equal scores.
-    n_touched : int
-        Number of instances whose true class is tied with a competitor.
+    evidence : Evidence
+        What the task knows, for authors of estimators: weights of classes and instances, the
+        covariance of the accuracies, the histogram of ranks, the scores.
 
     Notes
     -----
     The scores must be *marginal*: the score of a class must not depend on which other classes are
     present (jmlr2018, section 2.1). Softmax of fixed logits keeps the ranking and is allowed.
     """
+
+    def __init__(self, evidence: Evidence, classes: list[Any] | None = None) -> None:
+        self.evidence, self.classes = evidence, classes
+        self.n_classes, self.n_test = evidence.n_classes, evidence.n_test
 
     @classmethod
     def from_scores(
@@ -73,9 +82,7 @@ class SourceTask(TaskStatistics):
         ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
-        inclusion: Any = None,
-        class_groups: Any = None,
-        sibling_share: float = 1.0,
+        sampling: Sampling | None = None,
         random_seed: RandomSeed = 0,
     ) -> Self:
         r"""Make a task from a matrix of scores.
@@ -107,19 +114,8 @@ class SourceTask(TaskStatistics):
         untested : {"error", "competitors"}
             Treatment of classes without test instances. "error" raises `DataError`. "competitors"
             keeps these classes as competitors of the tested ones.
-        inclusion : array-like of shape (k1,) or mapping from class to probability, optional
-            Probability in (0, 1] that each class is in the pilot. Only the ratios of these
-            probabilities matter. A class with probability :math:`\pi` represents :math:`1 / \pi`
-            classes, as test class and as competitor (docs/sampling.md). For n draws with
-            replacement, each with probability p, it is :math:`1 - (1 - p)^n`. A class that is drawn
-            twice counts once.
-        class_groups : array-like of shape (k1,) or mapping from class to group, optional
-            Group of each class, such as a genus, an author or a product family. The classes of a
-            group came into the pilot together.
-        sibling_share : float
-            Share in [0, 1] of the siblings of a class in the pilot that a larger set of classes
-            contains. 1: it consists of whole groups too. 0: it contains one class of each group. k
-            / K: it is a random sample of k out of K classes.
+        sampling : Sampling, optional
+            How the classes were drawn, if with unequal probabilities or in groups.
         random_seed : int, SeedSequence or None
             Seed of the noise that breaks ties. By default the same scores give the same ranks.
 
@@ -146,8 +142,7 @@ class SourceTask(TaskStatistics):
         ([1, 2, 1], [0.833, 0.667])
         """
         labelled = read_scores(scores, y, classes, higher_is_better)
-        design = inclusion, class_groups, sibling_share
-        return cls._scored("scores", labelled, ties, class_weight, untested, design, random_seed)
+        return cls._scored(labelled, ties, class_weight, untested, sampling, random_seed)
 
     @classmethod
     def from_embeddings(
@@ -156,16 +151,14 @@ class SourceTask(TaskStatistics):
         gallery: Any,
         y: Any,
         *,
-        metric: EmbeddingMetric = "sqeuclidean",
+        distance: Distance = "sqeuclidean",
         gallery_y: Any = None,
         reduce: Reduce = "max",
         classes: Any = None,
         ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
-        inclusion: Any = None,
-        class_groups: Any = None,
-        sibling_share: float = 1.0,
+        sampling: Sampling | None = None,
         random_seed: RandomSeed = 0,
     ) -> Self:
         """Make a task from embeddings of test instances and class templates.
@@ -184,13 +177,13 @@ class SourceTask(TaskStatistics):
         y : array-like of shape (n,)
             True classes: row numbers of `gallery`, or names that occur in `classes`, in `gallery_y`
             or in the index of `gallery`.
-        metric : {"sqeuclidean", "cosine", "dot"}
-            Score: minus the squared Euclidean distance, the cosine, or the dot product.
+        distance : {"sqeuclidean", "cosine", "dot"}
+            How embeddings are compared. The score is minus the squared Euclidean distance, the cosine, or the dot product.
         gallery_y : array-like of shape (n_templates,), optional
             Class of each template. Needed if a class has several templates.
         reduce : {"max", "mean"}
             How the score of a class is computed from the scores of its templates.
-        classes, ties, class_weight, untested, inclusion, class_groups, sibling_share, random_seed
+        classes, ties, class_weight, untested, sampling, random_seed
             As in `from_scores`.
 
         Returns
@@ -200,7 +193,7 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            As in `from_scores`. Also if a vector is zero and the metric is the cosine, or if a
+            As in `from_scores`. Also if a vector is zero and is compared by the cosine, or if a
             coordinate contains row numbers or one number per class.
 
         Examples
@@ -211,12 +204,15 @@ class SourceTask(TaskStatistics):
         [1, 1, 1]
         """
         labelled = read_embeddings(
-            probes, gallery, y, metric=metric, gallery_y=gallery_y, reduce=reduce, classes=classes
+            probes,
+            gallery,
+            y,
+            distance=distance,
+            gallery_y=gallery_y,
+            reduce=reduce,
+            classes=classes,
         )
-        design = inclusion, class_groups, sibling_share
-        return cls._scored(
-            "embeddings", labelled, ties, class_weight, untested, design, random_seed
-        )
+        return cls._scored(labelled, ties, class_weight, untested, sampling, random_seed)
 
     @classmethod
     def from_classifier(
@@ -228,9 +224,7 @@ class SourceTask(TaskStatistics):
         ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
-        inclusion: Any = None,
-        class_groups: Any = None,
-        sibling_share: float = 1.0,
+        sampling: Sampling | None = None,
         random_seed: RandomSeed = 0,
     ) -> Self:
         """Make a task from a fitted classifier that follows the conventions of scikit-learn.
@@ -248,7 +242,7 @@ class SourceTask(TaskStatistics):
             are detected only if the classifier is one nearest neighbour.
         y : array-like of shape (n,)
             True classes, as labels of ``clf.classes_``.
-        ties, class_weight, untested, inclusion, class_groups, sibling_share, random_seed
+        ties, class_weight, untested, sampling, random_seed
             As in `from_scores`.
 
         Returns
@@ -276,36 +270,38 @@ class SourceTask(TaskStatistics):
         [1, 1, 2]
         """
         labelled = read_classifier(clf, X, y)
-        design = inclusion, class_groups, sibling_share
-        return cls._scored("scores", labelled, ties, class_weight, untested, design, random_seed)
+        return cls._scored(labelled, ties, class_weight, untested, sampling, random_seed)
 
     @classmethod
     def _scored(
         cls,
-        kind: MadeFrom,
         labelled: LabelledScores,
         ties: TieHandling,
         class_weight: Any,
         untested: Untested,
-        sampling: tuple[Any, Any, Any],
+        sampling: Sampling | None,
         random_seed: RandomSeed,
     ) -> Self:
-        source, y, names = labelled
-        design = SamplingDesign.read(*sampling, source.shape[1], names)
+        """Make a task from scores, with the arguments that all constructors from scores share."""
         one_of(ties, ("auto", "random", "pessimistic", "optimistic", "unknown"), "ties")
-        rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
-        labels = class_labels(y, *source.shape, names, class_weight, untested)
+        source, names = labelled.source, labelled.names
+        if not isinstance(sampling, Sampling | None):
+            raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
+        design = None if sampling is None else sampling.design(source.shape[1], names)
+        labels = class_labels(labelled.y, *source.shape, names, class_weight, untested)
+        if labelled.made_from == "embeddings":
+            refuse_foreign_coordinates(source, labels.y)
         tie_seed = int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
-        refuse_foreign_columns(source, labels.y, names)
-        evidence = LossEvidence.of_scores(source, labels.y, labels.weight, rule, tie_seed)
-        if ties == "unknown" or (ties == "auto" and mostly_decisions(evidence)):
-            if design is not None:
-                raise DataError(
-                    "inclusion, class_groups: found scores that do not determine ranks "
-                    "(decisions, or ties='unknown'), expected scores that rank the classes"
-                )
-            return cls._of(with_open_ties(evidence), kind, names)
-        return cls(evidence if design is None else DesignedLosses.of(evidence, design), kind, names)
+        evidence = RankEvidence.of_scores(
+            source,
+            labels.y,
+            labels.weight,
+            ties,
+            tie_seed,
+            labelled.made_from,
+            labelled.checks,
+        )
+        return cls(evidence if design is None else DesignedRanks.of(evidence, design), names)
 
     @classmethod
     def from_ranks(
@@ -365,7 +361,7 @@ class SourceTask(TaskStatistics):
         lowest = highest = losses
         if length is not None:
             lowest, highest = np.minimum(losses, length), np.where(losses < length, losses, k1 - 1)
-        return cls._of(within_bounds(labels.y, labels.weight, lowest, highest), "ranks", names)
+        return cls(RankEvidence(labels.y, labels.weight, lowest, highest), names)
 
     @classmethod
     def from_search(
@@ -437,7 +433,9 @@ class SourceTask(TaskStatistics):
         one = one_answer(y, names)
         labels = class_labels(one, len(lists), k1, names, class_weight, untested)
         results = search_results(lists, labels.y, k1, distances, higher)
-        return cls._of(within_bounds(labels.y, labels.weight, *results), "ranks", names)
+        lowest, highest, nearest = results
+        evidence = RankEvidence(labels.y, labels.weight, lowest, highest, nearest=nearest)
+        return cls(evidence, names)
 
     @classmethod
     def from_run(
@@ -507,7 +505,8 @@ class SourceTask(TaskStatistics):
         y, results = read_run(qrels, run, k1, relevance_level, missing)
         n_queries = np.bincount(y, minlength=k1)
         labels = class_labels(y, y.size, k1, None, n_queries, "competitors")
-        return cls._of(within_bounds(labels.y, labels.weight, *results), "ranks", None)
+        lowest, highest, nearest = results
+        return cls(RankEvidence(labels.y, labels.weight, lowest, highest, nearest=nearest))
 
     @classmethod
     def from_accuracies(
@@ -550,7 +549,7 @@ class SourceTask(TaskStatistics):
         """
         k1 = class_count(n_classes, "n_classes")
         enough_classes(k1, "n_classes")
-        return cls(AccuracyCurve.checked(k, accuracy, n_test, k1, design_effect), "accuracies")
+        return cls(AccuracyCurve.checked(k, accuracy, n_test, k1, design_effect))
 
     @classmethod
     def merge(cls, parts: Iterable["SourceTask"], class_weight: Any = None) -> Self:
@@ -584,9 +583,9 @@ class SourceTask(TaskStatistics):
         -----
         To process many files of probes, put all probes of a class into one file. Make a part from
         each file on any machine, call `without_scores` on it and pickle it. Then merge the pickled
-        parts, all at once or one by one. A class with instances in several parts needs the scores
-        of these parts, which are read again. Each part breaks ties by its own `random_seed`. Costs
-        and diagnosis read the scores of a merged task again and may break ties differently.
+        parts, all at once or one by one. If a class has instances in several parts, the scores of
+        all parts are read again. Ties that are broken at random may then be broken differently, and
+        so they may where costs or a diagnosis read the scores of a merged task.
 
         Examples
         --------
@@ -597,4 +596,305 @@ class SourceTask(TaskStatistics):
         >>> bool(np.allclose(merged.accuracy_cov([2, 4]), whole.accuracy_cov([2, 4])))
         True
         """
-        return cls(*merged(parts, class_weight))
+        return cls(*merged_evidence(parts, class_weight))
+
+    @property
+    def ranks(self) -> IntArray:
+        """Rank of the true class of each test instance, 1 is best: shape (n_test,)."""
+        return self.evidence.instances("ranks").losses + 1
+
+    @property
+    def y(self) -> IntArray:
+        """Positions of the true classes, shape (n_test,)."""
+        return self.evidence.instances("y").y
+
+    @property
+    def nearest_classes(self) -> NearestClasses:
+        """Wrong classes that score best for each test instance, with their scores.
+
+        A task with scores computes the lists on demand, in one pass over the scores, and keeps
+        them. The lists contain 32 classes, or as many as the vector index returned
+        (`SourceTask.from_search`).
+
+        Returns
+        -------
+        NearestClasses
+            Lists of equal length, best class first, and the score of the true class.
+
+        Raises
+        ------
+        DataError
+            If neither scores nor such lists are known.
+
+        Examples
+        --------
+        >>> from classex_bayes import SourceTask
+        >>> scores = [[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]]
+        >>> SourceTask.from_scores(scores, [0, 1, 2]).nearest_classes.classes.tolist()
+        [[1, 2], [2, 0], [1, 0]]
+        """
+        return self.evidence.instances("a list of the nearest classes").nearest_classes
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences that say why the data may be faulty. `fit` warns of each."""
+        checks = self.evidence.checks(self.classes)
+        return tuple(check.sentence for check in checks if check.passed is False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on the data that every prediction shows, `warnings` among them."""
+        checks = self.evidence.checks(self.classes)
+        noted = [check.sentence for check in checks if check.is_note]
+        return tuple(dict.fromkeys([*self.evidence.assumptions, *self.warnings, *noted]))
+
+    def grid(self, number: int = N_GRID) -> IntArray:
+        """Log-spaced numbers of classes from 2 to k1 at which the accuracy is known.
+
+        Parameters
+        ----------
+        number : int
+            Largest number of values to return.
+
+        Returns
+        -------
+        int array, increasing
+        """
+        return self.evidence.grid(how_many(number, "number"))
+
+    def accuracy(self, k: ClassCounts) -> FloatArray:
+        """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k,)
+            Accuracies. At k = k1 this is the ordinary (class-weighted) test accuracy.
+
+        Raises
+        ------
+        DataError
+            If k is outside 2..n_classes, if an accuracy curve does not contain k, or if ranks are
+            known only within bounds that do not determine the accuracy at k.
+
+        See Also
+        --------
+        classex_bayes.core.subsets.average_test_accuracy : The formula.
+        classex_bayes.accuracy_under_priors : The other interpretation of class weights.
+        """
+        return self.evidence.accuracy(class_counts(k, largest=self.n_classes))
+
+    def accuracy_bounds(self, k: ClassCounts) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the average test accuracy if ranks are known only within bounds.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        lower, upper : arrays of shape (n_k,)
+            ATA_k with every rank at its worst and at its best. Both equal `accuracy` if it is
+            known.
+
+        Raises
+        ------
+        DataError
+            k as for `accuracy`.
+
+        Examples
+        --------
+        >>> from classex_bayes import SourceTask
+        >>> task = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4, truncated_at=2)
+        >>> [bound.round(3).tolist() for bound in task.accuracy_bounds([2, 4])]
+        [[0.667, 0.5], [0.75, 0.5]]
+        """
+        return self.evidence.metric_bounds(Accuracy(), class_counts(k, largest=self.n_classes))
+
+    def metric(self, metric: str, k: ClassCounts) -> FloatArray:
+        """Average of a metric over all subsets of k source classes, k <= k1.
+
+        Parameters
+        ----------
+        metric : str
+            As in `BayesianExtrapolator.predict`: "accuracy", "accuracy@5" (= "recall@5"), "mrr",
+            "mrr@10", "ndcg", "ndcg@10", "mean_rank" or "median_rank". At k = k1 the metric is
+            computed directly from the ranks. Lists of the M best classes determine the metrics with
+            m <= M there.
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k,)
+            Unbiased estimates of the expectation of the metric on k random classes. The median rank
+            is an exception: it is the median over all subsets and instances together.
+
+        Raises
+        ------
+        DataError
+            If the metric is unknown, if it is not accuracy and only accuracies are known, if the
+            bounds of the ranks do not determine it, or for k as in `accuracy`.
+
+        Examples
+        --------
+        >>> from classex_bayes import SourceTask
+        >>> task = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
+        >>> [task.metric(name, [2, 4]).round(3).tolist() for name in ("mrr", "mean_rank")]
+        [[0.875, 0.708], [1.25, 1.75]]
+        """
+        return self.evidence.metric(named_metric(metric), class_counts(k, largest=self.n_classes))
+
+    def accuracy_cov(self, k: ClassCounts) -> FloatArray:
+        """Covariance of the average test accuracies at `k`.
+
+        With scores the estimate is dyadic-cluster-robust. It takes one more pass over the scores,
+        except at `grid()`. After `without_scores` it is interpolated between `grid()`, linearly in
+        log k. With ranks alone it is 1.25 times the class-clustered covariance, or less if class
+        weights are unequal. For an accuracy curve it is Cov(k <= k') = a_k' (1 - a_k) deff / n.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k, n_k)
+            Covariance matrix, positive semidefinite.
+
+        See Also
+        --------
+        classex_bayes.core.influence.Influence : The dyadic formula.
+        """
+        return self.evidence.covariance(class_counts(k, largest=self.n_classes))
+
+    def design_effect(self) -> float:
+        r"""Ratio of the variance of ATA_k to its variance with independent instances.
+
+        Instances are dependent because they share competitors and, with repeats, classes. If fewer
+        than 5 classes have errors, the design effect is :math:`n \sum_l w_l^2`, which is the mean
+        number of repeats if weights are equal.
+
+        Returns
+        -------
+        float
+            Design effect, at least 1.
+
+        See Also
+        --------
+        classex_bayes.core.influence.design_effect : The formula.
+        """
+        return self.evidence.design_effect
+
+    def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
+        """Task on some of the classes, drawn at random without replacement.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes to keep, 3..k1. If classes came in groups, whole groups are drawn
+            until they contain at least this number.
+        random_seed : int, SeedSequence or None
+            Seed of the draw.
+
+        Returns
+        -------
+        SourceTask
+            The test instances of the drawn classes, scored on these classes.
+
+        Raises
+        ------
+        DataError
+            If the task has no scores and its ranks are known only within bounds or its classes were
+            drawn by a sampling design.
+
+        Notes
+        -----
+        A task made from ranks alone does not contain which class beat which. Each instance then
+        keeps a hypergeometric share of the wrong classes that rank above the true one. This is
+        unbiased for every ATA_k but loses the dependence between instances.
+        """
+        size = class_count(n_classes, "n_classes", self.n_classes, FEWEST_CLASSES)
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        return self.select(self.evidence.instances("subsample").draw(size, rng), rng)
+
+    def select(self, kept: IntArray, rng: np.random.Generator | None = None) -> Self:
+        """Task on the given classes. For tasks made from ranks see `subsample`.
+
+        Parameters
+        ----------
+        kept : int array
+            Positions of the classes to keep, without repetition, at least 3.
+        rng : Generator, optional
+            Generator that thins ranks whose scores are unknown.
+
+        Returns
+        -------
+        SourceTask
+
+        Raises
+        ------
+        DataError
+            If positions are outside 0..k1 - 1, repeated, or too few.
+        """
+        places = encode_labels(kept, None, self.n_classes, None, "kept")
+        enough_classes(places.size, "kept")
+        if np.bincount(places).max() > 1:
+            raise DataError(f"kept: expected different positions, found {places.tolist()}")
+        evidence = self.evidence.instances("select")
+        evidence = evidence.select(places, rng or np.random.default_rng())
+        return type(self)(evidence, self.classes and [self.classes[j] for j in places])
+
+    def without_scores(self) -> Self:
+        """Task without its scores, with the statistics that were computed from them.
+
+        The result is small enough to pickle. It contains ranks, labels, 24 numbers for each class,
+        and `nearest_classes` with 64 numbers for each instance. Computing the latter may take
+        another pass over the scores. `KDE`, costs and diagnosis need scores and do not accept it.
+        `subsample` treats it like a task made from ranks.
+
+        Returns
+        -------
+        SourceTask
+
+        See Also
+        --------
+        classex_bayes.SourceTask.merge : Join tasks on parts of the test instances.
+        """
+        evidence = self.evidence.instances("without_scores").without_source()
+        return type(self)(evidence, self.classes)
+
+    def __repr__(self) -> str:
+        """Size, accuracy with its standard error, ties, and warnings about the data."""
+        warnings = (folded(f"warning: {warning}") for warning in self.warnings)
+        return "\n".join([task_line(self), *warnings])
+
+    def _repr_html_(self) -> str:
+        return html_block("SourceTask", html_facts(task_facts(self)))
+
+    # TEMPORARY until other rooms read `evidence`
+    kind = property(lambda self: self.evidence.kind)
+    loss_bins = property(lambda self: self.evidence.instances("this").loss_bins)
+    class_weight = property(lambda self: self.evidence.instances("this").class_weight)
+    instance_weight = property(lambda self: self.evidence.instances("this").instance_weight)
+    ties = property(lambda self: self.evidence.instances("this").ties)
+    n_tied = property(lambda self: getattr(self.evidence, "n_tied", 0))
+    n_touched = property(lambda self: getattr(self.evidence, "n_touched", 0))
+    source = property(
+        lambda self: getattr(self.evidence, "source", None) if self.evidence.is_exact else None
+    )
+    dependence = property(lambda self: self.evidence.dependence)
+    embedding_metric = property(lambda self: getattr(self.source, "distance", None))
+    has_ranks = property(lambda self: self.evidence.is_exact)
+
+    def bin_probabilities(self, basis):
+        return self.evidence.instances("this").bin_probabilities(basis)
+
+    def loss_histogram(self, last_loss, instance_group=None):
+        return self.evidence.instances("this").histogram(last_loss, instance_group)

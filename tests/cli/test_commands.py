@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 from helpers import ANSWERED, paths
 
@@ -16,13 +15,9 @@ from classex_bayes import cli
 from classex_bayes.bayes.checks.posterior_checks import posterior_checks
 from classex_bayes.bayes.storage import load
 from classex_bayes.cli import analysis
-from classex_bayes.cli import study_verb as study
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.estimators.literature import literature
-from classex_bayes.evaluate.corpus_laws import corpus_laws, read_laws
-from classex_bayes.exceptions import DataError
-from classex_bayes.studies.corpus import catalogue, corpus_ranking, population_laws
 from classex_bayes.task.source_task import SourceTask
 
 FEW = ["--draws", "150", "--chains", "2", "--seed", "3"]
@@ -205,7 +200,7 @@ def test_embedding_metric(run, embeddings, pilot, strict):
     code, out, _ = run(
         *("extrapolate", embeddings, "--k", "60", "--embedding-metric", "cosine", "--json", *ALONE)
     )
-    cosine = SourceTask.from_embeddings(*pilot.sample, metric="cosine")
+    cosine = SourceTask.from_embeddings(*pilot.sample, distance="cosine")
     row = strict(out)["predictions"][0]
     assert code in ANSWERED and row["mean"] == pytest.approx(cosine.accuracy(60)[0], abs=0.1)
 
@@ -372,73 +367,10 @@ def test_a_folder_that_cannot_be_made_takes_away_no_answer(
     assert (tmp_path / embeddings).read_bytes() == before
 
 
-# Studies
-
-
 def test_compare_with_all(run, scores, strict):
     code, out, _ = run("compare", scores, "--k", "500", "--all", "--json", *ALONE)
     names = {row["estimator"] for row in strict(out)["predictions"]}
     assert code in ANSWERED and {e.name for e in literature()} <= names
-
-
-def test_study_zoo(run, monkeypatch, tmp_path, strict):
-    monkeypatch.setattr(study, "study_estimators", lambda slow: [ClassExReg(0.5), KDE("ucv")])
-    options = ["--k1", "20", "--n-simulations", "2", "--quiet", "--out", tmp_path / "z"]
-    code, out, _ = run("study", "zoo", *options, "--json")
-    rows = strict(out)["rows"]
-    # KDE cannot be fitted to ranks, and is left out.
-    assert (
-        code == 0
-        and len(rows) == 10 * 4
-        and {row["estimator"] for row in rows} == {"ClassExReg(0.5)"}
-    )
-    assert rows[0]["factor"] == 2 and rows[0]["n"] == 2 and rows[0]["coverage"] is None
-    code, out, _ = run("study", "zoo", *options)
-    assert code == 0 and "near-duplicates" in out
-
-
-def test_study_corpus_makes_all_populations_before_the_first_back_test(run, monkeypatch, tmp_path):
-    made = []
-
-    def population(name, folder):
-        made.append(name)
-        if name == "icons":
-            raise DataError("icons: no network")
-
-    def trials(*arguments, **options):
-        raise AssertionError("back-tests have begun")
-
-    monkeypatch.setattr(catalogue, "population", population)
-    monkeypatch.setattr(corpus_ranking, "corpus_trials", trials)
-    options = ["--populations", "emoji,emoji,icons", "--out", tmp_path, "--quiet"]
-    code, _, err = run("study", "corpus", *options)
-    assert code == 2 and "icons: no network" in err
-    assert made == ["emoji", "icons"]
-
-
-def test_study_corpus_writes_the_laws_that_plan_reads(run, monkeypatch, tmp_path, strict):
-    row = {"estimator": "a", "population": "p", "n_source": 50, "factor": 3, "mean": 0.8}
-    trials = pd.DataFrame([{**row, "truth": 0.9, "lower": 0.7, "upper": 0.95, "crps": 0.1}])
-    monkeypatch.setattr(corpus_ranking, "corpus_trials", lambda *names, **options: trials)
-    monkeypatch.setattr(corpus_ranking, "population_facts", lambda laws, folder: trials)
-    monkeypatch.setattr(catalogue, "population", lambda name, folder: None)
-    packaged = corpus_laws()
-    seen = []
-
-    def laws(names, folder, **options):
-        seen.extend(names)
-        return packaged
-
-    monkeypatch.setattr(population_laws, "population_laws", laws)
-    options = ["--populations", "emoji, icons", "--out", tmp_path / "c", "--quiet", "--json"]
-    code, out, _ = run("study", "corpus", *options)
-    assert code == 0 and strict(out)["rows"][0]["rmse"] == pytest.approx(0.1)
-    assert seen == ["emoji", "icons"]
-    written = tmp_path / "c" / "corpus-laws.json"
-    for law, same in zip(read_laws(written), packaged, strict=True):
-        assert (law.name, law.kind, law.n_classes) == (same.name, same.kind, same.n_classes)
-        np.testing.assert_array_equal(law.accuracy, same.accuracy)
-        np.testing.assert_allclose(law.law.weights, same.law.weights, atol=2e-6)
 
 
 # Report

@@ -15,12 +15,12 @@ from classex_bayes.bayes import sampling
 
 
 def test_a_sampler_that_diverges_is_noted(run, embeddings, monkeypatch, strict):
-    draw = sampling.draw_by_nutpie
+    draw = sampling.sample_by_nutpie
 
     def wild(prior, data, settings, seed):
         return draw(prior, data, replace(settings, target_accept=1e-9), seed)
 
-    monkeypatch.setattr(sampling, "draw_by_nutpie", wild)
+    monkeypatch.setattr(sampling, "sample_by_nutpie", wild)
     options = ["--k", "500", "--draws", 100, "--chains", 2, "--json"]
     code, out, err = run("extrapolate", embeddings, *options)
     found = strict(out)
@@ -75,10 +75,3 @@ def test_a_first_answer_in_a_read_only_home_and_another_locale(
     assert {"a.nc", "a.png"} <= {path.name for path in tmp_path.iterdir()}
     code, out, _ = run(*options)
     assert code == found.returncode == 3 and strict(out) == strict(found.stdout)
-
-
-def test_populations_that_do_not_exist_are_refused_at_once(run, tmp_path):
-    code, out, err = run("study", "corpus", "--populations", "airports,nosuch")
-    assert code == 2 and out == "" and "Traceback" not in err
-    assert "found 'nosuch', expected names among airports, " in err
-    assert not list(tmp_path.iterdir())

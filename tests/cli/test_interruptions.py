@@ -1,17 +1,12 @@
 """Interrupted work: what was finished is saved and shown, and goes on from there."""
 
 import errno
-import os
-import signal
 import sys
-import time
-from contextlib import suppress
 
 import numpy as np
 import pytest
 from helpers import paths
 
-from classex_bayes.bayes import sampling
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
@@ -30,9 +25,13 @@ LENGTHS = {
 }
 
 
+@pytest.fixture(scope="module")
+def whole(pilot):
+    return BayesianExtrapolator().fit(pilot.task, **SHORT)
+
+
 @pytest.mark.parametrize(("lengths", "chains", "draws"), LENGTHS.values(), ids=LENGTHS)
-def test_a_model_keeps_the_draws_so_far(stopped, pilot, tmp_path, lengths, chains, draws):
-    whole = BayesianExtrapolator().fit(pilot.task, **SHORT)
+def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, tmp_path, lengths, chains, draws):
     stopped(*lengths)
     model = BayesianExtrapolator()
     with pytest.raises(KeyboardInterrupt) as interruption:
@@ -47,15 +46,6 @@ def test_a_model_keeps_the_draws_so_far(stopped, pilot, tmp_path, lengths, chain
     again = load(save(model, tmp_path / "model.nc")).predict(1000)
     assert again.notes == prediction.notes
     np.testing.assert_array_equal(again.accuracy, prediction.accuracy)
-
-
-def test_an_interruption_after_the_last_draw_is_passed_on(stopped, pilot):
-    stopped(200, 200, 200)
-    model = BayesianExtrapolator()
-    with pytest.raises(Interrupted, match="after its last draw"):
-        model.fit(pilot.task, **SHORT)
-    assert "\n3 x 200 draws: " in repr(model)
-    assert not any("interrupted" in note for note in model.predict(500).notes)
 
 
 def test_a_model_without_draws_stays_unfitted(stopped, pilot):
@@ -90,56 +80,6 @@ def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *few)
     assert code == 130 and list(paths(strict(out))) == ["posterior"]
     assert "interrupted while the figure was written; what was finished is above" in err
-
-
-def test_an_interruption_while_convergence_is_judged(pilot, monkeypatch):
-    from classex_bayes.bayes import fitted
-
-    def stop(*arguments):
-        raise KeyboardInterrupt
-
-    model = BayesianExtrapolator()
-    with monkeypatch.context() as patched:
-        patched.setattr(fitted, "convergence_of", stop)
-        with pytest.raises(Interrupted, match="after the last draw") as interruption:
-            model.fit(pilot.task, **SHORT)
-    assert interruption.value.partial is model
-    assert model.predict(500).mean[500] > 0.5 and model.diagnosis_.divergences >= 0
-
-
-def test_parts_of_something_larger_are_not_its_answer(stopped, pilot):
-    from classex_bayes.bayes.stacking import StackedExtrapolator
-    from classex_bayes.evaluate.classifiers import compare_classifiers
-    from classex_bayes.evaluate.plan import plan
-
-    stopped(150, 140)
-    short = {"draws": 200, "tune": 200, "chains": 2}
-    works = [
-        lambda: StackedExtrapolator().fit(pilot.task, **short, progressbar=False),
-        lambda: compare_classifiers({"a": pilot.task, "b": pilot.task}, 500, sampler=short),
-        lambda: plan(pilot.task, 1000, width=0.1, sampler=short, progressbar=False),
-    ]
-    for work in works:
-        with pytest.raises(Interrupted, match="before it was finished") as interruption:
-            work()
-        assert interruption.value.partial is None
-
-
-def test_calibration_keeps_the_simulations_so_far(monkeypatch):
-    from classex_bayes.evaluate import calibration
-
-    rank, begun = calibration._rank, []
-
-    def counted(*arguments):
-        begun.append(arguments)
-        if len(begun) > 3:
-            raise KeyboardInterrupt
-        return rank(*arguments)
-
-    monkeypatch.setattr(calibration, "_rank", counted)
-    with pytest.raises(Interrupted, match="after 3 of 5 simulations") as interruption:
-        calibration.sbc(n_simulations=5, sampler={"draws": 100, "tune": 100, "chains": 1})
-    assert interruption.value.partial["prior_sbc"].sizes["draw"] == 3
 
 
 def test_a_command_without_draws_says_so(run, stopped, embeddings, tmp_path):
@@ -249,32 +189,6 @@ def test_the_back_test_command_shows_a_partial_table(
     rmse = [row["rmse"] for row in strict(out)["rows"]]
     np.testing.assert_allclose(rmse, expected.scores["rmse"])
     assert (tmp_path / "b" / "pilot-coverage89-50.png").exists()
-
-
-def press(n_times=1):
-    """Ctrl-C, as a terminal sends it."""
-    for _ in range(n_times):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.02)
-
-
-def test_more_presses_of_ctrl_c_lose_no_draw(pilot, monkeypatch, capsys):
-    collect = sampling._collect
-
-    def pressed(sampler, stopped):
-        with suppress(TimeoutError):
-            sampler.wait(timeout=1.5)
-        press(3)
-        return collect(sampler, stopped)
-
-    monkeypatch.setattr(sampling, "_collect", pressed)
-    model = BayesianExtrapolator()
-    long = {"draws": 100_000, "tune": 100, "chains": 2, "random_seed": 3, "progressbar": False}
-    with pytest.raises(Interrupted) as interruption:
-        model.fit(pilot.task, **long)
-    assert interruption.value.partial is model
-    assert "the draws so far are being kept, please wait" in capsys.readouterr().err
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_read_only_folder_takes_away_no_answer(run, strict, embeddings, few, monkeypatch):

@@ -9,7 +9,6 @@ from sklearn.base import clone
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
-from classex_bayes.bayes.stacking import StackedExtrapolator
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.cleanex.cleanex import CleaneX
 from classex_bayes.estimators.exponential import MixedExponential
@@ -78,8 +77,6 @@ PRIORS = MixturePrior(), MixturePrior(monotone=True), DirichletPrior()
 ESTIMATORS = [
     *literature(1, slow=True),
     *(BayesianExtrapolator(prior, "bernstein") for prior in PRIORS),
-    StackedExtrapolator(),
-    StackedExtrapolator({"one": PRIORS[0], "other": PRIORS[2]}),
     BayesianRisk(COST, monotone=True),
     *RISKS,
 ]
@@ -204,7 +201,7 @@ def test_a_fit_to_scores_gets_the_remedy(estimator):
         estimator.fit(COST, np.arange(12))
 
 
-@of_each([*POINT_ESTIMATORS, BayesianExtrapolator(), StackedExtrapolator(), BayesianRisk(COST)])
+@of_each([*POINT_ESTIMATORS, BayesianExtrapolator(), BayesianRisk(COST)])
 @pytest.mark.parametrize("bad", [COST, None, [0, 1]], ids=["matrix", "None", "list"])
 def test_only_tasks_are_fitted(estimator, bad):
     with pytest.raises(DataError, match="expected a SourceTask"):

@@ -54,7 +54,7 @@ def test_equals_r(stored, name, kind):
 
 def test_embeddings_give_the_same(stored):
     task = SourceTask.from_embeddings(
-        stored["gauss2_y"], stored["gauss2_train"], np.arange(60), metric="sqeuclidean"
+        stored["gauss2_y"], stored["gauss2_train"], np.arange(60), distance="sqeuclidean"
     )
     _, expected, _ = stored["gauss2_negsq_kde"]
     predicted = KDE("ucv").fit(task).predict(stored["gauss2_k"]).mean

@@ -10,7 +10,7 @@ from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError, DataWarning, NotFittedError
 from classex_bayes.identification import EncodingModel, identification_task
 from classex_bayes.simulate import GaussianKnownCentres
-from classex_bayes.task.doubts import notes_on
+from classex_bayes.task.data_checks import notes_of
 
 
 class Experiment:
@@ -149,11 +149,11 @@ def test_stimuli_of_the_training_set_are_doubted():
     stimuli, responses = world.draw(60)
     y = np.arange(40)  # the last 20 stimuli were never shown
     encoding = EncodingModel(random_seed=1).fit(stimuli, responses[:40], y)
-    assert encoding.task(stimuli[40:], responses[40:]).doubts == ()
+    assert encoding.task(stimuli[40:], responses[40:]).warnings == ()
     with pytest.warns(DataWarning, match="3 of 23 stimuli were in the training set") as told:
         task = encoding.task(stimuli[37:], responses[37:])
-    assert [str(one.message) for one in told] == list(task.doubts)
-    assert set(task.doubts) <= set(notes_on([task]))
+    assert [str(one.message) for one in told] == list(task.warnings)
+    assert set(task.warnings) <= set(notes_of([task]))
     encoding.coef_ = np.zeros_like(encoding.coef_)  # every stimulus ties with every other
     with pytest.warns(DataWarning, match="were in the training set"):
         assert not encoding.task(stimuli[37:], responses[37:], ties="unknown").has_ranks

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from test_implied import FakeModel, law_task
 
-from classex_bayes.core.joint_influence import joint_covariance
 from classex_bayes.estimators.high_dimensional import fit_signal
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import implied_information, information_difference
 from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.joint_covariance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
 
 LAW = GaussianNearestNeighbor(10, 0.2)

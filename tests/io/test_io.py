@@ -52,7 +52,7 @@ def test_npz_of_embeddings(npz):
     path = npz(probes=PROBES, gallery=GALLERY, y=Y)
     assert_same_task(read_task(path), SourceTask.from_embeddings(PROBES, GALLERY, Y))
     for metric in ("cosine", "dot"):
-        expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, metric=metric)
+        expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, distance=metric)
         assert_same_task(read_task(path, metric=metric), expected)
     gallery, gallery_y = np.vstack([GALLERY, GALLERY + 1]), np.tile(np.arange(5), 2)
     path = npz(probes=PROBES, gallery=gallery, gallery_y=gallery_y, y=Y)

@@ -124,7 +124,7 @@ def test_layouts(write, tmp_path):
         ),
         (
             {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "cosine"},
-            SourceTask.from_embeddings(PROBES, GALLERY, Y, metric="cosine"),
+            SourceTask.from_embeddings(PROBES, GALLERY, Y, distance="cosine"),
         ),
         (
             {"ranks": ranks, "y": Y, "n_classes": 5},
@@ -185,7 +185,7 @@ def test_arguments_go_before_the_file(tmp_path):
     path = write_npz(
         tmp_path / "a", {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "dot"}
     )
-    expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, metric="cosine")
+    expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, distance="cosine")
     assert_same(read_task(path, metric="cosine"), expected)
     assert cb.read_task is read_task
 

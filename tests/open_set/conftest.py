@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import bdtr
 
 import classex_bayes as cb
@@ -34,13 +35,21 @@ class PowerLawWorld:
             distances, np.arange(n_classes), higher_is_better=False, **settings
         )
 
-    def rates(self, k, threshold, rank=1):
-        """FNIR and FPIR by quadrature over the location and log p."""
+    def _by_location(self, threshold):
+        """Logarithms of the chance of a wrong class within the threshold, and their weights."""
         nodes, weight = np.polynomial.hermite_e.hermegauss(101)
-        weight = weight / weight.sum()
         location = self.location_sd * nodes
         log_chance = np.minimum(self.exponent * (np.log(threshold) - location), -1e-12)
-        fpir = 1 - weight @ np.exp(k * np.log1p(-np.exp(log_chance)))
+        return log_chance, weight / weight.sum()
+
+    def fpir(self, k, threshold):
+        """FPIR by quadrature over the location."""
+        log_chance, weight = self._by_location(threshold)
+        return float(1 - weight @ np.exp(k * np.log1p(-np.exp(log_chance))))
+
+    def rates(self, k, threshold, rank=1):
+        """FNIR and FPIR by quadrature over the location and log p."""
+        log_chance, weight = self._by_location(threshold)
         # A fine grid, since the threshold cuts the law of log p.
         grid = np.linspace(-8, 8, 4001)
         density = np.exp(-(grid**2) / 2)
@@ -49,15 +58,11 @@ class PowerLawWorld:
         won = bdtr(rank - 1, k - 1, np.exp(log_p))
         below = log_p[None] <= log_chance[:, None]
         fnir = 1 - weight @ (below * (won * density)).sum(axis=1)
-        return float(fnir), float(fpir)
+        return float(fnir), self.fpir(k, threshold)
 
     def threshold(self, k, fpir):
         """Threshold with this FPIR at k."""
-        grid = np.geomspace(1e-4, 10, 4000)
-        found = [self.rates(k, float(at))[1] for at in grid[::40]]
-        return float(
-            np.exp(np.interp(np.log(fpir), np.log(np.maximum(found, 1e-300)), np.log(grid[::40])))
-        )
+        return float(np.exp(brentq(lambda log: self.fpir(k, np.exp(log)) - fpir, -9, 2)))
 
 
 @pytest.fixture(scope="session")

@@ -67,22 +67,22 @@ def test_distances_are_accepted_up_to_the_threshold():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "argument"),
     [
-        ((12, 0.5), r"k: expected numbers in 2\.\.11"),
-        ((3, [[0.5]]), "threshold: expected numbers"),
-        ((3, np.nan), "threshold: found nan"),
-        ((3, 0.5, 0), "rank: expected a whole number >= 1"),
+        ((12, 0.5), "k"),
+        ((3, [[0.5]]), "threshold"),
+        ((3, np.nan), "threshold"),
+        ((3, 0.5, 0), "rank"),
     ],
 )
-def test_bad_arguments(arguments, message):
+def test_bad_arguments(arguments, argument):
     k, threshold, *rank = arguments
     task = cb.SourceTask.from_scores(np.random.default_rng(0).random((12, 12)), range(12))
-    with pytest.raises(cb.DataError, match=message):
+    with pytest.raises(cb.DataError, match=rf"^{argument}:"):
         cb.open_set_rates(task, k, threshold, **dict(zip(["rank"], rank, strict=False)))
 
 
 def test_scores_are_needed():
     task = cb.SourceTask.from_ranks([1, 2, 3], range(3), n_classes=3)
-    with pytest.raises(cb.DataError, match="ranks and has no scores, which open_set_rates"):
+    with pytest.raises(cb.DataError, match=r"^task:"):
         cb.open_set_rates(task, 2, 0.5)

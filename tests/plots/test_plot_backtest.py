@@ -7,8 +7,11 @@ from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.evaluate.backtest import Backtest, backtest
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.backtest_plot import plot_backtest
+from classex_bayes.plots.drawing import chart_of
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
+
+fill = chart_of(plot_backtest)
 
 
 @pytest.fixture(scope="module")
@@ -26,20 +29,21 @@ def with_draws(found):
     return Backtest(trials, scores, 0.9)
 
 
-@pytest.mark.parametrize("backend", ["none", "matplotlib"])
 @pytest.mark.parametrize("score", ["rmse", "coverage90", "bias"])
-def test_draws_the_scores(with_draws, score, backend):
-    plot = plot_backtest(with_draws, score, 20, backend=backend)
-    assert plot.backend == backend
-    expected = with_draws.scores.xs(20, level="n_source")[score].to_numpy()
-    if backend == "matplotlib":
-        axes = plot.get_viz("plot")
-        _, y = axes.lines[0].get_data()
-        np.testing.assert_allclose(y, expected)
-        assert axes.get_title() == (
-            "Back-test: 3 pilots of 20 classes\nbands: two Monte Carlo standard errors"
-        )
-        assert len(axes.lines) == (2 if score == "coverage90" else 1)
+def test_draws_the_scores(with_draws, score):
+    chart = fill(with_draws, score, 20)
+    rows = with_draws.scores.xs(20, level="n_source")
+    line, band = chart.mark("ClassExReg(0.5)", "line"), chart.mark("ClassExReg(0.5)", "band")
+    np.testing.assert_array_equal(line.x, rows.index.get_level_values("k"))
+    np.testing.assert_allclose(line.y[0], rows[score])
+    assert chart.title.splitlines() == [
+        "Back-test: 3 pilots of 20 classes", "bands: two Monte Carlo standard errors"
+    ]  # fmt: skip
+    if score == "coverage90":
+        assert set(chart.mark("nominal", "line").y[0]) == {0.9}
+    else:
+        reach = 2 * rows[f"{score}_se"]
+        np.testing.assert_allclose(band.y, [rows[score] - reach, rows[score] + reach])
 
 
 @pytest.mark.parametrize(
@@ -54,17 +58,16 @@ def test_draws_the_scores(with_draws, score, backend):
 )
 def test_refused(found, arguments, message):
     with pytest.raises(DataError, match=message):
-        plot_backtest(**{"result": found, **arguments}, backend="none")
+        fill(**{"result": found, **arguments})
 
 
 @pytest.mark.parametrize("held", [0.0, 0.8, 1.0])
 def test_bands_of_coverage_hold_what_is_two_errors_away(found, held):
     scores = found.scores.assign(coverage90=held, coverage90_se=0.0)
-    drawn = plot_backtest(Backtest(found.trials, scores, 0.9), "coverage90", 20, backend="none")
-    band = drawn.viz["band ClassExReg(0.5)"]["panel"].item()
-    for end, side in (("y_bottom", -1), ("y_top", 1)):
-        level = np.asarray(band[end])
+    chart = fill(Backtest(found.trials, scores, 0.9), "coverage90", 20)
+    lower, upper = chart.mark("ClassExReg(0.5)", "band").y
+    for level, side in ((lower, -1), (upper, 1)):
         assert np.all((level >= -1e-12) & (level <= 1 + 1e-12))
         away = 2 * np.sqrt(level * (1 - level) / 3)
         np.testing.assert_allclose(level - held, side * away, atol=1e-7)
-    assert np.all(band["y_top"] - band["y_bottom"] > 0.3)
+    assert np.all(upper - lower > 0.3)

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.assumptions.drift import measure_drift
 from classex_bayes.exceptions import DataError
+from classex_bayes.plots.drawing import chart_of
 from classex_bayes.plots.drift_plot import plot_drift
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
@@ -13,7 +14,9 @@ from classex_bayes.task.source_task import SourceTask
 K = [400, 20, 100]
 NAME = "name, 90% credible interval"
 DRIFTED = "name + drift, 90% credible interval"
-POINTS = ["points subsampled to k", "points measured, retrained on k"]
+POINTS = ["subsampled to k", "measured, retrained on k"]
+WORDS = {"ci_prob": 0.9, "ci_kind": "eti"}
+fill = chart_of(plot_drift)
 
 
 @pytest.fixture(scope="module")
@@ -27,34 +30,30 @@ def prediction():
     return Extrapolation.from_draws(K, draws, "name", "credible", 100)
 
 
-@pytest.mark.parametrize("backend", ["none", "matplotlib"])
-def test_drift(task, prediction, backend):
+def test_drift(task, prediction):
     drift = measure_drift(task, {20: 0.97, 50: 0.85})
-    plot = plot_drift(drift, prediction, ci_prob=0.9, ci_kind="eti", random_seed=2, backend=backend)
-    lines = {f"{what} {name}" for what in ("line", "band") for name in (NAME, DRIFTED)}
-    assert lines | set(POINTS) < set(plot.viz.children)
-    if backend == "matplotlib":
-        axes = plot.get_viz("plot")
-        assert axes.get_xscale() == "log"
-        assert axes.get_title().startswith("Drift of retrained classifiers: ")
-        return
-    found = drift.apply(prediction, random_seed=2)
-    band = plot.viz[f"band {DRIFTED}"]["panel"].item()
-    assert_array_equal(band["x"], [20, 100, 400])
-    assert_allclose(band["y_bottom"], found.interval(0.9, "eti")["lower"].loc[[20, 100, 400]])
+    chart = fill(drift, prediction, **WORDS, random_seed=2)
+    assert list(chart.series) == [NAME, DRIFTED, "source classes", *POINTS]
+    assert chart.title.startswith("Drift of retrained classifiers: ")
+    for name, shown in ((NAME, prediction), (DRIFTED, drift.apply(prediction, random_seed=2))):
+        band, limits = chart.mark(name, "band"), shown.interval(0.9, "eti").sort_index()
+        assert_array_equal(band.x, [20, 100, 400])
+        assert_allclose(band.y, limits[["lower", "upper"]].to_numpy().T)
+    source = chart.mark("source classes", "line")
+    assert source.x.tolist() == [100, 100]
+    assert source.y[0].tolist() == [min(mark.y[0].min() for mark in chart.marks), 1]
     for name, column in zip(POINTS, ("subsampled", "measured"), strict=True):
-        points = plot.viz[name]["panel"].item()
-        assert_array_equal(points["x"], [20, 50])
-        assert_allclose(points["y"], drift.table[column])
+        points = chart.mark(name, "points")
+        assert_array_equal(points.x, [20, 50])
+        assert_allclose(points.y[0], drift.table[column])
 
 
 def test_without_smaller_tasks_there_are_no_points(task, prediction):
-    plot = plot_drift(measure_drift(task), prediction, backend="none")
-    assert not set(POINTS) & set(plot.viz.children)
+    assert not set(POINTS) & set(fill(measure_drift(task), prediction).series)
 
 
 def test_refused(task, prediction):
     with pytest.raises(DataError, match="drift: expected what measure_drift returns"):
-        plot_drift(task, prediction, backend="none")
+        fill(task, prediction)
     with pytest.raises(DataError, match="prediction: expected what predict"):
-        plot_drift(measure_drift(task), task, backend="none")
+        fill(measure_drift(task), task)

@@ -108,7 +108,7 @@ def test_observed_risk_is_that_of_the_task(plane):
     expected = average_test_risk_cov(task, cost, observed.k)
     found = observed.covariance[n:, n:]
     assert_allclose(np.diag(found), np.diag(expected), rtol=1e-2)
-    with pytest.raises(DataError, match="cost: found only zeros"):
+    with pytest.raises(DataError, match=r"^cost:"):
         ObservedRisk.of(task, 0 * cost)
 
 
@@ -225,7 +225,7 @@ def test_conditional_risk_has_these_risks(fitted_risk):
         integral = middle @ np.diff(u ** (k - 1))
         assert_allclose(integral, fitted_risk.predict(k).risk.values[..., 0], atol=2e-4)
     for wrong in (-0.1, np.nan, [[0.5]], "half"):
-        with pytest.raises(DataError, match="u: expected"):
+        with pytest.raises(DataError, match=r"^u:"):
             fitted_risk.conditional_risk(wrong)
 
 
@@ -299,17 +299,17 @@ def test_not_fitted(plane):
 def test_bad_arguments(plane):
     task, cost = plane
     losses = SourceTask.from_ranks(task.ranks, task.y, n_classes=100)
-    for model, told, message in (
-        (BayesianRisk(cost), losses, "has no scores"),
-        (BayesianRisk(cost[:50, :50]), task, "cost: found shape"),
-        (BayesianRisk(0 * cost), task, "cost: found only zeros"),
-        (BayesianRisk(cost, prior="flat"), task, "prior: expected"),
-        (BayesianRisk(cost, monotone=1), task, "monotone: expected True or False"),
-        (BayesianRisk(cost), "task", "task: expected a SourceTask"),
+    for model, data, argument in (
+        (BayesianRisk(cost), losses, "task"),
+        (BayesianRisk(cost[:50, :50]), task, "cost"),
+        (BayesianRisk(0 * cost), task, "cost"),
+        (BayesianRisk(cost, prior="flat"), task, "prior"),
+        (BayesianRisk(cost, monotone=1), task, "monotone"),
+        (BayesianRisk(cost), "task", "task"),
     ):
-        with pytest.raises(DataError, match=message):
-            model.fit(told)
-    with pytest.raises(DataError, match="draws"):
+        with pytest.raises(DataError, match=rf"^{argument}:"):
+            model.fit(data)
+    with pytest.raises(DataError, match=r"^draws:"):
         BayesianRisk(cost).fit(task, draws=0)
 
 

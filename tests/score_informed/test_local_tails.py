@@ -188,12 +188,13 @@ def accuracy(points, depth, k=2000):
     return np.array(values)
 
 
-def test_ranks_of_the_truth_among_the_draws_are_uniform():
+@pytest.mark.parametrize("n_repeats", [15, pytest.param(200, marks=pytest.mark.slow)])
+def test_ranks_of_the_truth_among_the_draws_are_uniform(n_repeats):
     """Simulation-based calibration: parameters from the prior, losses from the law."""
     rng = np.random.default_rng(8)
     mean, scale = tail_calibration._MEAN, tail_calibration._SCALE
     depth, ranks = rng.integers(0, 151, size=300), []
-    for _ in range(60):
+    for _ in range(n_repeats):
         point = mean + scale * rng.normal(size=3)
         point[1] = mean[1] + scale[1] * rng.standard_t(3)
         log_p, chance = tail_law(point, 99.0)

@@ -190,7 +190,7 @@ def test_where_scores_say_too_little_ranks_answer(make, why):
     notes = found.predict(k).notes
     assert any(note.startswith("only ranks are used, because") and why in note for note in notes)
     assert found.scale_ is None and np.isnan(found.pareto_k_) and "ranks alone" in repr(found)
-    with pytest.raises(DataError, match=r"only ranks, .*use posterior_checks"):
+    with pytest.raises(DataError, match=r"^model:"):
         tail_checks(found)
 
 
@@ -255,28 +255,28 @@ def test_extreme_pilots_have_finite_answers():
 
 def test_uncertain_weights_are_told(monkeypatch):
     monkeypatch.setattr(importance_sample, "LARGEST_PARETO_K", -1.0)
-    with pytest.warns(ConvergenceWarning, match=r"Pareto k of .*, above -1\.0\. Use Bayes"):
+    with pytest.warns(ConvergenceWarning, match=r"Pareto k of .*, above -1\.0; use Bayes"):
         doubted = cb.ScoreInformedExtrapolator().fit(task_of(), **FEW)
     assert any("importance weights" in note for note in doubted.predict([500]).notes)
 
 
 def test_tasks_that_cannot_be_used():
     lost = cb.SourceTask.from_ranks([1] * 60, range(60), n_classes=60)
-    with pytest.raises(DataError, match="made from ranks, so it is unknown which wrong classes"):
+    with pytest.raises(DataError, match=r"^task:"):
         cb.ScoreInformedExtrapolator().fit(lost)
     curve = cb.SourceTask.from_accuracies([2, 60], [0.9, 0.8], n_test=60, n_classes=60)
-    with pytest.raises(DataError, match="made from accuracies"):
+    with pytest.raises(DataError, match=r"^task:"):
         cb.ScoreInformedExtrapolator().fit(curve)
-    with pytest.raises(DataError, match="SourceTask"):
+    with pytest.raises(DataError, match=r"^task:"):
         cb.ScoreInformedExtrapolator().fit(np.eye(60))
     with pytest.raises(NotFittedError, match="call fit"):
         cb.ScoreInformedExtrapolator().predict([10])
     for bad in (-0.1, np.nan, "a"):
-        with pytest.raises(DataError, match="discrepancy"):
+        with pytest.raises(DataError, match=r"^discrepancy:"):
             cb.ScoreInformedExtrapolator(bad).fit(task_of())
-    with pytest.raises(DataError, match="draws"):
+    with pytest.raises(DataError, match=r"^draws:"):
         cb.ScoreInformedExtrapolator().fit(task_of(), draws=0)
-    with pytest.raises(DataError, match="model: expected a ScoreInformedExtrapolator"):
+    with pytest.raises(DataError, match=r"^model:"):
         tail_checks(cb.BayesianExtrapolator())
 
 
@@ -295,8 +295,9 @@ def test_checks_of_the_calibration(model):
     assert not tail_checks(broken).passed and "unusual" in repr(tail_checks(broken))
 
 
-def test_intervals_hold_the_truth_and_are_narrower_than_from_ranks():
-    k, seeds = [1000], range(24)
+@pytest.mark.parametrize("n_pilots", [6, pytest.param(48, marks=pytest.mark.slow)])
+def test_intervals_hold_the_truth_and_are_narrower_than_from_ranks(n_pilots):
+    k, seeds = [1000], range(n_pilots)
     truth, held, width, error = LAW.accuracy(k)[0], [], [], []
     for seed in seeds:
         probes, gallery, y = LAW.sample(100, random_seed=1000 + seed)
@@ -308,6 +309,6 @@ def test_intervals_hold_the_truth_and_are_narrower_than_from_ranks():
         width.append((high - low) / (upper - lower))
         error.append((scored.mean.iloc[0] - truth, ranked.mean.iloc[0] - truth))
     assert binomtest(sum(held), len(held), 0.85, alternative="less").pvalue > 0.005
-    assert np.mean(width) < 0.85
+    assert np.mean(width) < (0.85 if n_pilots > 20 else 1)
     rmse = np.sqrt(np.mean(np.square(error), axis=0))
     assert rmse[0] < rmse[1]

@@ -17,7 +17,6 @@ from classex_bayes.simulate import (
     StudentLaw,
     UniformSphere,
     VonMisesFisher,
-    identifiable,
     nearest_template,
     zoo,
 )
@@ -373,8 +372,6 @@ def test_laws_are_values():
         (lambda: StudentLaw(scale=-1.0), "scale: .*found -1"),
         (lambda: StudentLaw(df=0.5), "df: .*found 0.5"),
         (lambda: StudentLaw(df=np.nan), "df: .*found nan"),
-        (lambda: identifiable(1), "n_classes: .*found 1"),
-        (lambda: identifiable(10.0), "n_classes: .*found 10.0"),
     ],
 )
 def test_bad_parameters(make, message):

@@ -98,6 +98,6 @@ def test_values_do_not_depend_on_the_nodes(dim, concentration, constants):
 
 def test_cosine_and_distance_give_the_same_losses():
     sample = VonMisesFisher(6, 8.0).sample(60, repeats=2, random_seed=4)
-    by_cosine = SourceTask.from_embeddings(*sample, metric="cosine")
-    by_distance = SourceTask.from_embeddings(*sample, metric="sqeuclidean")
+    by_cosine = SourceTask.from_embeddings(*sample, distance="cosine")
+    by_distance = SourceTask.from_embeddings(*sample, distance="sqeuclidean")
     assert by_cosine.ranks.tolist() == by_distance.ranks.tolist()

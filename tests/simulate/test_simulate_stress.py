@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import gammaln, log_ndtr, ndtr, ndtri
 from scipy.stats import t as student
 
-from classex_bayes.simulate import BetaLaw, FavorabilityLaw, StudentLaw, identifiable, zoo
+from classex_bayes.simulate import BetaLaw, FavorabilityLaw, StudentLaw, zoo
 from classex_bayes.task.source_task import SourceTask
 
 ZOO = zoo()
@@ -217,8 +217,3 @@ def test_sample_makes_a_task(name):
 def test_zoo_has_ten_laws():
     assert len(ZOO) == 10 and zoo() == ZOO
     assert len({str(law) for law in ZOO.values()}) == 10
-
-
-def test_near_duplicates_are_identifiable_from_many_classes():
-    assert set(ZOO) - set(identifiable(999)) == {"near-duplicates"}
-    assert identifiable(1000) == tuple(ZOO)

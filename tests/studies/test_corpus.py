@@ -5,27 +5,26 @@ import re
 import sys
 import zipfile
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from classex_bayes import ClassExReg, TwoParameter
-from classex_bayes.evaluate.corpus_laws import read_laws, write_laws
-from classex_bayes.exceptions import DataError, DataWarning
+from classex_bayes.evaluate.corpus_laws import read_laws
+from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.studies.corpus import catalogue, packages
-from classex_bayes.studies.corpus.corpus_ranking import (
-    cell_scores,
-    corpus_trials,
-    population_facts,
-    ranking,
-)
-from classex_bayes.studies.corpus.packages import Packages
-from classex_bayes.studies.corpus.population import Population, Recipe, shuffled
-from classex_bayes.studies.corpus.population_laws import population_laws
+from studies.corpus import catalogue, command, packages
+from studies.corpus.corpus_ranking import cell_scores, corpus_trials, population_facts, ranking
+from studies.corpus.packages import Packages
+from studies.corpus.population import Population, Recipe, shuffled
+from studies.corpus.population_laws import population_laws, write_laws
+from studies.pages import DOCS
+from studies.shared import Options
 
 SIZE = 400
+FEW = {"draws": 50, "tune": 100, "chains": 1}
 
 
 def gaussian(packages):
@@ -43,9 +42,8 @@ def made(monkeypatch):
         return gaussian(packages)
 
     recipe = Recipe("gaussian", "simulated", "Vectors.", "Nearest.", ("none",), make)
-    for module in ("catalogue", "population_laws"):
-        name = f"classex_bayes.studies.corpus.{module}.recipes"
-        monkeypatch.setattr(name, lambda: {"gaussian": recipe})
+    for module in ("catalogue", "population_laws", "command", "corpus_page"):
+        monkeypatch.setattr(f"studies.corpus.{module}.recipes", lambda: {"gaussian": recipe})
     return calls
 
 
@@ -55,8 +53,32 @@ def test_a_population_is_made_once_and_kept(made, tmp_path):
     expected = gaussian(None).task()
     for task in kept:
         np.testing.assert_array_equal(task.ranks, expected.ranks)
-    with pytest.raises(DataError, match="'other', expected names among gaussian"):
-        catalogue.population("other", tmp_path)
+
+
+def test_the_command_writes_trials_tables_laws_and_pages(made, tmp_path, monkeypatch, capsys):
+    """From one population, and fast estimators under the names that the pages have."""
+    names = "BayesianExtrapolator", "ScoreInformedExtrapolator", "ClassExReg"
+    named = dict(zip(names, [TwoParameter(), TwoParameter(), ClassExReg(0.5)], strict=True))
+    monkeypatch.setattr(command, "study_estimators", lambda: named)
+    monkeypatch.setattr(command, "population_laws", partial(population_laws, sampler=FEW))
+    published = {}
+    monkeypatch.setattr(command, "publish", lambda pages, write: published.update(pages))
+    monkeypatch.setattr("studies.corpus.corpus_page.FIGURES", tmp_path)
+    monkeypatch.setattr(Options, "repeats", lambda options, number: 2)
+    command.main(["--write", "--out", str(tmp_path)])
+    assert "| ClassExReg |" in capsys.readouterr().out
+    facts = pd.read_csv(tmp_path / "corpus-populations.csv", index_col="population")
+    (law,) = read_laws(tmp_path / "corpus-laws.json")
+    assert law.n_classes == facts.loc["gaussian", "classes"] == SIZE
+    assert (tmp_path / "corpus.png").exists() and (tmp_path / "gaussian-pilots.csv").exists()
+    assert set(published) == {"corpus.md", "scores.md", "../README.md"}
+    for page, parts in published.items():
+        marks = {f"<!-- {part} -->" for part in parts}
+        assert {mark for mark in marks if mark not in (DOCS / page).read_text()} == set()
+    cells = pd.read_csv(tmp_path / "corpus-cells.csv")
+    ours = cells[(cells["estimator"] == "BayesianExtrapolator") & (cells["n_source"] == 50)]
+    bias = ours.loc[ours["factor"] == 3, "bias"].item()
+    assert f"| 50 | 3 | 1 |  | {bias:+.3f} |" in published["corpus.md"]["cells"]
 
 
 def test_templates_and_probes_are_pooled_with_their_classes():
@@ -65,15 +87,6 @@ def test_templates_and_probes_are_pooled_with_their_classes():
     np.testing.assert_array_equal(x[:SIZE][y[:SIZE]], population.gallery)
     np.testing.assert_array_equal(x[SIZE:], population.probes)
     np.testing.assert_array_equal(y[SIZE:], population.y)
-
-
-def test_scikit_learn_is_needed_to_make_some_populations(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(ImportError, match=r'symbols needs .*"classex-bayes\[corpus\]"'):
-        catalogue.population("symbols", tmp_path)
-    # One that is there already needs it no more.
-    gaussian(None).save(tmp_path / "symbols.npz")
-    assert catalogue.population("symbols", tmp_path).task().n_classes == SIZE
 
 
 def test_shuffling_goes_on_with_a_generator():
@@ -107,28 +120,6 @@ def test_wheels_are_unpacked_once(tmp_path, monkeypatch):
     for _ in range(2):
         assert (kept.pypi("small", "1.0") / "small" / "data.txt").read_text() == "7"
     assert calls == ["small==1.0"]
-
-
-@pytest.mark.parametrize("damage", [b"", b"garbage", None])
-def test_a_damaged_population_says_what_to_do(tmp_path, damage):
-    file = tmp_path / "emoji.npz"
-    if damage is None:
-        gaussian(None).save(file)
-        damage = file.read_bytes()[:-200]
-    file.write_bytes(damage)
-    with pytest.raises(DataError, match=r"emoji.npz is not a population .*; remove it"):
-        Population.load(file)
-
-
-def test_another_process_may_fetch_the_same_package(tmp_path, monkeypatch):
-    def download(command, package, folder):
-        with zipfile.ZipFile(f"{folder}/small-1.0-py3-none-any.whl", "w") as wheel:
-            wheel.writestr("small/data.txt", "7")
-        (tmp_path / "pypi" / "small-1.0" / "small").mkdir(parents=True)
-        (tmp_path / "pypi" / "small-1.0" / "small" / "data.txt").write_text("theirs")
-
-    monkeypatch.setattr(packages, "_run", download)
-    assert (Packages(tmp_path).pypi("small", "1.0") / "small/data.txt").read_text() == "theirs"
 
 
 def test_a_package_that_cannot_be_had(tmp_path, monkeypatch):
@@ -167,15 +158,13 @@ def test_other_versions_of_debian_packages_are_warned_of(version, other, tmp_pat
     recipe = Recipe("gaussian", "simulated", "Vectors.", "Nearest.", datasheet, make)
     monkeypatch.setattr(catalogue, "recipes", lambda: {"gaussian": recipe})
     message = r"gaussian was made of font 15.0.01\+dfsg-2 instead of 15.0.0; .* docs/corpus.md"
-    with pytest.warns(DataWarning, match=message) if other else nullcontext():
+    with pytest.warns(UserWarning, match=message) if other else nullcontext():
         catalogue.population("gaussian", tmp_path)
 
 
 def test_targets_lie_within_the_population(made, tmp_path):
     estimators = {"regression": ClassExReg(0.5), "normal": TwoParameter()}
-    trials = corpus_trials(
-        estimators, ["gaussian"], tmp_path, n_source=[20, 50, 200], n_pilots=2, progressbar=False
-    )
+    trials = corpus_trials(estimators, ["gaussian"], tmp_path, n_source=[20, 50, 200], n_pilots=2)
     cells = trials.groupby("n_source")["factor"].unique().map(sorted).to_dict()
     assert cells == {20: [3, 10], 50: [3]}
     assert (trials["k"] == trials["n_source"] * trials["factor"]).all()
@@ -184,8 +173,7 @@ def test_targets_lie_within_the_population(made, tmp_path):
 
 
 def test_laws_of_populations(made, tmp_path):
-    few = {"draws": 50, "tune": 100, "chains": 1}
-    (law,) = population_laws(["gaussian"], tmp_path, sampler=few, progressbar=False)
+    (law,) = population_laws(["gaussian"], tmp_path, FEW)
     assert (law.name, law.kind, law.n_classes) == ("gaussian", "simulated", SIZE)
     assert law.k.tolist() == [2, 3, 10, 30, 100, 300, SIZE]
     drawn = gaussian(None)
@@ -259,17 +247,3 @@ def test_estimators_are_ranked_where_all_of_them_answered():
     assert table["rmse"].to_dict() == pytest.approx({"a": 0.1, "b": 0.2})
     # One population is left, and says nothing of others.
     assert table["rmse_se"].isna().all()
-
-
-def test_a_ranking_takes_a_cell_that_all_estimators_answered():
-    trials = made_up()
-    trials.loc[trials["estimator"] == "b", "mean"] = np.nan
-    with pytest.raises(DataError, match=r"found no cell .*without any prediction: b\)"):
-        ranking(trials)
-    trials["mean"] = np.nan
-    with pytest.raises(DataError, match=r"without any prediction: a, b\)"):
-        ranking(trials)
-    apart = made_up()
-    apart.loc[(apart["estimator"] == "a") == (apart["population"] == "p"), "mean"] = np.nan
-    with pytest.raises(DataError, match=r"found no cell .*without any prediction: none\)"):
-        ranking(apart)

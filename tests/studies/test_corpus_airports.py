@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from classex_bayes.studies.corpus import airports
+from studies.corpus import airports
 
 RNG = np.random.default_rng(8)
 PLACES = np.column_stack(

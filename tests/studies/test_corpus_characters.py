@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from classex_bayes.studies.corpus.characters import (
+from studies.corpus.characters import (
     blurred,
     draw,
     is_ancient,
     is_letter,
     is_symbol,
 )
-from classex_bayes.studies.corpus.drawings import fitted, kept_back
+from studies.corpus.drawings import fitted, kept_back
 
 
 class Stamps:

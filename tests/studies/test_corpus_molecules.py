@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from classex_bayes.studies.corpus import molecules
-from classex_bayes.studies.corpus.molecules import Molecule, molecule
+from studies.corpus import molecules
+from studies.corpus.molecules import Molecule, molecule
 
 
 def degrees(graph):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from classex_bayes.studies.corpus import orbits
+from studies.corpus import orbits
 
 RNG = np.random.default_rng(6)
 ELEMENTS = np.column_stack(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from classex_bayes.studies.corpus.pictograms import (
+from studies.corpus.pictograms import (
     emoji_features,
     gradient_cells,
     icons_of_theme,

@@ -3,7 +3,7 @@
 import numpy as np
 from PIL import Image
 
-from classex_bayes.studies.corpus.printed_words import stretched
+from studies.corpus.printed_words import stretched
 
 
 def test_stretched_loses_size_and_shape_of_the_frame():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from classex_bayes.studies.corpus.projections import (
+from studies.corpus.projections import (
     discriminant_axes,
     discriminants,
     hidden_layer,

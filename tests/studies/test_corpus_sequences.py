@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from classex_bayes.studies.corpus import sequences
+from studies.corpus import sequences
 
 GENE = np.random.default_rng(2).integers(0, 4, 1500)
 

@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from classex_bayes.studies.corpus.abc_notation import tunes
-from classex_bayes.studies.corpus.cepstra import cepstra, mel_filters, stretched, voiced
-from classex_bayes.studies.corpus.melodies import hummed, motifs, steps
-from classex_bayes.studies.corpus.pronunciations import arpabet, dictionary, phone_ngrams
-from classex_bayes.studies.corpus.shared_data import lower_case
-from classex_bayes.studies.corpus.speech import german
+from studies.corpus.abc_notation import tunes
+from studies.corpus.cepstra import cepstra, mel_filters, stretched, voiced
+from studies.corpus.melodies import hummed, motifs, steps
+from studies.corpus.pronunciations import arpabet, dictionary, phone_ngrams
+from studies.corpus.shared_data import lower_case
+from studies.corpus.speech import german
 
 
 def notes(music, key="C"):

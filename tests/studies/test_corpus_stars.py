@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from classex_bayes.studies.corpus import stars
+from studies.corpus import stars
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from classex_bayes.studies.corpus import substances
+from studies.corpus import substances
 
 
 def test_only_substances_with_all_properties_remain(tmp_path):

@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from classex_bayes.studies.corpus.functions import (
+from studies.corpus.functions import (
     Function,
     canonical_directions,
     description,
     functions,
 )
-from classex_bayes.studies.corpus.linkage import is_chemical_name, mistyped, neighbours, typed
-from classex_bayes.studies.corpus.manuals import halves, plain
-from classex_bayes.studies.corpus.spelling import corrections
-from classex_bayes.studies.corpus.text_features import (
+from studies.corpus.linkage import is_chemical_name, mistyped, neighbours, typed
+from studies.corpus.manuals import halves, plain
+from studies.corpus.spelling import corrections
+from studies.corpus.text_features import (
     LatentSemantics,
     ascii_fold,
     character_ngrams,

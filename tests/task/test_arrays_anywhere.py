@@ -32,7 +32,7 @@ def random_scores(rng, n=90, n_classes=70):
     return rng.integers(0, 30, (n, n_classes)).astype("f4"), y
 
 
-def near_ties(rng, metric, n_classes=70, dim=6):
+def near_ties(rng, distance, n_classes=70, dim=6):
     """Embeddings with duplicates and templates a unit in the last place apart."""
     base = rng.normal(size=(n_classes // 2, dim)).astype("f4") + np.float32(rng.choice([0, 100]))
     moved = np.where(rng.random(base.shape) < 0.2, np.nextafter(base, np.float32(9e9)), base)
@@ -63,14 +63,14 @@ def test_scores_from_disk(kind, grouped, tmp_path, constants):
         assert_same(SourceTask.from_scores(stored, y, random_seed=1), expected)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_embeddings_from_disk(metric, tmp_path):
-    probes, gallery, y = near_ties(np.random.default_rng(1), metric)
-    expected = SourceTask.from_embeddings(probes, gallery, y, metric=metric, random_seed=1)
+@pytest.mark.parametrize("distance", METRICS)
+def test_embeddings_from_disk(distance, tmp_path):
+    probes, gallery, y = near_ties(np.random.default_rng(1), distance)
+    expected = SourceTask.from_embeddings(probes, gallery, y, distance=distance, random_seed=1)
     with h5py.File(tmp_path / "embeddings.h5", "w") as file:
         arrays = {"probes": probes, "gallery": gallery}
         stored = [file.create_dataset(name, data=array) for name, array in arrays.items()]
-        found = SourceTask.from_embeddings(*stored, y, metric=metric, random_seed=1)
+        found = SourceTask.from_embeddings(*stored, y, distance=distance, random_seed=1)
         assert_same(found, expected)
 
 
@@ -142,18 +142,18 @@ def test_scores_on_a_device(seed, name, higher_is_better, dtype):
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),
-    metric=st.sampled_from(METRICS),
+    distance=st.sampled_from(METRICS),
     reduce=st.sampled_from(["max", "mean"]),
     several=st.booleans(),
     scale=st.sampled_from([1.0, 1e-30, 1e30]),
 )
-def test_embeddings_on_a_device(seed, name, metric, reduce, several, scale):
+def test_embeddings_on_a_device(seed, name, distance, reduce, several, scale):
     rng = np.random.default_rng(seed)
-    probes, gallery, y = near_ties(rng, metric)
-    if scale < 1 and metric == "dot":
+    probes, gallery, y = near_ties(rng, distance)
+    if scale < 1 and distance == "dot":
         scale = 1.0  # products of numbers so small are not normal in single precision
     probes, gallery = (np.float32(scale) * array for array in (probes, gallery))
-    options = {"metric": metric, "random_seed": 3}
+    options = {"distance": distance, "random_seed": 3}
     if several:
         options |= {"gallery_y": np.arange(len(gallery)) // 2, "reduce": reduce}
         y = y // 2

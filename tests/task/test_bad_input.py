@@ -156,8 +156,8 @@ CASES = {
     "untested": (lambda: from_scores(untested="drop"), "untested: found 'drop'"),
     "direction": (lambda: from_scores(higher_is_better="False"), "higher_is_better: "),
     "no direction": (lambda: from_scores(higher_is_better=None), "higher_is_better: "),
-    "metric": (lambda: from_embeddings(metric="euclidean"), "metric: found 'euclidean'"),
-    "metric list": (lambda: from_embeddings(metric=np.array(["dot", "dot"])), "metric: "),
+    "distance": (lambda: from_embeddings(distance="euclidean"), "distance: found 'euclidean'"),
+    "distance list": (lambda: from_embeddings(distance=np.array(["dot", "dot"])), "distance: "),
     "reduce": (lambda: from_embeddings(reduce="min"), "reduce: found 'min'"),
     "negative seed": (lambda: from_scores(random_seed=-1), "random_seed: .*-1"),
     "fractional seed": (lambda: from_scores(random_seed=1.0), "random_seed: .*1.0"),
@@ -178,11 +178,11 @@ CASES = {
     ),
     "probe out of range": (lambda: from_embeddings(1e200 * SCORES), "probes: found .* at row 0"),
     "zero probe": (
-        lambda: from_embeddings(put(SCORES, 2, 0), metric="cosine"),
+        lambda: from_embeddings(put(SCORES, 2, 0), distance="cosine"),
         "probes: row 2 is the zero vector",
     ),
     "zero template": (
-        lambda: from_embeddings(gallery=put(SCORES[:4], 1, 0), metric="cosine"),
+        lambda: from_embeddings(gallery=put(SCORES[:4], 1, 0), distance="cosine"),
         "gallery: row 1 is the zero vector",
     ),
     "dimensions differ": (
@@ -319,7 +319,7 @@ def test_odd_but_valid_arguments():
     from_scores(y=np.array(Y, dtype=float), higher_is_better=np.True_)
     from_scores(y=list("abcda"), classes=iter(list("abcd")))
     from_scores(y=list("abcda"), classes=pd.Index(list("abcd")))
-    from_embeddings(put(SCORES, 2, 0), metric="dot")
+    from_embeddings(put(SCORES, 2, 0), distance="dot")
     from_ranks(np.array([1.0, 2, 1, 3, 1]), n_classes=np.float64(4))
     from_accuracies(n_test=50.0, n_classes=np.int32(4), design_effect=1)
     assert from_scores(class_weight=[1e308] * 4).class_weight.tolist() == [0.25] * 4

@@ -16,14 +16,14 @@ K = np.array([2, 3, 5])
 def small():
     probes, gallery, y = embedded(24, 2, 12, groups=3, noise=0.3)
     inclusion = np.linspace(0.2, 1, 24)
-    arguments = {"class_groups": np.arange(24) // 3, "inclusion": inclusion}
-    return (probes, gallery, y), arguments
+    design = {"groups": np.arange(24) // 3, "inclusion": inclusion}
+    return (probes, gallery, y), design
 
 
 @pytest.fixture(scope="module")
 def small_task(small):
-    arrays, arguments = small
-    return cb.SourceTask.from_embeddings(*arrays, **arguments)
+    arrays, design = small
+    return cb.SourceTask.from_embeddings(*arrays, sampling=cb.Sampling(**design))
 
 
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
@@ -76,8 +76,8 @@ def test_estimators_that_cannot_take_a_design_say_so(small_task, estimator):
 
 
 def test_bounds_for_classes_drawn_one_by_one_refuse_groups(small):
-    arrays, arguments = small
-    task = cb.SourceTask.from_embeddings(*arrays, class_groups=arguments["class_groups"])
+    arrays, design = small
+    task = cb.SourceTask.from_embeddings(*arrays, sampling=cb.Sampling(groups=design["groups"]))
     with pytest.raises(cb.DataError, match="in groups, but the bound assumes"):
         cb.information.information_bound(task)
 
@@ -91,68 +91,70 @@ def test_bounds_for_classes_drawn_one_by_one_refuse_groups(small):
     ],
 )
 def test_the_note_tells_the_share_of_siblings(small, share, text):
-    arrays, arguments = small
-    group = arguments["class_groups"]
-    task = cb.SourceTask.from_embeddings(*arrays, class_groups=group, sibling_share=share)
-    assert text in task.designed.assumption
-    assert ("loses to its own" in task.designed.assumption) == (share > 0)
+    arrays, design = small
+    group = design["groups"]
+    task = cb.SourceTask.from_embeddings(
+        *arrays, sampling=cb.Sampling(groups=group, sibling_share=share)
+    )
+    assert text in task.notes[-1]
+    assert ("loses to its own" in task.notes[-1]) == (share > 0)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("design", "message"),
     [
         ({"inclusion": np.linspace(0, 1, 24)}, "inclusion: found 0 for class 0, expected"),
         ({"inclusion": np.full(24, 2.0)}, r"probabilities in \(0, 1\]"),
         ({"inclusion": [1e-13, *np.ones(23)]}, "inclusion: found 1e-13 and 1, expected none"),
         ({"inclusion": np.ones(5)}, r"inclusion: expected shape \(24,\), found \(5,\)"),
         ({"inclusion": {0: 0.5}}, "inclusion: no probability for class 1"),
-        ({"class_groups": ["a"] * 24}, "class_groups: found one group"),
-        ({"class_groups": ["a"] * 23}, "class_groups: expected the group of each of 24"),
-        ({"class_groups": [*"ab" * 11, "c", None]}, "class_groups: class 23 has no group"),
-        ({"class_groups": pd.Series([*"ab" * 11, "c", np.nan])}, "class_groups: class 23 has no"),
+        ({"groups": ["a"] * 24}, "groups: found one group"),
+        ({"groups": ["a"] * 23}, "groups: expected the group of each of 24"),
+        ({"groups": [*"ab" * 11, "c", None]}, "groups: class 23 has no group"),
+        ({"groups": pd.Series([*"ab" * 11, "c", np.nan])}, "groups: class 23 has no"),
         (
-            {"class_groups": [[1]] * 24},
-            r"class_groups: expected the group .* found shape \(24, 1\)",
+            {"groups": [[1]] * 24},
+            r"groups: expected the group .* found shape \(24, 1\)",
         ),
         (
             {"sibling_share": 0.5},
             "sibling_share: classes have siblings only if they come in groups",
         ),
-        ({"class_groups": range(24), "sibling_share": 2}, "sibling_share: expected a number in"),
-        ({"inclusion": np.linspace(0.1, 1, 24), "ties": "unknown"}, "do not determine ranks"),
+        ({"groups": range(24), "sibling_share": 2}, "sibling_share: expected a number in"),
     ],
 )
-def test_designs_that_make_no_sense_are_refused(small, arguments, message):
+def test_designs_that_make_no_sense_are_refused(small, design, message):
     with pytest.raises(cb.DataError, match=message):
-        cb.SourceTask.from_embeddings(*small[0], **arguments)
+        cb.SourceTask.from_embeddings(*small[0], sampling=cb.Sampling(**design))
 
 
 def test_a_design_is_read_by_the_names_of_the_classes(small):
-    (probes, gallery, y), arguments = small
+    (probes, gallery, y), design = small
     names = [f"c{j:02d}" for j in range(24)]
-    given = {
-        "inclusion": pd.Series(arguments["inclusion"], names).sample(frac=1, random_state=1),
-        "class_groups": dict(zip(names, arguments["class_groups"], strict=True)),
+    by_name = {
+        "inclusion": pd.Series(design["inclusion"], names).sample(frac=1, random_state=1),
+        "groups": dict(zip(names, design["groups"], strict=True)),
     }
-    named = cb.SourceTask.from_embeddings(probes, gallery, y, classes=names, **given)
-    plain = cb.SourceTask.from_embeddings(probes, gallery, y, **arguments)
+    sampling = cb.Sampling(**by_name)
+    named = cb.SourceTask.from_embeddings(probes, gallery, y, classes=names, sampling=sampling)
+    plain = cb.SourceTask.from_embeddings(probes, gallery, y, sampling=cb.Sampling(**design))
     np.testing.assert_array_equal(named.accuracy(K), plain.accuracy(K))
 
 
 def test_files_tell_the_design(small, small_task, tmp_path):
-    (probes, gallery, y), arguments = small
+    (probes, gallery, y), design = small
     scores = -((probes[:, None] - gallery) ** 2).sum(axis=2)
     np.savez(tmp_path / "task.npz", scores=scores, y=y)
-    table = pd.DataFrame({"class": range(24), "inclusion": arguments["inclusion"]})
-    table["group"] = [f"group {number}" for number in arguments["class_groups"]]
+    table = pd.DataFrame({"class": range(24), "inclusion": design["inclusion"]})
+    table["group"] = [f"group {number}" for number in design["groups"]]
     table.sample(frac=1, random_state=1).to_csv(tmp_path / "design.csv", index=False)
     task = cb.read_task(tmp_path / "task.npz", **read_design(tmp_path / "design.csv"))
     np.testing.assert_allclose(task.accuracy(K), small_task.accuracy(K), rtol=1e-12)
-    np.savez(tmp_path / "whole.npz", scores=scores, y=y, **arguments)
+    np.savez(tmp_path / "whole.npz", scores=scores, y=y, **design)
     task = cb.read_task(tmp_path / "whole.npz", sibling_share=0.5)
     assert (task.accuracy(K) > small_task.accuracy(K)).all()
     table.assign(group=["", *table["group"][1:]]).to_csv(tmp_path / "gap.csv", index=False)
-    with pytest.raises(cb.DataError, match="class_groups: class 0 has no group"):
+    with pytest.raises(cb.DataError, match="groups: class 0 has no group"):
         cb.read_task(tmp_path / "task.npz", **read_design(tmp_path / "gap.csv"))
     table.drop(columns=["inclusion", "group"]).to_csv(tmp_path / "bad.csv", index=False)
     with pytest.raises(cb.DataError, match=r"bad\.csv: found columns class;"):
@@ -165,7 +167,7 @@ def test_scores_in_dask_are_refused(small):
     probes, gallery, y = small[0]
     scores = da.from_array(-((probes[:, None] - gallery) ** 2).sum(axis=2))
     with pytest.raises(cb.DataError, match="found a Dask array of scores"):
-        cb.SourceTask.from_scores(scores, y, class_groups=np.arange(24) // 3)
+        cb.SourceTask.from_scores(scores, y, sampling=cb.Sampling(groups=np.arange(24) // 3))
 
 
 def test_a_task_without_scores_keeps_the_design(small_task):
@@ -184,5 +186,5 @@ def test_diagnosis_says_what_to_pass():
     assert not found["grouped confusions"].passed
     assert "class_groups=" in found["grouped confusions"].sentence
     group = ((sample.gallery[:, None] - law.group_centres) ** 2).sum(axis=2).argmin(axis=1)
-    told = cb.SourceTask.from_embeddings(*sample, class_groups=group)
+    told = cb.SourceTask.from_embeddings(*sample, sampling=cb.Sampling(groups=group))
     assert cb.diagnose(told, random_seed=1)["grouped confusions"].passed is None

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task import dask_blocks as blocks
 from classex_bayes.task.source_task import SourceTask
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -87,15 +86,15 @@ def test_scores(seed, n_chunks, order, ties, higher_is_better):
     n_chunks=st.integers(1, 5),
     n_ranges=st.integers(1, 5),
     order=st.sampled_from(["sorted", "grouped", "random"]),
-    metric=st.sampled_from(["sqeuclidean", "cosine", "dot"]),
+    distance=st.sampled_from(["sqeuclidean", "cosine", "dot"]),
     templates=st.sampled_from(["one", "max", "mean"]),
     lattice=st.booleans(),
     dtype=st.sampled_from([np.float32, np.float64]),
 )
-def test_embeddings(seed, n_chunks, n_ranges, order, metric, templates, lattice, dtype):
+def test_embeddings(seed, n_chunks, n_ranges, order, distance, templates, lattice, dtype):
     rng = np.random.default_rng(seed)
     y = random_labels(rng, 13, order)
-    options = {"metric": metric, "untested": "competitors", "random_seed": 3}
+    options = {"distance": distance, "untested": "competitors", "random_seed": 3}
     template_class = np.arange(13)
     if templates != "one":
         template_class = rng.permutation(np.concatenate([template_class, rng.integers(0, 13, 20)]))
@@ -148,13 +147,24 @@ def test_subsample_is_in_memory(sample):
 
 def test_a_dask_part_merges(sample):
     probes, gallery, y, whole = sample
-    parts = [
-        SourceTask.from_embeddings(
-            da.from_array(probes[rows], chunks=(50, -1)), gallery, y[rows], untested="competitors"
-        )
-        for rows in (slice(0, 100), slice(100, None))  # within a class
-    ]
-    assert_same(SourceTask.merge(parts), whole)
+
+    def merged(first):
+        parts = [
+            SourceTask.from_embeddings(
+                da.from_array(probes[rows], chunks=(50, -1)),
+                gallery,
+                y[rows],
+                untested="competitors",
+            )
+            for rows in (slice(0, first), slice(first, None))
+        ]
+        return SourceTask.merge(parts)
+
+    task, grid = merged(99), whole.grid()
+    np.testing.assert_array_equal(task.ranks, whole.ranks)
+    np.testing.assert_allclose(task.accuracy_cov(grid), whole.accuracy_cov(grid), atol=ATOL)
+    with pytest.raises(DataError, match=r"^parts: .* Dask"):  # the parts share a class
+        merged(100)
 
 
 # What the graph looks like
@@ -172,51 +182,25 @@ class Read:
         return self.array[place]
 
 
-def tasks_of(probes, gallery, y):
-    """Number of tasks of each name that a pass runs."""
-    names = Counter()
-    with Callback(pretask=lambda key, graph, state: names.update([key_split(key)])):
-        SourceTask.from_embeddings(probes, gallery, y)
-    return names
-
-
 def test_tasks_grow_linearly_with_rows_and_each_chunk_is_read_once():
-    sizes, n_ranges = [8, 16, 32], 3
     totals = []
-    for n_blocks in sizes:
+    for n_blocks in (8, 16, 32):
         y = np.repeat(np.arange(12 * n_blocks), 2)
         rng = np.random.default_rng(n_blocks)
         probes = Read(rng.normal(size=(y.size, 4)))
         gallery = Read(rng.normal(size=(y.size // 2, 4)))
-        names = tasks_of(
-            # 23 rows: chunks end within classes.
-            da.from_array(probes, chunks=(23, -1)),
-            da.from_array(gallery, chunks=(-(-y.size // 2 // n_ranges), -1)),
-            y,
-        )
+        names = Counter()
+        with Callback(pretask=lambda key, *_, names=names: names.update([key_split(key)])):
+            SourceTask.from_embeddings(
+                da.from_array(probes, chunks=(23, -1)),  # chunks end within classes
+                da.from_array(gallery, chunks=(-(-y.size // 6), -1)),
+                y,
+            )
         assert set(probes.times) == set(gallery.times) == {1}
         n_rows = -(-y.size // 23)
-        assert names["embedding_defeats"] == names["sum_competitors"] == n_rows * n_ranges
-        assert names["sum_rows"] == n_rows
-        assert names["true_templates"] < n_rows + n_ranges
+        assert names["loss_statistics"] == n_rows
         totals.append(sum(names.values()) / n_rows)
     assert max(totals) < 1.1 * min(totals)
-
-
-def test_no_task_sees_more_than_a_block_and_a_range(sample, monkeypatch):
-    probes, gallery, y, _ = sample
-    seen = []
-
-    def watched(probes, gallery, true, *rest):
-        seen.append((len(probes), len(gallery), true.size))
-        return blocks_defeats(probes, gallery, true, *rest)
-
-    blocks_defeats = blocks.embedding_defeats
-    monkeypatch.setattr(blocks, "embedding_defeats", watched)
-    SourceTask.from_embeddings(
-        da.from_array(probes, chunks=(30, -1)), da.from_array(gallery, chunks=(32, -1)), y
-    )
-    assert np.max(seen, axis=0).tolist() == [30, 32, 30]
 
 
 # Refusals

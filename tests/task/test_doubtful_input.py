@@ -86,11 +86,11 @@ def test_the_unit_of_embeddings_is_refused_or_does_not_matter(metric, power):
     }[metric]
     expected = (scores > scores[np.arange(30), y][:, None]).sum(axis=1) + 1
     if -152 < power < 140:
-        task = SourceTask.from_embeddings(probes * scale, gallery * scale, y, metric=metric)
+        task = SourceTask.from_embeddings(probes * scale, gallery * scale, y, distance=metric)
         assert_array_equal(task.ranks, expected)
     else:
         with pytest.raises(DataError, match=r"at (least 1e-152|most 1e\+140)"):
-            SourceTask.from_embeddings(probes * scale, gallery * scale, y, metric=metric)
+            SourceTask.from_embeddings(probes * scale, gallery * scale, y, distance=metric)
 
 
 def test_templates_that_differ_by_less_than_squares_can_hold():
@@ -105,7 +105,7 @@ def test_one_tiny_vector():
     probes[3] *= 1e-170
     for metric in ("cosine", "dot"):
         with pytest.raises(DataError, match="probes: the largest number of row 3 is"):
-            SourceTask.from_embeddings(probes, SCORES[:10, :6], Y, metric=metric)
+            SourceTask.from_embeddings(probes, SCORES[:10, :6], Y, distance=metric)
     # Near the origin it is a vector like others.
     SourceTask.from_embeddings(probes, SCORES[:10, :6], Y)
 

@@ -185,9 +185,6 @@ OTHER_NUMBERS = {
     "floats": ["0.0", "2.0", "1.0", "3.0"],
     "spaces": ["0", " 2", "1", "3"],
     "signs": ["0", "1", "+3", "2"],
-    "numbered": ["class_2", "class_0", "class_1", "class_3"],
-    "numbered from 1": ["c1", "c4", "c2", "c3"],
-    "in the order of text": ["c1", "c10", *(f"c{j}" for j in range(2, 10))],
 }
 PLAIN = {
     "floats": ["0.0", "1.0", "2.0", "3.0"],

@@ -36,7 +36,9 @@ from classex_bayes.task.classifier_marginality import (
     NOT,
     marginality_of,
 )
-from classex_bayes.task.doubts import notes_on
+from classex_bayes.task.data_checks import notes_of
+from classex_bayes.task.designed_ranks import DesignedRanks
+from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
 
 PAGE = (Path(__file__).parents[2] / "docs/from_sklearn.md").read_text(encoding="utf-8")
@@ -282,8 +284,8 @@ def test_classes_in_an_order_of_their_own(data):
     )
     assert task.classes != usual.classes
     np.testing.assert_array_equal(task.ranks, usual.ranks)
-    assert any("whether Templates is marginal is unknown" in note for note in notes_on([task]))
-    assert not any("marginal" in note for note in notes_on([usual]))
+    assert any("whether Templates is marginal is unknown" in note for note in notes_of([task]))
+    assert not any("marginal" in note for note in notes_of([usual]))
     assert marginality_of(MyBayes()).degree == "marginal"
 
 
@@ -294,7 +296,9 @@ def test_disagreement_is_a_doubt(data):
         task = SourceTask.from_classifier(clf, X_test, y_test)
     kept = (task, task.select(KEPT), task.without_scores())
     for each in kept:
-        assert re.search(said, " ".join(each.doubts)) and set(each.doubts) <= {*notes_on([each])}
+        assert re.search(said, " ".join(each.warnings)) and set(each.warnings) <= {
+            *notes_of([each])
+        }
     with pytest.warns(DataWarning, match=said):
         from classex_bayes import ClassExReg
 
@@ -310,8 +314,8 @@ def test_one_instance_counts_and_rounding_does_not(data):
         tied = SourceTask.from_classifier(
             Coarse(wrong=60).fit(X, y), X_test, y_test, ties="unknown"
         )
-    assert not tied.has_ranks and any("of clf.predict" in doubt for doubt in tied.doubts)
-    assert SourceTask.from_classifier(Rounded().fit(X, y), X_test, y_test).doubts == ()
+    assert not tied.has_ranks and any("of clf.predict" in doubt for doubt in tied.warnings)
+    assert SourceTask.from_classifier(Rounded().fit(X, y), X_test, y_test).warnings == ()
 
 
 def test_doubts_of_parts_are_those_of_the_whole(data):
@@ -327,8 +331,8 @@ def test_doubts_of_parts_are_those_of_the_whole(data):
     whole = SourceTask.merge(parts)
     small = SourceTask.merge([part.without_scores() for part in parts])
     for task in (whole, whole.select(KEPT), small):
-        assert any("in 7 of 56" in doubt for doubt in task.doubts)
-        assert any("Templates is marginal is unknown" in note for note in notes_on([task]))
+        assert any("in 7 of 56" in doubt for doubt in task.warnings)
+        assert any("Templates is marginal is unknown" in note for note in notes_of([task]))
 
 
 def test_votes_between_pairs(data):
@@ -350,7 +354,7 @@ def test_not_marginal_is_said(data):
     said = "^LogisticRegression is not marginal.*retrained.*another classifier.*measure_drift"
     with pytest.warns(DataWarning, match=said):
         task = SourceTask.from_classifier(clf, X_test, y_test)
-    assert task.doubts == () and any(re.search(said, note) for note in notes_on([task]))
+    assert task.warnings == () and any(re.search(said, note) for note in notes_of([task]))
 
 
 # One nearest neighbour
@@ -362,8 +366,8 @@ def test_training_rows_are_told(data, options):
     clf = KNeighborsClassifier(1, **options).fit(X, y)
     with pytest.warns(DataWarning, match="^100% of the instances have a distance of 0"):
         task = SourceTask.from_classifier(clf, X, y)
-    assert task.accuracy(K1) == pytest.approx(1) and "distance of 0" in task.doubts[0]
-    assert SourceTask.from_classifier(clf, X_test, y_test).doubts == ()
+    assert task.accuracy(K1) == pytest.approx(1) and "distance of 0" in task.warnings[0]
+    assert SourceTask.from_classifier(clf, X_test, y_test).warnings == ()
 
 
 def test_labels_of_training_rows_that_cannot_be_read(data):
@@ -423,14 +427,13 @@ def test_options_are_those_of_scores(data):
     options = {
         "untested": "competitors",
         "class_weight": {name: 1 + len(name) for name in clf.classes_},
-        "class_groups": [name[-1] for name in clf.classes_],
-        "sibling_share": 0.5,
+        "sampling": Sampling(groups=[name[-1] for name in clf.classes_], sibling_share=0.5),
     }
     task = SourceTask.from_classifier(clf, X_test[some], y_test[some], **options)
     expected = SourceTask.from_scores(
         clf.predict_joint_log_proba(X_test[some]), y_test[some], classes=clf.classes_, **options
     )
-    assert task.n_classes == K1 and task.designed is not None
+    assert task.n_classes == K1 and isinstance(task.evidence, DesignedRanks)
     np.testing.assert_array_equal(task.accuracy([2, 9]), expected.accuracy([2, 9]))
     with pytest.raises(DataError, match=r"^y: class 'class \d+' .* has no test instance"):
         SourceTask.from_classifier(clf, X_test[some], y_test[some])
@@ -569,4 +572,6 @@ def test_votes_of_ensembles_keep_their_ties(data):
     X, y, X_test, y_test = data
     clf = fitted(made("RandomForestClassifier"), X, y)
     task = task_of(clf, X_test, y_test)
-    assert task.n_tied > 0 and not any("not that of clf.predict" in doubt for doubt in task.doubts)
+    assert task.n_tied > 0 and not any(
+        "not that of clf.predict" in doubt for doubt in task.warnings
+    )

@@ -150,10 +150,10 @@ def test_embeddings_are_moved_turned_and_scaled(given_test):
     for change in (lambda x: x @ turn, lambda x: x + 3.5, lambda x: 0.25 * x, lambda x: x[:, ::-1]):
         moved = SourceTask.from_embeddings(change(probes), change(gallery), y)
         np.testing.assert_array_equal(moved.ranks, task.ranks)
-    cosine = SourceTask.from_embeddings(probes, gallery, y, metric="cosine")
+    cosine = SourceTask.from_embeddings(probes, gallery, y, distance="cosine")
     lengths = rng.uniform(0.5, 2, (len(y), 1)), rng.uniform(0.5, 2, (n_classes, 1))
     scaled = SourceTask.from_embeddings(
-        probes * lengths[0], gallery * lengths[1], y, metric="cosine"
+        probes * lengths[0], gallery * lengths[1], y, distance="cosine"
     )
     np.testing.assert_array_equal(scaled.ranks, cosine.ranks)
     assert embeddings_module.EmbeddingScores is type(task.source)

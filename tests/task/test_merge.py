@@ -72,7 +72,7 @@ def test_merged_shards_are_the_whole(seed, n_classes, n_parts, ties, weighted, s
     parts = [SourceTask.from_scores(scores[part], y[part], **options) for part in rows]
     merged = SourceTask.merge(parts, options["class_weight"])
     assert_equal(merged, whole, np.concatenate(rows))
-    walked = count_losses(merged.source, merged.y, merged.ties)
+    walked = count_losses(merged.evidence.source, merged.y, merged.evidence.ties)
     np.testing.assert_array_equal(walked[0], merged.evidence.losses)
     assert walked[1] == merged.n_tied
     if shards is whole_classes:
@@ -85,8 +85,9 @@ def test_merged_shards_are_the_whole(seed, n_classes, n_parts, ties, weighted, s
 def test_merging_is_associative(seed, shards):
     rng = np.random.default_rng(seed)
     scores, y = random_test(rng, 12, ties=True)
+    options = {"untested": "competitors", "ties": "pessimistic"}
     parts = [
-        SourceTask.from_scores(scores[rows], y[rows], untested="competitors", random_seed=i)
+        SourceTask.from_scores(scores[rows], y[rows], random_seed=i, **options)
         for i, rows in enumerate(shards(rng, y, 3))
     ]
     flat = SourceTask.merge(parts)
@@ -126,7 +127,7 @@ def test_scores_stay_together(halves):
     light = SourceTask.merge(pickled)
     grid = whole.grid()
     np.testing.assert_allclose(light.accuracy_cov(grid), whole.accuracy_cov(grid), atol=ATOL)
-    assert light.source is None
+    assert light.evidence.source is None
     assert light.evidence.statistics is not None
 
 
@@ -151,21 +152,25 @@ def test_ranks_alone():
     np.testing.assert_allclose(merged.accuracy_cov([2, 9]), whole.accuracy_cov([2, 9]), rtol=1e-12)
     assert merged.evidence.statistics is None
     with_scores = SourceTask.from_scores(np.eye(10), np.arange(10))
-    assert SourceTask.merge([merged, with_scores]).kind == "ranks"
+    assert SourceTask.merge([merged, with_scores]).evidence.kind == "ranks"
 
 
 def test_bad_parts():
     scores, y = np.eye(6), list("abcdef")
     task = SourceTask.from_scores(scores, y, classes=y)
     light = task.without_scores()
-    with pytest.raises(DataError, match="class 'a' has instances in parts 0 and 1, but part 1 has"):
+    with pytest.raises(DataError, match="^parts: class 'a' has instances in several parts"):
         SourceTask.merge([task, light])
-    with pytest.raises(DataError, match="classes of part 1 is None, that of part 0 is"):
+    with pytest.raises(DataError, match="^parts: classes of part 1"):
         SourceTask.merge([task, SourceTask.from_scores(scores, range(6))])
-    with pytest.raises(DataError, match="n_classes of part 1 is 5, that of part 0 is 6"):
+    with pytest.raises(DataError, match="^parts: n_classes of part 1"):
         SourceTask.merge([task, SourceTask.from_scores(np.eye(5), np.arange(5))])
-    with pytest.raises(DataError, match="ties of part 1 is 'optimistic'"):
-        SourceTask.merge([task, SourceTask.from_scores(scores, y, classes=y, ties="optimistic")])
+    tied = [
+        SourceTask.from_scores(np.zeros((6, 6)), y, classes=y, ties=ties)
+        for ties in ("random", "optimistic")
+    ]
+    with pytest.raises(DataError, match="^parts: ties of part 1"):
+        SourceTask.merge(tied)
     curve = SourceTask.from_accuracies([2, 5], [0.9, 0.8], n_test=100, n_classes=6)
     with pytest.raises(DataError, match=r"parts\[1\]: it was made from accuracies alone"):
         SourceTask.merge([task, curve])

@@ -86,8 +86,8 @@ def test_documents_counted_one_by_one(rng, level):
         best, losses, wrong = counted(relevant, listed)
         bounds = (longest, 99) if losses is None else (losses, losses)
         assert names[task.y[row]] == relevant[0]
-        assert task.intervals.lowest.losses[row] == bounds[0]
-        assert task.intervals.highest.losses[row] == bounds[1]
+        assert task.evidence.lowest[row] == bounds[0]
+        assert task.evidence.highest[row] == bounds[1]
         shown = [names[j] for j in lists.classes[row] if j >= 0]
         assert shown == wrong[:size]
         scores = [listed[document] for document in shown] + [-np.inf] * (size - len(shown))
@@ -145,8 +145,8 @@ def test_other_forms_of_the_same(rng, kind):
     other = SourceTask.from_run(qrels, run, n_classes=100)
     assert other.y.tolist() == task.y.tolist()
     for bound in ("lowest", "highest"):
-        expected = getattr(task.intervals, bound).losses.tolist()
-        assert getattr(other.intervals, bound).losses.tolist() == expected
+        expected = getattr(task.evidence, bound).tolist()
+        assert getattr(other.evidence, bound).tolist() == expected
 
 
 def test_two_runs_have_the_same_classes_in_the_same_rows(rng):
@@ -157,7 +157,7 @@ def test_two_runs_have_the_same_classes_in_the_same_rows(rng):
         for query, listed in reversed(run.items())
     }
     first, second = (SourceTask.from_run(qrels, lists, n_classes=200) for lists in (run, other))
-    assert first.intervals.lowest.losses.tolist() != second.intervals.lowest.losses.tolist()
+    assert first.evidence.lowest.tolist() != second.evidence.lowest.tolist()
     assert first.y.tolist() == second.y.tolist()
     assert first.class_weight.tolist() == second.class_weight.tolist()
 

@@ -27,7 +27,9 @@ def instance_weights(y, weight):
 def test_of_two_classes_accuracy_is_the_ratio_estimate():
     probes, gallery, y = embedded(9, 2, 1)
     inclusion = np.random.default_rng(2).uniform(0.05, 1, 9)
-    task = cb.SourceTask.from_embeddings(probes, gallery, y, inclusion=inclusion)
+    task = cb.SourceTask.from_embeddings(
+        probes, gallery, y, sampling=cb.Sampling(inclusion=inclusion)
+    )
     weight, beaten = 1 / inclusion, beaten_by(probes, gallery, y)
     right = 1 - (beaten @ weight) / (weight.sum() - weight[y])
     assert task.accuracy(2)[0] == pytest.approx(instance_weights(y, weight) @ right, abs=1e-12)
@@ -39,7 +41,9 @@ def test_accuracy_is_near_the_mean_over_weighted_subsets(seed):
     """The formula takes the weights of those that beat an instance for their average."""
     probes, gallery, y = embedded(11, 3, seed)
     inclusion = np.random.default_rng(seed + 50).uniform(0.25, 1, 11)
-    task = cb.SourceTask.from_embeddings(probes, gallery, y, inclusion=inclusion)
+    task = cb.SourceTask.from_embeddings(
+        probes, gallery, y, sampling=cb.Sampling(inclusion=inclusion)
+    )
     weight, beaten = 1 / inclusion, beaten_by(probes, gallery, y)
     expected = 0.0
     for row, of_instance in enumerate(instance_weights(y, weight)):
@@ -50,13 +54,11 @@ def test_accuracy_is_near_the_mean_over_weighted_subsets(seed):
     assert abs(task.accuracy(3)[0] - expected) < 0.15 * abs(plain - expected)
 
 
-@pytest.mark.parametrize(
-    "arguments", [{"inclusion": np.full(60, 0.3)}, {"class_groups": range(60)}]
-)
-def test_equal_chances_and_groups_of_one_are_no_design(arguments):
+@pytest.mark.parametrize("design", [{"inclusion": np.full(60, 0.3)}, {"groups": range(60)}])
+def test_equal_chances_and_groups_of_one_are_no_design(design):
     probes, gallery, y = embedded(60, 2, 3)
     plain = cb.SourceTask.from_embeddings(probes, gallery, y)
-    equal = cb.SourceTask.from_embeddings(probes, gallery, y, **arguments)
+    equal = cb.SourceTask.from_embeddings(probes, gallery, y, sampling=cb.Sampling(**design))
     np.testing.assert_array_equal(equal.accuracy(K), plain.accuracy(K))
     np.testing.assert_array_equal(equal.accuracy_cov(K), plain.accuracy_cov(K))
     assert equal.design_effect() == plain.design_effect()
@@ -64,26 +66,32 @@ def test_equal_chances_and_groups_of_one_are_no_design(arguments):
 
 def test_groups_of_other_types_are_other_groups():
     probes, gallery, y = embedded(24, 1, 3)
-    task = cb.SourceTask.from_embeddings(probes, gallery, y, class_groups=[1, "1", (1, 2)] * 8)
-    np.testing.assert_array_equal(task.designed.group_of, np.tile([0, 1, 2], 8))
+    task = cb.SourceTask.from_embeddings(
+        probes, gallery, y, sampling=cb.Sampling(groups=[1, "1", (1, 2)] * 8)
+    )
+    np.testing.assert_array_equal(task.evidence.group_of, np.tile([0, 1, 2], 8))
 
 
 def test_all_but_equal_chances_change_nothing():
     probes, gallery, y = embedded(60, 2, 3)
     plain = cb.SourceTask.from_embeddings(probes, gallery, y)
     inclusion = np.full(60, 0.3) * (1 + 1e-12 * np.arange(60))
-    equal = cb.SourceTask.from_embeddings(probes, gallery, y, inclusion=inclusion)
+    equal = cb.SourceTask.from_embeddings(
+        probes, gallery, y, sampling=cb.Sampling(inclusion=inclusion)
+    )
     k = plain.grid()
     np.testing.assert_allclose(equal.accuracy(k), plain.accuracy(k), rtol=1e-9)
     # To first order in one class; at k = k1, the plain one deletes from k1 - 1.
     np.testing.assert_allclose(equal.accuracy_cov(k[:-1]), plain.accuracy_cov(k[:-1]), rtol=1e-3)
     assert equal.design_effect() == pytest.approx(plain.design_effect(), rel=0.1)
     np.testing.assert_allclose(
-        equal.loss_histogram(equal.loss_bins), plain.loss_histogram(plain.loss_bins), atol=1e-9
+        equal.evidence.histogram(equal.evidence.loss_bins),
+        plain.evidence.histogram(plain.evidence.loss_bins),
+        atol=1e-9,
     )
     basis = RadialBasis.regular(-4, 8, 0.5)
     np.testing.assert_allclose(
-        equal.bin_probabilities(basis), plain.bin_probabilities(basis), atol=1e-12
+        equal.evidence.bin_probabilities(basis), plain.evidence.bin_probabilities(basis), atol=1e-12
     )
 
 
@@ -110,7 +118,9 @@ def test_accuracy_is_unbiased_and_its_variance_right_over_pilots(unequal_populat
     for _ in range(150):
         kept, inclusion = drawn_by_chance(chance, 100, rng)
         y = np.arange(kept.size)
-        task = cb.SourceTask.from_embeddings(probes[kept], gallery[kept], y, inclusion=inclusion)
+        task = cb.SourceTask.from_embeddings(
+            probes[kept], gallery[kept], y, sampling=cb.Sampling(inclusion=inclusion)
+        )
         found.append(task.accuracy(k))
         variance.append(np.diag(task.accuracy_cov(k)))
         plain.append(cb.SourceTask.from_embeddings(probes[kept], gallery[kept], y).accuracy(k))
@@ -131,7 +141,7 @@ def test_a_class_drawn_twice_is_one_class(unequal_population):
             probes[kept],
             gallery[kept],
             np.arange(kept.size),
-            inclusion=1 - (1 - share[kept]) ** 150,
+            sampling=cb.Sampling(inclusion=1 - (1 - share[kept]) ** 150),
         )
         found.append(task.accuracy(np.array([2, 10])))
     error = np.std(found, axis=0) / np.sqrt(150)
@@ -143,14 +153,16 @@ def test_the_grid_ends_where_an_instance_met_too_few_of_other_groups():
     group = np.where(y < 21, 0, y)
     for share, largest in ((0.0, 1 + 9), (1.0, 30)):
         task = cb.SourceTask.from_embeddings(
-            probes, gallery, y, class_groups=group, sibling_share=share
+            probes, gallery, y, sampling=cb.Sampling(groups=group, sibling_share=share)
         )
         assert task.grid()[-1] == largest
-    arguments = {"class_groups": group, "untested": "competitors"}
+    arguments = {"sampling": cb.Sampling(groups=group), "untested": "competitors"}
     task = cb.SourceTask.from_embeddings(probes[21:], gallery, y[21:], **arguments)
     assert task.grid()[-1] == 1 + 29
     inclusion = np.where(y == 0, 1e-10, 1)
-    task = cb.SourceTask.from_embeddings(probes, gallery, y, inclusion=inclusion)
+    task = cb.SourceTask.from_embeddings(
+        probes, gallery, y, sampling=cb.Sampling(inclusion=inclusion)
+    )
     assert task.grid().tolist() == [2]
 
 
@@ -161,7 +173,9 @@ def test_accuracy_is_continuous_in_the_chances():
     plain = cb.SourceTask.from_scores(scores, range(5)).accuracy(range(2, 6))
     for shift in np.linspace(-1e-9, 1e-9, 7):
         inclusion = [0.5, 0.5 + shift, 0.5 - shift, 0.5, 0.5 + 1e-12]
-        task = cb.SourceTask.from_scores(scores, range(5), inclusion=inclusion)
+        task = cb.SourceTask.from_scores(
+            scores, range(5), sampling=cb.Sampling(inclusion=inclusion)
+        )
         np.testing.assert_allclose(task.accuracy(range(2, 6)), plain, atol=1e-7)
 
 
@@ -171,7 +185,7 @@ def test_siblings_are_there_with_their_share(share):
     probes, gallery, y = embedded(12, 2, 6, groups=3)
     group = np.arange(12) // 3
     task = cb.SourceTask.from_embeddings(
-        probes, gallery, y, class_groups=group, sibling_share=share
+        probes, gallery, y, sampling=cb.Sampling(groups=group, sibling_share=share)
     )
     beaten = beaten_by(probes, gallery, y)
     for k in (4, 6, 8):
@@ -191,7 +205,7 @@ def test_siblings_are_there_with_their_share(share):
 def test_accuracy_of_whole_groups_is_that_of_their_subsets():
     probes, gallery, y = embedded(60, 1, 7, groups=10)
     group = np.arange(60) // 10
-    task = cb.SourceTask.from_embeddings(probes, gallery, y, class_groups=group)
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, sampling=cb.Sampling(groups=group))
     beaten = beaten_by(probes, gallery, y)
     for n_groups in (3, 5, 6):
         sets = [np.isin(group, chosen) for chosen in combinations(range(6), n_groups)]
@@ -208,7 +222,7 @@ def test_covariance_of_groups_is_that_over_pilots():
         drawn = rng.choice(250, 12, replace=False)
         kept = np.flatnonzero(np.isin(y // 6, drawn))
         arguments = probes[kept], gallery[kept], np.arange(kept.size)
-        task = cb.SourceTask.from_embeddings(*arguments, class_groups=kept // 6)
+        task = cb.SourceTask.from_embeddings(*arguments, sampling=cb.Sampling(groups=kept // 6))
         found.append(task.accuracy(k))
         of_groups.append(np.diag(task.accuracy_cov(k)))
         of_classes.append(np.diag(cb.SourceTask.from_embeddings(*arguments).accuracy_cov(k)))
@@ -223,15 +237,15 @@ def test_bins_have_the_probabilities_of_drawn_pilots(unequal_population):
     rng = np.random.default_rng(4)
     kept, inclusion = drawn_by_chance(chance, 120, rng)
     task = cb.SourceTask.from_embeddings(
-        probes[kept], gallery[kept], np.arange(kept.size), inclusion=inclusion
+        probes[kept], gallery[kept], np.arange(kept.size), sampling=cb.Sampling(inclusion=inclusion)
     )
     basis = RadialBasis.regular(-4, 8, 0.5)
-    matrix = task.bin_probabilities(basis)
+    matrix = task.evidence.bin_probabilities(basis)
     np.testing.assert_allclose(matrix.sum(axis=0), 1, rtol=1e-9)
-    counts = task.loss_histogram(task.loss_bins)
+    counts = task.evidence.histogram(task.evidence.loss_bins)
     assert counts.sum() == pytest.approx(task.n_test)
     # One element: U* = Phi(t + h eps); losses are binomial among N competitors.
-    number = task.designed.competitor_number
+    number = task.evidence.competitor_number
     weight = instance_weights(np.arange(kept.size), 1 / inclusion)
     place = 12
     u = norm.cdf(basis.knots[place] + basis.bandwidth * rng.standard_normal((400, kept.size)))
@@ -245,7 +259,7 @@ def test_few_losses_are_counted_among_what_the_nearest_classes_stand_for():
     inclusion = np.random.default_rng(1).uniform(0.1, 1, 40)
     group = np.arange(40) // 2
     task = cb.SourceTask.from_embeddings(
-        probes, gallery, y, inclusion=inclusion, class_groups=group
+        probes, gallery, y, sampling=cb.Sampling(inclusion=inclusion, groups=group)
     )
     weight, distance = 1 / inclusion, ((probes[:, None] - gallery) ** 2).sum(axis=2)
     for row, true in enumerate(y):
@@ -253,19 +267,21 @@ def test_few_losses_are_counted_among_what_the_nearest_classes_stand_for():
         nearest = others[np.argsort(distance[row, others])]
         lost = int((distance[row, others] < distance[row, true]).sum())
         expected = weight[others].sum() / weight[nearest[: max(lost, 8)]].mean()
-        assert task.designed.competitor_number[row] == pytest.approx(expected)
+        assert task.evidence.competitor_number[row] == pytest.approx(expected)
 
 
 def test_who_loses_to_a_sibling_is_counted_as_losing_to_all():
     probes, gallery, y = embedded(60, 2, 15, groups=4)
     group = np.arange(60) // 4
-    task = cb.SourceTask.from_embeddings(probes, gallery, y, class_groups=group)
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, sampling=cb.Sampling(groups=group))
     beaten = beaten_by(probes, gallery, y)
     own = group[y][:, None] == group
     by_sibling = (beaten & own).any(axis=1)
     losses = np.where(by_sibling, 56, (beaten & ~own).sum(axis=1))
-    expected = np.bincount(np.searchsorted(task.loss_bins, losses), minlength=task.loss_bins.size)
-    np.testing.assert_allclose(task.loss_histogram(task.loss_bins), expected)
+    expected = np.bincount(
+        np.searchsorted(task.evidence.loss_bins, losses), minlength=task.evidence.loss_bins.size
+    )
+    np.testing.assert_allclose(task.evidence.histogram(task.evidence.loss_bins), expected)
 
 
 def test_losses_to_siblings_do_not_grow():
@@ -276,7 +292,7 @@ def test_losses_to_siblings_do_not_grow():
     # Groups are easy or hard, so that their instances are alike.
     noise = np.where(group[y] % 2, 0.1, 1.5)[:, None]
     probes = gallery[y] + noise * np.random.default_rng(1).standard_normal((y.size, 4))
-    task = cb.SourceTask.from_embeddings(probes, gallery, y, class_groups=group)
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, sampling=cb.Sampling(groups=group))
     beaten = beaten_by(probes, gallery, y)
     share = np.mean(~beaten.any(axis=1))
     assert 0.3 < share < 0.9 and not beaten[group[y][:, None] != group].any()
@@ -290,7 +306,7 @@ def test_losses_to_siblings_do_not_grow():
     assert float(draws.sel(k=5_000).mean()) == pytest.approx(share, abs=0.05)
     # Design effects are averaged with a typical one.
     assert 0.7 * error < float(draws.sel(k=100).std()) < 1.4 * error
-    measured = task.dependence.variance(np.array([share]), np.array([80]), 2)[0] ** 0.5
+    measured = task.evidence.dependence.variance(np.array([share]), np.array([80]), 2)[0] ** 0.5
     assert 0.7 * error < measured < 1.4 * error
     left = 1 - model.law_.cdf(np.array([1e-9]))
     assert left.mean() == pytest.approx(share, abs=0.02)
@@ -306,10 +322,13 @@ def test_tests_of_whole_groups_vary_as_drawn_ones(grouped_population):
     for _ in range(60):
         kept = np.flatnonzero(np.isin(np.arange(3000) // 6, rng.choice(500, 17, replace=False)))
         task = cb.SourceTask.from_embeddings(
-            probes[kept], gallery[kept], np.arange(kept.size), class_groups=kept // 6
+            probes[kept],
+            gallery[kept],
+            np.arange(kept.size),
+            sampling=cb.Sampling(groups=kept // 6),
         )
         accuracy.append(task.accuracy(kept.size)[0])
-        dependence = task.dependence
+        dependence = task.evidence.dependence
         variance.append(dependence.variance(np.array(dependence.accuracy), np.array(102), 1))
     # The estimate leans on a typical design effect; 60 draws tell the variance to 18%.
     ratio = np.mean(variance) / np.var(accuracy)
@@ -326,22 +345,26 @@ def test_tests_of_whole_groups_vary_as_drawn_ones(grouped_population):
 def test_class_weights_and_chances_multiply():
     probes, gallery, y = embedded(12, 2, 16)
     inclusion, prior = np.linspace(0.2, 1, 12), np.linspace(3, 1, 12)
-    arguments = {"inclusion": inclusion, "class_weight": prior}
+    arguments = {"sampling": cb.Sampling(inclusion=inclusion), "class_weight": prior}
     task = cb.SourceTask.from_embeddings(probes, gallery, y, **arguments)
     expected = prior / inclusion
-    np.testing.assert_allclose(task.class_weight, expected / expected.sum())
+    np.testing.assert_allclose(task.evidence.class_weight, expected / expected.sum())
 
 
 def test_without_errors_the_design_effect_is_the_typical_one():
     gallery = 100 * np.eye(30)
     y = np.repeat(np.arange(30), 2)
     inclusion, group = np.linspace(0.1, 1, 30), np.arange(30) // 3
-    task = cb.SourceTask.from_embeddings(gallery[y], gallery + 1, y, inclusion=inclusion)
+    task = cb.SourceTask.from_embeddings(
+        gallery[y], gallery + 1, y, sampling=cb.Sampling(inclusion=inclusion)
+    )
     weight = 1 / inclusion / (1 / inclusion).sum()
     squares = (weight**2 / 2).sum()
     expected = (1 + 2 * (60 * squares - 1)) * (1 + 0.1 * (2 - 1))
     assert task.design_effect() == pytest.approx(expected)
-    task = cb.SourceTask.from_embeddings(gallery[y], gallery + 1, y, class_groups=group)
+    task = cb.SourceTask.from_embeddings(
+        gallery[y], gallery + 1, y, sampling=cb.Sampling(groups=group)
+    )
     assert task.design_effect() == pytest.approx(1 + 0.1 * (6 - 1))
 
 
@@ -349,7 +372,11 @@ def test_sub_pilots_hold_whole_groups_and_keep_the_design():
     probes, gallery, y = embedded(40, 2, 10, groups=5)
     inclusion = np.linspace(0.1, 1, 40)
     task = cb.SourceTask.from_embeddings(
-        probes, gallery, y, class_groups=np.arange(40) // 5, inclusion=inclusion, classes=range(40)
+        probes,
+        gallery,
+        y,
+        sampling=cb.Sampling(groups=np.arange(40) // 5, inclusion=inclusion),
+        classes=range(40),
     )
     part = task.subsample(12, random_seed=1)
     assert part.n_classes == 15
@@ -359,8 +386,7 @@ def test_sub_pilots_hold_whole_groups_and_keep_the_design():
         probes[rows],
         gallery[part.classes],
         np.searchsorted(part.classes, y[rows]),
-        class_groups=np.array(part.classes) // 5,
-        inclusion=inclusion[part.classes],
+        sampling=cb.Sampling(groups=np.array(part.classes) // 5, inclusion=inclusion[part.classes]),
     )
     np.testing.assert_allclose(part.accuracy(K), again.accuracy(K), rtol=1e-12)
     assert part.design_effect() == pytest.approx(again.design_effect())
@@ -373,7 +399,7 @@ def test_every_sub_pilot_has_two_tested_groups():
         probes[rows],
         gallery,
         y[rows],
-        class_groups=np.arange(40) // 5,
+        sampling=cb.Sampling(groups=np.arange(40) // 5),
         untested="competitors",
         classes=range(40),
     )
@@ -388,7 +414,11 @@ def test_instances_of_one_group_are_refused():
     probes, gallery, y = embedded(20, 1, 10, groups=5)
     with pytest.raises(cb.DataError, match="instances with weight in one group"):
         cb.SourceTask.from_embeddings(
-            probes[:5], gallery, y[:5], class_groups=np.arange(20) // 5, untested="competitors"
+            probes[:5],
+            gallery,
+            y[:5],
+            sampling=cb.Sampling(groups=np.arange(20) // 5),
+            untested="competitors",
         )
 
 
@@ -416,7 +446,7 @@ def test_intervals_of_pilots_in_groups_hold_the_truth(grouped_population):
                 probes[kept],
                 gallery[kept],
                 np.arange(kept.size),
-                class_groups=kept // 6 if name == "told" else None,
+                sampling=cb.Sampling(groups=kept // 6 if name == "told" else None),
             )
             model = cb.BayesianExtrapolator().fit(
                 task, draws=250, tune=250, chains=2, random_seed=seed, progressbar=False

@@ -93,8 +93,8 @@ def test_several_entries_of_a_class(rng, length):
         found = true in different
         lowest.append(different.index(true) if found else len(different))
         highest.append(different.index(true) if found else N_CLASSES - 1)
-    assert task.intervals.lowest.losses.tolist() == lowest
-    assert task.intervals.highest.losses.tolist() == highest
+    assert task.evidence.lowest.tolist() == lowest
+    assert task.evidence.highest.tolist() == highest
     by_class = np.array([entries[:, labels == j].min(axis=1) for j in range(N_CLASSES)]).T
     whole = SourceTask.from_scores(by_class, y, higher_is_better=False)
     same_lists(task.nearest_classes, whole.nearest_classes, task.nearest_classes.classes.shape[1])
@@ -125,7 +125,7 @@ def test_entries_of_no_class_may_stand_anywhere(matrix):
     gaps = np.insert(ids, [0, 4], -1, axis=1), np.insert(near, [0, 4], [[99.0, -99.0]], axis=1)
     other = SourceTask.from_search(gaps[0], y, distances=gaps[1], **SCORED)
     same_lists(other.nearest_classes, task.nearest_classes, 9)
-    assert other.intervals.lowest.losses.tolist() == task.intervals.lowest.losses.tolist()
+    assert other.evidence.lowest.tolist() == task.evidence.lowest.tolist()
 
 
 def test_rows_are_read_in_blocks(matrix, monkeypatch):
@@ -173,7 +173,7 @@ def test_names(matrix, kind):
     if kind == "positions":
         labels = y
     task = SourceTask.from_search(given, labels, classes=classes, **SCORED)
-    assert task.intervals.lowest.losses.tolist() == expected.intervals.lowest.losses.tolist()
+    assert task.evidence.lowest.tolist() == expected.evidence.lowest.tolist()
     assert task.y.tolist() == y.tolist() and task.classes == classes
 
 
@@ -201,7 +201,7 @@ def test_shards(matrix):
     assert [part.kind for part in parts] == ["ranks", "cut ranks"]
     merged = SourceTask.merge([part.without_scores() for part in parts])
     same_lists(merged.nearest_classes, whole.nearest_classes, 9)
-    assert merged.intervals.highest.losses.tolist() == whole.intervals.highest.losses.tolist()
+    assert merged.evidence.highest.tolist() == whole.evidence.highest.tolist()
 
 
 @pytest.mark.parametrize("ending", ["npz", "h5"])
@@ -223,7 +223,7 @@ def test_files(tmp_path, matrix, ending, n_files, with_distances):
                 file[name] = array
     task = read_task(paths, untested="competitors")
     expected = SourceTask.from_search(ids, y, distances=near, **SCORED)
-    assert task.intervals.lowest.losses.tolist() == expected.intervals.lowest.losses.tolist()
+    assert task.evidence.lowest.tolist() == expected.evidence.lowest.tolist()
     if with_distances:
         same_lists(task.nearest_classes, expected.nearest_classes, 9)
 
@@ -235,7 +235,7 @@ def test_files_of_names_and_their_errors(tmp_path, matrix):
     np.savez(tmp_path / "0.npz", ids=names[ids], y=names[y], n_classes=N_CLASSES, classes=names)
     task = read_task(tmp_path / "0.npz", untested="competitors")
     expected = SourceTask.from_search(ids, y, **SCORED)
-    assert task.intervals.lowest.losses.tolist() == expected.intervals.lowest.losses.tolist()
+    assert task.evidence.lowest.tolist() == expected.evidence.lowest.tolist()
     for number, entry in enumerate((0, N_CLASSES)):
         ids[3, 2] = entry
         np.savez(tmp_path / f"{number}.npz", ids=ids, y=y, n_classes=N_CLASSES)

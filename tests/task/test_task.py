@@ -83,7 +83,7 @@ def test_metrics_and_reductions_by_their_score_matrix(seed, metric):
     for reduce, combine in (("max", np.max), ("mean", np.mean)):
         columns = [combine(by_template[:, gallery_y == j], axis=1) for j in range(5)]
         task = SourceTask.from_embeddings(
-            probes, gallery, y, metric=metric, gallery_y=gallery_y, reduce=reduce
+            probes, gallery, y, distance=metric, gallery_y=gallery_y, reduce=reduce
         )
         assert_same(task, SourceTask.from_scores(np.stack(columns, axis=1), y))
 
@@ -144,12 +144,12 @@ def test_names_of_templates():
     gallery = np.eye(3)[[2, 0, 1]]
     plain = SourceTask.from_scores(scores, y)
     sorted_names = SourceTask.from_embeddings(
-        scores, gallery, names[y], metric="dot", gallery_y=["z", "x", "y"]
+        scores, gallery, names[y], distance="dot", gallery_y=["z", "x", "y"]
     )
     assert sorted_names.classes == ["x", "y", "z"]
     assert_same(sorted_names, plain)
     given_order = SourceTask.from_embeddings(
-        scores, gallery, names[y], metric="dot", classes=["z", "x", "y"]
+        scores, gallery, names[y], distance="dot", classes=["z", "x", "y"]
     )
     assert given_order.classes == ["z", "x", "y"]
     np.testing.assert_array_equal(given_order.ranks, plain.ranks)
@@ -219,7 +219,7 @@ def test_tied_pairs_are_reported():
     for ties, ranks in (("optimistic", [1, 1, 1, 2]), ("pessimistic", [3, 2, 1, 4])):
         task = SourceTask.from_scores(scores, y, ties=ties)
         assert task.ranks.tolist() == ranks and task.n_tied == 5
-        assert f"5 ties ({ties})" in repr(task)
+        assert f"ties: 5 ({ties})" in repr(task)
 
     def random(seed):
         return SourceTask.from_scores(scores, y, ties="random", random_seed=seed).ranks.tolist()
@@ -304,7 +304,7 @@ def test_subsample_is_the_task_of_the_submatrix(seed, kind):
     weight = np.arange(1.0, 10)
     options = {"classes": names, "class_weight": weight}
     if kind == "embeddings":
-        task = SourceTask.from_embeddings(scores, np.eye(9), names[y], metric="dot", **options)
+        task = SourceTask.from_embeddings(scores, np.eye(9), names[y], distance="dot", **options)
     else:
         sign = 1 if kind == "scores" else -1
         task = SourceTask.from_scores(

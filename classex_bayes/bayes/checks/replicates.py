@@ -15,12 +15,11 @@ from classex_bayes.bayes.checks.class_ranks import (
     rho_prior,
 )
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
-from classex_bayes.bayes.idata import MIXTURE, task_part, task_sizes
+from classex_bayes.bayes.idata import task_part, task_sizes, weights_of
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -114,8 +113,7 @@ def replicated_classes(
         if not model.tasks:
             raise DataError("classes: a loaded model has no task; pass its task to check them")
         task = model.tasks[position]
-    if not task.has_ranks:
-        raise DataError(f"classes: the check needs ranks, and the task was made from {task.kind}")
+    losses = task.evidence.exact("the check of classes", name="classes").losses
     tested = np.flatnonzero(task.class_weight)
     tested = tested[np.linspace(0, tested.size - 1, min(tested.size, _MOST_CLASSES)).astype(int)]
     seen = np.isin(task.y, tested)
@@ -130,7 +128,7 @@ def replicated_classes(
     last_loss = loss_bins(task.n_classes)
     share = _shares(model, group, last_loss, task.n_classes)
     uniform = np.diff(last_loss, prepend=-1) / task.n_classes
-    bins = np.searchsorted(last_loss, task.evidence.losses[seen])
+    bins = np.searchsorted(last_loss, losses[seen])
     counts = bins_by_class(bins, y, uniform.size)
     class_weight = task.class_weight[tested] / task.class_weight[tested].sum()
 
@@ -169,8 +167,7 @@ def _sample(model: LawModel, group: Group, random_seed: RandomSeed) -> None:
 
 def _shares(model: LawModel, group: Group, last_loss: IntArray, n_classes: int) -> FloatArray:
     """Probabilities (n_draws, n_bins) of bins of losses for every draw."""
-    mixture = model.idata[MIXTURE[group]].to_dataset()
-    weights = mixture["weights"].transpose(*SAMPLE_DIMS, "knot").values
+    weights = weights_of(model.idata, group).values
     matrix = model.law_.basis.bin_probabilities(last_loss, n_classes)
     share = np.maximum(weights.reshape(-1, len(matrix.T)) @ matrix.T, _SMALLEST_SHARE)
     return share / share.sum(axis=1, keepdims=True)

@@ -5,12 +5,12 @@ import pymc as pm
 import pytensor.tensor as pt
 import xarray as xr
 
-from classex_bayes.bayes.model.likelihoods import LikelihoodData
+from classex_bayes.bayes.model.likelihoods import Likelihood
 from classex_bayes.bayes.model.priors import KNOT, Prior
 from classex_bayes.typing import NumberArray
 
 
-def build_model(prior: Prior, data: LikelihoodData, row: NumberArray | None = None) -> pm.Model:
+def build_model(prior: Prior, data: Likelihood, row: NumberArray | None = None) -> pm.Model:
     """Build the model of a prior and data. The arrays of the data are `pm.Data`.
 
     The model has the parameters of the prior, the deterministic "weights" (dimension "knot") and
@@ -34,9 +34,7 @@ def build_model(prior: Prior, data: LikelihoodData, row: NumberArray | None = No
     return model
 
 
-def prior_draws(
-    prior: Prior, data: LikelihoodData, draws: int, rng: np.random.Generator
-) -> xr.Dataset:
+def prior_draws(prior: Prior, data: Likelihood, draws: int, rng: np.random.Generator) -> xr.Dataset:
     """Draw parameters and weights from the prior: dimensions chain (one), draw, knot."""
     model = build_model(prior, data)
     variables = [*model.free_RVs, model["weights"]]

@@ -6,7 +6,7 @@ functions that build a graph import PyMC, because a fit can do without it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,16 @@ class Likelihood:
     kind: ClassVar[str]
     rows: ClassVar[str]  # dimension along which the data lie
     descriptions: ClassVar[Mapping[str, str]] = {}  # of parameters that the likelihood adds
+
+    if TYPE_CHECKING:  # a field of most subclasses
+
+        @property
+        def matrix(self) -> FloatArray:
+            """Its product with the weights is the expectation of the data."""
+
+        @staticmethod
+        def register(data: dict[str, Any], weights: Any) -> None:
+            """Register the observed data in the current PyMC model."""
 
     def padded(self) -> Self:
         """Return the same data in the shape of the compiled model."""
@@ -263,10 +273,10 @@ class PowerData(Likelihood):
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
         """Data of a task on a grid of k. Raises DataError if the task has no accuracies."""
         k = task.grid(_N_POWERS)
-        if k.size == 0 and task.intervals is not None:
+        if k.size == 0:
             raise DataError(
                 f"likelihood: 'power' needs accuracies, but none is known, because "
-                f"{task.intervals.reason}; use 'bernstein'"
+                f"{task.evidence.why_unknown}; use 'bernstein'"
             )
         accuracy, covariance = task.accuracy(k), task.accuracy_cov(k)
         # Half an instance is added, because an accuracy of 0 or 1 has sampling error too.

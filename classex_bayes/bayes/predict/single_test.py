@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from classex_bayes.bayes.predict.beta_binomial import SMALLEST_MEAN, beta_binomial, beta_share
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 _ROUNDING = 1e-9
+# A beta variable needs two positive parameters, and overflows where both are tiny.
+_SMALLEST_MEAN, _SMALLEST_SIZE = 1e-12, 0.01
 
 
 def single_test_accuracy(
@@ -83,7 +84,7 @@ def nested_test_accuracy(
     further = tested * (repeats - reused_repeats) / dependence.spread
     further = np.minimum(np.rint(further).astype(np.int64) if whole else further, answers - reused)
 
-    before = np.maximum(expected_source, SMALLEST_MEAN)[..., None]
+    before = np.maximum(expected_source, _SMALLEST_MEAN)[..., None]
     survival = np.minimum(expected / before, 1.0)
     inherited = 1 + dependence.carried_over * (accuracy / before - 1)
     right_before = _right_before(reused, total, accuracy, expected_source.shape, rng)
@@ -127,9 +128,22 @@ def _right_before(
 def _n_right(
     answers: NumberArray, mean: FloatArray, inflation: float, rng: np.random.Generator
 ) -> NumberArray:
-    """Numbers of correct answers with inflated variance. They are whole if `answers` are."""
+    r"""Numbers of correct answers with inflated variance. They are whole if `answers` are.
+
+    Whole numbers are :math:`Binomial(n, p)` with :math:`p \sim Beta(\varphi m, \varphi (1 - m))`,
+    where m is `mean`. Without inflation they are binomial.
+    """
     if answers.dtype.kind == "f":
-        return answers * beta_share(mean, answers / inflation - 1, rng)
-    excess = inflation - 1
-    size = (answers - inflation) / excess if excess > 0 else np.inf
-    return beta_binomial(answers, mean, size, rng)
+        return answers * _beta_share(mean, answers / inflation - 1, rng)
+    if inflation <= 1:
+        return rng.binomial(answers, mean)
+    size = (answers - inflation) / (inflation - 1)
+    return rng.binomial(answers, _beta_share(mean, size, rng))
+
+
+def _beta_share(mean: FloatArray, size: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draws of the beta law with this mean; 0 or 1 where the mean is."""
+    size = np.maximum(size, _SMALLEST_SIZE)
+    inside = np.clip(mean, _SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
+    share = rng.beta(size * inside, size * (1 - inside))
+    return np.where((mean > 0) & (mean < 1), share, mean)

@@ -74,16 +74,6 @@ class ImportanceSample:
         return self.proposals[rng.permutation(np.minimum(places, self.weight.size - 1))]
 
 
-def doubt_of_weights(pareto_k: float) -> str:
-    """Note on uncertain importance weights, or an empty text."""
-    if not pareto_k > LARGEST_PARETO_K:
-        return ""
-    return (
-        f"the importance weights of the calibration have a Pareto k of {pareto_k:.2f}, above "
-        f"{LARGEST_PARETO_K}"
-    )
-
-
 def mode_of(
     log_density: LogDensity, mean: FloatArray, scale: FloatArray
 ) -> tuple[FloatArray, float]:

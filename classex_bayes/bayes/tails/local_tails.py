@@ -19,7 +19,7 @@ from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Number j of nearest wrong classes. A larger number reaches beyond the range of the power law. On
-# the populations of `classex_bayes.studies.corpus` errors are equal with 3 and 4 and larger from 5.
+# the populations of docs/corpus.md errors are equal with 3 and 4 and larger from 5.
 N_NEAREST = 4
 # In 98% of the lists of this length a given half of the classes has j classes. The other lists are
 # not used. They have more classes, and so more losses, in the other half. If many were left out,

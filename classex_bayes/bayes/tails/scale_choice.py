@@ -14,7 +14,7 @@ from classex_bayes.typing import FloatArray, IntArray
 # are too unequal) the variance between classes is unknown.
 _FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
 LARGEST_TIED_SHARE = 0.05
-# All but one of the populations of `classex_bayes.studies.corpus` have a smaller slope. For that
+# All but one of the populations of docs/corpus.md have a smaller slope. For that
 # one tails predict worse than ranks.
 LARGEST_SLOPE = 1.25
 
@@ -63,11 +63,10 @@ def best_scale(
 
 def loss_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
     """Smallest and largest losses (n,) that the ranks allow."""
-    if task.intervals is None:
-        return task.evidence.losses, task.evidence.losses
-    return task.intervals.lowest.losses, task.intervals.highest.losses
+    evidence = task.evidence.instances("a tail of scores")
+    return evidence.lowest, evidence.highest
 
 
 def competitor_effect(task: SourceTask) -> float:
     """Inflation of the variance between classes by the competitors that they share."""
-    return UNSEEN_COMPETITORS if task.intervals is not None else task.evidence.competitor_effect
+    return task.evidence.competitor_effect if task.evidence.is_exact else UNSEEN_COMPETITORS

@@ -39,7 +39,7 @@ TAIL_PARAMETERS = {
 DEPTHS = np.linspace(0.0, LARGEST_DEPTH, 151)
 _N_SPLITS = 4
 # Priors: c ~ N, b ~ Student t, logit(pi) ~ N. Means and scales are those of the populations of
-# `classex_bayes.studies.corpus`. The t law allows for exponents that change with the distance.
+# docs/corpus.md. The t law allows for exponents that change with the distance.
 _MEAN, _SCALE = np.array([-0.2, 1.08, -2.8]), np.array([0.12, 0.1, 0.6])
 _SLOPE_FREEDOM = 3.0
 _LARGEST_LOG_P, _SMALLEST_SHARE = -0.02, 1e-12

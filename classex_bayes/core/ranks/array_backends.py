@@ -95,7 +95,7 @@ def compare_with_band(
     return packed(above), packed(~above & ~below)
 
 
-def gallery_factor(templates: Any, metric: str, centre: FloatArray, scale: float) -> Any:
+def gallery_factor(templates: Any, distance: str, centre: FloatArray, scale: float) -> Any:
     """Right factor of the products with templates on a device, in single precision.
 
     The counterpart of `EmbeddingScores.gallery_factor`. Vectors out of range have rows of NaN.
@@ -104,7 +104,7 @@ def gallery_factor(templates: Any, metric: str, centre: FloatArray, scale: float
     dtype = device_dtype(templates)
     factor = xp.astype(templates, xp.float64 if dtype == np.float64 else xp.float32)
     factor = factor - on_device_of(templates, centre.astype(dtype))
-    if metric == "cosine":
+    if distance == "cosine":
         # Division by the largest value first keeps squares within range.
         largest = xp.max(xp.abs(factor), axis=1, keepdims=True)
         usable = (largest >= SMALLEST_SCALE) & (largest <= LARGEST_SCALE)
@@ -113,7 +113,7 @@ def gallery_factor(templates: Any, metric: str, centre: FloatArray, scale: float
     else:
         factor = factor / scale
     factor = xp.astype(factor, xp.float32)
-    if metric == "sqeuclidean":
+    if distance == "sqeuclidean":
         factor = xp.concat([factor, -xp.sum(factor * factor, axis=1, keepdims=True)], axis=1)
     return factor
 

@@ -1,21 +1,14 @@
-"""Defeats, the pairs (instance, class) in which the class beat the instance, as packed bits.
+"""Sums over defeats, the pairs (instance, class) in which the class beat the instance.
 
-Bits are small enough to keep or send even if the scores are too large. They join results that were
-scored separately: instances of one class in several shards, or columns of one instance in several
-blocks.
+Defeats are packed bits, small enough to keep where the scores are too large.
 """
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from classex_bayes.core.ranks import tiles
-from classex_bayes.core.ranks.losses import LossCounts, compare_block
-from classex_bayes.core.ranks.packed_bits import word_count
-from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
-from classex_bayes.core.ranks.ties import TieBreak
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 # Up to this number of instances of a class, sums run over pairs of instances. Beyond it, gains are
@@ -23,31 +16,6 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 _FEW_REPEATS = 64
 # Words of competitors, and test classes, in one part of the work.
 _WORDS, _GROUPS = 16, 64
-
-
-class Defeats(NamedTuple):
-    """Competitors from a range of classes that beat the true classes of some instances."""
-
-    words: NumberArray  # uint64 (n, ceil(width / 64)); bit b of word w: class 64 w + b of the range
-    width: int  # number of classes in the range
-    counts: LossCounts  # (n,): numbers of competitors in the range that beat the instances
-
-    @property
-    def losses(self) -> IntArray:
-        """Number (n,) of competitors in the range that beat each instance."""
-        return self.counts.losses
-
-
-def find_defeats(source: ScoreSource, column: IntArray, tie_break: TieBreak) -> Defeats:
-    """Compare instances with the classes of `source`, a range of all classes.
-
-    `column` (n,) is the column of the true class in the source. It is -1 if the true class is
-    outside the range and `source` can score it.
-    """
-    n, width = source.shape
-    words = np.empty((n, word_count(width)), dtype=np.uint64)
-    counts = compare_block(source.block(np.arange(n), column), column, tie_break, words)
-    return Defeats(words, width, counts)
 
 
 def add_defeats(

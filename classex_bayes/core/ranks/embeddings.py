@@ -25,9 +25,9 @@ from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
-EmbeddingMetric = Literal["sqeuclidean", "cosine", "dot"]
+Distance = Literal["sqeuclidean", "cosine", "dot"]
 # Score of a probe that equals its template. The dot product has no largest value.
-PERFECT: dict[EmbeddingMetric, float] = {"sqeuclidean": 0.0, "cosine": 1.0}
+PERFECT: dict[Distance, float] = {"sqeuclidean": 0.0, "cosine": 1.0}
 Reduce = Literal["max", "mean"]
 # Squares of smaller numbers underflow in double precision.
 SMALLEST_COORDINATE = 1e-152
@@ -64,11 +64,11 @@ class EmbeddingScores:
         probes: Any,
         gallery: Any,
         template_class: IntArray,
-        metric: EmbeddingMetric,
+        distance: Distance,
         reduce: Reduce,
     ) -> None:
         self.probes, self.gallery = probes, gallery
-        self.template_class, self.metric, self.reduce = template_class, metric, reduce
+        self.template_class, self.distance, self.reduce = template_class, distance, reduce
         self._templates = np.argsort(template_class, kind="stable")
         self._counts = np.bincount(template_class)
         self._starts = np.concatenate([[0], np.cumsum(self._counts)])
@@ -89,7 +89,7 @@ class EmbeddingScores:
         For squared distances the origin is the mean template, which keeps the rounding band narrow.
         """
         centre = np.zeros(self.gallery.shape[1])
-        if self.metric == "sqeuclidean":
+        if self.distance == "sqeuclidean":
             for part in row_slices(self.gallery):
                 centre += to_host(self.gallery[part, :]).sum(axis=0, dtype=float)
             centre /= self.gallery.shape[0]
@@ -118,7 +118,7 @@ class EmbeddingScores:
     @property
     def perfect(self) -> float | None:
         """0 for distances, 1 for the cosine; the dot product has no origin."""
-        return PERFECT.get(self.metric)
+        return PERFECT.get(self.distance)
 
     def block(self, rows: IntArray, y: IntArray) -> "EmbeddingBlock":
         """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
@@ -134,11 +134,11 @@ class EmbeddingScores:
         For the squared distance the products are 2 p.g - |g|^2, without the row constant |p|^2.
         """
         templates = read_rows(self.gallery, self.templates_of(columns)) - self.centre
-        if self.metric == "cosine":
+        if self.distance == "cosine":
             templates /= np.sqrt(_squares(templates))[:, None]
         else:
             templates /= self.scale
-        if self.metric == "sqeuclidean":
+        if self.distance == "sqeuclidean":
             templates = np.column_stack([templates, -_squares(templates)])
         return templates.T.astype(np.float32)
 
@@ -153,14 +153,14 @@ class EmbeddingScores:
         norm = np.sqrt(_squares(centred))
         tiny = (factor.shape[1] + 8) * 2.0**-124  # error of products below the normal range
         zeros, ones = np.zeros(rows.size), np.ones(rows.size)
-        if self.metric == "cosine":
+        if self.distance == "cosine":
             factor[:] = centred / norm[:, None]
             return zeros, ones, self._rounding * ones + tiny
         # A scale for each row keeps far probes inside the range of single precision.
         norm /= self.scale
         size = np.maximum(norm, 1.0)
         unit = 1 / (self.scale * size)
-        if self.metric == "dot":
+        if self.distance == "dot":
             factor[:] = centred * unit[:, None]
             return zeros, unit / self.scale, self._rounding * norm / size + tiny
         np.multiply(centred, 2 * unit[:, None], out=factor[:, :dim], casting="same_kind")
@@ -201,9 +201,9 @@ class EmbeddingScores:
 
     def _pair_scores(self, probes: FloatArray, rows: IntArray, templates: IntArray) -> FloatArray:
         gallery, templates = compilable(self.gallery, templates)
-        distance = self.metric == "sqeuclidean"
-        score = tiles.pair_products(probes, rows, gallery, templates, distance)
-        if self.metric == "cosine":
+        squared = self.distance == "sqeuclidean"
+        score = tiles.pair_products(probes, rows, gallery, templates, squared)
+        if self.distance == "cosine":
             squares_p = tiles.pair_products(probes, rows, probes, rows, False)
             squares_g = tiles.pair_products(gallery, templates, gallery, templates, False)
             return score / np.sqrt(squares_p) / np.sqrt(squares_g)
@@ -221,9 +221,9 @@ class EmbeddingScores:
         for columns in self.tiles_of(slice(0, self._counts.size)):
             gallery = read_rows(self.gallery, self.templates_of(columns)) - self.centre
             product, squares_g = probes @ gallery.T, _squares(gallery)
-            if self.metric == "cosine":
+            if self.distance == "cosine":
                 product /= np.outer(np.sqrt(squares_p), np.sqrt(squares_g))
-            elif self.metric == "sqeuclidean":
+            elif self.distance == "sqeuclidean":
                 product = 2 * product - squares_p[:, None] - squares_g
             result[:, columns] = self.reduced(product, columns)
         return result
@@ -237,7 +237,7 @@ class EmbeddingScores:
             read_rows(self.probes, rows),
             read_rows(self.gallery, kept),
             new_number[self.template_class[kept]],
-            self.metric,
+            self.distance,
             self.reduce,
         )
 
@@ -269,7 +269,7 @@ class EmbeddingBlock:
             for columns in ranges(source.shape[1], width)
             for at in ranges(rows.size, height)
         ]
-        dim = self._probes.shape[1] + (source.metric == "sqeuclidean")
+        dim = self._probes.shape[1] + (source.distance == "sqeuclidean")
         self._factor = np.empty((rows.size, dim), dtype=np.float32)
         self._low, self._high = np.empty((2, rows.size), dtype=np.float32)
         for_each(self._prepare, ranges(rows.size, _PROBES_AT_ONCE))
@@ -315,7 +315,7 @@ class EmbeddingBlock:
         for tile in source.tiles_of(columns):
             templates = take(source.gallery, source.templates_of(tile))
             right = array_backends.gallery_factor(
-                templates, source.metric, source.centre, source.scale
+                templates, source.distance, source.centre, source.scale
             )
             scores = array_backends.products(self._factor[at], right)
             if source.several:

@@ -75,13 +75,14 @@ def loss_blocks(
     groups: Iterable[IntArray],
     ties: Ties,
     seed: int,
+    instance: IntArray | None = None,
 ) -> Iterator[LossBlock]:
     """Yield, for each group of instances (see `row_groups`), the competitors that beat them.
 
     If a competitor's score equals that of the true class, `ties` decides. With "random" the order
     follows an infinitesimal noise per (seed, instance, class). With "pessimistic" the competitor
     always wins, with "optimistic" it never does (Zheng, Achanta and Benjamini, JMLR 19(65), 2018,
-    Definition 2).
+    Definition 2). `instance` (n,) are the numbers of the instances in a larger test.
     """
     n_classes = source.shape[1]
     memory = np.empty((0, word_count(n_classes)), dtype=np.uint64)
@@ -89,7 +90,8 @@ def loss_blocks(
         if rows.size > len(memory):
             memory = np.empty((rows.size, memory.shape[1]), dtype=np.uint64)
         defeats = memory[: rows.size]
-        tie_break = TieBreak(ties, seed, rows, y[rows])
+        number = rows if instance is None else instance[rows]
+        tie_break = TieBreak(ties, seed, number, y[rows])
         counts = compare_block(source.block(rows, y[rows]), y[rows], tie_break, defeats)
         yield LossBlock(rows, defeats, counts, n_classes)
 

@@ -1,8 +1,8 @@
 """The nearest wrong classes of every test instance, from one pass over the scores."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import numpy as np
 
@@ -42,63 +42,38 @@ class NearestClasses:
     negated: bool = False
 
     @classmethod
-    def of(cls, source: ScoreSource, y: IntArray, length: int = LENGTH) -> "NearestClasses":
+    def of(cls, source: ScoreSource, y: IntArray, length: int = LENGTH) -> Self:
         """Lists of up to `length` classes, from one pass over the scores in blocks.
 
         `y` (n,) are the true classes. Lists are shorter if there are fewer wrong classes. Classes
         with equal scores are in order of column.
         """
-        if isinstance(source, ListSource):
-            return source.nearest(y, length)
-        return cls.in_range(source, y, min(length, source.shape[1] - 1))
-
-    @classmethod
-    def in_range(cls, source: ScoreSource, y: IntArray, size: int, first: int = 0) -> Self:
-        """Lists over the columns of a source, which are the classes from `first` on.
-
-        The true class, if it is among them, comes last in its list and has the score NaN.
-        """
-        n, width = source.shape
-        size = min(size, width)
+        n, n_classes = source.shape
+        size = min(length, n_classes - 1)
         classes, scores = np.empty((n, size), dtype=np.int64), np.empty((n, size))
-        true = np.full(n, -np.inf)
+        true = np.empty(n)
 
         def read(part: slice) -> None:
             rows = np.arange(part.start, part.stop)
             values = source.scores(rows)
-            inside = np.flatnonzero((y[rows] >= first) & (y[rows] < first + width))
-            places = inside, y[rows[inside]] - first
-            true[rows[inside]] = values[places]
+            places = np.arange(rows.size), y[rows]
+            true[rows] = values[places]
             # NaN is sorted last, after classes that are ruled out by a score of -inf.
             values[places] = np.nan
             order = np.argpartition(-values, size - 1, axis=1)[:, :size]
             order = np.sort(order, axis=1)
             best = np.take_along_axis(values, order, axis=1)
             ranked = np.argsort(-best, axis=1, kind="stable")
-            classes[rows] = first + np.take_along_axis(order, ranked, axis=1)
+            classes[rows] = np.take_along_axis(order, ranked, axis=1)
             scores[rows] = np.take_along_axis(best, ranked, axis=1)
 
-        parts = ranges(n, max(1, _BLOCK_PAIRS // width))
+        parts = ranges(n, max(1, _BLOCK_PAIRS // n_classes))
         if source.in_order:
             for part in parts:
                 read(part)
         else:
             for_each(read, parts)
         return cls(classes, scores, true, source.perfect, source.perfect == 0)
-
-    @classmethod
-    def merged(cls, parts: "Sequence[NearestClasses]", size: int) -> Self:
-        """Lists of the `size` best classes, from lists for several ranges of classes."""
-        scores = np.concatenate([part.scores for part in parts], axis=1)
-        classes = np.concatenate([part.classes for part in parts], axis=1)
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :size]
-        return cls(
-            np.take_along_axis(classes, best, axis=1),
-            np.take_along_axis(scores, best, axis=1),
-            np.maximum.reduce([part.true for part in parts]),
-            parts[0].perfect,
-            parts[0].negated,
-        )
 
     @classmethod
     def joined(cls, parts: "Iterable[NearestClasses]") -> Self:
@@ -113,11 +88,3 @@ class NearestClasses:
             origins.pop() if len(origins) == 1 else None,
             all(part.negated for part in lists),
         )
-
-
-@runtime_checkable
-class ListSource(Protocol):
-    """A source with its own method to compute the lists."""
-
-    def nearest(self, y: IntArray, length: int) -> NearestClasses:
-        """Lists of the nearest wrong classes, like `NearestClasses.of`."""

@@ -5,23 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ComparedPairs, ScoreBlock, ScoreSource
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
 class ConcatenatedScores:
-    """Concatenated instances of several sources on the same classes, each with its tie seed."""
+    """Concatenated instances of several sources on the same classes."""
 
-    def __init__(self, sources: Sequence[ScoreSource], seeds: Sequence[int]) -> None:
-        leaves: list[tuple[ScoreSource, int]] = []
-        for source, seed in zip(sources, seeds, strict=True):
-            if isinstance(source, ConcatenatedScores):
-                leaves += zip(source.sources, source.seeds, strict=True)
-            else:
-                leaves.append((source, seed))
-        self.sources: tuple[ScoreSource, ...] = tuple(source for source, _ in leaves)
-        self.seeds: tuple[int, ...] = tuple(seed for _, seed in leaves)
+    def __init__(self, sources: Sequence[ScoreSource]) -> None:
+        self.sources: tuple[ScoreSource, ...] = tuple(
+            leaf
+            for source in sources
+            for leaf in (source.sources if isinstance(source, ConcatenatedScores) else (source,))
+        )
         self._starts = np.cumsum([0, *(source.shape[0] for source in self.sources)])
 
     @property
@@ -39,11 +35,6 @@ class ConcatenatedScores:
         """Score of an instance that equals its template; None if it differs between shards."""
         origins = {source.perfect for source in self.sources}
         return origins.pop() if len(origins) == 1 else None
-
-    def shards(self) -> Iterator[tuple[ScoreSource, int, slice]]:
-        """Source, seed and rows of each shard."""
-        for number, (source, seed) in enumerate(zip(self.sources, self.seeds, strict=True)):
-            yield source, seed, slice(self._starts[number], self._starts[number + 1])
 
     def parts(self, rows: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Number of each shard with some of `rows`, their places in `rows`, and in the shard."""
@@ -63,17 +54,10 @@ class ConcatenatedScores:
             result[places] = self.sources[number].scores(shard_rows)
         return result
 
-    def nearest(self, y: IntArray, length: int) -> NearestClasses:
-        """Lists of the nearest wrong classes, shard by shard."""
-        parts = [NearestClasses.of(shard, y[rows], length) for shard, _, rows in self.shards()]
-        return NearestClasses.joined(parts)
-
     def subset(self, rows: IntArray, columns: IntArray) -> "ConcatenatedScores":
         """Return the source of the instances `rows` (ascending) scored on the classes `columns`."""
-        kept = list(self.parts(rows))
         return ConcatenatedScores(
-            [self.sources[number].subset(shard_rows, columns) for number, _, shard_rows in kept],
-            [self.seeds[number] for number, _, _ in kept],
+            [self.sources[number].subset(own, columns) for number, _, own in self.parts(rows)]
         )
 
 

@@ -24,14 +24,13 @@ class TieBreak:
     seed: int  # of the noise
     instance: IntArray  # (n,): number of each instance in the whole test
     y: IntArray  # (n,): true class of each instance
-    first_class: int = 0  # class of the first column of the block
 
     def competitor_wins(self, places: IntArray, columns: IntArray) -> BoolArray:
         """Whether the competitors in `columns` rank above the true classes at `places`."""
         if self.ties != "random":
             return np.full(places.size, self.ties == "pessimistic")
         instance = self.instance[places]
-        competitor = tie_noise(self.seed, instance, columns + self.first_class)
+        competitor = tie_noise(self.seed, instance, columns)
         return competitor > tie_noise(self.seed, instance, self.y[places])
 
 

@@ -18,8 +18,10 @@ from classex_bayes.estimators.classexreg.basis_regression import (
 from classex_bayes.estimators.resampling import subtasks
 from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.designed_ranks import DesignedRanks
+from classex_bayes.task.evidence import WITH_RANKS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, WITH_RANKS, require_ranks
+from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 BANDWIDTHS = tuple(round(0.1 * step, 1) for step in range(1, 11))
@@ -53,10 +55,10 @@ def halve(
     unknown, the seed also thins the ranks.
     """
     n_halves = how_many(n_resamples, "n_resamples")
-    if task.designed is not None and subsets is None:
+    if isinstance(task.evidence, DesignedRanks) and subsets is None:
         seeds = seed_sequence(random_seed).spawn(n_halves)
         return [task.subsample(_half(task), seed) for seed in seeds]
-    require_ranks(task, "the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
+    task.evidence.exact("the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
     rng = np.random.default_rng(seed_sequence(random_seed))
     if subsets is None:
         return subtasks(task, _random_halves(task, n_halves, replace, rng), rng)

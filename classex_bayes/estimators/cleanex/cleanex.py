@@ -18,7 +18,6 @@ from classex_bayes.estimators.estimator import Estimator, fitted_copy
 from classex_bayes.estimators.training_curve import TrainingCurve, training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import require_scores
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 # Blocks have about 16 MB of scores, or of powers of the favorability, in double precision.
@@ -153,7 +152,7 @@ class CleaneX(PointEstimator):
             int(number(self.patience, "patience", 1, whole=True)),
             not (truth_value(self.progressbar, "progressbar") and sys.stderr.isatty()),
         )
-        source = require_scores(task, "CleaneX")
+        source = task.evidence.scores("CleaneX")
         rng = np.random.default_rng(seed_sequence(self.random_seed))
         network = Network(_standardized(source, task.y), hidden, rng)
         objective = _Objective(training_curve(task), task.instance_weight)

@@ -14,7 +14,6 @@ from classex_bayes.estimators.base import PointEstimator, favorability_curve
 from classex_bayes.estimators.kde.bandwidth import RULES, check_sample, positive_bandwidth, select
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import require_scores
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 # About 4 MB of scores per thread in double precision; the computation needs a dozen times as much.
@@ -95,7 +94,7 @@ class KDE(PointEstimator):
             one_of(self.bandwidth, tuple(RULES), "bandwidth")
         else:
             positive_bandwidth(self.bandwidth)
-        source, y = require_scores(task, "KDE"), task.y
+        source, y = task.evidence.scores("KDE"), task.y
         self._weight = task.instance_weight
         bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
 

@@ -14,8 +14,8 @@ from classex_bayes.estimators.base import LawEstimator
 from classex_bayes.estimators.pseudolikelihood.mixture_weights import ROUNDING, likeliest_weights
 from classex_bayes.estimators.training_curve import loss_shares
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.evidence import WITH_RANKS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import WITH_RANKS, require_ranks
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
 
 # Points of the grid per standard deviation of V / (k1 - 1), and in total.
@@ -160,7 +160,7 @@ class PseudoLikelihood(LawEstimator):
         monotone = truth_value(self.monotone, "monotone")
         constrained = truth_value(self.moment, "moment")
         one_of(self.likelihood, ("binomial", "bernoulli"), "likelihood")
-        require_ranks(task, "PseudoLikelihood", f"{WITH_RANKS}, or use MixedExponential")
+        task.evidence.exact("PseudoLikelihood", f"{WITH_RANKS}, or use MixedExponential")
         losses, share = loss_shares(task)
         laws = _Laws(_grid(task.n_classes), monotone)
         excess = np.zeros(laws.gap.size)

@@ -25,6 +25,8 @@ from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
 
+FEW = {"draws": 150, "tune": 200}
+
 # Replicates of classes
 
 
@@ -130,7 +132,9 @@ def test_the_worst_classes_are_named(fit):
     rng = np.random.default_rng(0)
     ranks = np.where(rng.random(y.size) < 0.1, rng.geometric(0.05, y.size) + 1, 1)
     ranks[y == 7] = 2
-    found = posterior_checks(fit(SourceTask.from_ranks(np.minimum(ranks, 60), y, n_classes=60)))
+    found = posterior_checks(
+        fit(SourceTask.from_ranks(np.minimum(ranks, 60), y, n_classes=60), **FEW)
+    )
     assert "classes: lowest accuracy" in found.unusual
     assert found.notes[0].startswith("1 of 60 classes stands out as if answered at random: 7; ")
     assert found.notes[1].startswith("classes with the lowest accuracy: 7 (0.00), ")
@@ -153,7 +157,7 @@ def task_of_classes(seed, broken=(), repeats=4):
 
 
 def test_classes_answered_at_random_raise_an_alarm_and_are_named(fit):
-    found = posterior_checks(fit(task_of_classes(1, BROKEN)))
+    found = posterior_checks(fit(task_of_classes(1, BROKEN), **FEW))
     assert "classes: answered at random" in found.unusual
     head, _, names = found.notes[0].partition(": ")
     named = names.split(";")[0].split(", ")
@@ -164,12 +168,12 @@ def test_classes_answered_at_random_raise_an_alarm_and_are_named(fit):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_sound_classes_that_differ_raise_none(fit, seed):
-    found = posterior_checks(fit(task_of_classes(seed)))
+    found = posterior_checks(fit(task_of_classes(seed), **FEW))
     assert found.passed and found.notes == ()
 
 
 def test_without_repeats_broken_classes_are_hard_instances(fit):
-    found = posterior_checks(fit(task_of_classes(1, BROKEN, repeats=1)))
+    found = posterior_checks(fit(task_of_classes(1, BROKEN, repeats=1), **FEW))
     assert found.passed
     assert found.notes == (
         "classes: with one instance per class, broken classes look like hard instances",
@@ -227,31 +231,31 @@ def test_groups_hold_enough_instances(k1, n, slope):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "argument"),
     [
-        ({"model": 3}, "model: expected a BayesianExtrapolator, found int"),
-        ({"task": "pilot"}, "task: "),
-        ({"level": 1.5}, "level: "),
+        ({"model": 3}, "model"),
+        ({"task": "pilot"}, "task"),
+        ({"level": 1.5}, "level"),
     ],
 )
-def test_bad_arguments(fitted, arguments, message):
-    with pytest.raises(DataError, match=message):
+def test_bad_arguments(fitted, arguments, argument):
+    with pytest.raises(DataError, match=rf"^{argument}:"):
         posterior_checks(**{"model": fitted, **arguments})
 
 
 def test_bad_tasks_and_models(fitted, pilot, fitted_curve):
-    with pytest.raises(DataError, match="task: found 50 classes, expected"):
+    with pytest.raises(DataError, match=r"^task:"):
         posterior_checks(fitted, pilot.task.subsample(50, random_seed=1))
     with pytest.raises(NotFittedError):
         posterior_checks(BayesianExtrapolator())
-    with pytest.raises(DataError, match=r"classes: .* the task was made from accuracies"):
+    with pytest.raises(DataError, match=r"^classes:"):
         replicated_classes(fitted_curve)
 
 
 def test_a_pool_is_checked_task_by_task(fit, small_task):
     tasks = [small_task(40, 120, seed=1), small_task(30, 90, seed=2)]
     model = fit(tasks, draws=50, tune=100)
-    with pytest.raises(DataError, match="task: the model was fitted to 2 tasks; pass one"):
+    with pytest.raises(DataError, match=r"^task:"):
         posterior_checks(model)
     for task in tasks:
         found = posterior_checks(model, task)

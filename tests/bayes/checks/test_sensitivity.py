@@ -53,9 +53,9 @@ def test_scaled_posteriors_are_those_of_scaled_densities(conjugate, alpha, compo
 def test_scaled_says_when_few_draws_remain(conjugate):
     assert any("effective draws remain" in note for note in conjugate.scaled(40.0).notes)
     for alpha in (0, -1, np.inf, "2"):
-        with pytest.raises(DataError, match="alpha"):
+        with pytest.raises(DataError, match=r"^alpha:"):
             conjugate.scaled(alpha)
-    with pytest.raises(DataError, match="component: found 'both'"):
+    with pytest.raises(DataError, match=r"^component:"):
         conjugate.scaled(1.0, "both")
 
 
@@ -98,9 +98,10 @@ def test_sensitivities_are_arviz(fitted):
         assert_allclose(found.table[group], expected, rtol=1e-6)
 
 
-def test_the_error_of_a_sensitivity_is_its_scatter_over_draws():
+@pytest.mark.parametrize("n_repeats", [10, pytest.param(100, marks=pytest.mark.slow)])
+def test_the_error_of_a_sensitivity_is_its_scatter_over_draws(n_repeats):
     found, errors = [], []
-    for seed in range(25):
+    for seed in range(n_repeats):
         draws = np.random.default_rng(seed).normal(0.55, 0.03, (2, 500))
         dims = ("chain", "draw")
         accuracy = xr.DataArray(draws[..., None], dims=(*dims, "k"), name="accuracy")
@@ -111,8 +112,9 @@ def test_the_error_of_a_sensitivity_is_its_scatter_over_draws():
         value = arviz_stats.psense(xr.DataTree.from_dict(tree), group="prior")["accuracy"]
         found.append(float(value[0]))
         errors.append(float(_jackknife_error(accuracy, prior)[0]))
-    # The standard deviation of 25 values is known to a seventh.
-    assert np.mean(errors) == pytest.approx(np.std(found, ddof=1), rel=0.45)
+    # The standard deviation of n values is known to 1 / sqrt(2 n) of itself.
+    tolerance = 0.1 + 2 / np.sqrt(2 * n_repeats)
+    assert np.mean(errors) == pytest.approx(np.std(found, ddof=1), rel=tolerance)
 
 
 def test_prior_dominates_far_beyond_a_tiny_pilot(fit, pilot):
@@ -160,11 +162,11 @@ def test_diagnoses(prior, likelihood, pulls, diagnosis):
 
 
 def test_bad_arguments(fitted):
-    with pytest.raises(DataError, match="model: expected a BayesianExtrapolator"):
+    with pytest.raises(DataError, match=r"^model:"):
         sensitivity(fitted.idata, 10)
     with pytest.raises(NotFittedError):
         sensitivity(BayesianExtrapolator(), 10)
-    with pytest.raises(DataError, match="threshold"):
+    with pytest.raises(DataError, match=r"^threshold:"):
         sensitivity(fitted, 10, threshold=-1)
-    with pytest.raises(DataError, match="k: "):
+    with pytest.raises(DataError, match=r"^k:"):
         sensitivity(fitted, 1)

@@ -166,7 +166,7 @@ def test_auto():
 
 
 def test_bad_choices():
-    with pytest.raises(DataError, match="likelihood: found 'normal', expected one of 'auto'"):
+    with pytest.raises(DataError, match=r"^likelihood:"):
         likelihood_data(task_of(20), BASIS, "normal")
-    with pytest.raises(DataError, match="likelihood: 'bernstein' needs ranks"):
+    with pytest.raises(DataError, match=r"^likelihood:"):
         likelihood_data(curve_of(), BASIS, "bernstein")

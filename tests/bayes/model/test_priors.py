@@ -1,7 +1,10 @@
 """Priors: the two-parameter family at the centre, and what the deviation may do to it."""
 
+from functools import lru_cache
+
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 from helpers import few_examples
 from hypothesis import given
@@ -21,12 +24,19 @@ TASK = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
 STRAIGHT = MixturePrior(tail=0, tail_sd=0)
 
 
-def weights_at(prior, **values):
-    """Weights of a prior at some values of its parameters."""
+@lru_cache
+def log_weights_of(prior):
+    """Function of the parameters of a prior, compiled once, and their names."""
     with pm.Model() as model:
         log_weights = prior.log_weights()
-    given = {model[name]: np.asarray(value, dtype=float) for name, value in values.items()}
-    raised = np.exp(log_weights.eval(given, mode="FAST_COMPILE"))
+    names = [variable.name for variable in model.free_RVs]
+    return pytensor.function(model.free_RVs, log_weights, mode="FAST_COMPILE"), names
+
+
+def weights_at(prior, **values):
+    """Weights of a prior at some values of its parameters."""
+    function, names = log_weights_of(prior)
+    raised = np.exp(function(*(np.asarray(values[name], dtype=float) for name in names)))
     return raised / raised.sum()
 
 

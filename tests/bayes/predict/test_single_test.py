@@ -134,9 +134,9 @@ def test_nested_variance_is_that_of_its_parts(k, repeats, accuracy, pilot):
 
 
 def test_nested_needs_the_pilot():
-    with pytest.raises(DataError, match="k: found 59, expected at least the 60 source"):
+    with pytest.raises(DataError, match=r"^k:"):
         nested([0.8, 0.8], 0.8, [80, 59], 5, draws=3)
-    with pytest.raises(DataError, match="nested: the accuracy of the pilot"):
+    with pytest.raises(DataError, match=r"^nested:"):
         nested([0.8], 0.8, [80], 5, typical_dependence(60, 60), draws=3)
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from classex_bayes.core.ranks.defeats import add_defeats, find_defeats
+from classex_bayes.core.influence import loss_statistics
+from classex_bayes.core.ranks.defeats import add_defeats
 from classex_bayes.core.ranks.losses import count_losses
 from classex_bayes.core.ranks.sources import ScoreMatrix
-from classex_bayes.core.ranks.ties import TieBreak
 
 
 def test_ties_break_by_the_numbers_of_the_whole_test():
@@ -14,9 +14,11 @@ def test_ties_break_by_the_numbers_of_the_whole_test():
     scores, y = rng.integers(0, 2, size=(60, 30)), rng.integers(0, 30, 60)
     losses, tied = count_losses(ScoreMatrix(scores), y, seed=5)
     some = rng.permutation(60)[:20]
-    found = find_defeats(ScoreMatrix(scores[some]), y[some], TieBreak("random", 5, some, y[some]))
-    np.testing.assert_array_equal(found.losses, losses[some])
-    assert 0 < found.counts.tied < tied
+    part = loss_statistics(
+        ScoreMatrix(scores[some]), y[some], np.full(20, 0.05), np.array([2]), seed=5, instance=some
+    )
+    np.testing.assert_array_equal(part.losses, losses[some])
+    assert 0 < part.counts.tied < tied
 
 
 def packed(beaten):

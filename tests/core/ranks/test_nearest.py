@@ -77,7 +77,7 @@ def test_embeddings(rng, metric, reduce, several, on_cluster):
         probes = da.from_array(probes, chunks=((50, 1, 69), (2, 3)))
         gallery = da.from_array(gallery, chunks=((1, 50, 20, 19), 5))
     task = SourceTask.from_embeddings(
-        probes, gallery, y, metric=metric, gallery_y=template_class, reduce=reduce
+        probes, gallery, y, distance=metric, gallery_y=template_class, reduce=reduce
     )
     scores = of_classes(by_template, template_class, reduce)
     perfect = {"sqeuclidean": 0.0, "cosine": 1.0, "dot": None}[metric]

@@ -23,7 +23,7 @@ def test_any_order_of_the_instances_gives_the_losses_of_the_whole(embedded, seed
         whole = ScoreMatrix(rng.integers(0, 4, (40, 9)))
     owner, everyone = np.sort(rng.integers(0, n_parts, 40)), np.arange(9)
     sources = [whole.subset(np.flatnonzero(owner == part), everyone) for part in set(owner)]
-    joined = ConcatenatedScores(sources, [0] * len(sources))
+    joined = ConcatenatedScores(sources)
     y, rows = rng.integers(0, 9, 40), rng.permutation(40)
     for ties in ("pessimistic", "optimistic"):
         (found,), (expected,) = (

@@ -1,17 +1,16 @@
 """Compiled log densities of this package's priors. With them a fit need not compile a PyMC model.
 
-This folder is optional: without it every fit compiles its PyMC model. Other modules use
-`accelerated_model` alone.
+Other modules use `accelerated_model` alone. If it returns None, a fit compiles its PyMC model.
 """
 
 import logging
 from typing import Any, TypeGuard
 
-from classex_bayes.bayes.model.likelihoods import LikelihoodData
+from classex_bayes.bayes.model.likelihoods import Likelihood, LikelihoodData
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior, Prior
 
 
-def accelerated_model(prior: Prior, data: LikelihoodData) -> Any | None:
+def accelerated_model(prior: Prior, data: Likelihood) -> Any | None:
     """Posterior in the form that `nutpie.sample` takes, or None.
 
     It is None if this folder does not have the density of the prior and likelihood. It is also

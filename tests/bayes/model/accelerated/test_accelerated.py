@@ -57,13 +57,11 @@ def fast():
     return fit(PRIOR)
 
 
-@pytest.mark.parametrize("reason", ["prior of the user", "folder deleted", "another nutpie"])
+@pytest.mark.parametrize("reason", ["prior of the user", "another nutpie"])
 def test_without_it_the_posterior_is_the_same(reason, fast, monkeypatch, caplog):
     prior = PRIOR
     if reason == "prior of the user":
         prior = OfTheUser(deviation=0)
-    elif reason == "folder deleted":
-        monkeypatch.setitem(sys.modules, accelerated.__name__, None)
     else:
         monkeypatch.setattr(nutpie_model, "CompiledPyMCModel", AnotherNutpie)
     with caplog.at_level(logging.WARNING, "classex_bayes"):

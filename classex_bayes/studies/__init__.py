@@ -1,1 +1,0 @@
-"""The simulations and tables of the papers, computed again with every estimator."""

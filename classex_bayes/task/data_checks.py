@@ -1,0 +1,240 @@
+"""Checks of a task's data, its warnings and notes.
+
+A *warning* means that the data are probably faulty. Every fit warns of it once. A *note* is a
+sentence with every prediction: each warning, and facts about small samples that sound data may have
+too. The checks are cheap, because none reads the scores again.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.core.influence import weight_effect
+from classex_bayes.core.metrics import Accuracy
+from classex_bayes.exceptions import DataWarning, warn
+from classex_bayes.task.check import Check
+from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES, InstanceEvidence
+from classex_bayes.typing import FloatArray, IntArray
+
+FEWEST_CLASSES, FEWEST_ERRORS, MOST_TIES, _FARTHEST_RULES = 20, 10, 0.05, 2.0
+FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20
+# Ranks at random: the variance of an instance's accuracy between two classes is at most 1 / 12,
+# up to 1 / k1. So many standard errors are more than good classifiers reach if instances are few;
+# less than five, or those of one class that has all the weight, show guessing by chance alone.
+_GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.4
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+def instance_checks(evidence: InstanceEvidence, names: Sequence[Any] | None) -> list[Check]:
+    """Checks of the instances of a test; `names` are those of the classes."""
+    plain = evidence.plain
+    checks = [
+        few_classes(evidence.n_classes),
+        few_weighty_classes(evidence.class_weight),
+        few_errors(plain.losses, evidence.y),
+        *plain.score_checks,
+    ]
+    if evidence.grid().size:
+        k = int(evidence.grid()[0])
+        # Siblings that are always present make the accuracy on two classes lower than 1 / 2.
+        accuracy = float(plain.accuracy(np.array([k]))[0])
+        sd = (1 / k * (1 - 1 / k)) ** 0.5 if evidence.why_unknown else _GUESSING_SD
+        error = sd * (evidence.design_effect / evidence.n_test) ** 0.5
+        checks.append(better_than_chance(k, accuracy, _STANDARD_ERRORS * error))
+    if evidence.kind == "decisions":
+        checks.append(decisions(evidence.n_classes))
+    if plain.counts is not None:
+        checks += [ties(plain), concentrated_errors(plain, names)]
+    return checks
+
+
+def warn_of(*tasks: Any) -> None:
+    """Warn of the probable faults of tasks, except within `silent_warnings`."""
+    if not _silent.get():
+        for sentence in dict.fromkeys(sentence for task in tasks for sentence in task.warnings):
+            warn(sentence, DataWarning)
+
+
+def notes_of(tasks: Sequence[Any]) -> tuple[str, ...]:
+    """Sentences on the data of tasks that every prediction shows, each once."""
+    return tuple(dict.fromkeys(note for task in tasks for note in task.notes))
+
+
+@contextmanager
+def silent_warnings() -> Iterator[None]:
+    """Silence the warnings of fits inside, because the caller warned or studies faulty data."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
+
+
+def noted(name: str, enough: bool, sentence: str, value: float, threshold: float) -> Check:
+    """A check that sound data may not meet. It passes, with a note if they do not."""
+    return Check(name, True, sentence, value, threshold, is_note=not enough)
+
+
+def better_than_chance(k: int, accuracy: float, margin: float) -> Check:
+    """Whether the accuracy among k classes, the fewest, is above that of guessing, 1 / k.
+
+    It must be above by `margin`, three standard errors of random ranks, but by no more than 0.15.
+    With fewer than five independent instances, it must not be below by this amount. The margin of
+    an accuracy curve is 0.
+    """
+    required = min(margin, _WIDEST_MARGIN) if margin <= _TOO_FEW else -margin
+    threshold = 1 / k + required
+    passed = accuracy >= threshold
+    sentence = f"the accuracy among {k} classes is {accuracy:.3f}; guessing gives {1 / k:.3g}"
+    if accuracy < 1 / k - margin:
+        sentence += (
+            ". True classes score below most wrong ones. Check whether the sign of the scores is "
+            "reversed (higher_is_better) or y is in another order than the scores"
+        )
+    elif not passed:
+        sentence += (
+            ". True classes score no better than wrong ones. Check whether y is in another order "
+            "than the scores"
+        )
+    return Check("better than chance", passed, sentence, accuracy, threshold)
+
+
+def ties(evidence: Any) -> Check:
+    """How far the rule for ties moves the extrapolation, in standard errors.
+
+    The check compares the rules by the accuracy among all k1 classes and by its decline from about
+    k1 / 2 classes on. The largest and smallest values may differ by 2 standard errors. The standard
+    error of an accuracy is at least that of one instance. Ties of the true class in fewer than 10
+    instances and in at most 5% of them have little effect and pass; more are a note.
+    """
+    touched, distance = evidence.n_touched, 0.0
+    sentence = (
+        f"the true class is tied with a competitor in {touched} of {evidence.n_test} instances "
+        f"(rule: {evidence.ties})"
+    )
+    if touched >= FEWEST_ERRORS or touched > MOST_TIES * evidence.n_test:
+        k = evidence.grid()
+        half = int(np.abs(k - evidence.n_classes / 2).argmin())
+        contrast = np.zeros((2, k.size))
+        contrast[:, -1], contrast[1, half] = 1.0, -1.0
+        worst, best = evidence.with_open_ties().metric_bounds(Accuracy(), k)
+        moved = np.abs(contrast @ (best - worst))
+        variance = np.diag(contrast @ evidence.covariance(k) @ contrast.T)
+        distances = moved / np.sqrt(np.maximum(variance, evidence.n_test**-2))
+        distance = float(distances.max())
+        if distance > _FARTHEST_RULES:
+            of_what = ("accuracy", "decline of accuracy towards k1")[int(distances.argmax())]
+            sentence += (
+                f". The rule moves the {of_what} by up to {distance:.1f} standard errors. Pass "
+                "scores with more digits, or ties='unknown' if the ties hide an order"
+            )
+    passed = distance <= _FARTHEST_RULES
+    is_note = passed and touched > MOST_TIES * evidence.n_test
+    return Check("ties", passed, sentence, distance, _FARTHEST_RULES, is_note)
+
+
+def decisions(n_classes: int) -> Check:
+    """Whether scores are decisions, which do not determine the ranks of wrong answers."""
+    sentence = (
+        "most rows of scores have only two different values, as if they were decisions. They "
+        f"show only whether an answer among {n_classes} classes is correct; pass scores that rank "
+        "the classes, such as distances"
+    )
+    return Check("decisions", False, sentence)
+
+
+def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
+    r"""Whether a few classes make up the sampling error of ATA at k = k1.
+
+    The effective number of classes is the participation number :math:`(\sum_j \psi_j^2)^2 / \sum_j
+    \psi_j^4` of the dyadic influences. Below 7 the covariance depends on a handful of classes.
+    Differences between classes are normal: sound tasks of 100 classes have a value of 10 to 40,
+    which grows with k1. Unequal class weights reduce it although the data are sound. The number of
+    classes is therefore the participation number of the squared weights.
+    """
+    name, n_classes = "concentrated errors", round(participation(evidence.class_weight**2))
+    n_errors = int(np.count_nonzero(evidence.losses))
+    if n_classes < FEWEST_FOR_CONCENTRATION or n_errors < ERRORS_FOR_CONCENTRATION:
+        return Check(
+            name,
+            None,
+            f"needs {FEWEST_FOR_CONCENTRATION} classes of similar weight and "
+            f"{ERRORS_FOR_CONCENTRATION} instances with errors, found {n_classes} and {n_errors}",
+        )
+    squares = evidence.class_influence[:, -1] ** 2
+    if not squares.any():
+        return Check(name, None, "the accuracy among all classes has no sampling error")
+    effective = participation(squares)
+    passed = effective >= FEWEST_EFFECTIVE
+    sentence = f"the sampling error is that of {effective:.1f} equally important classes"
+    if not passed:
+        top = np.argsort(-squares)[:5]
+        named = ", ".join(str(j if names is None else names[j]) for j in top.tolist())
+        share = float(squares[top].sum() / squares.sum())
+        sentence += (
+            f". Classes {named} cause {100 * share:.0f}% of it. Check whether they are "
+            "mislabelled or have a template that wins everywhere. The standard errors may be "
+            "wrong"
+        )
+    return Check(name, passed, sentence, effective, FEWEST_EFFECTIVE)
+
+
+def few_classes(n_classes: int) -> Check:
+    """Whether there are at least 20 classes, enough to describe their population."""
+    enough = n_classes >= FEWEST_CLASSES
+    sentence = f"{n_classes} classes"
+    if not enough:
+        sentence += (
+            " are few. Rely on intervals and not on means or point estimates, and test "
+            f"{FEWEST_CLASSES} or more classes"
+        )
+    return noted("few classes", enough, sentence, float(n_classes), float(FEWEST_CLASSES))
+
+
+def few_weighty_classes(class_weight: FloatArray) -> Check:
+    r"""Whether the effective number of classes :math:`1 / \sum_l w_l^2` is at least 20."""
+    n_classes = class_weight.size
+    # Computed from the effect of the weights, which is exactly 1 for equal ones.
+    effective = float(np.count_nonzero(class_weight) / weight_effect(class_weight))
+    enough = n_classes < FEWEST_CLASSES or effective >= FEWEST_CLASSES
+    sentence = (
+        f"with these weights {n_classes} classes are as informative as {effective:.1f} "
+        "equally weighted ones"
+    )
+    if not enough:
+        sentence += ". Rely on intervals and not on means or point estimates"
+    return noted("few weighty classes", enough, sentence, effective, float(FEWEST_CLASSES))
+
+
+def few_errors(losses: IntArray, y: IntArray) -> Check:
+    """Whether at least 10 instances in 5 classes are wrong. With fewer, the prior dominates."""
+    erring = np.unique(y[losses > 0]).size
+    n = int((losses > 0).sum())
+    enough = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
+    sentence = f"{_counted(n, 'instance')} of {_counted(erring, 'class')} lost to a competitor"
+    if n == 0:
+        sentence = "no instance lost to a competitor"
+    if not enough:
+        sentence += (
+            ". So few errors give only an upper limit of the decline, and the model or its prior "
+            f"dominates. Test more classes or instances until {FEWEST_ERRORS} or more are wrong"
+        )
+    return noted("few errors", enough, sentence, float(n), float(FEWEST_ERRORS))
+
+
+def _counted(number: int, noun: str) -> str:
+    plural = noun + ("es" if noun.endswith("s") else "s")
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def participation(squares: FloatArray) -> float:
+    r"""Participation number :math:`(\sum_j s_j)^2 / \sum_j s_j^2` of nonnegative numbers.
+
+    It lies between 1 (one number has all the weight) and their count (all are equal). It is 0 if
+    all are 0.
+    """
+    total = float((squares**2).sum())
+    return float(squares.sum() ** 2 / total) if total > 0 else float(np.count_nonzero(squares))

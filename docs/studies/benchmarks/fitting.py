@@ -1,0 +1,168 @@
+"""Times that a user waits: the first run, later runs, and a fit in a warm process."""
+
+import os
+import subprocess
+import sys
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import arviz_stats
+import numpy as np
+import xarray as xr
+from scipy.special import ndtr
+
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.model.accelerated.density import log_density
+from classex_bayes.bayes.model.accelerated.nutpie_model import compiled_model, pack
+from classex_bayes.bayes.model.graph import build_model
+from classex_bayes.bayes.model.likelihoods import likelihood_data
+from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.task.glyphs import load_glyphs
+from classex_bayes.task.source_task import SourceTask
+from studies.benchmarks.measurement import (
+    Measurement,
+    Setup,
+    benchmark,
+    seconds,
+    time_ratios,
+)
+
+_SETTINGS: dict[str, Any] = {
+    "draws": 500,
+    "tune": 500,
+    "chains": 2,
+    "random_seed": 1,
+    "progressbar": False,
+}
+_CONVERGED_AT = 1, 10, 100  # times k1
+
+
+@cache
+def _glyphs(n_classes: int) -> SourceTask:
+    return load_glyphs().task().subsample(n_classes, random_seed=3)
+
+
+@benchmark("cold")
+def cold(setup: Setup) -> list[Measurement]:
+    """Time of the process `classex-bayes extrapolate`, before and after code is compiled."""
+    import typer  # noqa: F401, since the shell needs it
+
+    task = _glyphs(30 if setup.small else 100)
+    source = task.source
+    assert source is not None
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "scores.npz"
+        np.savez(file, scores=source.scores(np.arange(task.n_test)), y=task.y)
+        call = f"extrapolate {file} --k 1000,3000 --quiet --out {folder}"
+        if setup.small:
+            call += " --draws 20 --chains 1"
+        command = [
+            sys.executable,
+            "-c",
+            "import sys; from classex_bayes.cli import main; sys.argv[0] = 'classex-bayes'; main()",
+            *call.split(),
+        ]
+        environment = dict(os.environ)
+        if not setup.small:
+            environment["NUMBA_CACHE_DIR"] = str(Path(folder) / "compiled")
+
+        def run() -> object:
+            ran = subprocess.run(command, env=environment, capture_output=True, text=True)
+            # A chain of 20 draws does not converge, and the exit code says so.
+            assert ran.returncode in ((0, 3) if setup.small else (0,)), ran.stderr
+            return ran
+
+        first, *later = [seconds(run) for _ in range(1 if setup.small else 6)]
+    return [
+        Measurement("first extrapolation on a machine", [first], 10, "seconds", True),
+        Measurement("later extrapolations, cold", later or [first], 3, "seconds", True),
+    ]
+
+
+@benchmark("refit")
+def refit(setup: Setup) -> list[Measurement]:
+    """Time of a fit of 2 x 500 draws in a process that has fitted before."""
+    task = _glyphs(30 if setup.small else 100)
+
+    def fit() -> object:
+        return BayesianExtrapolator().fit(task, **_SETTINGS)
+
+    fit()
+    times = [seconds(fit) for _ in range(1 if setup.small else 15)]
+    return [Measurement("fit again, 2 x 500 draws, 100 characters", times, 0.3, "seconds", True)]
+
+
+@benchmark("sampling")
+def sampling(setup: Setup) -> list[Measurement]:
+    """Smallest bulk effective sample size per second, without tuning, on 100 characters."""
+    task = _glyphs(30 if setup.small else 100)
+    rates: dict[str, list[float]] = {"parameters": [], "accuracies": []}
+    for seed in range(1 if setup.small else 5):
+        how: dict[str, Any] = {"tune": 1000, "chains": 4, "progressbar": False, "random_seed": seed}
+        start = perf_counter()
+        BayesianExtrapolator().fit(task, draws=4, **how)
+        middle = perf_counter()
+        model = BayesianExtrapolator().fit(task, draws=200 if setup.small else 4000, **how)
+        drawing = (perf_counter() - middle) - (middle - start)
+        posterior = model.idata["posterior"].to_dataset()
+        k = task.n_classes * np.array(_CONVERGED_AT)
+        accuracies = xr.Dataset({"accuracy": model.predict(k).accuracy})
+        for name, draws in (("parameters", posterior), ("accuracies", accuracies)):
+            ess = arviz_stats.ess(draws, method="bulk")
+            smallest = min(float(values.min()) for values in ess.data_vars.values())
+            rates[name].append(smallest / drawing)
+    return [
+        Measurement(f"smallest effective sample size per second, {name}", rate, reach, "/ s")
+        for (name, rate), reach in zip(rates.items(), (600, 2000), strict=True)
+    ]
+
+
+@benchmark("size")
+def size(setup: Setup) -> list[Measurement]:
+    """Time of a fit to 10^7 ranks of 1,000 classes, compared with a fit to 1,000 ranks."""
+    few, many, n_classes = (200, 2_000, 100) if setup.small else (1_000, 10_000_000, 1_000)
+    settings = {**_SETTINGS, "draws": 20, "tune": 20} if setup.small else _SETTINGS
+    measurements = []
+    for name, share in (("classes differ", 0.5), ("instances independent", 0.0)):
+        to_many, to_few = (
+            partial(BayesianExtrapolator().fit, _ranks(n, n_classes, share), **settings)
+            for n in (many, few)
+        )
+        ratios = time_ratios(to_many, to_few, repeats=1 if setup.small else 5)
+        text = f"fit to {many:,} ranks, {name}"
+        measurements.append(
+            Measurement(text, ratios, 1.3, f"times the time for {few:,} ranks", True)
+        )
+    return measurements
+
+
+def _ranks(n: int, n_classes: int, share: float) -> SourceTask:
+    """Draw ranks: probits of U* are N(2, 1), and classes explain a share of the variance."""
+    rng = np.random.default_rng(5)
+    y = np.arange(n) % n_classes
+    z = 2 + np.sqrt(share) * rng.standard_normal(n_classes)[y]
+    z += np.sqrt(1 - share) * rng.standard_normal(n)
+    return SourceTask.from_ranks(rng.binomial(n_classes - 1, ndtr(-z)) + 1, y, n_classes=n_classes)
+
+
+@benchmark("density")
+def density(setup: Setup) -> list[Measurement]:
+    """Speed of the log density with gradient, relative to PyMC's compiled function."""
+    prior = MixturePrior()
+    data = likelihood_data(_glyphs(100), prior.basis, "auto")
+    packed, point = pack(prior, data), compiled_model(prior, data).initial_point_func(1)
+    gradient = np.empty(point.size)
+    mode = "FAST_COMPILE" if setup.small else None
+    pymc_function = build_model(prior, data).logp_dlogp_function(ravel_inputs=True, mode=mode)
+    pymc_function.set_extra_values({})
+    number = range(3 if setup.small else 20_000)
+    ratios = time_ratios(
+        lambda: [pymc_function(point) for _ in number],
+        lambda: [log_density(point, packed, gradient) for _ in number],
+    )
+    return [
+        Measurement("log density with gradient, called from Python", ratios, 1, "times PyMC's rate")
+    ]

@@ -1,0 +1,177 @@
+"""Ranks from scores and embeddings: speed relative to the limits of the machine."""
+
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from classex_bayes.core.influence import loss_statistics
+from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.losses import count_losses
+from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.core.ranks.threads import available_threads
+from classex_bayes.core.subsets import log_spaced
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.typing import FloatArray, IntArray
+from studies.benchmarks.measurement import (
+    Measurement,
+    Setup,
+    Skipped,
+    benchmark,
+    seconds,
+    time_ratios,
+)
+
+_DIM = 128
+# Test instances, classes, standard deviation of a probe about its template. Accuracies are 0.8,
+# 0.8, 0.95, 0.8 and near chance.
+_EMBEDDINGS = {
+    "20,000 x 20,000": (20_000, 20_000, 2.2),
+    "4,000 x 200,000": (4_000, 200_000, 2.0),
+    "100,000 x 1,000": (100_000, 1_000, 2.2),
+    "20,000 x 20,000, near chance": (20_000, 20_000, 20.0),
+}
+_SMALL = {"300 x 200": (300, 200, 2.2)}
+
+
+def _embeddings(n: int, n_classes: int, noise: float) -> tuple[FloatArray, FloatArray, IntArray]:
+    rng = np.random.default_rng(1)
+    gallery = rng.standard_normal((n_classes, _DIM), dtype=np.float32)
+    y = rng.permutation(n_classes)[np.arange(n) % n_classes]
+    probes = gallery[y] + np.float32(noise) * rng.standard_normal((n, _DIM), dtype=np.float32)
+    return probes, gallery, y
+
+
+def _covariance(source: EmbeddingScores | ScoreMatrix, y: IntArray) -> IntArray:
+    n_classes = source.shape[1]
+    k = log_spaced(2, n_classes, 12)
+    statistics = loss_statistics(source, y, np.full(y.size, 1 / y.size), k)
+    statistics.influence.covariance(np.bincount(y, minlength=n_classes) / y.size)
+    return statistics.losses
+
+
+@benchmark("products")
+def products(setup: Setup) -> list[Measurement]:
+    """Speed of ranks from embeddings, relative to a bare matrix product in single precision."""
+    size = 256 if setup.small else 4096
+    square = np.random.default_rng(2).random((size, size), dtype=np.float32)
+    out = np.empty_like(square)
+    measurements = []
+    for name, (n, n_classes, noise) in (_SMALL if setup.small else _EMBEDDINGS).items():
+        probes, gallery, y = _embeddings(n, n_classes, noise)
+        source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
+        share = n * n_classes * _DIM / size**3
+        for what, work in (
+            ("ranks", lambda s=source, y=y: count_losses(s, y)),
+            ("ranks and covariance", lambda s=source, y=y: _covariance(s, y)),
+        ):
+            ratios = time_ratios(lambda: np.matmul(square, square, out=out), work)
+            shares = [share * ratio for ratio in ratios]
+            text = f"{what} of embeddings, {name}"
+            measurements.append(
+                Measurement(text, shares, 0.5, "of the rate of a bare matrix product")
+            )
+    return measurements
+
+
+@benchmark("bandwidth")
+def bandwidth(setup: Setup) -> list[Measurement]:
+    """Speed of ranks from score matrices, relative to a plain sum in as many threads."""
+    n = 200 if setup.small else 20_000
+    rng = np.random.default_rng(3)
+    y = rng.permutation(n)
+    measurements = []
+    for dtype in (np.float32, np.float64):
+        scores = rng.random((n, n), dtype=dtype)
+        scores[np.arange(n), y] = 1 - rng.random(n) * 0.4 / n  # accuracy 0.8
+        rows = np.array_split(scores, available_threads())
+
+        def read(rows: list[FloatArray] = rows) -> None:
+            with ThreadPoolExecutor(len(rows)) as threads:
+                list(threads.map(np.sum, rows))
+
+        source = ScoreMatrix(scores)
+        for what, work in (
+            ("ranks", lambda s=source: count_losses(s, y)),
+            ("ranks and covariance", lambda s=source: _covariance(s, y)),
+        ):
+            name = f"{what} of a matrix, {n:,} x {n:,} {np.dtype(dtype)}"
+            ratios = time_ratios(read, work)
+            measurements.append(Measurement(name, ratios, 0.35, "of the memory bandwidth"))
+    return measurements
+
+
+@benchmark("memory")
+def memory(setup: Setup) -> list[Measurement]:
+    """Peak memory of a task without its input, divided by the size of the input."""
+    n, n_classes = (3_000, 500) if setup.small else (40_000, 5_000)
+    rng = np.random.default_rng(4)
+    y = rng.permutation(np.arange(n) % n_classes)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "scores.npy"
+        scores = np.lib.format.open_memmap(file, "w+", np.float32, (n, n_classes))
+        for part in np.array_split(np.arange(n), 50):
+            scores[part] = rng.standard_normal((part.size, n_classes), dtype=np.float32)
+        mapped = np.load(file, mmap_mode="r")
+        # Compile and load everything that stays in memory.
+        SourceTask.from_scores(mapped[:, :3], y % 3)
+        tracemalloc.start()
+        SourceTask.from_scores(mapped, y, untested="competitors")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    limit = 10.0 if setup.small else 0.1
+    return [
+        Measurement(
+            "memory map of scores", [peak / scores.nbytes], limit, "of the size of the scores", True
+        )
+    ]
+
+
+@benchmark("devices")
+def devices(setup: Setup) -> list[Measurement]:
+    """Share of ranks from JAX arrays that equal NumPy's."""
+    import jax.numpy as jnp
+
+    n, n_classes = (300, 200) if setup.small else (5_000, 5_000)
+    probes, gallery, y = _embeddings(n, n_classes, 2.2)
+    here = SourceTask.from_embeddings(probes, gallery, y, untested="competitors")
+    there = SourceTask.from_embeddings(
+        jnp.asarray(probes), jnp.asarray(gallery), y, untested="competitors"
+    )
+    equal = float(np.mean(here.ranks == there.ranks))
+    return [Measurement("ranks from JAX arrays", [equal], 1.0, "of the ranks equal NumPy's")]
+
+
+@benchmark("gpu")
+def gpu(setup: Setup) -> list[Measurement]:
+    """Time of ranks of 10^6 x 10^6 embeddings on a GPU with JAX, extrapolated from 2^15 x 2^18."""
+    import jax
+    import jax.numpy as jnp
+
+    if jax.default_backend() == "cpu" and not setup.small:
+        raise Skipped("needs a GPU that JAX sees: pip install 'jax[cuda12]'")
+    n, n_classes, size = (300, 200, 256) if setup.small else (2**15, 2**18, 2**14)
+    probes, gallery, y = map(jnp.asarray, _embeddings(n, n_classes, 2.2))
+    source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
+    square = jnp.ones((size, size), dtype=jnp.float32)
+    times: list[float] = []
+
+    def rank() -> None:
+        times.append(seconds(lambda: count_losses(source, np.asarray(y))))
+
+    ratios = time_ratios(lambda: (square @ square).block_until_ready(), rank)
+    share = n * n_classes * _DIM / size**3
+    whole = [time * 1e12 / (n * n_classes) for time in times[1:]]
+    return [
+        Measurement(
+            "ranks of embeddings on a GPU",
+            [share * ratio for ratio in ratios],
+            0.5,
+            "of the rate of a bare matrix product",
+        ),
+        Measurement(
+            "1,000,000 x 1,000,000 on a GPU, extrapolated", whole, None, "seconds", at_most=True
+        ),
+    ]

@@ -1,0 +1,97 @@
+"""Populations of classes as vectors, and recipes that make them from public packages."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.core.ranks.embeddings import Distance
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.typing import FloatArray, IntArray
+from studies.corpus.packages import Packages
+
+
+def shuffled[Item](items: Iterable[Item], rng: int | np.random.Generator) -> list[Item]:
+    """Return items in random order, by a seed or a generator."""
+    listed = list(items)
+    return [listed[i] for i in np.random.default_rng(rng).permutation(len(listed))]
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Vectors of the templates and of the test instances of a recognition problem.
+
+    Attributes
+    ----------
+    gallery : array of shape (n_classes, d)
+        One template for each class.
+    probes : array of shape (n, d)
+        Test instances.
+    y : int array of shape (n,)
+        Row of `gallery` that is the true class of each probe. Every class has a probe.
+    distance : str
+        Metric of `SourceTask.from_embeddings`.
+    """
+
+    gallery: FloatArray
+    probes: FloatArray
+    y: IntArray
+    distance: Distance = "sqeuclidean"
+
+    def task(self) -> SourceTask:
+        """Return the task on all classes. Its accuracies are exact; `subsample` draws pilots."""
+        return SourceTask.from_embeddings(self.probes, self.gallery, self.y, distance=self.distance)
+
+    def pooled(self) -> tuple[FloatArray, IntArray]:
+        """Return all templates and test instances with their classes, as training data."""
+        y = np.concatenate([np.arange(len(self.gallery)), self.y])
+        return np.concatenate([self.gallery, self.probes]), y
+
+    def save(self, path: Path) -> None:
+        """Write an .npz, in single precision."""
+        np.savez_compressed(
+            path,
+            gallery=np.asarray(self.gallery, np.float32),
+            probes=np.asarray(self.probes, np.float32),
+            y=self.y,
+            distance=self.distance,
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> "Population":
+        """Read a file that `save` wrote."""
+        with np.load(path, allow_pickle=False) as arrays:
+            parts: dict[str, Any] = dict(arrays)
+        return cls(**{**parts, "distance": str(parts["distance"])})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe of a population, with its datasheet.
+
+    Attributes
+    ----------
+    name : str
+        Name of the population, as commands take it.
+    kind : str
+        Kind of the classes; populations of one kind are similar.
+    about : str
+        Sentences on classes, templates and test instances, on those left out, on the differences
+        between templates and test instances (real or simulated), and on wrong answers.
+    classifier : str
+        Sentences on features, scores and training data, and on the choices that were made after
+        accuracies had been seen.
+    packages : tuple of str
+        Packages that hold the data, each as "name version (registry, licence)".
+    make : callable
+        Returns the `Population`. With these versions of the packages it is the same every time.
+    """
+
+    name: str
+    kind: str
+    about: str
+    classifier: str
+    packages: tuple[str, ...]
+    make: Callable[[Packages], Population]

@@ -1,0 +1,10 @@
+"""`python docs/studies/coverage NAME ...`: errors and coverage, from the root of a clone."""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).parents[2])
+    from studies.coverage.command import main
+
+    main()

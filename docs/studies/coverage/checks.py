@@ -1,0 +1,128 @@
+"""How often predictive checks raise an alarm, sound tasks and broken ones: docs/calibration.md."""
+
+import numpy as np
+import pandas as pd
+from scipy.spatial.distance import cdist
+
+import classex_bayes as cb
+from classex_bayes.simulate import (
+    GaussianKnownCentres,
+    GaussianNearestNeighbor,
+    HierarchicalNormal,
+    UniformSphere,
+    VonMisesFisher,
+    zoo,
+)
+from studies.coverage.trials import all_rows
+from studies.pages import markdown, version
+from studies.shared import quiet
+
+EMBEDDED = {
+    "Gaussian, 8 dimensions": GaussianNearestNeighbor(dim=8, noise_variance=0.12),
+    "known centres, 4 dimensions": GaussianKnownCentres(dim=4, noise_variance=0.06),
+    "hierarchy, 12 groups": HierarchicalNormal(n_groups=12, dim=8, population_seed=7),
+    "clusters, 4 narrow groups": HierarchicalNormal(
+        n_groups=4, dim=8, class_variance=0.25, noise_variance=0.08, population_seed=11
+    ),
+    "sphere, caps": UniformSphere(dim=24, cap=0.006),
+    "sphere, von Mises-Fisher": VonMisesFisher(dim=24, concentration=45.0),
+}
+UNEQUAL, CHARACTERS = "unequal variances", "characters in three fonts"
+SOUND = (*EMBEDDED, UNEQUAL, "left-skewed", "atom at 0", CHARACTERS)
+BROKEN_LAWS = "Gaussian, 8 dimensions", "hierarchy, 12 groups", UNEQUAL, "sphere, von Mises-Fisher"
+KINDS = {
+    "3 answered at random": ("random", 3),
+    "6 answered at random": ("random", 6),
+    "12 answered at random": ("random", 12),
+    "labels of 2 swapped": ("swapped", 2),
+    "labels of 6 swapped": ("swapped", 6),
+    "1 has the template of another": ("doubled", 1),
+    "3 have the template of another": ("doubled", 3),
+    "1 template near half of all instances": ("hub", 1),
+}
+N_CLASSES, REPEATS = 100, 4
+DRAWS = {"draws": 300, "tune": 400, "chains": 2, "random_seed": 1, "progressbar": False}
+
+
+def scores(law, n_classes, repeats, seed):
+    """Scores (n, k1) of a law of embeddings, and the true classes."""
+    if law == UNEQUAL:
+        rng = np.random.default_rng(seed)
+        sd = np.sqrt(0.15) * np.exp(0.4 * rng.standard_normal(n_classes))
+        centres = rng.standard_normal((n_classes, 8))
+        y = np.repeat(np.arange(n_classes), repeats)
+        gallery = centres + 0.7 * sd[:, None] * rng.standard_normal(centres.shape)
+        probes = centres[y] + sd[y, None] * rng.standard_normal((y.size, 8))
+    else:
+        probes, gallery, y = EMBEDDED[law].sample(n_classes, repeats=repeats, random_seed=seed)
+    return -cdist(probes, gallery, "sqeuclidean"), y
+
+
+def sound_task(law, n_classes, repeats, seed):
+    """Task of a law in which nothing is broken; characters have their own three instances."""
+    if law == CHARACTERS:
+        return cb.load_glyphs().task().subsample(n_classes, random_seed=seed)
+    if law in zoo():
+        n_test = n_classes * repeats
+        ranks, y, _ = zoo()[law].sample(n_classes, n_test=n_test, random_seed=seed)
+        return cb.SourceTask.from_ranks(ranks, y, n_classes=n_classes)
+    return cb.SourceTask.from_scores(*scores(law, n_classes, repeats, seed), random_seed=seed)
+
+
+def broken_task(law, n_classes, repeats, kind, n_broken, seed):
+    """Task in which some classes are broken, and these classes."""
+    matrix, y = scores(law, n_classes, repeats, seed)
+    rng = np.random.default_rng([seed, 1])
+    broken = rng.choice(n_classes, n_broken, replace=False)
+    if kind == "random":
+        rows = np.isin(y, broken)
+        matrix[rows] = rng.standard_normal((rows.sum(), n_classes))
+    elif kind == "swapped":
+        matrix[:, broken] = matrix[:, broken.reshape(-1, 2)[:, ::-1].ravel()]
+    elif kind == "doubled":
+        others = (broken + 1) % n_classes
+        matrix[:, broken] = matrix[:, others] - 1e-9
+    else:
+        near = rng.random(len(y)) < 0.5
+        matrix[np.ix_(near, broken)] = matrix.max() + 1.0
+    return cb.SourceTask.from_scores(matrix, y, random_seed=seed), set(broken.tolist())
+
+
+def raises_alarm(task):
+    """Whether the predictive checks of a fit to the task raise an alarm."""
+    with quiet():
+        model = cb.BayesianExtrapolator().fit(task, **DRAWS)
+        return not cb.posterior_checks(model).passed
+
+
+def share(alarms):
+    """Alarms of so many tasks, with the standard error of their share."""
+    mean = np.mean(alarms)
+    error = np.sqrt(max(mean * (1 - mean), 1 / len(alarms)) / len(alarms))
+    return f"{sum(alarms)} of {len(alarms)} ({mean:.2f} ± {error:.2f})"
+
+
+def sound(law, seed):
+    """Alarm of a sound task."""
+    return [(law, raises_alarm(sound_task(law, N_CLASSES, REPEATS, 5000 + seed)))]
+
+
+def broken(name, law, seed):
+    """Alarm of a task with broken classes."""
+    task, _ = broken_task(law, N_CLASSES, REPEATS, *KINDS[name], 6000 + seed)
+    return [(name, raises_alarm(task))]
+
+
+def tables(options):
+    """How many tasks raise an alarm: of each sound law, and of each fault over four laws."""
+    seeds = range(options.repeats(10)), range(options.repeats(5))
+    intact = [(law, seed) for law in SOUND for seed in seeds[0]]
+    faulty = [(name, law, seed) for name in KINDS for law in BROKEN_LAWS for seed in seeds[1]]
+    parts = {}
+    for part, function, cases in (("sound law", sound, intact), ("broken classes", broken, faulty)):
+        trials = pd.DataFrame(all_rows(function, cases, options.jobs), columns=[part, "alarm"])
+        alarms = trials.groupby(part, sort=False)["alarm"].agg(list)
+        text = share if function is broken else lambda alarms: f"{sum(alarms)} of {len(alarms)}"
+        parts[part] = markdown(alarms.map(text).rename("tasks with an alarm").reset_index())
+    parts["broken classes"] += f"\n\n{version()}"
+    return {"calibration.md": parts}

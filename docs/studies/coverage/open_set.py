@@ -1,0 +1,87 @@
+"""How far open-set rates err on two populations whose rates are known: docs/open_set.md."""
+
+import numpy as np
+import pandas as pd
+
+import classex_bayes as cb
+from studies.coverage.metrics import FACTORS, POPULATIONS, SIZES, population
+from studies.coverage.trials import all_rows, mean_over_cells, summary
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
+
+FPIR = 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 0.9  # at 10 k1, of the thresholds
+LIMITS = 0.003, 0.01, 0.1
+RATES = {"accuracy": "accuracy if answered", "answered": "answered", "fnir": "FNIR", "fpir": "FPIR"}
+PROMISE = "promise"
+
+
+def setting(name, n_source):
+    """The population, numbers of classes, thresholds, and the rates there."""
+    everything = population(name)
+    largest = everything.n_classes - 1
+    k = sorted({min(factor * n_source, largest) for factor in FACTORS})
+    wrong = -everything.nearest_classes.scores[:, :8]
+    candidates = np.quantile(wrong, np.geomspace(1e-4, 0.99, 150))
+    at_ten = min(10 * n_source, largest)
+    known = cb.open_set_rates(everything, at_ten, candidates)["fpir"].values[0]
+    thresholds = np.interp(FPIR, known, candidates)
+    return everything, k, at_ten, thresholds, cb.open_set_rates(everything, k, thresholds)
+
+
+def pilot(name, n_source, seed, stated):
+    """Rows of one pilot: rates, and the FPIR reached by thresholds that promise a limit."""
+    everything, k, at_ten, thresholds, truth = stated
+    task = everything.subsample(n_source, random_seed=seed)
+    rows = []
+    with quiet():
+        model = cb.OpenSetExtrapolator().fit(task, draws=150, random_seed=seed)
+        for level, threshold in zip(FPIR, thresholds, strict=True):
+            try:
+                rates = model.predict(k, threshold=threshold)
+                answers = model.predict_selective(k, threshold=threshold)
+            except cb.DataError:  # beyond all scores of this pilot
+                continue
+            for rate in RATES:
+                result = rates if rate in ("fnir", "fpir") else answers
+                bounds = result.interval(rate, CI_PROB, "eti")
+                mean = getattr(result, rate).mean(["chain", "draw"])
+                for size in k:
+                    true = float(truth[rate].sel(k=size, threshold=threshold))
+                    limits = bounds.sel(k=size).values.tolist()
+                    cell = name, n_source, RATES[rate], size, level
+                    rows.append((*cell, true, float(mean.sel(k=size)), *limits))
+        for limit in LIMITS:
+            try:
+                chosen = float(model.predict(at_ten, fpir=limit).threshold[0])
+            except cb.DataError:
+                continue
+            reached = float(cb.open_set_rates(everything, at_ten, chosen)["fpir"][0, 0])
+            rows.append((name, n_source, PROMISE, at_ten, limit, reached, limit, np.nan, np.nan))
+    return rows
+
+
+def cases(options):
+    """Arguments of all pilots."""
+    for name in POPULATIONS:
+        for n_source in SIZES:
+            stated = setting(name, n_source)
+            for seed in range(options.repeats(100)):
+                yield name, n_source, seed, stated
+
+
+def tables(options):
+    """Errors of rates by population and pilot, and the share of pilots that kept a promise."""
+    columns = ["population", "pilot", "rate", "k", "FPIR", "truth", "mean", "lower", "upper"]
+    trials = options.kept(
+        "open_set",
+        lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=columns),
+    )
+    promised = trials["rate"] == PROMISE
+    cells = summary(trials[~promised], columns[:5])
+    cells = cells[cells["pilots"] >= cells["pilots"].max() / 2]
+    promises = trials[promised].assign(kept=lambda table: table["truth"] <= table["FPIR"])
+    kept = promises.pivot_table(index=["population", "pilot"], columns="FPIR", values="kept")
+    kept.columns = [f"FPIR ≤ {limit:g}" for limit in kept.columns]
+    shares = markdown(kept.reset_index(), dict.fromkeys(kept.columns, ".2f"))
+    errors = f"{version()}\n\n{mean_over_cells(cells, 'rate')}"
+    return {"open_set.md": {"open-set errors": errors, "promises": shares}}

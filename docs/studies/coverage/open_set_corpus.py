@@ -1,0 +1,76 @@
+"""How far open-set rates err on real populations that set no prior: docs/open_set.md."""
+
+import numpy as np
+import pandas as pd
+
+import classex_bayes as cb
+from studies.corpus.catalogue import population
+from studies.coverage.metrics import FACTORS, SIZES
+from studies.coverage.trials import all_rows
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
+
+POPULATIONS = (
+    "airports", "emoji", "functions-docstrings", "icons", "minor-planets", "misspellings",
+    "places-typed", "pronunciations", "star-tracker", "symbols",
+)  # fmt: skip
+FPIR, LIMIT = (0.01, 0.1, 0.3, 0.6), 0.05
+
+
+def thresholds(everything, k):
+    """Thresholds of given FPIR among k classes."""
+    nearest = everything.nearest_classes
+    scores = (-1 if nearest.negated else 1) * nearest.scores[:, :8]
+    shares = np.geomspace(1e-4, 0.99, 100)
+    shares = shares if nearest.negated else 1 - shares
+    candidates = np.quantile(scores[np.isfinite(scores)], shares)
+    known = cb.open_set_rates(everything, k, candidates)["fpir"].values[0]
+    order = np.argsort(known)
+    return np.interp(FPIR, known[order], candidates[order])
+
+
+def pilot(name, everything, n_source, seed, k, chosen, truth):
+    """Shares of intervals of FNIR and FPIR that held, and whether the promise was kept."""
+    ten_times = min(10 * n_source, everything.n_classes - 1)
+    with quiet():
+        task = everything.subsample(n_source, random_seed=seed)
+        try:
+            model = cb.OpenSetExtrapolator().fit(task, draws=150, random_seed=seed)
+            rates = model.predict(k, threshold=chosen)
+            threshold = float(model.predict(ten_times, fpir=LIMIT).threshold[0])
+        except cb.DataError:  # a threshold beyond all scores of the pilot
+            return []
+    held = []
+    for rate in ("fnir", "fpir"):
+        bounds = rates.interval(rate, CI_PROB, "eti")
+        lower, upper = (bounds.sel(ci_bound=end).values for end in ("lower", "upper"))
+        held.append(((lower <= truth[rate].values) & (truth[rate].values <= upper)).mean())
+    reached = float(cb.open_set_rates(everything, ten_times, threshold)["fpir"][0, 0])
+    return [(name, n_source, *held, float(reached <= LIMIT))]
+
+
+def cases(options):
+    """Arguments of all pilots."""
+    for name in POPULATIONS[: 1 if options.small else None]:
+        everything = population(name, options.out).task()
+        for n_source in SIZES:
+            largest = everything.n_classes - 1
+            k = sorted({min(factor * n_source, largest) for factor in FACTORS})
+            chosen = thresholds(everything, min(10 * n_source, largest))
+            truth = cb.open_set_rates(everything, k, chosen)
+            for seed in range(options.repeats(8)):
+                yield name, everything, n_source, seed, k, chosen, truth
+
+
+def tables(options):
+    """A row for each population and size of pilots."""
+    columns = ["population", "pilot", "FNIR held", "FPIR held", "kept"]
+    trials = options.kept(
+        "open_set_corpus",
+        lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=columns),
+    )
+    groups = trials.groupby(columns[:2], sort=False)
+    table = groups[columns[2:]].mean()
+    table.insert(0, "pilots", groups.size())
+    text = markdown(table.reset_index(), dict.fromkeys(columns[2:], ".2f"))
+    return {"open_set.md": {"open-set corpus": f"{version()}\n\n{text}"}}

@@ -1,0 +1,133 @@
+"""What decisions, cut lists and tied scores cost, compared with all ranks: docs/ties.md.
+
+Each trial is a pilot of 100 classes with 2 instances each, and asks for 1,000 classes. Posteriors
+are draws of the default prior, weighted by the likelihood, which takes a hundredth of the time of
+sampling each.
+"""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+import classex_bayes as cb
+from classex_bayes.bayes.model.graph import prior_draws
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal, VonMisesFisher
+from studies.coverage.trials import all_rows, summary
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
+
+PRIOR = cb.MixturePrior()
+N_DRAWS, SEED = 40_000, 16
+K1, REPEATS, ASKED = 100, 2, 1000
+LAWS = {
+    "Gaussian, noise 0.1": GaussianNearestNeighbor(10, 0.1),
+    "Gaussian, noise 0.2": GaussianNearestNeighbor(10, 0.2),
+    "Gaussian, noise 0.4": GaussianNearestNeighbor(10, 0.4),
+    "hierarchical": HierarchicalNormal(10, class_variance=0.3, noise_variance=0.1),
+    "von Mises-Fisher": VonMisesFisher(10, 30.0),
+}
+# Scores between the best and the median competitor take so many values.
+LEVELS = {"fine": 8, "coarse": 3}
+
+
+def scores_of(sample):
+    """Minus the squared distances from a sample of a law: shape (n, k1)."""
+    squares = ((sample.probes[:, None] - sample.gallery[None]) ** 2).sum(axis=-1)
+    return -squares
+
+
+def rounded(scores, levels):
+    """Scores of which the better half of the classes shares few values."""
+    step = np.median(scores.max(axis=1) - np.median(scores, axis=1)) / levels
+    return np.round(scores / step)
+
+
+def tasks_of(scores, y):
+    """The same test, known in several ways."""
+    full = cb.SourceTask.from_scores(scores, y)
+    decisions = np.eye(K1)[scores.argmax(axis=1)]
+    tasks = {"all ranks": full, "decisions": cb.SourceTask.from_scores(decisions, y)}
+    tasks["decisions, ties='random'"] = cb.SourceTask.from_scores(decisions, y, ties="random")
+    for length in (5, 10):
+        ranks = np.minimum(full.ranks, length + 1)
+        tasks[f"lists of {length}"] = cb.SourceTask.from_ranks(
+            ranks, y, n_classes=K1, truncated_at=length
+        )
+    for name, levels in LEVELS.items():
+        for ties in ("random", "unknown"):
+            tasks[f"{name} scores, ties='{ties}'"] = cb.SourceTask.from_scores(
+                rounded(scores, levels), y, ties=ties
+            )
+    return tasks
+
+
+def posterior_of(task, weights, accuracy):
+    """Mean, 90% interval and effective number of draws of the accuracy among those asked for."""
+    density = BernsteinData.of(task, PRIOR.basis).log_likelihood(weights)
+    share = np.exp(density - density.max())
+    share /= share.sum()
+    order = np.argsort(accuracy)
+    reached = np.cumsum(share[order])
+    ends = np.searchsorted(reached, [(1 - CI_PROB) / 2, (1 + CI_PROB) / 2])
+    return float(share @ accuracy), *accuracy[order][ends], 1 / (share**2).sum()
+
+
+@cache
+def prior_sample():
+    """Draws of the prior: weights of the mixture (n, m), and the accuracies asked for (n,)."""
+    some = cb.SourceTask.from_ranks(np.arange(1, K1 + 1), range(K1), n_classes=K1)
+    drawn = prior_draws(
+        PRIOR, BernsteinData.of(some, PRIOR.basis), N_DRAWS, np.random.default_rng(SEED)
+    )
+    weights = drawn["weights"].values[0]
+    return weights, weights @ PRIOR.basis.accuracy(np.array([ASKED]))[0]
+
+
+def law_rows(law_name, n_tasks):
+    """A row for each task of a law and way of knowing it."""
+    weights, accuracy = prior_sample()
+    truth = LAWS[law_name].accuracy(ASKED).item()
+    rows = []
+    for seed in np.random.SeedSequence(SEED).spawn(n_tasks):
+        sample = LAWS[law_name].sample(K1, repeats=REPEATS, random_seed=seed)
+        with quiet():
+            for known, task in tasks_of(scores_of(sample), sample.y).items():
+                touched = task.n_touched / task.n_test
+                rows.append(
+                    (known, law_name, touched, truth, *posterior_of(task, weights, accuracy))
+                )
+    return rows
+
+
+def tables(options):
+    """Coverage, width and error by what is known, over all laws."""
+    cases = [(law_name, options.repeats(20)) for law_name in LAWS]
+    columns = ["known", "law", "touched", "truth", "mean", "lower", "upper", "ess"]
+    trials = options.kept(
+        "ties", lambda: pd.DataFrame(all_rows(law_rows, cases, options.jobs), columns=columns)
+    )
+    cells = summary(trials, ["known"]).set_index("known")
+    groups = trials.groupby("known", sort=False)
+    error = np.sqrt(cells["held"] * (1 - cells["held"]) / cells["pilots"])
+    by_law = summary(trials, ["known", "law"]).groupby("known")["held"].min()
+    table = pd.DataFrame(
+        {
+            "instances with ties": groups["touched"].mean().map("{:.0%}".format),
+            "90% intervals that held": [
+                f"{held:.2f} (se {se:.2f})" for held, se in zip(cells["held"], error, strict=True)
+            ],
+            "worst law": by_law,
+            "mean width": cells["width"],
+            "mean error": cells["bias"],
+            "RMSE": cells["rmse"],
+            # So few draws carry the weight in the worst twentieth of the posteriors.
+            "effective draws": groups["ess"].quantile(0.05),
+        },
+        index=cells.index,
+    )
+    formats = dict.fromkeys(["worst law", "mean width"], ".2f")
+    formats |= {"mean error": "+.3f", "RMSE": ".3f", "effective draws": ".0f"}
+    text = markdown(table.rename_axis("what is known").reset_index(), formats)
+    return {"ties.md": {"incomplete ranks": f"{version()} {len(trials)} posteriors.\n\n{text}"}}

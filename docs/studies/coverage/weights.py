@@ -1,0 +1,100 @@
+"""How often intervals hold the truth if classes weigh differently: docs/calibration.md."""
+
+import numpy as np
+import pandas as pd
+
+import classex_bayes as cb
+from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal
+from studies.coverage.trials import all_rows
+from studies.pages import markdown, version
+from studies.shared import quiet
+
+EASY, HARD = GaussianNearestNeighbor(10, 0.2), GaussianNearestNeighbor(10, 0.4)
+HIERARCHY = HierarchicalNormal(noise_variance=0.25)
+DESIGNS = (
+    ("Gaussian, noise 0.4", HARD, 50, 1, "scores"),
+    ("Gaussian, noise 0.2", EASY, 50, 5, "scores"),
+    ("Gaussian, noise 0.2", EASY, 100, 1, "scores"),
+    ("hierarchy", HIERARCHY, 50, 5, "ranks"),
+)
+ONE_HEAVY, POWERS, TIED = (0.3, 0.5, 0.7, 0.95), (1, 1.5, 2), {"easy": 0.8, "hard": -0.8}
+WEIGHTS = (
+    "equal",
+    *(f"one class {share:.0%}" for share in ONE_HEAVY),
+    *(f"1 / rank^{power:g}" for power in POWERS),
+)
+N_TASKS, FACTORS = 60, (1, 5, 20)
+DRAWS = {"draws": 300, "tune": 300, "chains": 2, "progressbar": False}
+
+
+def class_weights(kind, law, gallery, rng):
+    """Weights of the classes of a task, independent of their difficulty or tied to it."""
+    n_classes, dim = gallery.shape
+    if kind.startswith("heavy classes"):
+        # Classes far from the centre have few neighbours.
+        radius = ((gallery**2).sum(axis=1) / (1 + law.noise_variance) - dim) / np.sqrt(2 * dim)
+        tie = TIED[kind.split()[-1]]
+        own = np.sqrt(1 - tie**2) * rng.standard_normal(n_classes)
+        weight = np.exp(0.9 * (tie * radius + own))
+        return weight / weight.sum()
+    place = WEIGHTS.index(kind) - 1
+    if place < 0:
+        weight = np.ones(n_classes)
+    elif place < len(ONE_HEAVY):
+        weight = np.full(n_classes, (1 - ONE_HEAVY[place]) / (n_classes - 1))
+        weight[0] = ONE_HEAVY[place]
+    else:
+        weight = np.arange(1, n_classes + 1.0) ** -POWERS[place - len(ONE_HEAVY)]
+    return rng.permutation(weight / weight.sum())
+
+
+def true_accuracy(kind, law, k):
+    """Accuracy at k; where weights tell of difficulty, of true classes drawn by their weights."""
+    if kind in WEIGHTS:
+        return law.accuracy(k)
+    found = []
+    for seed in range(3):
+        probes, gallery, y = law.sample(12_000, random_seed=900 + seed)
+        weight = class_weights(kind, law, gallery, np.random.default_rng(seed))
+        task = cb.SourceTask.from_embeddings(probes, gallery, y, class_weight=weight)
+        found.append(task.accuracy(k))
+    return np.mean(found, axis=0)
+
+
+def held(kind, law, n_classes, repeats, made_from, n_tasks=N_TASKS):
+    """Share of 90% intervals that hold the accuracy, and their mean width: arrays over k."""
+    k = np.array(FACTORS) * n_classes
+    true, inside, width = true_accuracy(kind, law, k), [], []
+    for seed in range(n_tasks):
+        probes, gallery, y = law.sample(n_classes, repeats=repeats, random_seed=seed)
+        weight = class_weights(kind, law, gallery, np.random.default_rng(seed))
+        task = cb.SourceTask.from_embeddings(probes, gallery, y, class_weight=weight)
+        if made_from == "ranks":
+            task = cb.SourceTask.from_ranks(task.ranks, y, n_classes=n_classes, class_weight=weight)
+        model = cb.BayesianExtrapolator().fit(task, random_seed=seed, **DRAWS)
+        draws = model.predict(k).accuracy.values.reshape(-1, k.size)
+        lower, upper = np.quantile(draws, [0.05, 0.95], axis=0)
+        inside.append((lower <= true) & (true <= upper))
+        width.append(upper - lower)
+    return np.mean(inside, axis=0), np.mean(width, axis=0)
+
+
+def row(name, law, n_classes, repeats, made_from, kind, n_tasks):
+    """One line of the table."""
+    with quiet():
+        shares, widths = held(kind, law, n_classes, repeats, made_from, n_tasks)
+    cells = [f"{share:.2f} ({width:.2f})" for share, width in zip(shares, widths, strict=True)]
+    return [(name, n_classes, repeats, made_from, kind, *cells)]
+
+
+def tables(options):
+    """A row for each design and kind of weights."""
+    cases = [(*design, kind) for design in DESIGNS for kind in WEIGHTS]
+    cases += [(*DESIGNS[0], f"heavy classes {tie}") for tie in TIED]
+    if options.small:
+        cases = cases[:2]
+    cases = [(*case, options.repeats(N_TASKS)) for case in cases]
+    rows = all_rows(row, cases, options.jobs)
+    columns = ["law", "k1", "r", "from", "weights", "k1", "5 k1", "20 k1"]
+    table = markdown(pd.DataFrame(rows, columns=columns))
+    return {"calibration.md": {"class weights": f"{table}\n\n{version()}"}}

@@ -1,0 +1,105 @@
+"""Ten laws of the favorability from easy to hostile, the zoo: docs/calibration.md."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import classex_bayes as cb
+from classex_bayes.evaluate.scoring import score_trials
+from classex_bayes.evaluate.trials import Trial, run_trials
+from classex_bayes.simulate import zoo
+from studies.pages import markdown
+from studies.shared import CI_PROB, Options
+
+OURS, OTHER = "BayesianExtrapolator", "ClassExReg"
+FACTORS = (2, 4, 10, 20)
+REPEATS_PER_CLASS = 3
+DUPLICATES = 1e-3  # share of the classes that duplicate one, in the law of that name
+N_TASKS = {50: 20, 200: 20, 1000: 10}  # of each law, by the classes of a pilot
+
+
+@dataclass(frozen=True)
+class ZooTrials:
+    """Draws tasks of independent instances from a law of the zoo, three for each of `n_classes`.
+
+    The truth is the accuracy of the law at the numbers of classes `k`.
+    """
+
+    n_classes: int
+    k: tuple[int, ...]
+
+    def __call__(self, law: str, seed: np.random.SeedSequence) -> Trial:
+        """Draw a task of the law with this name."""
+        drawn = zoo()[law]
+        ranks, y, n_classes = drawn.sample(
+            self.n_classes, n_test=REPEATS_PER_CLASS * self.n_classes, random_seed=seed
+        )
+        task = cb.SourceTask.from_ranks(ranks, y, n_classes=n_classes)
+        return Trial(task, drawn.accuracy(self.k))
+
+
+def zoo_trials(
+    estimators: Sequence[Any], n_classes: int, laws: Sequence[str] | None = None, **options: Any
+) -> pd.DataFrame:
+    """Extrapolate from tasks of laws of `classex_bayes.simulate.zoo`, all by default.
+
+    Each of the k1 classes has three test instances. Predictions are on `FACTORS` times k1 classes.
+    Options and the returned table are those of `classex_bayes.evaluate.trials.run_trials`. A cell
+    is a law.
+    """
+    k = tuple(n_classes * factor for factor in FACTORS)
+    draw = ZooTrials(n_classes, k)
+    return run_trials(estimators, draw, list(laws or zoo()), k, ci_prob=CI_PROB, **options)
+
+
+def zoo_table(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
+    """Return the scores of `zoo_trials` for a single k1.
+
+    The table is indexed by (law, estimator, factor). It has the columns of
+    `classex_bayes.evaluate.scoring.score_trials`, and "identifiable", whether a pilot of k1 classes
+    shows the shape of the law. If near-duplicates are less than one of its classes, it does not.
+    """
+    table = score_trials(trials, CI_PROB).reset_index()
+    table["factor"] = table.pop("k") // n_classes
+    unseen = (table["cell"] == "near-duplicates") & (n_classes * DUPLICATES < 1)
+    table["identifiable"] = ~unseen
+    return table.rename(columns={"cell": "law"}).set_index(["law", "estimator", "factor"])
+
+
+def _shown(row: Any) -> str:
+    """Share held and two errors as text."""
+    return f"{row.coverage90:.2f} / {row.rmse:.3f} / {row.rmse_other:.3f}"
+
+
+def _page_table(table: pd.DataFrame) -> str:
+    """Held, RMSE and ClassExReg's RMSE of every law and factor, and their means."""
+    flat = table.reset_index()
+    ours, other = (flat[flat["estimator"] == name] for name in (OURS, OTHER))
+    cells = ours[["law", "factor", "identifiable", "coverage90", "rmse"]].merge(
+        other[["law", "factor", "rmse"]], on=["law", "factor"], suffixes=("", "_other")
+    )
+    rows = []
+    for law, of_it in cells.groupby("law", sort=False):
+        mark = "" if of_it["identifiable"].all() else " (*)"
+        rows.append([f"{law}{mark}", *map(_shown, of_it.itertuples())])
+    means = cells[cells["identifiable"]].groupby("factor")[["coverage90", "rmse", "rmse_other"]]
+    mean = [f"**{_shown(row)}**" for row in means.mean().itertuples()]
+    rows.append(["**mean over the identifiable**", *mean])
+    names = [f"x{factor}: held / RMSE / ClassExReg" for factor in cells["factor"].unique()]
+    return markdown(pd.DataFrame(rows, columns=["law", *names]))
+
+
+def tables(options: Options) -> dict[str, dict[str, str]]:
+    """A table for each size of pilots."""
+    parts = {}
+    for k1, n_tasks in N_TASKS.items():
+        trials = zoo_trials(
+            [cb.BayesianExtrapolator(), cb.ClassExReg()], k1,
+            n_simulations=options.repeats(n_tasks), n_jobs=options.jobs,
+            store=options.out / f"zoo-{k1}.csv",
+        )  # fmt: skip
+        parts[f"zoo {k1}"] = _page_table(zoo_table(trials, k1))
+    return {"calibration.md": parts}

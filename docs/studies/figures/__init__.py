@@ -1,0 +1,1 @@
+"""Pictures of pages, and numbers that pages print."""

@@ -1,0 +1,76 @@
+"""Draws the figure of docs/map.md: the way of the data through the rooms of the package."""
+
+import matplotlib.pyplot as plt
+from matplotlib.patches import FancyBboxPatch
+
+from studies.pages import FIGURES
+
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#555555"
+TRUNK = {  # room: place, and what it hands on
+    "core": ((0, 0), "ranks, influence,\nmetrics, law of U*"),
+    "task": ((1, 0), "SourceTask:\nk1 tested classes"),
+    "estimators": ((2, 0.62), "point estimates of\nthe literature"),
+    "bayes": ((2, -0.62), "posterior of D(u)"),
+    "results": ((3, 0), "Extrapolation:\ndraws at every k"),
+    "plots": ((4, 0), "figures"),
+    "report": ((5, 0), "one page"),
+    "cli": ((6, 0), "the shell"),
+}
+ARROWS = [
+    *(("core", "task"), ("task", "estimators"), ("task", "bayes"), ("estimators", "results")),
+    *(("bayes", "results"), ("results", "plots"), ("plots", "report"), ("report", "cli")),
+]
+WINGS = {
+    "risk": "costs of errors",
+    "score_informed": "ranks and scores",
+    "assumptions": "diagnosis, drift",
+    "identification": "brain decoding",
+    "information": "bits, bounds",
+    "open_set": "FNIR, FPIR",
+}
+WIDTH, HEIGHT, STEP = 1.42, 0.86, 1.78
+
+
+def room(axis, x: float, y: float, name: str, text: str, color: str) -> None:
+    """Draw one room: a box with its name and what it holds."""
+    corner = x - WIDTH / 2, y - HEIGHT / 2
+    shape = "round,pad=0.02,rounding_size=0.1"
+    axis.add_patch(FancyBboxPatch(corner, WIDTH, HEIGHT, shape, fc="white", ec=color, lw=1.8))
+    axis.text(x, y + 0.22, name, ha="center", va="center", weight="bold", color=color)
+    axis.text(x, y - 0.15, text, ha="center", va="center", fontsize=8, color=GREY)
+
+
+def main() -> None:
+    """Draw trunk, wings and what looks into them."""
+    figure, axis = plt.subplots(figsize=(12.4, 4.6), layout="constrained")
+    places = {name: (STEP * x, 1.1 * y) for name, ((x, y), _) in TRUNK.items()}
+    for name, (_, text) in TRUNK.items():
+        room(axis, *places[name], name, text, BLUE)
+    axis.annotate(
+        "scores", (-WIDTH / 2, 0), (-1.55, 0), va="center", arrowprops={"arrowstyle": "->"}
+    )
+    for start, end in ARROWS:
+        (x, y), (to_x, to_y) = places[start], places[end]
+        ends = (to_x - WIDTH / 2 - 0.03, to_y), (x + WIDTH / 2 + 0.03, y)
+        axis.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": BLUE})
+    for number, (name, text) in enumerate(WINGS.items()):
+        room(axis, STEP * (1 + number), 2.35, name, text, ORANGE)
+    axis.text(
+        -1.55,
+        2.35,
+        "wings stand on the trunk,\nwhich knows them only at its end",
+        va="center",
+        color=ORANGE,
+    )
+    axis.text(
+        -1.55,
+        -1.75,
+        "Beside the trunk: simulate (populations with known accuracy), io (files),\n"
+        "evaluate (compare, back-test, plan); arguments, formatting, exceptions,\n"
+        "typing at the ground.",
+        va="center",
+        color=GREY,
+    )
+    axis.set(xlim=(-1.7, STEP * 6 + 0.85), ylim=(-2.1, 2.95))
+    axis.set_axis_off()
+    figure.savefig(FIGURES / "map.png", dpi=110)

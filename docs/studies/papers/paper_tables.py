@@ -1,0 +1,94 @@
+"""The tables of the papers as text: our numbers and the printed ones."""
+
+import numpy as np
+import pandas as pd
+
+from studies.papers import published
+from studies.papers.faces import face_table
+from studies.papers.gaussian_simulation import rmse_table
+from studies.papers.nips_table import accuracy_behind, nips_table
+from studies.papers.telugu import side_by_side
+
+
+def table1_cells(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
+    """Table 1 of jmlr2018 from `gaussian_trials`: a row an estimator, a column a number of classes.
+
+    The printed row follows the row of the same estimator.
+    """
+    table = rmse_table(trials)
+    wide = _with_errors(table["rmse"], table["se"]).unstack("k", sort=False)
+    targets = wide.columns
+    wide.columns = [f"{k:,}" for k in targets]
+    by_estimator = table.groupby(level="estimator", sort=False)
+    largest = by_estimator["bias"].agg(lambda biases: max(biases, key=abs))
+    wide["largest bias"] = largest.map("{:+.3f}".format)
+    wide["90% held"] = by_estimator["coverage"].mean().map(_share)
+    wide["seconds"] = by_estimator["seconds"].max().map("{:.2f}".format)
+    if table["failed"].any():
+        wide["failed"] = by_estimator["failed"].max().map(_share)
+    errors = published.table1()
+    for estimator, row in errors[errors.index.get_level_values("k1") == n_classes].iterrows():
+        factors = [k / n_classes for k in targets]
+        printed = [f"{row[f]:.3f}" if f in row.index else "" for f in factors]
+        wide.loc[f"{estimator[1]}, printed"] = [*printed, *[""] * (wide.shape[1] - len(printed))]
+    order = [row for name in by_estimator.groups for row in (name, f"{name}, printed")]
+    wide = wide.loc[[row for row in order if row in wide.index]]
+    return wide.rename_axis(index="estimator", columns=None)
+
+
+def table2_cells(trials: pd.DataFrame) -> pd.DataFrame:
+    """Table 2 of jmlr2018 from `face_trials`: a row an estimator, a column a size of pilots."""
+    table = face_table(trials)
+    rmse = _with_errors(table["rmse"], table["rmse_se"]).unstack("k1", sort=False)
+    errors = published.table2()
+    printed = _with_errors(errors["rmse"], errors["se"]).unstack("k1", sort=False)
+    held = table["coverage90"].map(_share).unstack("k1", sort=False)
+    parts = {"RMSE": rmse, "printed": printed, "90% held": held}
+    for what, part in parts.items():
+        part.columns = [f"{what}, {size}" for size in part.columns]
+    wide = pd.concat(parts.values(), axis=1)
+    return wide.loc[rmse.index].fillna("").rename_axis(index="estimator", columns=None)
+
+
+def table3_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """Table 3 of jmlr2018 from `telugu_table`. Intervals stand in a row below their estimator."""
+    wide = side_by_side(table)
+    text = wide.map(lambda value: "" if np.isnan(value) else f"{value:.3f}")
+    rows: dict[str, list[str]] = {}
+    for name, cells in text.iterrows():
+        rows[str(name)] = cells.tolist()
+        if name in table.index.unique("estimator"):
+            limits = table[["lower", "upper"]].xs(name, level="estimator").to_numpy()
+            if not np.isnan(limits).all():
+                rows[f"{name}, 90% interval"] = [_range(*ends) for ends in limits]
+    return pd.DataFrame.from_dict(rows, "index", columns=text.columns).rename_axis("estimator")
+
+
+def nips_cells(trials: pd.DataFrame) -> pd.DataFrame:
+    """The table of nips2016 from `nips_trials`."""
+    table = nips_table(trials)
+    numbers = table.map(lambda value: "" if np.isnan(value) else f"{value:.3f}")
+    spread = numbers["lowest"] + " to " + numbers["highest"] + " (sd " + numbers["sd"] + ")"
+    numbers.insert(4, "range", spread.where(table["mean"].notna(), ""))
+    return numbers.drop(columns=["lowest", "highest", "sd"])
+
+
+def nips_remark() -> str:
+    """Return the accuracy that the printed 0.839 of HD for epsilon-NN would need, in a sentence."""
+    row = published.telugu2016().loc["epsilon-NN"]
+    return (
+        f"The printed {row['HD']:.3f} of HD for epsilon-NN would need an accuracy of "
+        f"{accuracy_behind(row['HD']):.3f} on 20 classes instead of {row['at 20']:.3f}."
+    )
+
+
+def _with_errors(value: pd.Series, error: pd.Series) -> pd.Series:
+    return value.map("{:.3f}".format) + error.map(" ({:.3f})".format)
+
+
+def _range(lower: float, upper: float) -> str:
+    return "" if np.isnan(lower) else f"{lower:.3f} to {upper:.3f}"
+
+
+def _share(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"

@@ -1,0 +1,100 @@
+"""Studies of coverage: errors by cell against hand-made trials; each runs, as its page shows it."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from classex_bayes import KDE, ClassExReg
+from classex_bayes.simulate import zoo
+from studies import pages
+from studies.coverage import command
+from studies.coverage.trials import mean_over_cells, summary
+from studies.coverage.zoo import zoo_table, zoo_trials
+from studies.pages import DOCS, markdown, write_parts
+from studies.shared import read_options
+
+
+def trials():
+    """Two pilots in each of two cells: errors of .1 and -.3 in one, of .2 and .2 in the other."""
+    rows = [
+        (10, 0.6, 0.4, 0.7), (10, 0.2, 0.1, 0.3), (20, 0.7, 0.6, 0.8), (20, 0.7, 0.4, 0.9),
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["k", "mean", "lower", "upper"])
+    return table.assign(truth=0.5, population="p", pilot=5, rate="r")
+
+
+def test_errors_by_cell():
+    cells = summary(trials(), ["population", "pilot", "rate", "k"])
+    assert cells["pilots"].tolist() == [2, 2] and cells["held"].tolist() == [0.5, 0.5]
+    assert cells["bias"].tolist() == pytest.approx([-0.1, 0.2])
+    assert cells["rmse"].tolist() == pytest.approx([np.sqrt((0.01 + 0.09) / 2), 0.2])
+    assert cells["width"].tolist() == pytest.approx([0.25, 0.35])
+    cells.loc[1, "held"] = 1
+    assert "| p | 5 | r | 0.75 | 0.50 to 1.00 | +0.050 | 0.212 | 0.300 |" in mean_over_cells(
+        cells, "rate"
+    )
+
+
+def test_the_zoo_from_pilots_of_few_and_many_classes():
+    """KDE cannot be fitted to ranks; few classes hold no near-duplicates."""
+    laws = "normal", "near-duplicates"
+    trials = zoo_trials([ClassExReg(0.5), KDE("ucv")], 20, laws, n_simulations=2)
+    table = zoo_table(trials, 20)
+    ours = table.xs("ClassExReg(0.5)", level="estimator")
+    assert "KDE(ucv)" not in table.index.unique("estimator")
+    assert ours.loc["normal"].index.tolist() == [2, 4, 10, 20] and (ours["n"] == 2).all()
+    np.testing.assert_allclose(
+        ours.loc["normal", "truth"], zoo()["normal"].accuracy([40, 80, 200, 400])
+    )
+    assert ours.groupby("law")["identifiable"].all().to_dict() == {
+        "normal": True, "near-duplicates": False,
+    }  # fmt: skip
+    assert zoo_table(trials.assign(k=trials["k"] * 50), 1000)["identifiable"].all()
+
+
+def test_parts_of_a_page_are_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- x -->\nold\n<!-- end of x -->\nb\n")
+    write_parts("page.md", {"x": markdown(pd.DataFrame({"n": [1000]}), {"n": ",d"})})
+    assert page.read_text() == "a\n<!-- x -->\n| n |\n|---|\n| 1,000 |\n<!-- end of x -->\nb\n"
+    with pytest.raises(AssertionError, match=r"page\.md has no place for y"):
+        write_parts("page.md", {"y": ""})
+
+
+def test_trials_are_kept_and_few_ones_are_not(tmp_path):
+    def options(*words):
+        return read_options(command.argparse.ArgumentParser(), [*words, "--out", str(tmp_path)])
+
+    made = []
+
+    def make():
+        made.append(1)
+        return pd.DataFrame({"a": [0.1 + len(made)]})
+
+    assert [options().kept("t", make)["a"].item() for _ in range(2)] == [1.1, 1.1]
+    assert options("--small").kept("t", make)["a"].item() == 2.1
+    assert options("--small").repeats(40) == 2 and options().repeats(40) == 40
+    with pytest.raises(SystemExit):
+        options("--small", "--write")
+
+
+NETWORK = {"open_set_corpus", "prior"}  # make populations of packages
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(set(command.STUDIES) - NETWORK))
+def test_every_study_runs(name, tmp_path, capsys):
+    """Two trials each; every part has a place on its page, whose tables have the same columns."""
+    command.main([name, "--small", "--out", str(tmp_path)])
+    out = capsys.readouterr().out
+    parts = re.split(r"^(\S+\.md): (.+)$", out, flags=re.MULTILINE)[1:]
+    assert parts
+    for page, part, found in zip(*[iter(parts)] * 3, strict=True):
+        text = (DOCS / page).read_text(encoding="utf-8").partition(f"<!-- {part} -->\n")[2]
+        shown = text.partition(f"<!-- end of {part} -->")[0]
+        assert shown
+        for header in re.findall(r"^(\|.+\|)\n\|---", found, re.MULTILINE):
+            assert header in shown, (page, part)

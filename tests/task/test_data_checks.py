@@ -1,0 +1,233 @@
+"""Doubts about data: silent on sound tasks, one warning a fit, a note on every prediction."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import classex_bayes as cb
+from classex_bayes.exceptions import DataWarning
+from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal, UniformSphere
+from classex_bayes.task.source_task import SourceTask
+
+FEW = {"draws": 50, "tune": 100, "chains": 2, "random_seed": 1, "progressbar": False}
+WRONG_SIGN = "the sign of the scores is reversed"
+
+
+def matrix(k1, repeats=1, seed=0):
+    y = np.repeat(np.arange(k1), repeats)
+    noise = np.random.default_rng(seed).normal(size=(k1 * repeats, k1))
+    return noise + 2.5 * np.eye(k1)[y], y
+
+
+@pytest.fixture(scope="module")
+def reversed_task():
+    scores, y = matrix(60)
+    return SourceTask.from_scores(scores, y, higher_is_better=False)
+
+
+ESTIMATORS = {
+    "point": lambda task: cb.ClassExReg(0.5).fit(task),
+    "points of scores": lambda task: cb.KDE("nrd0").fit(task),
+    "posterior": lambda task: cb.BayesianExtrapolator().fit(task, **FEW),
+    "scores": lambda task: cb.ScoreInformedExtrapolator().fit(task, **FEW),
+}
+
+
+@pytest.mark.parametrize("fit", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_every_fit_warns_once_and_every_prediction_says_so(reversed_task, fit):
+    (doubt,) = reversed_task.warnings
+    assert WRONG_SIGN in doubt
+    with pytest.warns(DataWarning) as caught:
+        fitted = fit(reversed_task)
+    told = [warning for warning in caught if warning.category is DataWarning]
+    assert [str(warning.message) for warning in told] == [doubt]
+    assert told[0].filename == __file__
+    assert fitted.predict([60, 100]).notes.count(doubt) == 1
+
+
+def test_loaded_models_keep_their_doubts(reversed_task, tmp_path):
+    with pytest.warns(DataWarning, match=WRONG_SIGN):
+        model = ESTIMATORS["posterior"](reversed_task)
+    loaded = cb.load(cb.save(model, tmp_path / "model.nc"))
+    assert loaded.predict(100).notes == model.predict(100).notes
+
+
+def test_the_bootstrap_warns_once(reversed_task):
+    with pytest.warns(DataWarning) as caught:
+        found = cb.bootstrap(
+            cb.ClassExReg(0.5), reversed_task, 100, n_resamples=3, progressbar=False
+        )
+    assert len(caught) == 1 and any(WRONG_SIGN in note for note in found.notes)
+
+
+def test_a_comparison_warns_once_and_tells_it_once(reversed_task):
+    estimators = [cb.ClassExReg(0.5), cb.ClassExReg(0.7), cb.KDE("nrd0")]
+    with pytest.warns(DataWarning) as caught:
+        found = cb.compare(estimators, reversed_task, [60, 100])
+    assert len(caught) == 1
+    assert " ".join(repr(found).split()).count("score below most wrong ones") == 1
+    assert sum(WRONG_SIGN in note for note in found.notes) == 1
+    own = [note for note in found.notes if "KDE depends on the scale" in note]
+    assert own[0].startswith("note (KDE(nrd0)): ")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.95])
+def test_a_heavy_class_is_no_fault_of_the_data(share):
+    scores, y = matrix(60, repeats=4)
+    weight = np.full(60, (1 - share) / 60) + share * (np.arange(60) == 9)
+    task = SourceTask.from_scores(scores, y, class_weight=weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        notes = cb.ClassExReg(0.5).fit(task).predict(100).notes
+    effective = 1 / (weight**2).sum()
+    told = f"with these weights 60 classes are as informative as {effective:.1f} equally"
+    assert any(note.startswith(told) for note in notes) == (share > 0)
+    assert cb.diagnose(task)["concentrated errors"].passed is (None if share else True)
+
+
+def test_pooled_tasks_tell_every_doubt_once(reversed_task):
+    scores, y = matrix(60, seed=1)
+    other = SourceTask.from_scores(scores, y)
+    with pytest.warns(DataWarning) as caught:
+        model = cb.BayesianExtrapolator().fit([other, reversed_task], **FEW)
+    assert sum(warning.category is DataWarning for warning in caught) == 1
+    assert sum(WRONG_SIGN in note for note in model.predict(100).notes) == 1
+
+
+def test_a_task_shows_its_doubts(reversed_task):
+    assert (
+        "warning: the accuracy" in repr(reversed_task) and WRONG_SIGN in reversed_task._repr_html_()
+    )
+    scores, y = matrix(60)
+    assert "warning" not in repr(SourceTask.from_scores(scores, y))
+
+
+def test_labels_in_another_order():
+    scores, y = matrix(100)
+    shuffled = np.random.default_rng(1).permutation(y)
+    doubt = SourceTask.from_scores(scores, shuffled).warnings[0]
+    assert "y is in another order" in doubt and WRONG_SIGN not in doubt
+
+
+@pytest.mark.parametrize("k1", [10, 15, 25])
+def test_labels_of_small_tasks_in_another_order(k1):
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+    doubted = []
+    for seed in range(40):
+        probes, gallery, y = law.sample(k1, random_seed=seed)
+        assert SourceTask.from_embeddings(probes, gallery, y).warnings == ()
+        shuffled = np.random.default_rng(seed).permutation(y)
+        doubted.append(bool(SourceTask.from_embeddings(probes, gallery, shuffled).warnings))
+    assert np.mean(doubted) > 0.8
+
+
+def test_few_ties_that_are_most_of_the_errors():
+    # Votes for two classes: every error is a tie with the classes that have none.
+    k1, n = 60, 600
+    y, rng = np.arange(n) % k1, np.random.default_rng(1)
+    votes = np.zeros((n, k1))
+    votes[np.arange(n), (y + 1 + rng.integers(0, k1 - 1, n)) % k1] = 0.4
+    votes[np.arange(n), y] = 0.6
+    wrong = np.arange(20)
+    votes[wrong] = 0
+    votes[wrong, (y[wrong] + 1) % k1], votes[wrong, (y[wrong] + 2) % k1] = 0.6, 0.4
+    (doubt,) = SourceTask.from_scores(votes, y).warnings
+    assert "tied with a competitor in 20 of 600" in doubt and "moves the decline" in doubt
+    # As many ties are no doubt beside more errors, nor are a handful.
+    more = votes.copy()
+    more[20:200] = votes[20:200] / 2 + np.eye(k1)[(y[20:200] + 3) % k1]
+    assert SourceTask.from_scores(more, y).warnings == ()
+    few = votes.copy()
+    few[:11, :] = votes[n - 60 : n - 49]
+    assert SourceTask.from_scores(few, y).warnings == ()
+
+
+def test_ties_that_move_the_accuracy_little_are_a_note():
+    rng = np.random.default_rng(3)
+    scores, y = matrix(60, repeats=4)
+    scores = np.where(rng.random(scores.shape) < 0.1, scores, scores.round(1))
+    task = SourceTask.from_scores(scores, y)
+    assert task.warnings == () and task.n_touched > 0.05 * 240
+    ends = [
+        SourceTask.from_scores(scores, y, ties=rule).accuracy(60)
+        for rule in ("optimistic", "pessimistic")
+    ]
+    assert 0 < ends[0] - ends[1] < 2 * task.accuracy_cov(60)[0, 0] ** 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        notes = cb.ClassExReg(0.5).fit(task).predict(100).notes
+    assert any("tied with a competitor" in note for note in notes)
+
+
+def test_ties_and_hubs():
+    scores, y = matrix(60)
+    assert any(
+        "tied with a competitor" in doubt
+        for doubt in SourceTask.from_scores(scores.round(), y).warnings
+    )
+    scores[:, 7] += 3.5
+    (doubt,) = SourceTask.from_scores(scores, y).warnings
+    assert "the sampling error is that of" in doubt and "Classes 7," in doubt
+
+
+def test_a_curve_below_guessing():
+    curve = SourceTask.from_accuracies([10, 20], [0.08, 0.04], n_test=100, n_classes=20)
+    assert WRONG_SIGN in curve.warnings[0]
+    sound = SourceTask.from_accuracies([10, 20], [0.12, 0.08], n_test=100, n_classes=20)
+    assert sound.warnings == ()
+
+
+def test_guessing_is_told_at_the_smallest_known_number_of_classes():
+    # Of decisions it is k1, where right answers by chance have the variance (1 - 1 / k) / k.
+    k1, n = 20, 400
+    y, rng = np.arange(n) % k1, np.random.default_rng(1)
+    answer = np.where(rng.random(n) < 0.09, y, (y + rng.integers(1, k1, n)) % k1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        task = SourceTask.from_scores(np.eye(k1)[answer], y)
+    check = cb.diagnose(task)["better than chance"]
+    sd = np.sqrt(0.05 * 0.95 * task.design_effect() / n)
+    assert check.threshold == pytest.approx(0.05 + 3 * sd)
+    assert check.passed == (np.mean(answer == y) >= check.threshold)
+
+
+@pytest.mark.parametrize(("n_classes", "accuracy"), [(50, 0.8), (60, None)])
+def test_a_curve_up_to_all_classes_knows_their_accuracy(n_classes, accuracy):
+    curve = SourceTask.from_accuracies(
+        [2, 10, 50], [0.98, 0.9, 0.8], n_test=200, n_classes=n_classes
+    )
+    assert curve.dependence.accuracy == accuracy
+
+
+def test_small_samples_are_notes_without_a_warning():
+    task = SourceTask.from_ranks([1, 1, 1, 1, 2, 1], np.arange(6), n_classes=6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notes = cb.ClassExReg(0.5).fit(task).predict([6, 12]).notes
+    assert any(note.startswith("6 classes are few") for note in notes)
+    assert any(note.startswith("1 instance of 1 class lost") for note in notes)
+
+
+LAWS = {
+    "Gaussian": (GaussianNearestNeighbor(dim=10, noise_variance=0.2), "sqeuclidean"),
+    "hard": (GaussianNearestNeighbor(dim=5, noise_variance=0.5), "sqeuclidean"),
+    "sphere": (UniformSphere(16, 0.01), "cosine"),
+    "groups": (HierarchicalNormal(40, class_variance=0.3, noise_variance=0.05), "sqeuclidean"),
+}
+
+
+@pytest.mark.parametrize(("law", "metric"), LAWS.values(), ids=LAWS)
+def test_sound_tasks_raise_no_doubt(law, metric):
+    for k1 in (20, 60, 200):
+        for repeats in (1, 5):
+            for seed in range(3):
+                sample = law.sample(k1, repeats=repeats, random_seed=seed)
+                assert SourceTask.from_embeddings(*sample, distance=metric).warnings == ()
+
+
+@pytest.mark.parametrize("k1", [20, 21, 49])
+def test_equal_weights_cost_nothing(k1):
+    task = SourceTask.from_ranks(np.arange(k1) % 3 + 1, np.arange(k1), n_classes=k1)
+    notes = cb.ClassExReg(random_seed=0).fit(task).predict(2 * k1).notes
+    assert not any("are as informative as" in note for note in notes)
