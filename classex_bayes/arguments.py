@@ -31,23 +31,11 @@ def as_array(values: Any, name: str) -> Any:
     if frames.is_series(values):
         return frames.from_series(values, name)
     try:
-        array = np.asarray(values)
+        return np.asarray(values)
     except ValueError:
         raise DataError(
             f"{name}: found rows of different lengths, expected equal lengths"
         ) from None
-    if array.dtype == np.float64 and not hasattr(values, "dtype"):
-        _refuse_rounded_items(values, array, name)
-    return array
-
-
-def _refuse_rounded_items(values: Any, array: FloatArray, name: str) -> None:
-    """Raise if lists contain whole numbers beyond 2^53 together with real numbers."""
-    if not np.any(np.abs(array) >= frames.EXACT_INTEGERS):
-        return
-    for item in np.asarray(values, dtype=object).ravel():
-        if isinstance(item, int) and int(float(item)) != item:
-            raise frames.rounding_error(item, name)
 
 
 def as_vector(values: Any, name: str) -> Any:

@@ -19,7 +19,7 @@ WIDTH = 100
 ROUNDING = 1e-12  # errors below are those of the arithmetic, not of the data
 _LONGEST_VALUE = 60
 _MOST_DECIMALS = 2  # of percentages near 0% and 100%
-_SMALLEST_CHANCE = 0.001  # that some thousand draws can tell from 0
+_SMALLEST_CHANCE = 0.001  # that some thousand draws can distinguish from 0
 _PICTURE = 260, 64
 # Outside notebooks tables have no style, and old pages do not even pass on the text colour.
 _CLASS = "classex-bayes"

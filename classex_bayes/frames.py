@@ -12,8 +12,6 @@ import xarray as xr
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import NumberArray
 
-EXACT_INTEGERS = 2**53  # whole numbers up to here are exact in double precision
-
 
 def _of_polars(values: Any, kind: str) -> bool:
     return any(
@@ -34,14 +32,6 @@ def refuse_unread(values: Any, name: str) -> None:
             f"{name}: expected an array, found an xarray {type(values).__name__}; pass one of its "
             "variables"
         )
-    if isinstance(values, list | tuple) and values:
-        first = values[0]
-        if isinstance(first, pd.Series) and any(
-            isinstance(row, pd.Series) and not row.index.equals(first.index) for row in values
-        ):
-            raise DataError(
-                f"{name}: found rows whose labels are not in one order; pass pd.DataFrame({name})"
-            )
     if _of_polars(values, "LazyFrame"):
         raise DataError(f"{name}: expected a frame, found a LazyFrame; pass {name}.collect()")
 
@@ -89,8 +79,6 @@ def from_series(values: Any, name: str) -> Any:
         missing = values.isna().any()
         return values.to_numpy(dtype=float, na_value=np.nan) if missing else np.asarray(values)
     try:
-        if _of_polars(values, "Series") and str(values.dtype).endswith("Int128"):
-            raise TypeError("128 bits")  # older versions panic here, which is not an Exception
         return np.asarray(values)
     except Exception as error:
         raise DataError(
@@ -100,14 +88,10 @@ def from_series(values: Any, name: str) -> Any:
 
 def from_frame(frame: Any, name: str) -> NumberArray:
     """Numbers of a frame as a matrix, in the type that holds those of every column."""
-    if isinstance(frame, pd.DataFrame):
-        types = frame.dtypes.tolist()
-        if types and all(isinstance(t, np.dtype) and t.kind in "fiu" for t in types):
-            matrix = frame.to_numpy()
-            if matrix.dtype.kind == "f" and not all(t.kind == "f" for t in types):
-                for column in _columns(frame):
-                    refuse_rounded(column.to_numpy(), matrix.dtype, name)
-            return matrix
+    if isinstance(frame, pd.DataFrame) and all(
+        isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in frame.dtypes
+    ):
+        return frame.to_numpy()
     columns = [from_series(column, name) for column in _columns(frame)]
     for label, column in zip(frame.columns, columns, strict=True):
         if column.dtype.kind not in "fiu":
@@ -115,32 +99,7 @@ def from_frame(frame: Any, name: str) -> NumberArray:
                 f"{name}: expected real numbers, found a column {label!r} of type "
                 f"{column.dtype}; drop it or convert it"
             )
-    if not columns:
-        return np.empty(frame.shape)
-    matrix = np.column_stack(columns)
-    for column in columns:
-        refuse_rounded(column, matrix.dtype, name)
-    return matrix
-
-
-def refuse_rounded(values: NumberArray, dtype: np.dtype[Any], name: str) -> None:
-    """Raise if conversion to a type of real numbers would round whole numbers."""
-    if dtype.kind != "f" or values.dtype.kind not in "iu" or not values.size:
-        return
-    if values.min() >= -EXACT_INTEGERS and values.max() <= EXACT_INTEGERS:
-        return
-    whole = values.astype(object)
-    rounded = values.astype(dtype).astype(object) != whole
-    if np.any(rounded):
-        raise rounding_error(whole[rounded].flat[0], name)
-
-
-def rounding_error(value: int, name: str) -> DataError:
-    """Error for a whole number that would be rounded together with real numbers."""
-    return DataError(
-        f"{name}: found {value} together with real numbers; double precision would round it "
-        "(beyond 2^53). Pass only whole numbers of one type, or only real numbers"
-    )
+    return np.column_stack(columns) if columns else np.empty(frame.shape)
 
 
 def only_column(frame: Any, name: str) -> Any:

@@ -27,7 +27,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import hypothesis
 import line_recorder
 import numba
 import pandas  # noqa: F401, since processes of mutants shall find it imported
@@ -204,8 +203,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=1200, help="seconds that they may take")
     arguments = parser.parse_args()
     os.chdir(ROOT)
-    hypothesis.settings.register_profile("short", phases=["explicit", "generate"], database=None)
-    hypothesis.settings.load_profile("short")
+    os.environ["HYPOTHESIS_PROFILE"] = "mutants"
     records = [
         json.loads(line)
         for file in line_recorder.RECORDS.glob("*.jsonl")

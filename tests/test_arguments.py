@@ -48,18 +48,18 @@ def test_numbers_are_taken_within_their_bounds(rule, good, bad):
         found = rule(value)
         assert found == value and isinstance(found, int | float)
     for value in bad:
-        with pytest.raises(DataError, match="here"):
+        with pytest.raises(DataError, match=r"^here"):
             rule(value)
 
 
 def test_vectors_stay_vectors():
     assert shares([0, 0.5, 1], "here").tolist() == [0, 0.5, 1]
-    with pytest.raises(DataError, match="here"):
+    with pytest.raises(DataError, match=r"^here"):
         shares([[0.5, 0.5]], "here")
-    with pytest.raises(DataError, match="here"):
+    with pytest.raises(DataError, match=r"^here"):
         shares([0.5, 2], "here")
     assert class_counts([7, 2], "here").tolist() == [7, 2]
-    with pytest.raises(DataError, match="found 7 more than once"):
+    with pytest.raises(DataError, match=r"^here: found 7"):
         class_counts([2, 7, 3, 7], "here")
 
 
@@ -67,7 +67,7 @@ def test_truth_is_a_boolean():
     for value in (True, np.True_, False):
         assert truth_value(value, "here") is bool(value)
     for value in (1, 0, "yes", None):
-        with pytest.raises(DataError, match="here: expected True or False"):
+        with pytest.raises(DataError, match=r"^here"):
             truth_value(value, "here")
 
 
@@ -75,7 +75,7 @@ def test_an_option_is_one_of_its_choices():
     one_of(None, ("a", None), "here")
     one_of(np.int64(3), (2, 3), "here")
     for value in ("b", 4, ["a"], 2.0):
-        with pytest.raises(DataError, match=r"here: found .*, expected one of 'a', 2"):
+        with pytest.raises(DataError, match=r"^here"):
             one_of(value, ("a", 2), "here")
 
 
@@ -90,5 +90,5 @@ def test_seeds_are_whole_numbers_and_sequences_are_left_as_they_are():
     assert given.n_children_spawned == 0
     assert state(None) != state(None)
     for seed in (-1, True, 1.0, "1"):
-        with pytest.raises(DataError, match="random_seed"):
+        with pytest.raises(DataError, match=r"^random_seed"):
             seed_sequence(seed)

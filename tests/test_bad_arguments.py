@@ -14,7 +14,6 @@ CASES = {
     "load path": (lambda: cb.load({1: [2]}), "path: expected a path"),
     "report path": (lambda: cb.write_report(None, 3.5, 9), "(path|model): "),
     "store": (lambda: cb.backtest(FEW, TASK, 3, store=2), "store: expected a path, found 2"),
-    "levels": (lambda: cb.backtest(FEW, TASK, 3, levels=0.5), "levels: .*0.5"),
     "jobs": (lambda: cb.backtest(FEW, TASK, 3, n_jobs="two"), "n_jobs: .*'two'"),
     "sampler": (lambda: cb.backtest(FEW, TASK, 3, sampler=[1]), r"sampler: .*\[1\]"),
     "sampler of two": (
@@ -30,10 +29,6 @@ CASES = {
         lambda: cb.check_marginality(TASK, smaller_tasks=2.5),
         "smaller_tasks: .*2.5",
     ),
-    "one level": (
-        lambda: cb.backtest(FEW, TASK, 3, levels=np.array(0.5)),
-        "levels: expected a seq",
-    ),
     "no path": (lambda: cb.backtest(FEW, TASK, 3, store="a\0"), "store: expected a path"),
     "no files": (lambda: cb.read_task(np.array(3.0)), "paths: "),
     "no tasks": (lambda: cb.check_marginality(TASK, np.array(3.0)), "smaller_tasks: expected"),
@@ -48,7 +43,6 @@ CASES = {
         "likelihood: .*expected one of 'auto'",
     ),
     "metric beyond numbers": (lambda: TASK.metric(f"accuracy@{10**400}", 3), "metric: "),
-    "complex level": (lambda: cb.backtest(FEW, TASK, 3, levels=[np.complex128(0.5)]), "levels: "),
 }
 for what in ("two", None, [3], True, 0, -1, 2.5, np.nan, FAR):
     CASES[f"grid of {what}"] = lambda what=what: TASK.grid(what), "number: expected"

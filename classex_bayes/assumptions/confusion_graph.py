@@ -60,8 +60,8 @@ def exchange_ends(edges: IntArray, rng: np.random.Generator) -> None:
         ]
     )
     _, place, number = np.unique(proposed, return_inverse=True, return_counts=True)
-    taken = np.isin(proposed, edges[:, 0] * size + edges[:, 1])
-    good = ((number[place.reshape(proposed.shape)] == 1) & ~taken).all(axis=0)
+    present = np.isin(proposed, edges[:, 0] * size + edges[:, 1])
+    good = ((number[place.reshape(proposed.shape)] == 1) & ~present).all(axis=0)
     good &= (edges[first, 0] != edges[second, 1]) & (edges[second, 0] != edges[first, 1])
     first, second = first[good], second[good]
     edges[first, 1], edges[second, 1] = edges[second, 1].copy(), edges[first, 1].copy()

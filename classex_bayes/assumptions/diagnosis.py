@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.arguments import how_many, seed_sequence
+from classex_bayes.arguments import seed_sequence
 from classex_bayes.assumptions.confusion_graph import linked_share, mean_degree, rewired_shares
 from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
 from classex_bayes.assumptions.task_report import ClassErrors, TaskReport
@@ -26,6 +26,7 @@ CLASSES_PER_FACTOR, FARTHEST = 5.0, 100.0
 TOLERATED_ERROR = 0.1  # standard error of an extrapolated accuracy
 MOST_REPEATED, MOST_DOUBLE_CLASSES = 0.01, 0.005
 SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
+_N_RANDOM = 199  # graphs or orders of classes that observed ones are compared with
 _SAME_COLUMN = 1e-6
 _NEIGHBOURS = 10  # places apart, at most, in the order of the classes
 _GROUPS, _ORDER = "grouped confusions", "order of classes"
@@ -41,9 +42,7 @@ _NEED_SCORES = (
 )
 
 
-def diagnose(
-    task: SourceTask, *, random_seed: RandomSeed = None, n_permutations: int = 199
-) -> TaskReport:
+def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     """Check a task for problems that make an extrapolation unreliable.
 
     The checks take one more pass over the scores in blocks, in memory of order k1 + n.
@@ -54,9 +53,6 @@ def diagnose(
         Any task. Checks that need unknown ranks or scores are left out, with the reason.
     random_seed : int, SeedSequence or None
         Seed of random projections of the scores and of permutations.
-    n_permutations : int
-        Number of random graphs for "grouped confusions" and of random orders of the classes, at
-        least 99.
 
     Returns
     -------
@@ -82,7 +78,7 @@ def diagnose(
     Raises
     ------
     DataError
-        If `task` is not a task, or `n_permutations` is too small.
+        If `task` is not a task.
 
     See Also
     --------
@@ -104,7 +100,6 @@ def diagnose(
     (False, ['better than chance'])
     """
     source_task(task)
-    n_draws = how_many(n_permutations, "n_permutations", 99)
     evidence = task.evidence
     checks = {check.name: check for check in evidence.checks(task.classes)}
     checks["few classes"] = few_classes(task)
@@ -122,8 +117,8 @@ def diagnose(
     ]
     if evidence.siblings is None:
         of_scores += [
-            grouped_confusions(facts.edges, n_draws, rng),
-            order_of_classes(facts.edges, task.n_classes, n_draws, rng),
+            grouped_confusions(facts.edges, rng),
+            order_of_classes(facts.edges, task.n_classes, rng),
         ]
     else:
         of_scores += _unknown((_GROUPS, _ORDER), "the groups that the classes came in are known")
@@ -210,7 +205,7 @@ def identical_classes(sketch: FloatArray, names: Sequence[Any] | None) -> Check:
     return Check("identical classes", passed, sentence, value, MOST_DOUBLE_CLASSES)
 
 
-def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Generator) -> Check:
+def grouped_confusions(edges: IntArray, rng: np.random.Generator) -> Check:
     """Whether the graph of confusions has several large components, as with classes in groups.
 
     The value is `linked_share`. The check fails below 0.5 if at most 1% of random graphs with the
@@ -232,8 +227,8 @@ def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Gene
     sentence = f"{100 * value:.0f}% of pairs of classes are linked by a chain of confusions"
     passed = value >= SMALLEST_LINKED
     if not passed:
-        at_random = rewired_shares(edges, n_permutations, rng)
-        p_value = (1 + int((at_random <= value).sum())) / (n_permutations + 1)
+        at_random = rewired_shares(edges, _N_RANDOM, rng)
+        p_value = (1 + int((at_random <= value).sum())) / (_N_RANDOM + 1)
         passed = p_value > LEVEL
         sentence += f", {100 * at_random.mean():.0f}% at random (p = {p_value:.2g})"
     if not passed:
@@ -245,9 +240,7 @@ def grouped_confusions(edges: IntArray, n_permutations: int, rng: np.random.Gene
     return Check(name, passed, sentence, value, SMALLEST_LINKED)
 
 
-def order_of_classes(
-    edges: IntArray, n_classes: int, n_permutations: int, rng: np.random.Generator
-) -> Check:
+def order_of_classes(edges: IntArray, n_classes: int, rng: np.random.Generator) -> Check:
     """Whether confusions join classes at most 10 places apart more often than in random orders.
 
     They do if the classes of a group are adjacent. They also do if classes drawn one by one were
@@ -260,12 +253,12 @@ def order_of_classes(
         return float((np.abs(np.diff(order[edges], axis=1)) <= _NEIGHBOURS).mean())
 
     value = near(np.arange(n_classes))
-    at_random = np.array([near(rng.permutation(n_classes)) for _ in range(n_permutations)])
+    at_random = np.array([near(rng.permutation(n_classes)) for _ in range(_N_RANDOM)])
     sentence = (
         f"{100 * value:.0f}% of confusions join classes at most {_NEIGHBOURS} places apart, "
         f"compared with {100 * at_random.mean():.0f}% in random orders"
     )
-    gathered = (1 + int((at_random >= value).sum())) / (n_permutations + 1) <= LEVEL
+    gathered = (1 + int((at_random >= value).sum())) / (_N_RANDOM + 1) <= LEVEL
     if gathered:
         sentence += (
             ". Adjacent classes are similar. If they were sampled in groups (genera, families of "

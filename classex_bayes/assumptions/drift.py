@@ -20,6 +20,8 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Extrapolation, expected_accuracy
+from classex_bayes.task.evidence import WITH_SCORES
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
@@ -60,7 +62,7 @@ class DriftPrior:
     slope: float = 0.1
     wander: float = 0.05
 
-    def given(self, x: FloatArray, drift: FloatArray, noise: FloatArray) -> "DriftPosterior":
+    def posterior(self, x: FloatArray, drift: FloatArray, noise: FloatArray) -> "DriftPosterior":
         r"""Posterior given noisy measurements.
 
         For each :math:`\tau` on a grid the model is normal. Measurements have the covariance
@@ -83,7 +85,7 @@ class DriftPrior:
         Examples
         --------
         >>> x, noise = np.log([0.25, 0.5]), 0.02**2 * np.eye(2)
-        >>> posterior = DriftPrior().given(x, -0.1 * x, noise)
+        >>> posterior = DriftPrior().posterior(x, -0.1 * x, noise)
         >>> round(posterior.slope_mean, 2), round(posterior.slope_sd, 2)
         (-0.09, 0.03)
         """
@@ -104,7 +106,7 @@ class DriftPrior:
 
 @dataclass(frozen=True)
 class DriftPosterior:
-    """Posterior of a drift given measurements; made by `DriftPrior.given`."""
+    """Posterior of a drift given measurements; made by `DriftPrior.posterior`."""
 
     prior: DriftPrior
     x: FloatArray  # (m,): log(k / k1) of the measurements
@@ -219,11 +221,6 @@ class Drift(Shown):
             If the prediction is a point estimate, a risk, a top-m or measured accuracy, or comes
             from another number of classes.
         """
-        if not isinstance(prediction, Extrapolation):
-            raise DataError(
-                "prediction: expected an Extrapolation, the result of predict(k), found "
-                f"{type(prediction).__name__}"
-            )
         if prediction.n_classes != self.n_classes:
             raise DataError(
                 f"prediction: made from {prediction.n_classes} classes, expected the "
@@ -352,7 +349,7 @@ def measure_drift(
         "se": np.sqrt(np.diag(noise)),
     }
     table = pd.DataFrame(columns, index=pd.Index(k, name="k"))
-    posterior = prior.given(np.log(k / task.n_classes), delta, noise)
+    posterior = prior.posterior(np.log(k / task.n_classes), delta, noise)
     return Drift(table.sort_index(), task.n_classes, posterior)
 
 
@@ -400,7 +397,10 @@ def _class_by_class(
 ) -> tuple[float, float, float, float]:
     """Accuracies of a small task and of the large one on its classes, drift and its variance."""
     for which, tested in (("task", task), (f"smaller_tasks: task {place}", small)):
-        if tested.classes is None or tested.source is None:
+        evidence = tested.evidence.exact(
+            "nested=True", f"{WITH_SCORES}, or pass nested=False", which
+        )
+        if tested.classes is None or evidence.source is None:
             raise DataError(
                 f"{which}: found no scores or no names of the classes, which nested=True needs; "
                 "make it with from_scores(..., classes=...) or pass nested=False"
@@ -414,9 +414,10 @@ def _class_by_class(
             "pass nested=False for other classes"
         )
     large = task.select(np.array([position[name] for name in names]))
-    weight = np.minimum(small.class_weight, large.class_weight)
+    both = [known.evidence.exact("nested=True") for known in (small, large)]
+    weight = np.minimum(*(evidence.class_weight for evidence in both))
     weight = weight / weight.sum()
-    of_small, of_large = _accuracy_by_class(small), _accuracy_by_class(large)
+    of_small, of_large = map(_accuracy_by_class, both)
     measured, subsampled = float(weight @ of_small), float(weight @ of_large)
     z, slope = _probit(measured, small.n_test)
     expected, large_slope = _probit(subsampled, large.n_test)
@@ -428,7 +429,7 @@ def _class_by_class(
     return measured, subsampled, float(z - expected), float(max(variance, floor))
 
 
-def _accuracy_by_class(task: SourceTask) -> FloatArray:
+def _accuracy_by_class(evidence: RankEvidence) -> FloatArray:
     """Share of correct answers of each class; 0 for untested classes."""
-    losses, n_classes = task.evidence.losses, task.n_classes
-    return class_accuracies(losses, task.y, n_classes, np.array([n_classes]))[:, 0]
+    n_classes = evidence.n_classes
+    return class_accuracies(evidence.losses, evidence.y, n_classes, np.array([n_classes]))[:, 0]

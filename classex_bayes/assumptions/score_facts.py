@@ -23,7 +23,6 @@ class ScoreFacts(NamedTuple):
 
     as_competitor: FloatArray  # (k1,): weight of the instances that the class beats
     edges: IntArray  # (n_edges, 2): test class, competitor that beat one of its instances
-    n_in_graph: int  # classes that the edges may join
     row_hash: IntArray  # (n,): equal for equal rows of scores
     distinctive: BoolArray  # (n,): the row has enough different scores to be distinguished
     sketch: FloatArray  # (k1, 16): random projections of the columns, over the rms score
@@ -59,7 +58,6 @@ def facts_of_scores(evidence: RankEvidence, rng: np.random.Generator) -> ScoreFa
     return ScoreFacts(
         as_competitor[:, 0],
         np.unique(np.concatenate(edges), axis=0),
-        int(kept.sum()),
         rows.hash,
         rows.distinctive,
         rows.sketch / (rows.rms or 1.0),

@@ -1,6 +1,6 @@
 """Command line: results on standard output, everything else on standard error.
 
-`ExitCode` has the exit codes. Warnings and notes of a verb are told by its `Terminal`.
+`ExitCode` has the exit codes. The `Terminal` of a verb shows its warnings and notes.
 """
 
 import io

@@ -1,9 +1,7 @@
 """Read, fit, save, tabulate and show: what the verbs on one task share."""
 
-import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,11 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 from rich.table import Table
 
-from classex_bayes.cli.console import Terminal, bad_data, ready_folder
+from classex_bayes.cli.console import Terminal, bad_data, ready_folder, text_table
 from classex_bayes.cli.exit_codes import ExitCode
-from classex_bayes.cli.options import DataOptions, FileOptions, FitOptions, SamplerOptions
+from classex_bayes.cli.options import (
+    DataOptions,
+    FileOptions,
+    FitOptions,
+    PageOptions,
+    SamplerOptions,
+)
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.report.document import document, listed
+from classex_bayes.report.document import by_limits, document, listed
 
 if TYPE_CHECKING:
     from classex_bayes.report.findings import Findings
@@ -59,35 +63,30 @@ def path_in(place: FileOptions, name: str, terminal: Terminal) -> Path | None:
         return None
     try:
         ready_folder(place.folder)
-    except (PermissionError, DataError) as error:
+    except OSError as error:
         terminal.error(f"{error}; the answer goes to standard output")
     return place.folder / name
 
 
-@contextmanager
-def telling_of_replaced(path: Path, terminal: Terminal) -> Iterator[None]:
-    """Tell, once a file is written, that one of an earlier run is gone."""
-    existed = os.path.exists(path)  # False, and no error, for a name that cannot be written
-    yield
-    if existed:
-        terminal.aside(f"note: replaced {path}")
-
-
-def page(path: Path, source: str, terminal: Terminal, posterior: bool) -> Product:
+def page(place: PageOptions, source: str) -> Product:
     """The report; refuses what could not be written before a long computation."""
     from classex_bayes.report.page import page_path, require_libraries, write_page
 
     require_libraries()
-    write = partial(write_page, source=source)
-    product = Product("report", page_path(path, "--out"), write, posterior)
-    ready_folder(product.path.parent)
-    return product
+    path = page_path(place.out, "--out")
+    ready_folder(path.parent)
+    return Product("report", path, partial(write_page, source=source), place.posterior)
 
 
 def name_of(files: list[Path]) -> str:
     """Name for what is made from some files."""
     more = f"-and-{len(files) - 1}-more" if len(files) > 1 else ""
     return f"{files[0].stem}{more}"
+
+
+def chosen_references(every: bool, slow: bool) -> References:
+    """The references that the flags --all and --slow ask for."""
+    return "slow" if slow else "all" if every else "usual"
 
 
 def point_estimators(which: References, seed: int) -> list[Any]:
@@ -115,14 +114,19 @@ def refuse_target(target: float | None, metric: str, required: float | None) -> 
 
 def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
     """The task in one file, or in the parts that several files hold."""
-    arguments = asdict(options)
-    distances, likeness = arguments.pop("distances"), arguments.pop("embedding_metric")
+    arguments = {name: value for name, value in asdict(options).items() if value is not None}
+    distances, design = arguments.pop("distances"), arguments.pop("design", None)
+    if distances:
+        arguments["higher_is_better"] = False
+    if "embedding_metric" in arguments:
+        arguments["distance"] = arguments.pop("embedding_metric")
     with terminal.reading(), bad_data():
-        from classex_bayes.io import read_task
+        from classex_bayes.io import read_design, read_task
 
+        if design is not None:
+            arguments |= read_design(design)
         # Ties are broken by the fixed seed of `read_task`, as in Python.
-        higher = False if distances else None
-        task = read_task(files, higher_is_better=higher, metric=likeness, **arguments)
+        task = read_task(files, **arguments)
     terminal.aside(str(task))
     if any("reversed" in doubt for doubt in task.warnings):
         remedy = "leave --distances out" if distances else "pass --distances for distances"
@@ -169,78 +173,74 @@ def rates_table(rates: Any, task: Any, ci_prob: float) -> Table:
 
     title = (
         f"{capitalized(rates.description)}, from {rates.n_classes:,} source classes, from "
-        f"{task.kind} ({score_direction(task)})"
+        f"{task.evidence.kind} ({score_direction(task)})"
     )
-    table = Table(title=title, title_justify="left")
-    table.add_column("rate")
-    for name in ("k", "threshold", "mean"):
-        table.add_column(name, justify="right")
-    table.add_column(interval_name(ci_prob))
+    right = "k", "threshold", "mean"
+    rows = []
     for row in rates.summary(ci_prob, round_to="none").reset_index().itertuples(index=False):
         rate, k, threshold, mean, _, lower, upper = row
         limits = f"{limit_text(lower, mean)} to {limit_text(upper, mean)}"
-        table.add_row(rate, f"{k:,}", f"{threshold:.6g}", f"{mean:.3g}", limits)
-    return table
+        rows.append([rate, f"{k:,}", f"{threshold:.6g}", f"{mean:.3g}", limits])
+    return text_table(title, ["rate", *right, interval_name(ci_prob)], right, rows)
 
 
-def save_beside(model: Any, path: Path, terminal: Terminal) -> tuple[dict[str, str], list[str]]:
+def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
     """Write the posterior beside a file, or elsewhere; where it went, and what failed."""
     from classex_bayes.bayes.storage import save
 
     failures: list[str] = []
     for place in (path.parent, Path(tempfile.gettempdir())):
-        file = place / f"{path.stem}.nc"
         try:
-            with telling_of_replaced(file, terminal):
-                return {"posterior": str(save(model, file))}, failures
+            return {"posterior": str(save(model, place / f"{path.stem}.nc"))}, failures
         except OSError as error:
             failures.append(f"the posterior could not be written to {place} ({error})")
     return {}, failures
 
 
+def show_notes(notes: Sequence[str], task: Any, terminal: Terminal) -> None:
+    """Show the notes of predictions, without those that were shown when the file was read."""
+    for note in notes:
+        if note.removeprefix("note: ") not in task.warnings:
+            terminal.aside(note)
+
+
 def ended(model: Any, failures: Sequence[str], terminal: Terminal, is_met: bool = True) -> None:
-    """Tell what could not be written, and end with the exit code of what happened."""
+    """Show what could not be written, and end with the exit code of what happened."""
     for failure in failures:
         terminal.error(failure)
     if failures:
         raise typer.Exit(ExitCode.NOT_WRITTEN)
-    if model.diagnosis_.problems:  # told by the notes
+    if model.diagnosis_.problems:  # the notes name them
         raise typer.Exit(ExitCode.NOT_CONVERGED)
     if not is_met:
         raise typer.Exit(ExitCode.NOT_MET)
 
 
 def written_lines(files: Mapping[str, str | Path]) -> list[str]:
-    """Sentences that tell where files are."""
+    """Sentences that say where files are."""
     return [f"{name} written to {path}" for name, path in files.items()]
 
 
-def _table(comparison: Any, ci_prob: float) -> Table:
+def _comparison_table(comparison: Any, ci_prob: float) -> Table:
     from classex_bayes.formatting import capitalized
     from classex_bayes.results import interval_name
 
     whole = comparison.predictions[0]
     title = f"{capitalized(whole.description)}, from {whole.n_classes} source classes"
-    frame = comparison.table.reset_index()
-    lower, upper = (next((c for c in frame if c.endswith(end)), None) for end in ("_lb", "_ub"))
-    table = Table(title=title, title_justify="left")
-    table.add_column("estimator")
-    table.add_column("k", justify="right")
-    table.add_column(whole.estimand.label, justify="right")
-    table.add_column(interval_name(ci_prob))
-    if "truth" in frame:
-        table.add_column("truth", justify="right")
-        table.add_column("held")
-    for row in frame.to_dict(orient="records"):
+    has_truth = "truth" in comparison.table
+    right = "k", whole.estimand.label, "truth"
+    columns = ["estimator", *right[:2], interval_name(ci_prob), *["truth", "held"] * has_truth]
+    rows = []
+    for row in by_limits(comparison.table).reset_index().to_dict(orient="records"):
         cells = [row["estimator"], f"{row['k']:,}", f"{row['mean']:.4f}"]
-        point = row["interval_type"] == "none"
-        cells.append("-" if point else f"{row[lower]:.4f} to {row[upper]:.4f}")
-        if "truth" in frame:
-            has_truth = row["truth"] == row["truth"]
-            cells.append(f"{row['truth']:.4f}" if has_truth else "-")
-            cells.append("-" if point or not has_truth else "yes" if row["covered"] else "no")
-        table.add_row(*cells)
-    return table
+        is_point = row["interval_type"] == "none"
+        cells.append("-" if is_point else f"{row['lower']:.4f} to {row['upper']:.4f}")
+        if has_truth:
+            known = row["truth"] == row["truth"]
+            cells.append(f"{row['truth']:.4f}" if known else "-")
+            cells.append("-" if is_point or not known else "yes" if row["covered"] else "no")
+        rows.append(cells)
+    return text_table(title, columns, right, rows)
 
 
 def analyse(
@@ -260,62 +260,55 @@ def analyse(
 ) -> None:
     """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well.
 
-    Draws that did not converge are shown, too, and the shell hears of them by an exit code.
+    Draws that did not converge are shown, too, with an exit code of their own.
     """
-    files: dict[str, str] = {}
-    failures: list[str] = []
-    model, interruption = fitted(task, terminal, fit)
-    if product is not None and product.posterior:
-        files, failures = save_beside(model, product.path, terminal)
     from classex_bayes.report.findings import findings_of
 
+    model, interruption = fitted(task, terminal, fit)
+    files: dict[str, str] = {}
+    failures: list[str] = []
+    if product is not None and product.posterior:
+        files, failures = save_beside(model, product.path)
+    findings: Findings | None = None
     try:
-        beside = [] if interruption else point_estimators(references, fit.seed)
         findings = findings_of(
-            model, beside, task, counts, metric=metric, truth=truth, ci_prob=fit.ci_prob,
-            target=target, n_resamples=n_resamples, random_seed=fit.seed,
-            progressbar=terminal.shows_progress,
+            model, [] if interruption else point_estimators(references, fit.seed), task, counts,
+            metric=metric, truth=truth, ci_prob=fit.ci_prob, target=target, n_resamples=n_resamples,
+            random_seed=fit.seed, progressbar=terminal.shows_progress,
         )  # fmt: skip
     except KeyboardInterrupt as stop:
-        partial = getattr(stop, "partial", None)
-        if partial is None:
+        interruption, findings = str(stop) or "interrupted", getattr(stop, "partial", None)
+        if findings is None:
             where = files.get("posterior", "no file")
-            raise Interrupted(f"{stop or 'interrupted'}; the posterior is in {where}") from None
-        findings, interruption = partial, str(stop)
+            raise Interrupted(f"{interruption}; the posterior is in {where}") from None
     findings = replace(findings, open_set=open_set)
     if product is not None:
         try:
-            with telling_of_replaced(product.path, terminal):
-                product.write(findings, product.path)
+            product.write(findings, product.path)
             files[product.what] = str(product.path)
         except KeyboardInterrupt:
             interruption = f"interrupted while the {product.what} was written"
         except Exception as error:
             failures.append(f"the {product.what} could not be written ({error})")
-    comparison = findings.comparison
-    for note in comparison.notes:
-        if note.removeprefix("note: ") not in task.warnings:  # told when the file was read
-            terminal.aside(note)
+    show_notes(findings.comparison.notes, task, terminal)
     numbers = {**document(findings), "required": None, "files": listed(files)}
     if numbers["classes_at_random"]:
         terminal.aside(f"note: {numbers['classes_at_random']}")
-    lines, is_met = written_lines(files), True
+    lines, is_met = [], True
+    if target is not None:
+        lines.append(model.classes_until(target).describe(findings.ci_prob))
     if required is not None and target is not None:
         reached = findings.prediction.prob_at_least(target)
         is_met = bool(reached.min() >= required)
         numbers["required"] = {"probability": required, "is_met": is_met}
-        verdict = "met" if is_met else "not met"
-        lines.insert(
-            0,
+        lines.append(
             f"accuracy at least {target:g} on {reached.idxmin():,} classes: probability "
-            f"{reached.min():.3f}, required {required:g}: {verdict}",
+            f"{reached.min():.3f}, required {required:g}: {'met' if is_met else 'not met'}"
         )
-    if target is not None:
-        lines.insert(0, model.classes_until(target).describe(findings.ci_prob))
-    tables = [_table(comparison, findings.ci_prob)]
+    tables = [_comparison_table(findings.comparison, findings.ci_prob)]
     if open_set is not None:
         tables.append(rates_table(open_set[1], task, findings.ci_prob))
-    terminal.result(tables, lines, numbers)
+    terminal.result(tables, [*lines, *written_lines(files)], numbers)
     if interruption:
         for failure in failures:
             terminal.error(failure)

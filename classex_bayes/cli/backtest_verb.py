@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from classex_bayes.cli.analysis import (
-    References,
+    chosen_references,
     name_of,
     point_estimators,
     read,
@@ -69,21 +69,19 @@ def backtest(
     from classex_bayes.evaluate.backtest import backtest as run
     from classex_bayes.results import interval_settings
 
-    which: References = "slow" if slow else "all" if every else "usual"
     stem = name_of(files) + ("" if metric == "accuracy" else f"-{metric}")
     store = None if place.folder is None else place.folder / f"{stem}-backtest.csv"
     interruption = ""
     ci_prob, _ = interval_settings(fit.ci_prob, "eti")
     try:
         result = run(
-            [BayesianExtrapolator(), *point_estimators(which, fit.seed)],
+            [BayesianExtrapolator(), *point_estimators(chosen_references(every, slow), fit.seed)],
             task,
             sizes,
             counts,
             metric=metric,
             n_pilots=n_pilots,
             ci_prob=ci_prob,
-            levels=(ci_prob,),
             random_seed=fit.seed,
             sampler={"draws": fit.draws, "tune": fit.draws, "chains": fit.chains},
             n_jobs=jobs,

@@ -10,8 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from classex_bayes.cli.analysis import (
-    References,
     analyse,
+    chosen_references,
     figure,
     name_of,
     open_set_model,
@@ -19,7 +19,7 @@ from classex_bayes.cli.analysis import (
     read,
     refuse_target,
 )
-from classex_bayes.cli.console import Terminal, parse_counts, warn_of_thousands
+from classex_bayes.cli.console import Terminal, parse_counts
 from classex_bayes.cli.exit_codes import ExitCode
 from classex_bayes.cli.options import (
     Counts,
@@ -27,6 +27,7 @@ from classex_bayes.cli.options import (
     FileOptions,
     Files,
     FitOptions,
+    PageOptions,
     Predicted,
     Required,
     Resamples,
@@ -120,7 +121,9 @@ def _on_distances(task: Any) -> Any:
     from classex_bayes.task.source_task import SourceTask
 
     names = np.array(task.classes)
-    distances = np.sqrt(np.maximum(-task.source.scores(np.arange(task.n_test)), 0))
+    distances = np.sqrt(
+        np.maximum(-task.evidence.scores("the demonstration").scores(np.arange(task.n_test)), 0)
+    )
     return SourceTask.from_scores(distances, names[task.y], classes=names, higher_is_better=False)
 
 
@@ -130,7 +133,7 @@ def _on_distances(task: Any) -> Any:
         "classex-bayes extrapolate scores.npz --k 10000 --target 0.9 --require 0.95 --no-files",
         "classex-bayes extrapolate ranks.csv --k 1000000 --metric ndcg@10",
         "classex-bayes extrapolate distances.npy --labels y.npy --distances --k 5000 --json",
-        "classex-bayes extrapolate part-*.npz --config settings.toml",
+        "classex-bayes extrapolate part-*.npz --k 1000 --ci-prob 95% --draws 2000",
     )
 )
 @with_options(data=TaskOptions(), fit=FitOptions(), place=FileOptions())
@@ -151,7 +154,6 @@ def extrapolate(
     counts = parse_counts(k)
     product = figure(place, name_of(files), terminal)
     task = read(files, terminal, data)
-    warn_of_thousands(k, counts, task.n_classes, terminal)
     analyse(task, counts, terminal, product, fit, target=target, required=require, metric=metric)
 
 
@@ -180,15 +182,13 @@ def compare(
     counts = parse_counts(k)
     product = figure(place, f"{name_of(files)}-comparison", terminal)
     task = read(files, terminal, data)
-    warn_of_thousands(k, counts, task.n_classes, terminal)
-    references: References = "slow" if slow else "all" if every else "usual"
     analyse(
         task,
         counts,
         terminal,
         product,
         fit,
-        references=references,
+        references=chosen_references(every, slow),
         metric=metric,
         n_resamples=n_resamples,
     )
@@ -200,7 +200,7 @@ def compare(
         "classex-bayes report scores.npz --k 1000,10000 --fpir 0.003 -o report.html",
     )
 )
-@with_options(data=TaskOptions(), fit=FitOptions())
+@with_options(data=TaskOptions(), fit=FitOptions(), place=PageOptions())
 def report(
     *,
     files: Files,
@@ -218,43 +218,25 @@ def report(
     n_resamples: Resamples = None,
     data: TaskOptions,
     fit: FitOptions,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="PAGE",
-            help="The page (.html); the posterior goes beside it.",
-            rich_help_panel="Output",
-        ),
-    ] = Path("report.html"),
-    posterior: Annotated[
-        bool,
-        typer.Option(
-            "--posterior/--no-posterior",
-            help="Write the posterior (.nc, some MB) beside the page.",
-            rich_help_panel="Output",
-        ),
-    ] = True,
+    place: PageOptions,
     terminal: Terminal,
 ) -> None:
     """Write prediction, checks, method and record as one HTML page that needs no network."""
     refuse_target(target, metric, require)
     counts = parse_counts(k)
-    product = page(out, ", ".join(file.name for file in files), terminal, posterior)
+    product = page(place, ", ".join(file.name for file in files))
     task = read(files, terminal, data)
-    warn_of_thousands(k, counts, task.n_classes, terminal)
-    # What scores do not tell is said before the sampler begins.
-    identified = None if fpir is None else open_set_model(task, files, fit)
-    rates = None if identified is None else (identified, identified.predict(counts, fpir=fpir))
-    shown: References = "usual" if references and metric == "accuracy" else "none"
+    rates = None
+    if fpir is not None:  # before the sampler begins, since it may refuse the scores
+        model = open_set_model(task, files, fit)
+        rates = model, model.predict(counts, fpir=fpir)
     analyse(
         task,
         counts,
         terminal,
         product,
         fit,
-        references=shown,
+        references="usual" if references and metric == "accuracy" else "none",
         target=target,
         required=require,
         metric=metric,

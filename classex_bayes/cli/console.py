@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,11 +70,11 @@ class Terminal:
                 yield
 
     def aside(self, message: str) -> None:
-        """Tell what is no result; silent with --quiet."""
+        """Show what is no result; silent with --quiet."""
         self._asides.print(message, markup=False, highlight=False)
 
     def error(self, message: str) -> None:
-        """Tell of a failure, even with --quiet."""
+        """Show a failure, even with --quiet."""
         print(f"error: {message}", file=sys.stderr)
 
     def result(
@@ -107,20 +107,20 @@ class Terminal:
             ExtrapolationWarning,
         )
 
-        told = set()
+        shown = set()
 
         def note(message: Warning | str, *place: Any, **more: Any) -> None:
-            if str(message) not in told:
-                told.add(str(message))
+            if str(message) not in shown:
+                shown.add(str(message))
                 self.aside(f"note: {message}")
 
         with warnings.catch_warnings():
             warnings.showwarning = note
             warnings.simplefilter("always")
-            # Told below the table, as notes of the predictions.
+            # Shown below the table, as notes of the predictions.
             warnings.simplefilter("ignore", ExtrapolationWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            # Told when the file is read.
+            # Shown when the file is read.
             warnings.simplefilter("ignore", DataWarning)
             yield
 
@@ -134,13 +134,21 @@ class _Results(Console):
 
 
 def flat_table(title: str, frame: Any) -> Table:
-    """A table of all columns of a frame, numbers to four decimals."""
+    """A table of all columns of a frame, numbers to four decimals and right-justified."""
+    numeric = [name for name in frame if frame[name].dtype.kind in "fiu"]
+    rows = ([_cell(value) for value in row] for row in frame.itertuples(index=False))
+    return text_table(title, list(frame), numeric, rows)
+
+
+def text_table(
+    title: str, columns: Sequence[str], right: Sequence[str], rows: Iterable[Sequence[str]]
+) -> Table:
+    """A table of cells of text, with some of its columns right-justified."""
     table = Table(title=title, title_justify="left")
-    for name in frame:
-        text = frame[name].dtype.kind not in "fiu"
-        table.add_column(_cell(name), justify="left" if text else "right", no_wrap=True)
-    for row in frame.itertuples(index=False):
-        table.add_row(*(_cell(value) for value in row))
+    for name in columns:
+        table.add_column(str(name), justify="right" if name in right else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
@@ -151,57 +159,30 @@ def _cell(value: Any) -> str:
 
 
 def parse_counts(text: str, name: str = "--k", smallest: int = 2) -> list[int]:
-    """Numbers of classes from the text of an option."""
+    """Numbers of classes from the text of an option, such as "1000,1e4,100_000"."""
     from classex_bayes.arguments import class_counts
 
     try:
-        return class_counts(
-            [_whole(part) for part in text.split(",")], name, smallest=smallest
-        ).tolist()
-    except DataError as error:
-        if not _THOUSANDS.fullmatch(text):
-            raise
-        found = str(error).removeprefix(f"{name}: ")
-        raise DataError(
-            f"{name}: write {text.replace(',', '_')} for {text}, because commas separate numbers "
-            f"({found})"
-        ) from None
+        counts = [float(part) for part in text.split(",")]
     except ValueError:
         raise DataError(
             f"{name}: expected whole numbers separated by commas, found {text!r}"
         ) from None
-
-
-def _whole(text: str) -> int:
-    """A whole number, also as 10_000 or 1e4."""
     try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-        if not number.is_integer():
-            raise ValueError(text) from None
-        return int(number)
-
-
-def warn_of_thousands(text: str, counts: list[int], n_classes: int, terminal: Terminal) -> None:
-    """Tell that --k 2,965 is 2 and 965."""
-    if _THOUSANDS.fullmatch(text) and min(counts) < n_classes:
-        terminal.aside(
-            f"note: --k {text} is {' and '.join(map(str, counts))} classes; one number is written "
-            f"{text.replace(',', '')}"
-        )
+        return class_counts(counts, name, smallest=smallest).tolist()
+    except DataError as error:
+        if not _THOUSANDS.fullmatch(text):
+            raise
+        raise DataError(
+            f"{error}; commas separate numbers, so write {text.replace(',', '_')} for {text}"
+        ) from None
 
 
 def ready_folder(folder: Path) -> None:
-    """Find out before a long computation that its results cannot be written.
-
-    `PermissionError` where the folder may not be written to, else `DataError`.
-    """
+    """Find out before a long computation that its results cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        kept_out = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-        kind = PermissionError if kept_out else DataError
-        raise kind(f"--out: cannot write to {folder} ({error.strerror})") from None
+        raise OSError(f"--out: cannot write to {folder} ({error.strerror})") from None

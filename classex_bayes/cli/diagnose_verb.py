@@ -18,7 +18,7 @@ def diagnose(
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict/--lenient", help="End with exit code 5 if a check warns; hints are no faults."
+            "--strict", help="End with exit code 5 if a check warns; hints are no faults."
         ),
     ] = False,
     data: TaskOptions,

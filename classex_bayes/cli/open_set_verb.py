@@ -12,10 +12,10 @@ from classex_bayes.cli.analysis import (
     rates_table,
     read,
     save_beside,
-    telling_of_replaced,
+    show_notes,
     written_lines,
 )
-from classex_bayes.cli.console import Terminal, parse_counts, warn_of_thousands
+from classex_bayes.cli.console import Terminal, parse_counts
 from classex_bayes.cli.options import (
     Counts,
     DataOptions,
@@ -52,12 +52,11 @@ def open_set(
 ) -> None:
     """Predict FNIR and FPIR with K enrolled classes, or the threshold that keeps FPIR low."""
     if (fpir is None) == (threshold is None):
-        found = "neither" if fpir is None else "both"
-        raise DataError(f"--fpir, --threshold: expected one of them, found {found}")
+        number = "neither" if fpir is None else "both"
+        raise DataError(f"--fpir, --threshold: expected one of them, found {number}")
     counts = parse_counts(k)
     figure = path_in(place, f"{name_of(files)}-det.png", terminal)
     task = read(files, terminal, data)
-    warn_of_thousands(k, counts, task.n_classes, terminal)
     from classex_bayes.results import interval_settings
 
     level, _ = interval_settings(fit.ci_prob, None)
@@ -66,19 +65,16 @@ def open_set(
     written: dict[str, str] = {}
     failures: list[str] = []
     if figure is not None:
-        written, failures = save_beside(model, figure, terminal)
+        written, failures = save_beside(model, figure)
         try:
             from classex_bayes.plots.open_set_plot import plot_det
 
             plot = plot_det(model, counts, rank=rank, ci_prob=level, backend="matplotlib")
-            with telling_of_replaced(figure, terminal):
-                plot.savefig(figure)
+            plot.savefig(figure)
             written["figure"] = str(figure)
         except Exception as error:
             failures.append(f"the figure could not be written ({error})")
-    for note in rates.notes:
-        if note not in task.warnings:  # told when the file was read
-            terminal.aside(f"note: {note}")
+    show_notes([f"note: {note}" for note in rates.notes], task, terminal)
     numbers = {**open_set_document(model, task, rates, level), "files": listed(written)}
     terminal.result([rates_table(rates, task, level)], written_lines(written), numbers)
     ended(model, failures, terminal)

@@ -1,22 +1,22 @@
 """Options of the verbs: each is declared here once, in the order in which help pages show them.
 
-The data and what is asked come first. Panels follow: how files are read, the fit, the output.
+The data and what is predicted come first. Panels follow: how files are read, the fit, the output.
 """
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import typer
 
-from classex_bayes.cli.config import read_config
 from classex_bayes.cli.console import Terminal
 
-_INPUT, _MODEL, _OUTPUT = "Input", "Model", "Output"
-_Likeness = Literal["sqeuclidean", "cosine", "dot"]  # of embeddings
+_input = partial(typer.Option, rich_help_panel="Input")
+_model = partial(typer.Option, rich_help_panel="Model")
+_output = partial(typer.Option, rich_help_panel="Output")
 
 
 def examples(*lines: str) -> str:
@@ -32,21 +32,28 @@ def with_options(**groups: Any) -> Callable[[Callable[..., None]], Callable[...,
     """
     groups["terminal"] = OutputOptions()
 
-    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
-        parameters = [_CONTEXT]
-        for name, parameter in inspect.signature(verb).parameters.items():
-            parameters += _parameters(groups[name]) if name in groups else [parameter]
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        parameters = [_keyword("context", typer.Context)]
+        for name, parameter in inspect.signature(function).parameters.items():
+            if name in groups:
+                parameters += [
+                    _keyword(field.name, field.type, getattr(groups[name], field.name))
+                    for field in fields(groups[name])
+                ]
+            else:
+                parameters.append(parameter)
 
-        @wraps(verb)
+        @wraps(function)
         def flat(*, context: typer.Context, **values: Any) -> None:
             for name, group in groups.items():
                 options = {field.name: values.pop(field.name) for field in fields(group)}
                 values[name] = type(group)(**options)
-            shown = values["terminal"]
-            terminal = Terminal(shown.quiet, shown.as_json, str(context.info_name))
-            values["terminal"] = terminal
-            with terminal.warnings_as_notes():
-                verb(**values)
+            output = values["terminal"]
+            # The name of the program may be several words, as of `python -m`.
+            verb = context.command_path.removeprefix(context.find_root().command_path).strip()
+            values["terminal"] = Terminal(output.quiet, output.as_json, verb)
+            with values["terminal"].warnings_as_notes():
+                function(**values)
 
         # Typer reads this attribute, which functions may have and their type does not name.
         flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -55,20 +62,12 @@ def with_options(**groups: Any) -> Callable[[Callable[..., None]], Callable[...,
     return decorate
 
 
-_CONTEXT = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-
-
-def _parameters(group: Any) -> list[inspect.Parameter]:
-    """Fields of a group as parameters whose defaults are its values."""
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=getattr(group, field.name),
-            annotation=field.type,
-        )
-        for field in fields(group)
-    ]
+def _keyword(
+    name: str, annotation: Any, default: Any = inspect.Parameter.empty
+) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
 def present(files: list[Path] | Path | None) -> list[Path] | Path | None:
@@ -76,47 +75,27 @@ def present(files: list[Path] | Path | None) -> list[Path] | Path | None:
     from classex_bayes.exceptions import no_such_file
 
     for file in files if isinstance(files, list) else [files] if files else []:
-        try:
-            exists = file.exists()
-        except (OSError, ValueError):  # who reads it says what is wrong with the name
-            continue
-        if not exists:
+        if not file.exists():
             raise no_such_file(file)
     return files
 
 
-def _share(setting: typer.CallbackParam, value: float | None) -> float | None:
-    """A number between 0 and 1, checked before anything is read."""
-    if value is not None:
-        from classex_bayes.arguments import probability
-
-        probability(value, setting.opts[0])
-    return value
-
-
-def _number(text: Any) -> float:
-    """A number as it is typed; a percentage is refused with the share to write."""
+def _share(text: Any) -> float:
+    """A number between 0 and 1, also as a percentage, checked before anything is read."""
+    number = str(text).strip()
     try:
-        return float(text)
+        value = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
     except ValueError:
-        number = str(text).strip().removesuffix("%")
-        try:
-            share = f"{float(number) / 100:.12g}"
-        except ValueError:
-            raise typer.BadParameter(f"{text!r} is not a number.") from None
-        raise typer.BadParameter(f"found {text}, expected a share; write {share}.") from None
+        raise typer.BadParameter(f"{text!r} is not a number.") from None
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"expected a number between 0 and 1, found {text}.")
+    return value
 
 
 def _metric(value: str) -> str:
     """Name of a metric, checked before anything is read."""
     from classex_bayes.core.metrics import named_metric
-    from classex_bayes.exceptions import DataError
 
-    if value in get_args(_Likeness):
-        raise DataError(
-            f"--metric: found {value!r}, which is how embeddings are compared; write "
-            f"--embedding-metric {value}. --metric is what is predicted, such as mrr"
-        )
     return named_metric(value).name
 
 
@@ -146,10 +125,7 @@ Predicted = Annotated[
 Target = Annotated[
     float | None,
     typer.Option(
-        metavar="ACCURACY",
-        help="Accuracy wanted: until how many classes?",
-        parser=_number,
-        callback=_share,
+        metavar="ACCURACY", help="Accuracy wanted: until how many classes?", parser=_share
     ),
 ]
 Required = Annotated[
@@ -157,8 +133,7 @@ Required = Annotated[
     typer.Option(
         metavar="PROB",
         help="End with exit code 5 if the probability of the target is below it at any K.",
-        parser=_number,
-        callback=_share,
+        parser=_share,
     ),
 ]
 WantedFpir = Annotated[
@@ -167,16 +142,13 @@ WantedFpir = Annotated[
         "--fpir",
         metavar="FPIR",
         help="FPIR wanted: thresholds keep below it with probability 0.95.",
-        parser=_number,
-        callback=_share,
+        parser=_share,
     ),
 ]
 Every = Annotated[
-    bool, typer.Option("--all/--usual", help="All that take seconds, not only ClassExReg and KDE.")
+    bool, typer.Option("--all", help="All that take seconds, not only ClassExReg and KDE.")
 ]
-Slow = Annotated[
-    bool, typer.Option("--slow/--not-slow", help="All, and CleaneX, which takes minutes.")
-]
+Slow = Annotated[bool, typer.Option("--slow", help="All, and CleaneX, which takes minutes.")]
 Resamples = Annotated[
     int | None,
     typer.Option(
@@ -186,24 +158,16 @@ Resamples = Annotated[
         help="Resamples for bootstrap intervals of point estimates, such as 200.",
     ),
 ]
-Seed = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Seed of everything random.", rich_help_panel=_MODEL)
-]
+Seed = Annotated[int, _model(min=0, metavar="N", help="Seed of everything random.")]
 Level = Annotated[
     float | None,
-    typer.Option(
+    _model(
         metavar="PROB",
         help="Level of the intervals; ArviZ's rcParams (0.89) if not given.",
-        parser=_number,
-        callback=_share,
-        rich_help_panel=_MODEL,
+        parser=_share,
     ),
 ]
-Jobs = Annotated[
-    int,
-    typer.Option(metavar="N", help="Processes; -1 for one a processor.", rich_help_panel=_MODEL),
-]
-RESULTS = Path("classex-bayes-results")
+Jobs = Annotated[int, _model(metavar="N", help="Processes; -1 for one a processor.")]
 
 
 @dataclass(frozen=True)
@@ -212,66 +176,47 @@ class DataOptions:
 
     labels: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Labels (.npy) of scores in .npy.",
-            callback=present,
-            rich_help_panel=_INPUT,
-        ),
+        _input(metavar="FILE", help="Labels (.npy) of scores in .npy.", callback=present),
     ] = None
-    distances: Annotated[
-        bool,
-        typer.Option(
-            "--distances/--scores", help="Smaller scores are better.", rich_help_panel=_INPUT
-        ),
-    ] = False
+    distances: Annotated[bool, _input("--distances", help="Smaller scores are better.")] = False
     embedding_metric: Annotated[
-        _Likeness | None,
-        typer.Option(
+        Literal["sqeuclidean", "cosine", "dot"] | None,
+        _input(
             metavar="METRIC",
             help="How embeddings are compared: sqeuclidean (default), cosine or dot.",
-            rich_help_panel=_INPUT,
         ),
     ] = None
     ties: Annotated[
         Literal["auto", "random", "pessimistic", "optimistic", "unknown"] | None,
-        typer.Option(
+        _input(
             metavar="RULE",
             help="Equal scores: auto (default), random, pessimistic, optimistic or unknown.",
-            rich_help_panel=_INPUT,
         ),
     ] = None
     untested: Annotated[
         Literal["error", "competitors"] | None,
-        typer.Option(
-            metavar="RULE",
-            help="Classes without instances: error (default) or competitors.",
-            rich_help_panel=_INPUT,
-        ),
+        _input(metavar="RULE", help="Classes without instances: error (default) or competitors."),
     ] = None
     truncated_at: Annotated[
         int | None,
-        typer.Option(
+        _input(
             metavar="N",
             help="Length of the lists that ranks come from; larger ranks are unknown.",
-            rich_help_panel=_INPUT,
         ),
     ] = None
     design: Annotated[
         Path | None,
-        typer.Option(
+        _input(
             metavar="FILE",
             help="How classes were drawn: a .csv with class, inclusion, group.",
             callback=present,
-            rich_help_panel=_INPUT,
         ),
     ] = None
     sibling_share: Annotated[
         float | None,
-        typer.Option(
+        _input(
             metavar="SHARE",
             help="Share of its own group that larger sets hold; 1 if not given.",
-            rich_help_panel=_INPUT,
         ),
     ] = None
 
@@ -280,41 +225,23 @@ class DataOptions:
 class TaskOptions(DataOptions):
     """Options for reading any file, accuracy curves and runs included."""
 
-    n_test: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Test instances of a curve.", rich_help_panel=_INPUT),
-    ] = None
+    n_test: Annotated[int | None, _input(metavar="N", help="Test instances of a curve.")] = None
     n_classes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Source classes of a curve, documents of a run.",
-            rich_help_panel=_INPUT,
-        ),
+        int | None, _input(metavar="N", help="Source classes of a curve, documents of a run.")
     ] = None
     qrels: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Relevance judgements (TREC) of a run.",
-            callback=present,
-            rich_help_panel=_INPUT,
-        ),
+        _input(metavar="FILE", help="Relevance judgements (TREC) of a run.", callback=present),
     ] = None
     relevance_level: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Smallest relevance that counts; 1 if not given.",
-            rich_help_panel=_INPUT,
-        ),
+        _input(metavar="N", help="Smallest relevance that counts; 1 if not given."),
     ] = None
     missing: Annotated[
         Literal["error", "unanswered", "unsearched"] | None,
-        typer.Option(
+        _input(
             metavar="RULE",
             help="Judged queries that a run lacks: error (default), unanswered or unsearched.",
-            rich_help_panel=_INPUT,
         ),
     ] = None
 
@@ -324,12 +251,8 @@ class SamplerOptions:
     """Draws of the posterior and the seed."""
 
     seed: Seed = 1
-    draws: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Draws in each chain.", rich_help_panel=_MODEL)
-    ] = 1000
-    chains: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Number of chains.", rich_help_panel=_MODEL)
-    ] = 4
+    draws: Annotated[int, _model(min=1, metavar="N", help="Draws in each chain.")] = 1000
+    chains: Annotated[int, _model(min=1, metavar="N", help="Number of chains.")] = 4
 
 
 @dataclass(frozen=True)
@@ -344,19 +267,9 @@ class FileOptions:
     """Where files go, if any are written."""
 
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Folder of posterior and figure.",
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = RESULTS
-    no_files: Annotated[
-        bool,
-        typer.Option("--no-files/--with-files", help="Write no file.", rich_help_panel=_OUTPUT),
-    ] = False
+        Path, _output("--out", "-o", metavar="FOLDER", help="Folder of posterior and figure.")
+    ] = Path("classex-bayes-results")
+    no_files: Annotated[bool, _output("--no-files", help="Write no file.")] = False
 
     @property
     def folder(self) -> Path | None:
@@ -365,32 +278,28 @@ class FileOptions:
 
 
 @dataclass(frozen=True)
-class OutputOptions:
-    """What is printed, and the file of settings: options of every verb."""
+class PageOptions:
+    """Where the report goes."""
 
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json/--no-json", help="One JSON object and no tables.", rich_help_panel=_OUTPUT
+    out: Annotated[
+        Path,
+        _output(
+            "--out", "-o", metavar="PAGE", help="The page (.html); the posterior goes beside it."
         ),
-    ] = False
+    ] = Path("report.html")
+    posterior: Annotated[
+        bool,
+        _output(
+            "--posterior/--no-posterior", help="Write the posterior (.nc, some MB) beside the page."
+        ),
+    ] = True
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is printed: options of every verb."""
+
+    as_json: Annotated[bool, _output("--json", help="One JSON object and no tables.")] = False
     quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet/--loud",
-            "-q",
-            help="Nothing but errors on standard error.",
-            rich_help_panel=_OUTPUT,
-        ),
+        bool, _output("--quiet", "-q", help="Nothing but errors on standard error.")
     ] = False
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="TOML file with settings; the command line goes before it.",
-            callback=read_config,
-            is_eager=True,
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = None

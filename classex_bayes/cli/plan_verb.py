@@ -56,12 +56,12 @@ def plan(
     if width is None and excludes is None:
         raise DataError("--width, --excludes: expected one of them or both, found neither")
     sizes, per_class = parse_counts(classes, "--classes"), parse_counts(repeats, "--repeats", 1)
-    known: Any = read(files, terminal, data) if files else _guessed(guess) if guess else None
+    task: Any = read(files, terminal, data) if files else _guessed(guess) if guess else None
     from classex_bayes.evaluate.plan import plan as run
     from classex_bayes.report.document import notes_of, records
 
-    found = run(
-        known,
+    result = run(
+        task,
         counts[0],
         width=width,
         excludes=_number(excludes),
@@ -73,24 +73,24 @@ def plan(
         n_jobs=jobs,
         progressbar=terminal.shows_progress,
     )
-    for note in found.notes:
+    for note in result.notes:
         terminal.aside(f"note: {note}")
     try:
-        cheapest = {name: int(found.cheapest()[name]) for name in _COST}
+        cheapest = {name: int(result.cheapest()[name]) for name in _COST}
     except DataError:
         cheapest = None  # the advice says why
-    mean, sd = found.accuracy
+    mean, sd = result.accuracy
     numbers = {
-        **{name: getattr(found, name) for name in ("k", "width", "excludes")},
-        **{name: getattr(found, name) for name in ("ci_prob", "ci_kind", "n_pilots")},
+        **{name: getattr(result, name) for name in ("k", "width", "excludes")},
+        **{name: getattr(result, name) for name in ("ci_prob", "ci_kind", "n_pilots")},
         "seed": seed,
         "accuracy": {"mean": mean, "sd": sd},
-        "designs": records(found.table, _DESIGN),
+        "designs": records(result.table, _DESIGN),
         "cheapest": cheapest,
-        "advice": found.advice,
-        "notes": notes_of(found.notes),
+        "advice": result.advice,
+        "notes": notes_of(result.notes),
     }
-    terminal.result(flat_table(found.header, found.table), [found.advice], numbers)
+    terminal.result(flat_table(result.header, result.table), [result.advice], numbers)
 
 
 def _guessed(text: str) -> dict[int, float]:

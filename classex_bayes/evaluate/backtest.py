@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, how_many, probability
+from classex_bayes.arguments import class_counts, how_many
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.estimator import Estimator, named_estimators
 from classex_bayes.evaluate.scoring import LEVELS, score_trials
@@ -18,6 +18,7 @@ from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import interval_settings
 from classex_bayes.task.designed_ranks import DesignedRanks
+from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts
@@ -37,7 +38,7 @@ class Pilots:
     def identity(self) -> tuple[Any, ...]:
         """Settings that determine the draws, with the seed of ties only if pairs are tied."""
         evidence = self.task.evidence
-        if not evidence.is_exact or evidence.n_tied:
+        if not isinstance(evidence, RankEvidence) or evidence.n_tied:
             return self.task, self.k
         return SourceTask(replace(evidence, tie_seed=0), self.task.classes), self.k
 
@@ -69,12 +70,12 @@ class Backtest(Shown):
     ci_prob: float
 
     def _display(self) -> Display:
-        wanted = ["truth", "n", "rmse", "rmse_se", "bias", "crps", "width"]
+        columns = ["truth", "n", "rmse", "rmse_se", "bias", "crps", "width"]
         names = self.scores.columns
-        covered = names[names.str.startswith("coverage") & ~names.str.endswith("_se")]
+        coverage = names[names.str.startswith("coverage") & ~names.str.endswith("_se")]
         return Display(
             f"Errors and coverage of predictions; widths of {100 * self.ci_prob:g}% intervals",
-            self.scores[[*wanted, *covered]],
+            self.scores[[*columns, *coverage]],
             self._left_out,
             decimals=3,
         )
@@ -99,7 +100,6 @@ def backtest(
     metric: str = "accuracy",
     n_pilots: int = 100,
     ci_prob: float | None = None,
-    levels: Sequence[float] = LEVELS,
     sampler: Mapping[str, Any] = SAMPLER,
     random_seed: int = 0,
     n_jobs: int | None = None,
@@ -130,9 +130,7 @@ def backtest(
         Number of pilots of each size.
     ci_prob : float, optional
         Level of the equal-tailed intervals whose score and width are reported; ArviZ's rcParams by
-        default.
-    levels : sequence of float
-        Levels at which coverage is reported.
+        default. Coverage is reported at this level and at 50, 80, 90 and 95%.
     sampler : mapping
         Arguments of `fit` for estimators that draw from a posterior.
     random_seed : int
@@ -176,19 +174,14 @@ def backtest(
     """
     named = named_estimators(estimators)
     source_task(task)
-    pilots, chosen = how_many(n_pilots, "n_pilots"), named_metric(metric).name
-    prob, _ = interval_settings(ci_prob, "eti")
-    if not np.iterable(levels):
-        raise DataError(f"levels: expected a sequence of levels, found {levels!r}")
-    for level in levels:
-        probability(level, "levels")
+    metric_name, (prob, _) = named_metric(metric).name, interval_settings(ci_prob, "eti")
     if not isinstance(task.evidence, DesignedRanks):
         task.evidence.exact("a back-test")
     sizes = class_counts(n_source, "n_source", task.n_classes - 1, FEWEST_CLASSES).tolist()
     if k is None:
-        wanted = {size * factor for size in sizes for factor in _FACTORS}
+        multiples = {size * factor for size in sizes for factor in _FACTORS}
         largest = int(task.grid()[-1])
-        k = sorted({size for size in wanted if size < largest} | {largest})
+        k = sorted({size for size in multiples if size < largest} | {largest})
     counts = class_counts(k, largest=task.n_classes).tolist()
     if max(counts) < max(sizes):
         raise DataError(
@@ -198,11 +191,11 @@ def backtest(
     try:
         trials = run_trials(
             named,
-            Pilots(task, tuple(counts), chosen),
+            Pilots(task, tuple(counts), metric_name),
             sizes,
             counts,
-            n_simulations=pilots,
-            metric=chosen,
+            n_simulations=how_many(n_pilots, "n_pilots"),
+            metric=metric_name,
             random_seed=random_seed,
             ci_prob=prob,
             sampler=sampler,
@@ -211,14 +204,14 @@ def backtest(
             progressbar=progressbar,
         )
     except Interrupted as stop:
-        stop.partial = _scored(stop.partial, prob, levels) if len(stop.partial) else None
+        stop.partial = _backtest(stop.partial, prob) if len(stop.partial) else None
         raise
-    return _scored(trials, prob, levels)
+    return _backtest(trials, prob)
 
 
-def _scored(trials: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> Backtest:
+def _backtest(trials: pd.DataFrame, ci_prob: float) -> Backtest:
     trials["cell"] = trials["cell"].astype(int)
     # For larger pilots this includes k within their own classes, which is not extrapolation.
     trials = trials[trials["k"] >= trials["cell"]].reset_index(drop=True)
-    scores = score_trials(trials, ci_prob, levels)
+    scores = score_trials(trials, ci_prob, sorted({*LEVELS, ci_prob}))
     return Backtest(trials, scores.rename_axis(["n_source", "estimator", "k"]), ci_prob)

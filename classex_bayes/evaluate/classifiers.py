@@ -13,7 +13,7 @@ from classex_bayes.arguments import LARGEST_K, class_counts, one_of, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
+from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.evaluate.crossing import (
     Crossing,
     first_crossing,
@@ -21,18 +21,14 @@ from classex_bayes.evaluate.crossing import (
     search_range,
 )
 from classex_bayes.evaluate.difference import AccuracyDifference
+from classex_bayes.evaluate.same_instances import require_same_instances
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Estimand, Extrapolation, Tabulated
 from classex_bayes.results.extrapolation import FARTHEST_FACTOR
-from classex_bayes.task.evidence import WITH_RANKS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    require_same_classes,
-    require_same_weights,
-    source_task,
-)
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
@@ -293,8 +289,9 @@ def compare_classifiers(
     ...     "all": SourceTask.from_embeddings(probes, gallery, y),
     ...     "half": SourceTask.from_embeddings(probes[:, :5], gallery[:, :5], y),
     ... }
+    >>> few = {"draws": 200, "tune": 200, "chains": 2}
     >>> comparison = compare_classifiers(
-    ...     tasks, [60, 600], sampler={"chains": 2}, random_seed=1, progressbar=False
+    ...     tasks, [60, 600], sampler=few, random_seed=1, progressbar=False
     ... )
     >>> bool(comparison.prob_best().loc[600, "all"] > 0.9)
     True
@@ -308,7 +305,7 @@ def compare_classifiers(
     named = _checked_tasks(tasks)
     checked_model(model)
     if truth_value(paired, "paired"):
-        _require_same_instances(named, chosen)
+        require_same_instances(named, chosen, "tasks", "pass paired=False")
     posterior = fit_jointly(
         named,
         model,
@@ -335,37 +332,3 @@ def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
     if len(named) < len(tasks):
         raise DataError(f"tasks: expected names that differ as text, found {list(tasks)!r}")
     return named
-
-
-def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric) -> None:
-    """Raise if two tasks cannot be tests on the same instances that know a metric at k1."""
-    remedy = "pass paired=False for classifiers tested on different instances"
-    for name, task in tasks.items():
-        evidence = task.evidence
-        if not (
-            evidence.why_unknown and evidence.known_counts(metric, np.array([task.n_classes])).size
-        ):
-            evidence.exact("pairing", f"{WITH_RANKS}, or pass paired=False", f"tasks[{name!r}]")
-    (first_name, first), *others = tasks.items()
-    for name, task in others:
-        pair = f"tasks: {first_name!r} and {name!r}"
-        require_same_classes(pair, first, task, remedy)
-        if task.n_test != first.n_test:
-            raise DataError(
-                f"{pair} have {first.n_test} and {task.n_test} instances, expected the same; "
-                f"{remedy}"
-            )
-        differing = np.flatnonzero(task.y != first.y)
-        if differing.size:
-            row = int(differing[0])
-            raise DataError(
-                f"{pair} have different true classes at row {row}: {first.y[row]} and "
-                f"{task.y[row]}; put the instances in the same order, or {remedy}"
-            )
-        require_same_weights(pair, first, task)
-    if isinstance(metric, Accuracy) and metric.m >= first.n_classes:
-        raise DataError(
-            f"metric: found {metric.name!r}, which is 1 on the {first.n_classes} source classes of "
-            f"every classifier, so pairing cannot see its errors; expected an m below "
-            f"{first.n_classes}, or pass paired=False"
-        )

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
@@ -161,60 +162,58 @@ def compare(
     """
     named = named_estimators(estimators)
     source_task(task)
-    counts, wanted = class_counts(k), named_metric(metric).name
+    counts, metric_name = class_counts(k), named_metric(metric).name
     prob, kind = interval_settings(ci_prob, ci_kind)
-    seed_sequence(random_seed)
-    seed = random_seed
+    reference = None if truth is None else reference_values(truth, counts, metric_name)
+    seeds = seed_sequence(random_seed)
     if n_resamples is not None:
         how_many(n_resamples, "n_resamples", 2)
-        # A bootstrap of each estimator alone, with this seed, has the same draws.
-        seed = seed_sequence(random_seed)
     warn_of(task)
-    columns = "mean", *interval_columns(prob, kind)
-    done: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
+    finished: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}
     show = truth_value(progressbar, "progressbar") and len(named) > 1
     try:
         for name, estimator in with_progress(named.items(), len(named), "estimators", show):
             try:
-                require_metric(estimator, wanted)
+                require_metric(estimator, metric_name)
                 with silent_warnings():
-                    fitted = _fitted(estimator, task, seed)
-                point = prediction = prediction_of(fitted, counts, wanted)
-                if n_resamples is not None and point.interval_type == "none":
-                    with silent_warnings():
-                        prediction = _with_interval(point, fitted, task, n_resamples, seed)
-                if wanted == "accuracy" and point.interval_type == "none":
-                    missed = _missed_pilot(fitted, task)
-                    prediction = replace(prediction, notes=(*prediction.notes, *missed))
-                prediction = replace(prediction, estimator=name)
+                    fitted = _fitted(estimator, task, random_seed)
+                    point = prediction_of(fitted, counts, metric_name)
+                    prediction = _with_interval(
+                        point, fitted, task, n_resamples, seed_sequence(seeds)
+                    )
+                if metric_name == "accuracy" and point.interval_type == "none":
+                    notes = (*prediction.notes, *_missed_pilot(fitted, task))
+                    prediction = replace(prediction, notes=notes)
             except (*FIT_ERRORS, ImportError) as error:
                 skipped[name] = str(error)
                 continue
+            prediction = replace(prediction, estimator=name)
             rows = prediction.summary(prob, kind, "none").drop(columns="sd", errors="ignore")
-            rows["mean"] = point.mean  # that of draws is moved where they end at 0 or 1
+            rows["mean"] = point.mean  # the mean of bootstrap draws that end at 0 or 1 is biased
             rows["interval_type"] = prediction.interval_type
-            if truth is not None:
-                _set_truth(rows, prediction, reference_values(truth, counts, wanted), columns)
-            done.append((prediction, fitted, rows))
+            finished.append((prediction, fitted, rows))
     except KeyboardInterrupt:
-        message = f"interrupted after {len(done)} of {len(named)} estimators"
-        partial = _compared(done, skipped, truth, columns) if done else None
+        message = f"interrupted after {len(finished)} of {len(named)} estimators"
+        partial = None
+        if finished:
+            partial = _comparison(finished, skipped, truth, reference, prob, kind)
         raise Interrupted(message, partial) from None
-    return _compared(done, skipped, truth, columns)
+    return _comparison(finished, skipped, truth, reference, prob, kind)
 
 
 def _with_interval(
     point: Extrapolation,
     fitted: Estimator,
     task: SourceTask,
-    n_resamples: int,
-    seed: RandomSeed,
+    n_resamples: int | None,
+    seeds: np.random.SeedSequence,
 ) -> Extrapolation:
     """Bootstrap draws about a point estimate, or the estimate with a note why it has none."""
-    seeds, jobs = seed_sequence(seed), checked_jobs(None)
+    if n_resamples is None or point.interval_type != "none":
+        return point
     try:
-        return bootstrapped(fitted, task, point, n_resamples, seeds, jobs, False)
+        return bootstrapped(fitted, task, point, n_resamples, seeds, checked_jobs(None), False)
     except FIT_ERRORS as error:
         return replace(point, notes=(*point.notes, f"no bootstrap interval: {error}"))
 
@@ -225,47 +224,44 @@ def _missed_pilot(fitted: Estimator, task: SourceTask) -> tuple[str, ...]:
     Estimate and accuracy come from the same data, so they differ by the bias of the estimator. It
     may be 3 standard errors of the accuracy, which are at least those of one instance.
     """
-    known = task.grid()
-    if not known.size:
+    grid = task.grid()
+    if not grid.size:
         return ()
-    k = known[-1:]
-    measured = float(task.accuracy(k)[0])
-    given = float(prediction_of(fitted, k, "accuracy").mean.iloc[0])
+    k = grid[-1:]
+    observed = float(task.accuracy(k)[0])
+    estimate = float(prediction_of(fitted, k, "accuracy").mean.iloc[0])
     se = max(float(task.accuracy_cov(k)[0, 0]) ** 0.5, 1 / task.n_test)
-    if abs(given - measured) <= _STANDARD_ERRORS * se:
+    if abs(estimate - observed) <= _STANDARD_ERRORS * se:
         return ()
     return (
-        f"the estimate is {percent(given, 1)} on {int(k[0]):,} classes, where "
-        f"{percent(measured, 1)} was measured; do not use it here",
+        f"the estimate is {percent(estimate, 1)} on {int(k[0]):,} classes, where "
+        f"{percent(observed, 1)} was measured; do not use it here",
     )
 
 
-def _set_truth(
-    rows: pd.DataFrame, prediction: Extrapolation, truth: pd.Series, columns: Sequence[str]
-) -> None:
-    """Add the truth, the error and whether the interval contains the truth."""
-    mean, lower, upper = columns
-    rows["truth"] = truth
-    rows["error"] = rows[mean] - rows["truth"]
-    if prediction.interval_type != "none":
-        inside = rows["truth"].between(rows[lower], rows[upper])
-        rows["covered"] = inside.astype(object).where(rows["truth"].notna())
-
-
-def _compared(
-    done: list[tuple[Extrapolation, Estimator, pd.DataFrame]],
+def _comparison(
+    finished: list[tuple[Extrapolation, Estimator, pd.DataFrame]],
     skipped: dict[str, str],
     truth: Any,
-    columns: Sequence[str],
+    reference: pd.Series | None,
+    ci_prob: float,
+    ci_kind: str,
 ) -> Comparison:
-    """Put predictions into one table."""
-    if not done:
+    """Put predictions into one table, with the truth and their errors where it is known."""
+    if not finished:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
         raise DataError(f"estimators: none could be fitted ({reasons})")
-    predictions, used, parts = (list(column) for column in zip(*done, strict=True))
+    predictions, estimators, parts = (list(column) for column in zip(*finished, strict=True))
     if shared_metric(predictions) == RISK and isinstance(truth, SourceTask):
         raise DataError("truth: a task knows accuracies; give risks as a mapping from k to risk")
     names = [prediction.estimator for prediction in predictions]
     table = pd.concat(parts, keys=names, names=["estimator", "k"])
-    order = [*columns, "interval_type", "truth", "error", "covered"]
-    return Comparison(table[[c for c in order if c in table]], predictions, used, skipped)
+    lower, upper = interval_columns(ci_prob, ci_kind)
+    if reference is not None:
+        table["truth"] = table.index.get_level_values("k").map(reference)
+        table["error"] = table["mean"] - table["truth"]
+        if lower in table:
+            covered = table["truth"].between(table[lower], table[upper]).astype(object)
+            table["covered"] = covered.where(table[[lower, "truth"]].notna().all(axis=1))
+    order = ["mean", lower, upper, "interval_type", "truth", "error", "covered"]
+    return Comparison(table[[c for c in order if c in table]], predictions, estimators, skipped)

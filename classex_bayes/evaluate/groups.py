@@ -170,24 +170,25 @@ def extrapolate_groups(
 
     Examples
     --------
-    >>> from classex_bayes.task.glyphs import load_glyphs
-    >>> glyphs = load_glyphs()
-    >>> pilot = np.isin(glyphs.y, glyphs.classes[::50])
-    >>> task = glyphs.task().select(np.arange(0, 2965, 50))
+    >>> from classex_bayes.simulate import GaussianNearestNeighbor
+    >>> probes, gallery, y = GaussianNearestNeighbor(dim=10).sample(60, repeats=3, random_seed=1)
+    >>> task, camera = SourceTask.from_embeddings(probes, gallery, y), ["old", "new", "new"] * 60
     >>> grouped = extrapolate_groups(
-    ...     task, glyphs.font[pilot], [60, 600], sampler={"chains": 2}, random_seed=1,
-    ...     progressbar=False,
+    ...     task, camera, [60, 600], sampler={"draws": 200, "tune": 200, "chains": 2},
+    ...     random_seed=1, progressbar=False,
     ... )
-    >>> grouped.with_mix({"rounded": 0.7, "brush": 0.3}).summary().shape
-    (8, 5)
+    >>> grouped.with_mix({"old": 0.1, "new": 0.9}).summary().shape
+    (6, 5)
     """
     counts = class_counts(k)
     source_task(task)
     checked_model(model)
-    task.evidence.exact("a curve for each group")
+    evidence = task.evidence.exact("a curve for each group")
     rows = _rows_of_groups(groups, task.n_test)
     tasks = {name: _group_task(task, name, places) for name, places in rows.items()}
-    pilot_mix = {name: float(task.instance_weight[places].sum()) for name, places in rows.items()}
+    pilot_mix = {
+        name: float(evidence.instance_weight[places].sum()) for name, places in rows.items()
+    }
     shares = _shares(pilot_mix if mix is None else mix, list(tasks))
     posterior = fit_jointly(
         tasks,
@@ -201,7 +202,12 @@ def extrapolate_groups(
         posterior.predictions(counts),
         shares,
         pd.Series({name: part.n_test for name, part in tasks.items()}),
-        pd.Series({name: np.count_nonzero(part.class_weight) for name, part in tasks.items()}),
+        pd.Series(
+            {
+                name: np.count_nonzero(part.evidence.exact("a group").class_weight)
+                for name, part in tasks.items()
+            }
+        ),
         posterior,
     )
 
@@ -245,22 +251,22 @@ def _shares(mix: Mapping[Any, float], names: list[Any]) -> pd.Series:
     if not shares.any():
         raise DataError("mix: expected a share above 0, found none")
     omitted = [name for name in names if name not in mix]
-    total = sum(shares.tolist())  # inf for huge shares
+    total = shares.sum()
     if omitted and not np.isclose(total, _WHOLE, rtol=_ROUNDED).any():
         raise DataError(
             f"mix: found no share of {', '.join(map(repr, omitted))}, and the other shares sum to "
             f"{total:g}; write the share of every group (0 if it does not occur), or shares that "
             "sum to 1"
         )
-    shares /= shares.max()  # the sum of huge shares would overflow
-    return shares / shares.sum()
+    return shares / total
 
 
 def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
     """Task on the instances of a group; all classes remain competitors."""
     y = task.y[rows]
     tested = np.bincount(y, minlength=task.n_classes) > 0
-    weight = np.where(tested, task.class_weight, 0.0)
+    evidence = task.evidence.exact("a curve for each group")
+    weight = np.where(tested, evidence.class_weight, 0.0)
     if np.count_nonzero(weight) < FEWEST_CLASSES:
         raise DataError(
             f"groups: {name!r} has instances of {np.count_nonzero(weight)} of the "
@@ -268,5 +274,4 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
             "group"
         )
     weight /= weight.sum()
-    evidence = task.evidence.exact("a curve for each group").take(rows, weight)
-    return SourceTask(evidence, task.classes)
+    return SourceTask(evidence.take(rows, weight), task.classes)

@@ -57,9 +57,9 @@ class LawPool:
         for k1, matrix in self._bin_probabilities.items():
             shares = np.maximum(laws @ matrix.T, SMALLEST_SHARE)
             self._log_shares[k1].append(np.log(shares, out=shares))
-        own = self._log_shares[n_classes][-1] @ counts
+        likelihood = self._log_shares[n_classes][-1] @ counts
         # The harmonic mean of the likelihoods is right for draws of this posterior alone.
-        self._log_z = np.append(self._log_z, np.log(own.size) - logsumexp(-own))
+        self._log_z = np.append(self._log_z, np.log(likelihood.size) - logsumexp(-likelihood))
 
     def _log_likelihood(self, n_classes: int, counts: FloatArray) -> FloatArray:
         """Log-likelihood of all draws, (n,)."""
@@ -69,7 +69,7 @@ class LawPool:
         """Find the marginal likelihood Z of each posterior, up to a common factor."""
         size = np.array([laws.shape[0] for laws in self._laws])
         log_size = np.log(size)
-        log_likelihood = np.stack([self._log_likelihood(*of) for of in self._data], axis=1)
+        log_likelihood = np.stack([self._log_likelihood(*pilot) for pilot in self._data], axis=1)
         for _ in range(_MOST_ROUNDS):
             terms = log_likelihood + (log_size - self._log_z)
             top = terms.max(axis=1)

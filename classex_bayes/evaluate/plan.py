@@ -1,8 +1,7 @@
 """Plan a pilot: numbers of classes and repeats for an interval of a given width."""
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,44 +20,28 @@ from classex_bayes.arguments import (
     share,
     truth_value,
 )
-from classex_bayes.bayes.coupling import (
-    TYPICAL_CORRELATION,
-    couple,
-    coupled_order,
-    sampling_correlation,
-)
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import dependence_of
-from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sampler_settings
-from classex_bayes.core.dependence import AnswerDependence, typical_dependence
-from classex_bayes.core.law import MixtureLaw
-from classex_bayes.evaluate.corpus_laws import CorpusLaw, corpus_laws, kinds_in_turn
-from classex_bayes.evaluate.simulated_pilots import (
-    Population,
-    SimulatedPilot,
-    accuracy_of,
-    bins_of_pilots,
-    posteriors,
-    simulated_counts,
+from classex_bayes.core.metrics import Accuracy
+from classex_bayes.evaluate.pilot_populations import (
+    populations_of_corpus,
+    populations_of_tasks,
+    task_of_guess,
 )
-from classex_bayes.exceptions import ConvergenceWarning, DataError
+from classex_bayes.evaluate.same_instances import require_same_instances
+from classex_bayes.evaluate.simulated_pilots import simulated_draws
+from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.parallel import checked_jobs
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
-from classex_bayes.simulate import KnownLaw
 from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES
-from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import RandomSeed
 
 SAMPLER = {"draws": 300, "tune": 300, "chains": 2, "target_accept": 0.9}
-# A guessed accuracy has the weight of one measured on this number of independent instances.
-_GUESS_INSTANCES = 200
 USUAL_POWER = 0.8
-Guess = KnownLaw | Mapping[int, float] | SourceTask | LawModel | None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -140,32 +123,30 @@ class Plan(Shown):
         DataError
             If no design of the table meets the requirements, or a cost is negative.
         """
-        of_width, of_value = share(reached, "reached"), share(power, "power")
-        costs = (
-            number(per_class, "per_class", 0, False),
-            number(per_instance, "per_instance", 0, False),
-        )
-        enough = self.table
+        least_reached, least_power = share(reached, "reached"), share(power, "power")
+        class_cost = number(per_class, "per_class", 0, whole=False)
+        instance_cost = number(per_instance, "per_instance", 0, whole=False)
+        designs = self.table
         if self.width is not None:
-            enough = enough[enough["reached"] >= of_width]
-            if enough.empty:
+            designs = designs[designs["reached"] >= least_reached]
+            if designs.empty:
                 best = self.table.sort_values("width").iloc[0]
                 raise DataError(
-                    f"width: no design reaches {self.width:g} for {of_width:.0%} of its pilots; "
-                    f"the narrowest intervals, {best['width']:.3f} on average, come from "
+                    f"width: no design reaches {self.width:g} for {least_reached:.0%} of its "
+                    f"pilots; the narrowest intervals, {best['width']:.3f} on average, come from "
                     f"{_design(best)}. Plan with more classes, or a larger width"
                 )
         if self.excludes is not None:
-            enough = enough[enough["power"] >= of_value]
-            if enough.empty:
+            designs = designs[designs["power"] >= least_power]
+            if designs.empty:
                 best = self.table.sort_values(["power", "width"], ascending=[False, True]).iloc[0]
                 raise DataError(
-                    f"excludes: no design excludes {self.excludes:g} for {of_value:.0%} of its "
+                    f"excludes: no design excludes {self.excludes:g} for {least_power:.0%} of its "
                     f"pilots; the most powerful, {best['power']:.0%}, has {_design(best)}. Plan "
                     "with more classes or repeats"
                 )
-        cost = costs[0] * enough["classes"] + costs[1] * enough["instances"]
-        return enough.assign(cost=cost).sort_values(["cost", "width"]).iloc[0]
+        cost = class_cost * designs["classes"] + instance_cost * designs["instances"]
+        return designs.assign(cost=cost).sort_values(["cost", "width"]).iloc[0]
 
     @property
     def quantity(self) -> str:
@@ -209,7 +190,7 @@ def _design(row: pd.Series) -> str:
 
 
 def plan(
-    task: Guess | Sequence[Guess],
+    task: SourceTask | Sequence[SourceTask] | Mapping[int, float] | None,
     k: int,
     *,
     width: float | None = None,
@@ -236,20 +217,19 @@ def plan(
 
     Parameters
     ----------
-    task : SourceTask, fitted LawModel, mapping from k to accuracy, KnownLaw, None, or two of them
-        Knowledge or guess about the accuracy:
+    task : SourceTask, two of them, mapping from k to accuracy, or None
+        Knowledge about the accuracy:
 
-        - a small pilot, or a model fitted to it. Pilots are simulated from all its posterior draws,
-          so its uncertainty is included. The dependence between its answers is used;
-        - accuracies at some numbers of classes, ``{100: 0.9}``. Each has the weight of an accuracy
-          from 200 instances, and the prior determines the rest;
-        - a law of `classex_bayes.simulate`;
+        - a small pilot. Pilots are simulated from all its posterior draws, so its uncertainty is
+          included. The dependence between its answers is used;
+        - a list of two pilots, of two classifiers that were tested on the same instances. The
+          interval is that of the first accuracy minus the second;
+        - guessed accuracies at some numbers of classes, ``{100: 0.9}``. Each has the weight of an
+          accuracy from 200 instances, and the prior determines the rest;
         - None, if nothing is known yet. Pilots are simulated from the real populations of the
           corpus, whose kinds alternate.
 
-        Without a pilot, rho = 0.20 and c = 0.08. Pass a list of two for two classifiers that will
-        be tested on the same instances. The interval is then that of the first accuracy minus the
-        second.
+        Without a pilot, rho = 0.20 and c = 0.08.
     k : int
         Number of classes asked for.
     width : float, optional
@@ -267,8 +247,7 @@ def plan(
     ci_prob, ci_kind : optional
         Level and kind of the interval; ArviZ's rcParams by default.
     prior : MixturePrior or DirichletPrior, optional
-        Prior of the model that will be fitted to the pilot. By default that of a model given as
-        `task`, else `MixturePrior()`.
+        Prior of the model that will be fitted to the pilot; `MixturePrior()` by default.
     sampler : mapping
         Arguments "draws", "tune", "chains", "target_accept" of `BayesianExtrapolator.fit`.
     random_seed : int, SeedSequence or None
@@ -286,10 +265,8 @@ def plan(
     Raises
     ------
     DataError
-        If `task` is none of these, neither a width nor a value is given, or an argument is out of
-        range.
-    NotFittedError
-        If a model has no draws.
+        If `task` is none of these, the two pilots are not tests on the same instances, neither a
+        width nor a value is given, or an argument is out of range.
 
     Notes
     -----
@@ -307,8 +284,8 @@ def plan(
     pilots it tends to the probability that the value is wrong and not to 1.
 
     For two classifiers, answers to the same instances are simulated with the correlation of their
-    errors in the two existing pilots if these have the same instances, and with 0.25 otherwise.
-    Posteriors are coupled with this correlation, as in `compare_classifiers`.
+    errors in the two existing pilots. Posteriors are coupled with this correlation, as in
+    `compare_classifiers`.
 
     If `task` is None, `Plan.accuracy` and "width_sd" also contain the differences between
     populations. Kinds alternate, and so do the populations of a kind, both in random order. Their
@@ -323,10 +300,8 @@ def plan(
 
     Examples
     --------
-    >>> from classex_bayes.simulate import FavorabilityLaw
-    >>> law = FavorabilityLaw(means=(2.5,), sds=(1.0,))
     >>> pilots = plan(
-    ...     law, 1000, width=0.2, classes=[50, 400], repeats=[2], n_pilots=4, random_seed=1,
+    ...     {100: 0.8}, 1000, width=0.2, classes=[50, 400], repeats=[2], n_pilots=4, random_seed=1,
     ...     sampler={"draws": 100, "tune": 200, "chains": 2}, progressbar=False,
     ... )
     >>> pilots.table["instances"].tolist(), bool(pilots.table["width"].is_monotonic_decreasing)
@@ -334,75 +309,82 @@ def plan(
     >>> int(pilots.cheapest()["classes"])
     400
     """
-    target = class_count(k, "k", smallest=2)
-    guesses = _guesses(task)
-    wanted = None if width is None else probability(width, "width")
-    value = _excluded(excludes, target, len(guesses))
-    if wanted is None and value is None:
+    target_k = class_count(k, "k", smallest=2)
+    tasks = _tasks(task)
+    largest_width = None if width is None else probability(width, "width")
+    excluded = _excluded(excludes, target_k, of_difference=len(tasks) > 1)
+    if largest_width is None and excluded is None:
         raise DataError(
             "width: found neither width nor excludes; expected the width of the interval, or a "
             "value that it should exclude"
         )
-    level, kind = interval_settings(ci_prob, ci_kind)
+    prob, kind = interval_settings(ci_prob, ci_kind)
     sizes = np.sort(class_counts(classes, "classes", smallest=FEWEST_CLASSES)).tolist()
     per_class = np.sort(class_counts(repeats, "repeats", smallest=1)).tolist()
-    n_simulated = how_many(n_pilots, "n_pilots")
+    designs = [(size, n_repeats) for size in sizes for n_repeats in per_class]
+    n_simulated, jobs = how_many(n_pilots, "n_pilots"), checked_jobs(n_jobs)
     show = truth_value(progressbar, "progressbar")
-    jobs = checked_jobs(n_jobs)
     settings = SamplerSettings(**{**sampler_settings(sampler), "cores": 1, "progressbar": False})
     seeds = seed_sequence(random_seed)
-    if prior is None and isinstance(guesses[0], BayesianExtrapolator):
-        prior = guesses[0].prior
-    law = checked_prior(MixturePrior() if prior is None else prior)
-    populations = _populations(guesses, law, target, n_simulated, settings, seeds)
-    designs = [(size, n_repeats) for size in sizes for n_repeats in per_class]
-    pilots = list(populations.pilots(sizes, per_class, seeds))
-    drawn = posteriors(pilots, law, target, settings, jobs, show)
-    # Of each design, simulated pilot and classifier: accuracies at k1 and at k.
-    drawn = drawn.reshape(-1, len(guesses), *drawn.shape[1:])
-    rng = np.random.default_rng(_child(seeds, 2))
-    draws = np.array(
-        [_draws_at_k(accuracies, populations.correlation, rng) for accuracies in drawn]
+    model_prior = checked_prior(MixturePrior() if prior is None else prior)
+    if tasks:
+        populations = populations_of_tasks(tasks, model_prior, n_simulated, settings, seeds)
+    else:
+        populations = populations_of_corpus(target_k, n_simulated, seeds)
+    draws = simulated_draws(
+        populations, designs, target_k, model_prior, settings, seeds, jobs, show
     )
-    ends = interval_of(xr.DataArray(draws[:, None], dims=("pilot", *SAMPLE_DIMS)), level, kind)
-    lower, upper = ends.values.reshape(-1, 2).T.reshape(2, len(designs), n_simulated)
-    means = draws.mean(axis=-1).reshape(len(designs), n_simulated)
-    true = populations.accuracy(target)
+    # Of a simulated pilot all draws are one chain.
+    array = xr.DataArray(draws[:, :, None], dims=("design", "pilot", *SAMPLE_DIMS))
+    ends = interval_of(array, prob, kind)
+    lower, upper = (ends.sel(ci_bound=side).values for side in ("lower", "upper"))
+    widths, truth = upper - lower, populations.accuracy(target_k)
     table = pd.DataFrame(designs, columns=["classes", "repeats"])
     table["instances"] = table["classes"] * table["repeats"]
-    widths = upper - lower
     table["width"] = widths.mean(axis=1)
     table["width_sd"] = widths.std(axis=1, ddof=1) if n_simulated > 1 else np.nan
-    if wanted is not None:
-        table["reached"] = (widths <= wanted).mean(axis=1)
-    if value is not None:
-        table["power"] = ((lower > value) | (upper < value)).mean(axis=1)
-    table["error"] = np.sqrt(np.mean((means - true) ** 2, axis=1))
-    moments = float(true.mean()), float(true.std())
-    notes = tuple(dict.fromkeys([note for guess in guesses for note in _notes_on_pilot(guess)]))
+    if largest_width is not None:
+        table["reached"] = (widths <= largest_width).mean(axis=1)
+    if excluded is not None:
+        table["power"] = ((lower > excluded) | (upper < excluded)).mean(axis=1)
+    table["error"] = np.sqrt(np.mean((draws.mean(axis=-1) - truth) ** 2, axis=1))
+    on_data = () if isinstance(task, Mapping) else notes_of(tasks)
     return Plan(
-        table, target, wanted, value, level, kind, n_simulated, moments,
-        (*notes, *populations.notes), len(guesses) > 1,
-    )  # fmt: skip
+        table,
+        target_k,
+        largest_width,
+        excluded,
+        prob,
+        kind,
+        n_simulated,
+        (float(truth.mean()), float(truth.std())),
+        (*on_data, *populations.notes),
+        len(tasks) > 1,
+    )
 
 
-def _guesses(task: Any) -> tuple[Any, ...]:
-    """The guess of one classifier, or of two."""
-    if not isinstance(task, list | tuple):
-        return (task,)
-    if len(task) != 2 or any(guess is None for guess in task):
+def _tasks(task: Any) -> list[SourceTask]:
+    """Pilots of one classifier or of two; none if nothing is known."""
+    if task is None:
+        return []
+    if isinstance(task, Mapping):
+        return [task_of_guess(task)]
+    tasks = list(task) if isinstance(task, list | tuple) else [task]
+    if not all(isinstance(pilot, SourceTask) for pilot in tasks) or len(tasks) not in (1, 2):
         raise DataError(
-            f"task: expected a guess of one classifier or of two, found {len(task)}"
-            + " with None among them" * (len(task) == 2)
+            "task: expected a SourceTask, a list of two, a mapping from k to accuracy or None, "
+            f"found {task!r}"
         )
-    return tuple(task)
+    if len(tasks) == 2:
+        require_same_instances(dict(enumerate(tasks)), Accuracy(), "task", "plan for each alone")
+    return tasks
 
 
-def _excluded(excludes: Any, k: int, n_guesses: int) -> float | None:
+def _excluded(excludes: Any, k: int, of_difference: bool) -> float | None:
     """Value that the interval should exclude."""
     if excludes is None:
         return None
-    if n_guesses > 1:
+    if of_difference:
         if not (is_real(excludes) and -1 < excludes < 1):
             raise DataError(
                 f"excludes: expected a difference of accuracies in (-1, 1), such as 0, found "
@@ -413,175 +395,3 @@ def _excluded(excludes: Any, k: int, n_guesses: int) -> float | None:
         one_of(excludes, ("chance",), "excludes")
         return 1 / k
     return share(excludes, "excludes")
-
-
-def _draws_at_k(accuracies: FloatArray, correlation: float, rng: np.random.Generator) -> FloatArray:
-    """Draws of the accuracy at k, or of the difference of two; from (n_guesses, 2, n_draws)."""
-    if len(accuracies) == 1:
-        return np.asarray(accuracies[0, 1])
-    matrix = np.array([[1, correlation], [correlation, 1]])
-    order = coupled_order(accuracies[:, 0], matrix, rng)
-    first, second = np.take_along_axis(accuracies[:, 1], order, axis=1)
-    return np.asarray(first - second)
-
-
-@dataclass(frozen=True, eq=False)
-class _Populations:
-    """Populations of the simulated pilots of each classifier, and how their answers depend."""
-
-    of_each: tuple[list[Population], ...]
-    dependence: tuple[AnswerDependence, ...]
-    correlation: float
-    notes: tuple[str, ...]
-
-    def accuracy(self, k: int) -> FloatArray:
-        """Accuracy at k, or the difference of two, of each simulated pilot."""
-        first, *others = ([accuracy_of(law, k) for law in laws] for laws in self.of_each)
-        return np.subtract(first, others[0]) if others else np.array(first)
-
-    def pilots(
-        self, sizes: Sequence[int], repeats: Sequence[int], seeds: np.random.SeedSequence
-    ) -> Iterator[SimulatedPilot]:
-        """Pilots of each design; of two classifiers, both of one test follow each other."""
-        for size in sizes:
-            shares = [bins_of_pilots(laws, size) for laws in self.of_each]
-            for n_repeats in repeats:
-                effective = [
-                    max(round(size * n_repeats / known.design_effect(n_repeats)), 1)
-                    for known in self.dependence
-                ]
-                for place, bins in enumerate(zip(*shares, strict=True)):
-                    children = _child(seeds, size, n_repeats, place).spawn(1 + len(bins))
-                    rng = np.random.default_rng(children[0])
-                    counts = simulated_counts(bins, effective, self.correlation, rng)
-                    for seen, expected, seed in zip(counts, bins, children[1:], strict=True):
-                        fit_seed = int(seed.generate_state(1)[0])
-                        yield SimulatedPilot(size, seen, expected, fit_seed)
-
-
-def _notes_on_pilot(guess: Guess) -> tuple[str, ...]:
-    """Doubts about the existing pilot; empty for other guesses and for models from a file."""
-    if isinstance(guess, SourceTask):
-        return notes_of([guess])
-    return notes_of(guess.tasks) if isinstance(guess, LawModel) else ()
-
-
-def _notes_on_corpus(drawn: list[CorpusLaw], k: int) -> tuple[str, ...]:
-    """A sentence on the source of the pilots, and on populations whose accuracy at k is unknown."""
-    different = {population.name: population for population in drawn}.values()
-    kinds = {population.kind for population in different}
-    smaller = sum(population.n_classes < k for population in different)
-    notes = [
-        f"the pilots were simulated from {len(different)} real populations of {len(kinds)} kinds; "
-        "with a small pilot of your own the plan is more precise"
-    ]
-    if smaller:
-        notes.append(
-            f"the accuracy at {k:,} is an extrapolation in populations with fewer classes: "
-            f"{smaller} of {len(different)}"
-        )
-    return tuple(notes)
-
-
-def _child(seeds: np.random.SeedSequence, *place: int) -> np.random.SeedSequence:
-    return np.random.SeedSequence(seeds.entropy, spawn_key=(*seeds.spawn_key, *place))
-
-
-def _populations(
-    guesses: tuple[Any, ...],
-    prior: Prior,
-    target: int,
-    n_pilots: int,
-    settings: SamplerSettings,
-    seeds: np.random.SeedSequence,
-) -> _Populations:
-    """Populations of every simulated pilot, and notes on them."""
-    # Spread over the draws or the kinds, whatever their number.
-    rng = np.random.default_rng(_child(seeds, 1))
-    typical = typical_dependence(FEWEST_CLASSES, FEWEST_CLASSES)
-    if guesses[0] is None:
-        drawn = kinds_in_turn(corpus_laws(), n_pilots, rng)
-        laws: list[Population] = [population.law for population in drawn]
-        return _Populations((laws,), (typical,), 0.0, _notes_on_corpus(drawn, target))
-    known = [
-        _law_or_model(guess, prior, settings, _child(seeds, 0, *[place] * (place > 0)))
-        for place, guess in enumerate(guesses)
-    ]
-    dependence = tuple(
-        typical if isinstance(law, KnownLaw) else dependence_of(law.idata) for law in known
-    )
-    notes = tuple(dict.fromkeys(note for law in dependence for note in law.notes_on_tests))
-    correlation, laws_of = 0.0, [law if isinstance(law, KnownLaw) else law.law_ for law in known]
-    if len(known) > 1:
-        estimated = _correlation(known)
-        correlation = TYPICAL_CORRELATION if estimated is None else estimated
-        notes += (
-            "the errors of the two classifiers are assumed to have the correlation "
-            f"{correlation:.2f}"
-            + (", estimated from the given pilots" if estimated is not None else ", a typical one"),
-        )
-        models = {place: law for place, law in enumerate(known) if isinstance(law, LawModel)}
-        if estimated is not None and _n_laws(laws_of[0]) == _n_laws(laws_of[1]):
-            matrix = np.array([[1, correlation], [correlation, 1]])
-            laws_of = [*couple(models, matrix, rng).laws.values()]
-    order = rng.permutation(_n_laws(laws_of[0]))
-    of_each = []
-    for law in laws_of:
-        if _n_laws(law) != order.size:
-            order = rng.permutation(_n_laws(law))
-        of_each.append(_taken(law, order[np.arange(n_pilots) % order.size]))
-    return _Populations(tuple(of_each), dependence, correlation, notes)
-
-
-def _law_or_model(
-    guess: Any, prior: Prior, settings: SamplerSettings, seed: np.random.SeedSequence
-) -> KnownLaw | LawModel:
-    """A law that is known, or a model with draws of laws."""
-    if isinstance(guess, KnownLaw):
-        return guess
-    if isinstance(guess, Mapping):
-        k, values = list(guess), list(guess.values())
-        largest = int(class_counts(k, "task").max())
-        guess = SourceTask.from_accuracies(
-            k,
-            values,
-            n_test=_GUESS_INSTANCES,
-            n_classes=max(largest, FEWEST_CLASSES),
-            design_effect=1,
-        )
-    if isinstance(guess, SourceTask):
-        with warnings.catch_warnings():
-            # A guess needs fewer draws than a result.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            guess = BayesianExtrapolator(prior).fit(guess, random_seed=seed, **asdict(settings))
-    if not isinstance(guess, LawModel):
-        raise DataError(
-            "task: expected a SourceTask, a fitted model such as BayesianExtrapolator, a mapping "
-            "from k to accuracy, a law of classex_bayes.simulate or None, found "
-            f"{type(guess).__name__}"
-        )
-    return guess
-
-
-def _correlation(known: Sequence[KnownLaw | LawModel]) -> float | None:
-    """Correlation of the errors in two pilots on the same instances; None for others."""
-    tasks = [task for law in known if isinstance(law, LawModel) for task in law.tasks]
-    first, second = tasks if len(tasks) == 2 else (None, None)
-    if first is None or second is None or "accuracies" in (first.kind, second.kind):
-        return None
-    if first.n_classes != second.n_classes or not np.array_equal(first.y, second.y):
-        return None
-    return float(sampling_correlation([first, second])[0, 1])
-
-
-def _n_laws(law: KnownLaw | MixtureLaw) -> int:
-    """Number of draws; 1 of a law that is known."""
-    return 1 if isinstance(law, KnownLaw) else law.weights[..., 0].size
-
-
-def _taken(law: KnownLaw | MixtureLaw, places: IntArray) -> list[Population]:
-    """Laws at some places among the draws."""
-    if isinstance(law, KnownLaw):
-        return [law] * places.size
-    flat = law.weights.reshape(-1, law.weights.shape[-1])
-    return [replace(law, weights=flat[place]) for place in places]

@@ -89,11 +89,11 @@ def _averages(fitted: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> 
     scores["interval_score"] = _mean(interval_score(lower, upper, truth, ci_prob))
     from_middle = np.abs(fitted["pit"].to_numpy(dtype=float) - 0.5)
     for level in levels:
-        held = np.where(np.isnan(from_middle), np.nan, from_middle <= level / 2)
-        scores[f"coverage{100 * level:g}"] = _mean(held)
+        covered = np.where(np.isnan(from_middle), np.nan, from_middle <= level / 2)
+        scores[f"coverage{100 * level:g}"] = _mean(covered)
     columns: dict[str, float] = {}
-    for name, (value, error_of_it) in scores.items():
-        columns |= {name: value, f"{name}_se": error_of_it}
+    for name, (value, standard_error) in scores.items():
+        columns |= {name: value, f"{name}_se": standard_error}
     return columns | {"width": float(np.mean(upper - lower))}
 
 

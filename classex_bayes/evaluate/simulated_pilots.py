@@ -1,61 +1,26 @@
-"""Pilots that are simulated from what is guessed, and the posteriors fitted to them."""
+"""Simulation of pilots: their ranks, and the posteriors of the accuracy that they give."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv
 
+from classex_bayes.bayes.coupling import coupled_order
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.evaluate.law_pool import LawPool
+from classex_bayes.evaluate.pilot_populations import Populations, child_seed
 from classex_bayes.parallel import in_parallel, with_progress
-from classex_bayes.simulate import KnownLaw
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray
 
-Population = KnownLaw | MixtureLaw  # what simulated pilots are drawn from
-_N_QUANTILES = 400
 # Draws that stand for a posterior.
 N_DRAWS = 1000
 # A fit that serves for others is to half as much information, so that it is wider than theirs.
 _WIDENING = 2.0
 _FITS_AT_ONCE = 6
-
-
-def accuracy_of(population: Population, k: int) -> float:
-    """Expected accuracy of a population."""
-    if isinstance(population, KnownLaw):
-        return float(population.accuracy([k])[0])
-    return float(population.expected(np.array([k]))[0])
-
-
-def bin_shares(population: Population, last_loss: IntArray, n_classes: int) -> FloatArray:
-    """Probabilities of the bins of losses."""
-    if isinstance(population, MixtureLaw):
-        shares = population.basis.bin_probabilities(last_loss, n_classes) @ population.weights
-    else:
-        # P(L <= v) = E[1 - D(X)], X ~ Beta(k1 - 1 - v, v + 1), over the quantiles of X.
-        v = last_loss[:-1, None].astype(float)
-        middle = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
-        levels = betaincinv(n_classes - 1 - v, v + 1, middle)
-        below = 1 - population.discriminability(levels.ravel()).reshape(levels.shape)
-        shares = np.diff(np.concatenate([[0.0], below.mean(axis=1), [1.0]]))
-    shares = np.maximum(shares, 0)
-    return shares / shares.sum()
-
-
-def bins_of_pilots(populations: Sequence[Population], n_classes: int) -> list[FloatArray]:
-    """Probabilities of the bins for each pilot; a law, which takes seconds, once for all."""
-    last_loss = loss_bins(n_classes)
-    different = {id(population): population for population in populations}
-    shares = {
-        place: bin_shares(population, last_loss, n_classes)
-        for place, population in different.items()
-    }
-    return [shares[id(population)] for population in populations]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +32,7 @@ class SimulatedPilot:
     n_classes : int
         k1.
     counts : array of shape (n_bins,)
-        Instances in each bin of losses.
+        Instances in each bin of ranks.
     bins : array of shape (n_bins,)
         Probabilities of the bins in the population.
     seed : int
@@ -85,6 +50,68 @@ class SimulatedPilot:
         return float(self.counts.sum())
 
 
+def simulated_draws(
+    populations: Populations,
+    designs: Sequence[tuple[int, int]],
+    k: int,
+    prior: Prior,
+    settings: SamplerSettings,
+    seeds: np.random.SeedSequence,
+    n_jobs: int | None,
+    progressbar: bool,
+) -> FloatArray:
+    """Posterior draws of the accuracy at k, or of the difference of two classifiers.
+
+    Returns
+    -------
+    array of shape (n_designs, n_pilots, 1000)
+        `designs` are pairs of a number of classes and a number of instances of each.
+    """
+    pilots = [
+        pilot for design in designs for pilot in _pilots_of_design(populations, *design, seeds)
+    ]
+    accuracies = posteriors(pilots, k, prior, settings, n_jobs, progressbar)
+    accuracies = accuracies.reshape(-1, len(populations.laws), *accuracies.shape[1:])
+    if len(populations.laws) == 1:
+        draws = accuracies[:, 0, 1]
+    else:
+        rng = np.random.default_rng(child_seed(seeds, 2))
+        draws = np.array([_difference(pair, populations.correlation, rng) for pair in accuracies])
+    return draws.reshape(len(designs), -1, N_DRAWS)
+
+
+def _difference(accuracies: FloatArray, correlation: float, rng: np.random.Generator) -> FloatArray:
+    """Coupled draws of the difference at k, from accuracies (2, 2, n_draws) at k1 and at k."""
+    matrix = np.array([[1, correlation], [correlation, 1]])
+    order = coupled_order(accuracies[:, 0], matrix, rng)
+    first, second = np.take_along_axis(accuracies[:, 1], order, axis=1)
+    return np.asarray(first - second)
+
+
+def _pilots_of_design(
+    populations: Populations, n_classes: int, repeats: int, seeds: np.random.SeedSequence
+) -> Iterator[SimulatedPilot]:
+    """Pilots of one design; of two classifiers, both of one test follow each other."""
+    shares = [bin_shares(law, n_classes) for law in populations.laws]
+    effective = [
+        max(round(n_classes * repeats / part.design_effect(repeats)), 1)
+        for part in populations.dependence
+    ]
+    for place, bins in enumerate(zip(*shares, strict=True)):
+        children = child_seed(seeds, n_classes, repeats, place).spawn(1 + len(bins))
+        rng = np.random.default_rng(children[0])
+        histograms = simulated_counts(bins, effective, populations.correlation, rng)
+        for counts, expected, seed in zip(histograms, bins, children[1:], strict=True):
+            yield SimulatedPilot(n_classes, counts, expected, int(seed.generate_state(1)[0]))
+
+
+def bin_shares(law: MixtureLaw, n_classes: int) -> FloatArray:
+    """Probabilities (n_pilots, n_bins) of the bins of ranks under laws (n_pilots, m)."""
+    matrix = law.basis.bin_probabilities(loss_bins(n_classes), n_classes)
+    shares = [np.maximum(matrix @ weights, 0) for weights in law.weights]
+    return np.array([share / share.sum() for share in shares])
+
+
 def simulated_counts(
     bins: Sequence[FloatArray], sizes: Sequence[int], correlation: float, rng: np.random.Generator
 ) -> list[FloatArray]:
@@ -98,10 +125,10 @@ def simulated_counts(
     right = np.array([shares[0] for shares in bins])
     sd = np.sqrt(right * (1 - right)).prod() if len(bins) > 1 else 0.0
     most = right.min() - right.prod()
-    alike = min(max(correlation * sd / most, 0.0), 1.0) if most > 0 else 0.0
+    share_common = min(max(correlation * sd / most, 0.0), 1.0) if most > 0 else 0.0
     common = rng.random(max(sizes))
     quantiles = [common, *(rng.random(common.size) for _ in bins[1:])]
-    is_common = rng.random(common.size) < alike
+    is_common = rng.random(common.size) < share_common
     counts = []
     for shares, size, quantile in zip(bins, sizes, quantiles, strict=True):
         place = np.searchsorted(
@@ -113,8 +140,8 @@ def simulated_counts(
 
 def posteriors(
     pilots: Sequence[SimulatedPilot],
-    prior: Prior,
     k: int,
+    prior: Prior,
     settings: SamplerSettings,
     n_jobs: int | None,
     progressbar: bool,
@@ -130,7 +157,7 @@ def posteriors(
         In order of the accuracies at k; of each pilot's draws both belong together.
     """
     accuracies = np.empty((len(pilots), 2, N_DRAWS))
-    solved = _in_turn(pilots, prior, k, settings, n_jobs)
+    solved = _in_turn(pilots, k, prior, settings, n_jobs)
     for place, draws in with_progress(solved, len(pilots), "pilots", progressbar):
         accuracies[place] = draws
     return accuracies
@@ -138,8 +165,8 @@ def posteriors(
 
 def _in_turn(
     pilots: Sequence[SimulatedPilot],
-    prior: Prior,
     k: int,
+    prior: Prior,
     settings: SamplerSettings,
     n_jobs: int | None,
 ) -> Iterator[tuple[int, FloatArray]]:
@@ -152,37 +179,40 @@ def _in_turn(
     matrix = {size: basis.bin_probabilities(loss_bins(size), size) for size in sizes}
     accuracy = {size: basis.accuracy(np.array([size, k])) for size in sizes}
     pool = LawPool(matrix)
-    of_population: set[int] = set()  # whose population was fitted
-    left = sorted(range(len(pilots)), key=lambda place: pilots[place].size)
-    while left:
-        spread = np.linspace(0, len(left) - 1, _FITS_AT_ONCE).round().astype(int)
-        chosen = [left[place] for place in np.unique(spread)]
-        final = of_population.intersection(chosen)
-        counts = [_counts(pilots[place], own=place in final) for place in chosen]
+    fitted: set[int] = set()  # pilots whose population was fitted
+    pending = sorted(range(len(pilots)), key=lambda place: pilots[place].size)
+    while pending:
+        spread = np.linspace(0, len(pending) - 1, _FITS_AT_ONCE).round().astype(int)
+        chosen = [pending[place] for place in np.unique(spread)]
+        final = fitted.intersection(chosen)
+        counts = [
+            pilots[place].counts if place in final else _widened_counts(pilots[place])
+            for place in chosen
+        ]
         cases = [
             (prior, BernsteinData(matrix[pilots[p].n_classes], c, 1.0), settings, pilots[p].seed)
             for p, c in zip(chosen, counts, strict=True)
         ]
         fits = in_parallel(_laws, cases, len(cases), n_jobs, "fits", False, threads=True)
-        for place, fitted, laws in zip(chosen, counts, fits, strict=True):
-            pool.add(pilots[place].n_classes, fitted, laws)
+        for place, histogram, laws in zip(chosen, counts, fits, strict=True):
+            pool.add(pilots[place].n_classes, histogram, laws)
         pool.solve()
-        of_population.update(chosen)
-        of_laws = {size: pool.laws @ of.T for size, of in accuracy.items()}
+        fitted.update(chosen)
+        pool_accuracy = {size: pool.laws @ matrix.T for size, matrix in accuracy.items()}
         waiting = []
-        for place in left:
+        for place in pending:
             pilot = pilots[place]
             weight, reliable = pool.weights(pilot.n_classes, pilot.counts)
             if reliable or place in final:
-                yield place, _equally_weighted(of_laws[pilot.n_classes], weight)
+                yield place, _equally_weighted(pool_accuracy[pilot.n_classes], weight)
             else:
                 waiting.append(place)
-        left = waiting
+        pending = waiting
 
 
-def _counts(pilot: SimulatedPilot, own: bool) -> FloatArray:
-    """Counts of a pilot, or of its population: fewer of them, so that others are covered."""
-    return pilot.counts if own else pilot.size * pilot.bins / _WIDENING
+def _widened_counts(pilot: SimulatedPilot) -> FloatArray:
+    """Expected counts of a pilot's population: fewer of them, so that others are covered."""
+    return pilot.size * pilot.bins / _WIDENING
 
 
 def _laws(prior: Prior, data: BernsteinData, settings: SamplerSettings, seed: int) -> FloatArray:

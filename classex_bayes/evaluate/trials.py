@@ -6,6 +6,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.task.data_checks import silent_warnings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
 Draw = Callable[..., "Trial"]
@@ -63,6 +64,77 @@ class _Simulation(NamedTuple):
     cell: Any
     number: int
     candidates: list[_Candidate]
+
+
+@dataclass(frozen=True)
+class _Experiment:
+    """What all simulations have in common."""
+
+    draw: Draw
+    k: IntArray
+    metric: str
+    random_seed: int
+    ci_prob: float
+    sampler: dict[str, Any]
+
+    def candidate(self, name: str, estimator: Estimator, is_stored: bool) -> _Candidate:
+        """An estimator with a digest that is the same in later processes, if there is a store."""
+        if not is_stored:
+            return _Candidate(name, estimator, "")
+        study = (
+            getattr(self.draw, "identity", self.draw),
+            self.k,
+            self.random_seed,
+            self.ci_prob,
+            self.metric,
+            sorted(self.sampler.items()),
+        )
+        parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
+        try:
+            return _Candidate(name, estimator, joblib.hash((study, type(estimator), parameters)))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise DataError(
+                "store: draw and estimators must be picklable, so they cannot be functions inside "
+                f"functions ({str(error).splitlines()[0][:200]})"
+            ) from None
+
+    def run(self, simulation: _Simulation) -> list[tuple[Any, ...]]:
+        """Rows of one task: predictions of every candidate and the truth."""
+        cell, number, candidates = simulation
+        task_seed, fits_seed = _seed(cell, number, self.random_seed).spawn(2)
+        fit_seed = int(fits_seed.generate_state(1)[0])
+        trial = self.draw(cell, task_seed)
+        rows: list[tuple[Any, ...]] = []
+        for name, estimator, settings in candidates:
+            start = time.perf_counter()
+            scores, note = [np.full(self.k.size, np.nan)] * 5, ""
+            try:
+                prediction, note = self._predict(estimator, trial.task, fit_seed)
+            except FIT_ERRORS as error:
+                note = str(error)
+            else:
+                scores = _scores(prediction, trial.truth, self.ci_prob)
+            seconds = time.perf_counter() - start
+            rows += [
+                (str(cell), number, name, settings, *values, seconds, " ".join(note.split()))
+                for values in zip(self.k, trial.truth, *scores, strict=True)
+            ]
+        return rows
+
+    def _predict(
+        self, estimator: Estimator, task: SourceTask, seed: int
+    ) -> tuple[Extrapolation, str]:
+        """Prediction of a fitted copy, and the warnings of its sampler."""
+        require_metric(estimator, self.metric)
+        settings = {**self.sampler, "cores": 1, "progressbar": False}
+        with warnings.catch_warnings(record=True) as caught, silent_warnings():
+            # Errors of predictions are measured, so the sampler's warnings go into the table.
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            warnings.simplefilter("always", ConvergenceWarning)
+            prediction = prediction_of(
+                fitted_copy(estimator, task, seed, **settings), self.k, self.metric
+            )
+        return prediction, "; ".join(str(warning.message) for warning in caught)
 
 
 def run_trials(
@@ -99,69 +171,52 @@ def run_trials(
     estimator could not be fitted ("mean" is missing then), or what is wrong with its draws. It is
     also the `partial` of an `Interrupted`.
     """
-    counts = class_counts(k)
-    simulations = how_many(n_simulations, "n_simulations")
-    jobs, show = checked_jobs(n_jobs), truth_value(progressbar, "progressbar")
-    level, _ = interval_settings(ci_prob, "eti")
-    study = (
-        getattr(draw, "identity", draw),
-        counts,
-        random_seed,
-        level,
+    study = _Experiment(
+        draw,
+        class_counts(k),
         named_metric(metric).name,
-        sorted(sampler_settings(sampler).items()),
+        random_seed,
+        interval_settings(ci_prob, "eti")[0],
+        sampler_settings(sampler),
     )
+    n_tasks = how_many(n_simulations, "n_simulations")
+    jobs, show = checked_jobs(n_jobs), truth_value(progressbar, "progressbar")
     candidates = [
-        _Candidate(name, estimator, "" if store is None else _digest(study, estimator))
+        study.candidate(name, estimator, store is not None)
         for name, estimator in named_estimators(estimators).items()
     ]
-    trial_store = TrialStore(store)
     settings = {candidate.name: candidate.settings for candidate in candidates}
-    done = trial_store.resume(settings, counts.size)
-    finished = set(zip(done["cell"], done["simulation"], done["estimator"], strict=True))
-    left = [
+    trial_store = TrialStore(store)
+    stored = trial_store.resume(settings, study.k.size)
+    finished = set(zip(stored["cell"], stored["simulation"], stored["estimator"], strict=True))
+    pending = [
         _Simulation(cell, number, missing)
-        for number in range(simulations)
+        for number in range(n_tasks)
         for cell in cells
         if (missing := [c for c in candidates if (str(cell), number, c.name) not in finished])
     ]
-    parts = [done]
+    parts = [stored]
 
     def finished_rows() -> pd.DataFrame:
         table = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
-        wanted = table["cell"].isin([str(cell) for cell in cells])
-        wanted &= (table["simulation"] < simulations) & table["estimator"].isin(settings)
-        return table[wanted].drop(columns="settings").reset_index(drop=True)
+        requested = table["cell"].isin([str(cell) for cell in cells])
+        requested &= (table["simulation"] < n_tasks) & table["estimator"].isin(settings)
+        return table[requested].drop(columns="settings").reset_index(drop=True)
 
-    work = [
-        (draw, simulation, counts, named_metric(metric).name, random_seed, level, dict(sampler))
-        for simulation in left
-    ]
+    cases = [(simulation,) for simulation in pending]
     try:
-        for rows in in_parallel(_run, work, len(work), jobs, "tasks", show):
+        for rows in in_parallel(study.run, cases, len(cases), jobs, "tasks", show):
             parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
             trial_store.append(parts[-1])
     except (KeyboardInterrupt, BrokenExecutor) as error:
         rows = finished_rows()
         lost = "a process was lost (killed, or out of memory): "
         message = lost if isinstance(error, BrokenExecutor) else ""
-        message += f"interrupted after {len(parts) - 1} of {len(left)} tasks"
+        message += f"interrupted after {len(parts) - 1} of {len(pending)} tasks"
         if store and len(rows):
             message += f"; {store} keeps what was finished"
         raise Interrupted(message, rows) from None
     return finished_rows()
-
-
-def _digest(study: tuple[Any, ...], estimator: Estimator) -> str:
-    """Digest of study and parameters that is the same in later processes."""
-    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    try:
-        return joblib.hash((study, type(estimator), parameters))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise DataError(
-            "store: draw and estimators must be picklable, so they cannot be functions inside "
-            f"functions ({str(error).splitlines()[0][:200]})"
-        ) from None
 
 
 def _seed(cell: Any, number: int, random_seed: RandomSeed) -> np.random.SeedSequence:
@@ -170,39 +225,7 @@ def _seed(cell: Any, number: int, random_seed: RandomSeed) -> np.random.SeedSequ
     return np.random.SeedSequence(seed_sequence(random_seed).entropy, spawn_key=place)
 
 
-def _run(
-    draw: Draw,
-    simulation: _Simulation,
-    k: Any,
-    metric: str,
-    random_seed: int,
-    ci_prob: float,
-    sampler: dict[str, Any],
-) -> list[tuple[Any, ...]]:
-    """Rows of one task: predictions of every candidate and the truth."""
-    cell, number, candidates = simulation
-    task_seed, fits_seed = _seed(cell, number, random_seed).spawn(2)
-    fit_seed = int(fits_seed.generate_state(1)[0])
-    trial = draw(cell, task_seed)
-    rows: list[tuple[Any, ...]] = []
-    for name, estimator, settings in candidates:
-        start = time.perf_counter()
-        scores, note = [np.full(k.size, np.nan)] * 5, ""
-        try:
-            prediction, note = _predict(estimator, trial.task, k, metric, fit_seed, sampler)
-        except FIT_ERRORS as error:
-            note = " ".join(str(error).split())
-        else:
-            scores = _scored(prediction, trial.truth, ci_prob)
-        seconds = time.perf_counter() - start
-        rows += [
-            (str(cell), number, name, settings, *values, seconds, note)
-            for values in zip(k, trial.truth, *scores, strict=True)
-        ]
-    return rows
-
-
-def _scored(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> list[FloatArray]:
+def _scores(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> list[FloatArray]:
     """Mean, limits of the interval, CRPS and probability transform at every k."""
     draws = prediction.draws.transpose(..., "k").values.reshape(-1, prediction.k.size)
     missing = np.full(prediction.k.size, np.nan)
@@ -211,22 +234,3 @@ def _scored(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> lis
         lower, upper = prediction.interval(ci_prob, "eti").to_numpy().T
         transform = probability_transform(draws, truth)
     return [prediction.mean.to_numpy(), lower, upper, crps(draws, truth), transform]
-
-
-def _predict(
-    estimator: Estimator,
-    task: SourceTask,
-    k: Any,
-    metric: str,
-    seed: int,
-    sampler: dict[str, Any],
-) -> tuple[Extrapolation, str]:
-    """Prediction of a fitted copy, and the warnings of its sampler."""
-    require_metric(estimator, metric)
-    with warnings.catch_warnings(record=True) as caught, silent_warnings():
-        # The study measures errors of predictions, so the sampler's warnings go into the table.
-        warnings.simplefilter("ignore", ExtrapolationWarning)
-        warnings.simplefilter("always", ConvergenceWarning)
-        fitted = fitted_copy(estimator, task, seed, **{**sampler, "cores": 1, "progressbar": False})
-        prediction = prediction_of(fitted, k, metric)
-    return prediction, "; ".join(str(warning.message) for warning in caught)

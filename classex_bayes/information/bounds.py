@@ -169,7 +169,9 @@ def bayes_accuracy_bound(
     alpha = probability(alpha, "alpha")
     one_of(method, _METHODS, "method")
     k = _common_classes(tasks)
-    squares = np.array([np.sum(member.instance_weight**2) for member in tasks])
+    squares = np.array(
+        [np.sum(member.evidence.instances("the bound").instance_weight ** 2) for member in tasks]
+    )
 
     def test_deviation(level: float) -> FloatArray:
         return np.sqrt(np.log(len(tasks) / level) * squares / 2)
@@ -260,16 +262,17 @@ def _common_classes(tasks: list[SourceTask]) -> int:
         source_task(member)
         if isinstance(member.evidence, DesignedRanks):
             member.evidence.exact("the bound")
-        weight = member.class_weight
+        evidence = member.evidence.instances("the bound")
+        weight = evidence.class_weight
         if np.ptp(weight) > 1e-12:
             raise DataError(
                 "task: expected equal class weights and every class tested, found class weights "
                 f"from {weight.min():.3g} to {weight.max():.3g}; make the task without "
                 "class_weight= and without untested classes"
             )
-        if member.ties == "optimistic" and member.n_tied:
+        if evidence.ties == "optimistic" and evidence.n_tied:
             raise DataError(
-                f"task: found {member.n_tied} ties counted as correct, which may make a "
+                f"task: found {evidence.n_tied} ties counted as correct, which may make a "
                 "classifier look better than the Bayes classifier; make the task with another "
                 "ties="
             )

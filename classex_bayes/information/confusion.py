@@ -82,7 +82,7 @@ def confusion_information(
     one_of(correction, ("miller_madow", "none"), "correction")
     one_of(unit, tuple(NATS), "unit")
     if isinstance(confusion, SourceTask):
-        weight = confusion.class_weight
+        weight = confusion.evidence.instances("confusions").class_weight
         pairs = np.stack([confusion.y, _predicted(confusion)])
         (row, column), number = np.unique(pairs, axis=1, return_counts=True)
         count = number.astype(float)
@@ -100,8 +100,8 @@ def confusion_information(
     information = entr(mean_row).sum() - prior @ entr(share)
     if correction == "miller_madow":
         variance = share * (1 - share) / size
-        seen = mean_row[place] > 0
-        of_mean = (prior**2 * variance)[seen] / mean_row[place][seen]
+        positive = mean_row[place] > 0
+        of_mean = (prior**2 * variance)[positive] / mean_row[place][positive]
         information += (of_mean.sum() - prior @ (variance / share)) / 2
     return float(information / NATS[unit])
 

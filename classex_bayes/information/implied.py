@@ -208,31 +208,18 @@ def implied_information(
             "source: expected a SourceTask, a fitted estimator or an Extrapolation, found "
             f"{type(source).__name__}"
         )
-    if k is None:
-        wanted = np.arange(2, _predict(source, 2).n_classes + 1)
-    else:
-        wanted = np.sort(class_counts(k))
-    sizes, weight = _representatives(wanted)
-    return _of_prediction(_predict(source, sizes), sizes, weight).to(unit)
-
-
-def _predict(source: Any, k: ClassCounts | int) -> Extrapolation:
-    """Prediction of a fitted model. The latest prediction stored in its draws is kept."""
-    tree = getattr(source, "idata", None)
-    kept = None if tree is None else tree.children.get("predictions")
-    prediction = source.predict(k)
-    if tree is not None:
-        tree.update({"predictions": kept} if kept is not None else {})
-        if kept is None:
-            del tree["predictions"]
-    return prediction
+    counts = (
+        np.arange(2, source.predict(2).n_classes + 1) if k is None else np.sort(class_counts(k))
+    )
+    sizes, weight = _representatives(counts)
+    return _of_prediction(source.predict(sizes), sizes, weight).to(unit)
 
 
 def _of_task(task: SourceTask, k: ClassCounts | None) -> ImpliedInformation:
     """Estimate from average test accuracies, with a standard error by the delta method."""
-    wanted = "all" if k is None else k
-    signal = HighDimensional(wanted).fit(task).signal_
-    curve = signal_curve(task, wanted)
+    counts = "all" if k is None else k
+    signal = HighDimensional(counts).fit(task).signal_
+    curve = signal_curve(task, counts)
     return ImpliedInformation(
         xr.DataArray([[signal**2 / 2]], dims=SAMPLE_DIMS),
         _standard_error(task, curve, signal),
@@ -262,8 +249,8 @@ def accuracy_influence(
     """
     value, slope, bend = (signal_accuracy(signal, curve.k, order)[:, 0] for order in range(3))
     steepness = curve.weight @ (slope**2 - (curve.accuracy - value) * bend)
-    few = task.grid()
-    sizes = np.sort(curve.k if curve.k.size <= few.size else few)
+    grid = task.grid()
+    sizes = np.sort(curve.k if curve.k.size <= grid.size else grid)
     return sizes, _share_out(signal * curve.weight * slope / steepness, curve.k, sizes)
 
 
@@ -290,8 +277,8 @@ def _representatives(sizes: IntArray) -> tuple[IntArray, FloatArray]:
     """A few of the increasing numbers of classes, weighted to represent all of them."""
     if sizes.size <= _MOST_SIZES:
         return sizes, np.ones(sizes.size)
-    wanted = np.geomspace(sizes[0], sizes[-1], _MOST_SIZES)
-    few = sizes[np.unique(np.searchsorted(sizes, wanted).clip(max=sizes.size - 1))]
+    spaced = np.geomspace(sizes[0], sizes[-1], _MOST_SIZES)
+    few = sizes[np.unique(np.searchsorted(sizes, spaced).clip(max=sizes.size - 1))]
     return few, _share_out(np.ones(sizes.size), sizes, few)
 
 

@@ -159,7 +159,7 @@ def _correlation(
         curve = signal_curve(task, "all" if k is None else k)
         sizes, influence = accuracy_influence(task, curve, np.sqrt(2 * estimate.mean))
         influences.append(influence)
-    covariance = joint_covariance([task.evidence for task in tasks], sizes)
+    covariance = joint_covariance([task.evidence.exact("pairing") for task in tasks], sizes)
     moves = np.zeros((2, 2 * sizes.size))
     moves[0, : sizes.size], moves[1, sizes.size :] = influences
     joint = moves @ covariance @ moves.T

@@ -5,24 +5,20 @@ Matrices in .npy, HDF5 and Zarr stay on the disk and are read in blocks. Other a
 
 import json
 import math
-import os
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.lost_chunks import refuse_lost_chunks, refuse_unwritten
 from classex_bayes.io.whole_files import require_hdf5, require_zarr
 from classex_bayes.typing import NumberArray
 
 
 @contextmanager
-def readable(path: Path, opened: bool = False) -> Iterator[None]:
+def readable(path: Path) -> Iterator[None]:
     """Turn any exception of a library for a damaged file into one error that names the file."""
     try:
         yield
@@ -34,9 +30,7 @@ def readable(path: Path, opened: bool = False) -> Iterator[None]:
         reason = str(error).strip() or type(error).__name__
         if isinstance(error, UnicodeDecodeError):
             reason = f"expected text in UTF-8; {reason}"
-        kind = "".join(path.suffixes[-1:])
-        problem = "not readable to its end" if opened else f"not a readable {kind} file"
-        raise DataError(f"{path}: {problem} ({reason})") from None
+        raise DataError(f"{path}: not a readable {path.suffix} file ({reason})") from None
 
 
 class FileMatrix:
@@ -50,7 +44,7 @@ class FileMatrix:
 
     def __getitem__(self, key: Any) -> NumberArray:
         """Values at a key, mostly a slice of rows."""
-        with readable(self._path, opened=True):
+        with readable(self._path):
             return np.asarray(self._array[key])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumberArray:
@@ -58,49 +52,13 @@ class FileMatrix:
         return self[:].astype(dtype or self.dtype, copy=False)
 
 
-def read_npz(path: Path, wanted: Set[str]) -> dict[str, Any]:
-    """Read the arrays of the wanted names in an .npz file; of others only the shapes."""
+def read_npz(path: Path, names: Set[str]) -> dict[str, Any]:
+    """Read the arrays of these names in an .npz file; others are None."""
     with readable(path), path.open("rb") as file:
         archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it contains a single array")
-        with zipfile.ZipFile(file) as members:
-            size, memory = sum(member.file_size for member in members.filelist), _memory()
-        if size > memory:
-            raise DataError(
-                f"unpacks to {size / 2**30:.1f} GiB, more than the {memory / 2**30:.1f} GiB of "
-                "memory; write scores of this size to .npy, .h5 or .zarr, which are read in "
-                "blocks"
-            )
-        arrays = {
-            name: archive[name] if name in wanted else SimpleNamespace(shape=_shape(archive, name))
-            for name in archive.files
+        return {
+            name: np.asarray(archive[name]) if name in names else None for name in archive.files
         }
-        for name in arrays.keys() & wanted:
-            if not isinstance(arrays[name], np.ndarray):
-                raise ValueError(f"{name} is not an array")
-        return arrays
-
-
-def _shape(archive: Any, name: str) -> tuple[int, ...]:
-    """Shape in the header of an array in an archive, empty if there is none."""
-    try:
-        with archive.zip.open(f"{name}.npy") as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0
-            if version > (1, 0):
-                read = np.lib.format.read_array_header_2_0
-            return read(file)[0]
-    except (KeyError, ValueError):
-        return ()
-
-
-def _memory() -> float:
-    """Bytes of memory of this machine, infinite if unknown."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return math.inf
 
 
 def read_npy(path: Path, mapped: bool) -> Any:
@@ -134,30 +92,22 @@ def names_or_numbers(labels: Any, names: Iterable[Any]) -> Any:
         return labels
 
 
-def read_hdf5(path: Path, wanted: Set[str]) -> dict[str, Any]:
-    """Datasets at the top of an HDF5 file, and its attributes of the wanted names.
+def read_hdf5(path: Path, names: Set[str]) -> dict[str, Any]:
+    """Datasets at the top of an HDF5 file, and its attributes of these names.
 
     The file stays open as long as one of its matrices is in use.
     """
     require_hdf5()
     import h5py
 
-    with readable(path), ExitStack() as stack:
+    with readable(path):
         file = h5py.File(path, "r")
-        stack.callback(file.close)  # so that a refused file can be written again
         arrays = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
-        for name in sorted((file.keys() - arrays.keys()) & wanted):
-            kind = "a broken link" if file.get(name) is None else "a group"
-            raise DataError(f"{name}: expected a dataset, found {kind}")
-        for name in arrays.keys() & wanted:
-            refuse_unwritten(arrays[name], name)
-        loaded = _wanted_arrays(arrays, file.attrs, wanted, path)
-        stack.pop_all()
-        return loaded
+        return _loaded(arrays, file.attrs, names, path)
 
 
-def read_zarr(path: Path, wanted: Set[str]) -> dict[str, Any]:
-    """Arrays of a Zarr group, a folder or a .zip, and its attributes of the wanted names."""
+def read_zarr(path: Path, names: Set[str]) -> dict[str, Any]:
+    """Arrays of a Zarr group, a folder or a .zip, and its attributes of these names."""
     require_zarr()
     import zarr
 
@@ -167,11 +117,7 @@ def read_zarr(path: Path, wanted: Set[str]) -> dict[str, Any]:
         arrays = dict(group.arrays())
         for name, array in arrays.items():
             _refuse_pickles(name, array.metadata.to_dict())
-        for name in sorted(wanted & set(group.group_keys())):
-            raise DataError(f"{name}: expected an array, found a group")
-        for name in wanted & arrays.keys():
-            refuse_lost_chunks(arrays[name], name, path)
-        return _wanted_arrays(arrays, group.attrs, wanted, path)
+        return _loaded(arrays, group.attrs, names, path)
 
 
 def _refuse_pickles(name: str, metadata: dict[str, Any]) -> None:
@@ -183,17 +129,15 @@ def _refuse_pickles(name: str, metadata: dict[str, Any]) -> None:
         )
 
 
-def _wanted_arrays(
-    arrays: Mapping[str, Any], attributes: Mapping[str, Any], wanted: Set[str], path: Path
+def _loaded(
+    arrays: Mapping[str, Any], attributes: Mapping[str, Any], names: Set[str], path: Path
 ) -> dict[str, Any]:
-    """Load what is wanted, but for matrices; arrays of other names stay where they are."""
-    named = {name: attributes[name] for name in wanted if name in attributes} | dict(arrays)
-    return {
-        name: _loaded(array, path) if name in wanted else array for name, array in named.items()
-    }
+    """Load what has one of the names, but for matrices; other arrays stay where they are."""
+    every = {name: attributes[name] for name in names if name in attributes} | dict(arrays)
+    return {name: _values(array, path) if name in names else array for name, array in every.items()}
 
 
-def _loaded(array: Any, path: Path) -> Any:
+def _values(array: Any, path: Path) -> Any:
     """Values of a small array, text as text; a matrix of more than a number is left on the disk."""
     in_file = hasattr(array, "shape") and not isinstance(array, np.ndarray)
     if in_file and np.ndim(array) == 2 and math.prod(array.shape) > 1:
@@ -206,15 +150,11 @@ def _loaded(array: Any, path: Path) -> Any:
     elif hasattr(array, "metadata"):
         array = array[...]
     values = np.asarray(array)
-    if values.dtype.kind == "T" or (values.dtype == object and _all_text(values)):
+    if values.dtype.kind == "T" or all(isinstance(value, str) for value in values.flat):
         return values.astype(str)
     if values.dtype == object:
         raise ValueError("it contains objects, expected numbers or text")
     return values
-
-
-def _all_text(values: Any) -> bool:
-    return all(isinstance(value, str) for value in values.ravel())
 
 
 def described(arrays: Mapping[str, Any]) -> str:

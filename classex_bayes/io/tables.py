@@ -1,6 +1,5 @@
 """Tables in .csv and .parquet: one column for each class, or an accuracy curve."""
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +22,17 @@ _EXACT: dict[str, Any] = (
 def read_csv(path: Path) -> dict[str, Any]:
     """Read the arrays of a .csv file with a header."""
     with readable(path):
-        content = path.read_bytes()
-        if b"\0" in content:
-            line = content.count(b"\n", 0, content.index(b"\0")) + 1
-            raise ValueError(f"a NUL byte in line {line}; expected text in UTF-8")
         table = pd.read_csv(
-            io.BytesIO(content),
+            path,
             dtype={"y": str},  # names of classes, also such as "01" and "NA"
             keep_default_na=False,
             na_values=[""],
             **_EXACT,
         )
-    other = next(
-        (mark for mark in (";", "\t") if any(mark in name for name in table.columns)), None
-    )
-    if other and len(table.columns) == 1:
+    if len(table.columns) == 1 and any(mark in table.columns[0] for mark in ";\t"):
         raise DataError(
-            f"{path}: found columns separated by {other!r}, expected commas, and points in numbers"
+            f"{path}: found the columns {table.columns[0]!r}, expected commas between columns, and "
+            "points in numbers"
         )
     if not isinstance(table.index, pd.RangeIndex):
         raise DataError(
@@ -73,26 +66,20 @@ def read_design(path: Path) -> dict[str, dict[Any, Any]]:
             na_values={"inclusion": [""], "group": [""]},
             **_EXACT,
         )
-    columns = {"inclusion": "inclusion", "group": "class_groups"}
-    found = set(table.columns) - {"class"}
-    if "class" not in table or not found or not found <= columns.keys():
+    columns = table.columns.drop("class", errors="ignore")
+    if "class" not in table or columns.empty or not set(columns) <= {"inclusion", "group"}:
         raise DataError(
             f"{path}: found columns {', '.join(map(str, table.columns))}; expected class, and "
             "inclusion or group or both"
         )
-    labels = table["class"].tolist()
-    if len(set(labels)) < len(labels):
-        twice = table["class"][table["class"].duplicated()].iloc[0]
-        raise DataError(f"{path}: found class {twice!r} more than once")
-    keys = {label: (label, int(label)) if label.isdecimal() else (label,) for label in labels}
+    repeated = table["class"].duplicated()
+    if repeated.any():
+        raise DataError(f"{path}: found class {table['class'][repeated].iloc[0]!r} more than once")
+    by_name = table.set_index("class").rename(columns={"group": "groups"}).to_dict()
+    # A whole number may be the name of a class or its position.
     return {
-        columns[name]: {
-            key: value
-            for label, value in zip(labels, table[name].tolist(), strict=True)
-            for key in keys[label]
-        }
-        for name in columns
-        if name in found
+        column: values | {int(name): values[name] for name in values if name.isdecimal()}
+        for column, values in by_name.items()
     }
 
 
@@ -123,11 +110,6 @@ def _arrays(table: pd.DataFrame, path: Path) -> dict[str, Any]:
     scores = table.drop(columns="y")
     with readable(path):
         refuse_unnamed(scores.columns, "scores")
-    if len(scores.columns) == 1:
-        raise DataError(
-            f"{path}: found only the column {scores.columns[0]!r} besides y, expected a column of "
-            "scores for each class; write ranks to an .npz file as ranks, y and n_classes"
-        )
     try:
         matrix = as_array(scores, "scores")
     except DataError as error:

@@ -192,8 +192,7 @@ class DrawsTable:
 
     A number with the error s has :math:`-\lfloor\log_{10}(2 s)\rfloor` decimals, as in the tables
     of ArviZ. Its last digit is the first one that other draws may change. Numbers without an error
-    have the error 0 or NaN. Two or three draws are too few for an error and are rounded as if they
-    were independent.
+    have the error 0 or NaN.
     """
 
     numbers: pd.DataFrame
@@ -293,9 +292,9 @@ def _text(number: float, places: int | None) -> str:
 
 
 def _errors(draws: xr.DataArray, method: str) -> FloatArray:
-    """Monte Carlo standard errors of a mean or an sd; 0 if all draws are equal."""
+    """Monte Carlo standard errors of a mean or an sd; 0 or NaN if all draws are equal."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _with_fallback(mcse(draws, sample_dims=SAMPLE_DIMS, method=method).values, draws)
+        return mcse(draws, sample_dims=SAMPLE_DIMS, method=method).values
 
 
 def _errors_of_limits(
@@ -323,11 +322,4 @@ def _errors_of_limits(
         array = xr.DataArray(parts, dims=("k", "part", "draw"))
         spread = hdi(array, prob=prob, dim="draw").std("part", ddof=1)
         errors = np.fmax(errors, spread.transpose("ci_bound", "k").values)
-    return _with_fallback(errors, draws)
-
-
-def _with_fallback(errors: FloatArray, draws: xr.DataArray) -> FloatArray:
-    """The errors, or with too few draws those of a mean of independent draws."""
-    size = math.prod(draws.sizes[dim] for dim in SAMPLE_DIMS)
-    few = draws.std(SAMPLE_DIMS, ddof=1).values / math.sqrt(size)
-    return np.where(np.isfinite(errors), errors, few)
+    return errors

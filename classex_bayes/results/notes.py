@@ -18,8 +18,8 @@ class Notes:
         """Call the functions among the notes, and keep what they return."""
         if result is None:
             return ()  # the default of a dataclass
-        given: tuple[Note, ...] = result.__dict__["notes"]
-        parts = [[note] if isinstance(note, str) else note() for note in given]
+        notes: tuple[Note, ...] = result.__dict__["notes"]
+        parts = [[note] if isinstance(note, str) else note() for note in notes]
         result.__dict__["notes"] = sentences = tuple(note for part in parts for note in part)
         return sentences
 

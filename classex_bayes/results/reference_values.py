@@ -22,9 +22,9 @@ def reference_values(truth: Any, k: IntArray | None, metric: str = "accuracy") -
     """
     if isinstance(truth, SourceTask):
         k = truth.grid(60) if k is None else k
-        covered = _known(truth, k[k <= truth.n_classes], metric)
-        values = truth.metric(metric, covered) if covered.size else np.empty(0)
-        return pd.Series(values, index=pd.Index(covered, name="k"), dtype=float)
+        k = _within_knowledge(truth, k[k <= truth.n_classes], metric)
+        values = truth.metric(metric, k) if k.size else np.empty(0)
+        return pd.Series(values, index=pd.Index(k, name="k"), dtype=float)
     name = Estimand(metric=metric).quantity
     if not isinstance(truth, Mapping | pd.Series):
         raise DataError(
@@ -32,19 +32,19 @@ def reference_values(truth: Any, k: IntArray | None, metric: str = "accuracy") -
             f"{type(truth).__name__}"
         )
     try:
-        known = pd.Series(truth, dtype=float)
+        values = pd.Series(truth, dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(f"truth: expected values of {name} as numbers ({error})") from None
-    known.index = pd.Index(class_counts(list(known.index), "truth"), name="k")
+    values.index = pd.Index(class_counts(list(values.index), "truth"), name="k")
     is_rank = Estimand(metric=metric).is_rank
-    lowest, highest = (1, known.index) if is_rank else (0, 1)
-    if not ((known >= lowest) & (known <= highest)).all():
+    lowest, highest = (1, values.index) if is_rank else (0, 1)
+    if not ((values >= lowest) & (values <= highest)).all():
         limits = "1..k" if is_rank else "[0, 1]"
-        raise DataError(f"truth: expected values of {name} in {limits}, found {known.tolist()}")
-    known = known.sort_index()
-    return known if k is None else known[known.index.isin(k)]
+        raise DataError(f"truth: expected values of {name} in {limits}, found {values.tolist()}")
+    values = values.sort_index()
+    return values if k is None else values[values.index.isin(k)]
 
 
-def _known(task: SourceTask, k: IntArray, metric: str) -> IntArray:
+def _within_knowledge(task: SourceTask, k: IntArray, metric: str) -> IntArray:
     """Those of the numbers of classes, at most those of the task, at which it knows a metric."""
     return task.evidence.known_counts(named_metric(metric), k)

@@ -59,14 +59,14 @@ def pilot_sentence(task: SourceTask) -> str:
     largest, accuracy = pilot_accuracy(task)
     among = "" if largest == task.n_classes else f" among {largest:,}"
     details = ""
-    if task.kind != "accuracies":
+    if task.evidence.kind != "accuracies":
         tested, repeats = np.unique(task.y, return_counts=True)
-        weights = task.class_weight[tested]
+        weights = task.evidence.instances("weights").class_weight[tested]
         if np.ptp(weights) > 0:
             details = ", with the given class weights"
         elif np.ptp(repeats) > 0:
             details = ", with equal class weights"
-    of_them = "" if details or task.kind == "accuracies" else " of them"
+    of_them = "" if details or task.evidence.kind == "accuracies" else " of them"
     return (
         f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
         f"{accuracy}{of_them} right{among}{details}."
@@ -81,15 +81,16 @@ def score_direction(task: SourceTask) -> str:
     'squared distances: smaller is stricter'
     """
     negated = task.nearest_classes.negated
-    name = _SCORES.get(task.embedding_metric, "distances" if negated else "scores")
+    source = task.evidence.instances("scores").plain.source
+    name = _SCORES.get(getattr(source, "distance", None), "distances" if negated else "scores")
     return f"{name}: {'smaller' if negated else 'larger'} is stricter"
 
 
 def pilot_accuracy(task: SourceTask) -> tuple[int, str]:
     """Most classes at which the accuracy of a pilot is known, and this accuracy, or its bounds."""
-    known = task.grid()
-    if known.size:
-        return int(known[-1]), percent(float(task.accuracy(known[-1])[0]), 1)
+    grid = task.grid()
+    if grid.size:
+        return int(grid[-1]), percent(float(task.accuracy(grid[-1])[0]), 1)
     lower, upper = task.accuracy_bounds(task.n_classes)
     return task.n_classes, percent_range(float(lower[0]), float(upper[0]))
 
@@ -103,27 +104,27 @@ def errors_sentence(task: SourceTask) -> str:
     >>> errors_sentence(task)
     'One class carries 67% of the 3 errors: 1.'
     """
-    if task.kind == "accuracies":
+    if task.evidence.kind == "accuracies":
         return (
             "Errors of single classes are unknown, because the pilot is an accuracy curve "
             "without ranks."
         )
     if not task.grid().size:
         return f"Errors of single classes are unknown: {task.evidence.why_unknown}."
-    losses = task.evidence.plain.losses
+    losses = task.evidence.instances("errors of classes").plain.losses
     errors = np.bincount(task.y, weights=losses > 0, minlength=task.n_classes)
     total = int(errors.sum())
     if total == 0:
         return f"None of the {task.n_test:,} instances is wrong among {task.n_classes:,} classes."
     worst = np.argsort(-errors, kind="stable")
     carried = np.cumsum(errors[worst]) / total
-    few = int(np.searchsorted(carried, _CARRIED - 1e-12)) + 1
-    share = f"{percent(carried[few - 1])} of the {total:,} errors"
-    if few > _MOST_NAMED:
+    number = int(np.searchsorted(carried, _CARRIED - 1e-12)) + 1
+    share = f"{percent(carried[number - 1])} of the {total:,} errors"
+    if number > _MOST_NAMED:
         tested = np.unique(task.y).size
-        return f"{few:,} of the {tested:,} tested classes carry {share}."
-    if errors[worst[few - 1]] == errors[worst[few]]:  # naming one of equals would be arbitrary
+        return f"{number:,} of the {tested:,} tested classes carry {share}."
+    if errors[worst[number - 1]] == errors[worst[number]]:  # one of equals is not named
         return f"The {total:,} errors are spread over {np.count_nonzero(errors):,} classes."
-    names = ", ".join(str(j if task.classes is None else task.classes[j]) for j in worst[:few])
-    verb = "class carries" if few == 1 else "classes carry"
-    return f"{_NUMERALS[few]} {verb} {share}: {names}."
+    names = ", ".join(str(j if task.classes is None else task.classes[j]) for j in worst[:number])
+    verb = "class carries" if number == 1 else "classes carry"
+    return f"{_NUMERALS[number]} {verb} {share}: {names}."

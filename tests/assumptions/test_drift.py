@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr, ndtri
@@ -91,7 +91,7 @@ def test_errors_of_paired_differences_are_calibrated(heaviest):
     # Classes are drawn anew, so delta spreads as its standard error says.
     law = GaussianClasses(dim=8, noise_variance=0.4)
     rows = []
-    for seed in range(30):
+    for seed in range(20):
         drawn = law.sample(40, n_train=9, n_test=4, random_seed=seed)
         large, small = (
             trained(
@@ -182,49 +182,38 @@ def test_certain_accuracies_stay(task):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "name"),
     [
-        ({"smaller_tasks": {SIZE: 0.5}}, "smaller_tasks: task 0 has 80 classes, expected fewer"),
-        ({"smaller_tasks": {20: 1.5}}, "accuracy: found 1.5 at k = 20"),
-        ({"smaller_tasks": {20: 0.5}, "nested": True}, "which nested=True needs"),
-        ({"smaller_tasks": [3]}, "task: expected a SourceTask"),
-        ({"smaller_tasks": {20: 0.5}, "nested": 1}, "nested: expected True or False"),
-        ({"prior": 0.1}, "prior: expected a DriftPrior"),
+        ({"smaller_tasks": {SIZE: 0.5}}, "smaller_tasks"),
+        ({"smaller_tasks": {20: 1.5}}, "accuracy"),
+        ({"smaller_tasks": {20: 0.5}, "nested": True}, "smaller_tasks"),
+        ({"smaller_tasks": [3]}, "task"),
+        ({"smaller_tasks": {20: 0.5}, "nested": 1}, "nested"),
+        ({"prior": 0.1}, "prior"),
     ],
 )
-def test_refused(task, arguments, message):
-    with pytest.raises(DataError, match=message):
+def test_refused(task, arguments, name):
+    with pytest.raises(DataError, match=f"^{name}"):
         measure_drift(task, **arguments)
 
 
 def test_classes_of_nested_tasks_are_known(sample, task):
     other = trained(naive_bayes_scores, sample, np.arange(SIZE - 5, SIZE + 20))
-    with pytest.raises(
-        DataError, match="task 0 has the class 'class 80', which task does not have"
-    ):
+    with pytest.raises(DataError, match=r"^smaller_tasks: .*'class 80'"):
         measure_drift(task, other, nested=True)
 
 
 def test_predictions_refused(task, prediction):
     drift = measure_drift(task)
-    point = Extrapolation.from_point([100], [0.5], "points", SIZE)
-    risk = prediction_of(prediction.accuracy.values, prediction.k, estimand=Estimand(metric="risk"))
-    elsewhere = prediction_of(prediction.accuracy.values, prediction.k, n_classes=50)
-    for bad, message in (
-        (point, "found a point estimate of points"),
-        (risk, "prediction: found expected risk"),
-        (elsewhere, "made from 50 classes, expected the 80"),
-        (
-            replace(prediction, estimand=Estimand(metric="accuracy@5")),
-            "prediction: found expected top-5 accuracy",
-        ),
-        (
-            replace(prediction, estimand=Estimand(kind="observed")),
-            "prediction: found measured accuracy",
-        ),
-        (0.5, "prediction: expected an Extrapolation"),
+    draws, k = prediction.accuracy.values, prediction.k
+    for bad in (
+        Extrapolation.from_point([100], [0.5], "points", SIZE),
+        prediction_of(draws, k, estimand=Estimand(metric="risk")),
+        prediction_of(draws, k, n_classes=50),
+        replace(prediction, estimand=Estimand(metric="accuracy@5")),
+        replace(prediction, estimand=Estimand(kind="observed")),
     ):
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(DataError, match=r"^prediction"):
             drift.apply(bad)
     for k, number in ((1, 10), (10, 0)):
         with pytest.raises(DataError):
@@ -254,7 +243,7 @@ def test_intervals_with_drift_hold_the_accuracy_of_a_retrained_classifier(fit, c
             for s in range(4)
         ]
     )
-    held = []
+    covered = []
     for seed in range(12):
         drawn = law.sample(60, n_train=6, n_test=5, random_seed=seed)
         large, *small = (
@@ -263,9 +252,9 @@ def test_intervals_with_drift_hold_the_accuracy_of_a_retrained_classifier(fit, c
         )
         without = fit(large).predict([240])
         drifted = measure_drift(large, small, nested=True).apply(without, random_seed=seed)
-        bounds = [one.interval(0.9, "eti").loc[240] for one in (without, drifted)]
-        held.append([one["lower"] <= truth <= one["upper"] for one in bounds])
-    before, after = np.mean(held, axis=0)
+        bounds = [curve.interval(0.9, "eti").loc[240] for curve in (without, drifted)]
+        covered.append([limits["lower"] <= truth <= limits["upper"] for limits in bounds])
+    before, after = np.mean(covered, axis=0)
     with capsys.disabled():
         print(f"\n90% intervals: {before:.2f} without, {after:.2f} with drift")
     assert after >= 0.8 and after >= before
@@ -303,7 +292,7 @@ def test_against_weighted_draws_of_the_prior(prior, measured):
     weight = np.exp(-0.5 * np.einsum("ij,jk,ik->i", error, np.linalg.inv(noise), error))
     weight /= weight.sum()
     effective = 1 / (weight**2).sum()
-    posterior = prior.given(x, np.array(measured), noise)
+    posterior = prior.posterior(x, np.array(measured), noise)
     found = posterior.draws(beyond, 100_000, rng)
 
     mean = weight @ drift[:, 2:]
@@ -319,7 +308,7 @@ def test_against_weighted_draws_of_the_prior(prior, measured):
 
 def test_the_prior_alone():
     prior, x = DriftPrior(0.1, 0.2), np.log([0.1, 1, 4])
-    posterior = prior.given(*NOTHING)
+    posterior = prior.posterior(*NOTHING)
     assert posterior.slope_mean == 0 and posterior.slope_sd == pytest.approx(0.1)
     draws = posterior.draws(x, 100_000, np.random.default_rng(2))
     variance = 0.1**2 * x**2 + 0.2**2 * np.abs(x)
@@ -330,7 +319,7 @@ def test_the_prior_alone():
 
 def test_exact_measurements_are_met_and_source_has_no_drift():
     x, drift = np.log([0.1, 0.5]), np.array([0.4, -0.1])
-    posterior = DriftPrior().given(x, drift, 1e-10 * np.eye(2))
+    posterior = DriftPrior().posterior(x, drift, 1e-10 * np.eye(2))
     draws = posterior.draws(np.r_[x, 0.0], 100, np.random.default_rng(3))
     assert_allclose(draws[:, :2], np.broadcast_to(drift, (100, 2)), atol=1e-4)
     assert_array_equal(draws[:, 2], np.zeros(100))
@@ -338,8 +327,8 @@ def test_exact_measurements_are_met_and_source_has_no_drift():
 
 def test_a_drift_that_never_moved_is_taken_as_none():
     x = np.log([0.1, 0.2, 0.5])
-    still = DriftPrior().given(x, np.zeros(3), 1e-6 * np.eye(3))
-    free = DriftPrior().given(*NOTHING)
+    still = DriftPrior().posterior(x, np.zeros(3), 1e-6 * np.eye(3))
+    free = DriftPrior().posterior(*NOTHING)
     rng = np.random.default_rng(4)
     width = [one.draws(np.log([4.0]), 20_000, rng).std() for one in (still, free)]
     assert width[0] < 0.15 * width[1]
@@ -351,11 +340,10 @@ def test_a_drift_that_never_moved_is_taken_as_none():
     st.lists(st.floats(-1, 1), min_size=4, max_size=4),
     st.floats(0.01, 0.5),
 )
-@settings(max_examples=30, deadline=None)
 def test_signs_turn_together(x, drift, error):
     places, values = np.array(x), np.array(drift[: len(x)])
     noise = error**2 * np.eye(len(x))
-    one, other = (DriftPrior().given(places, sign * values, noise) for sign in (1, -1))
+    one, other = (DriftPrior().posterior(places, sign * values, noise) for sign in (1, -1))
     assert one.slope_mean == pytest.approx(-other.slope_mean)
     assert_allclose(one.weight, other.weight)
     assert one.weight.sum() == pytest.approx(1)

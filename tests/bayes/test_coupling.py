@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
@@ -18,7 +18,6 @@ def normal_scores(values):
     return ndtri(rankdata(values, axis=-1) / (values.shape[-1] + 1))
 
 
-@settings(max_examples=25, deadline=None)
 @given(angles=st.lists(st.floats(0, np.pi), min_size=2, max_size=4), seed=st.integers(0, 2**32 - 1))
 def test_scores_have_the_correlation(angles, seed):
     rng = np.random.default_rng(seed)

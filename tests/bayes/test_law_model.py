@@ -172,9 +172,6 @@ def test_comparisons(model, task):
     mixed = cb.extrapolate_groups(task, groups, K, model=KnownLawModel(), sampler=sampler, **quiet)
     assert_allclose(mixed.overall.mean, LAW.accuracy(K), atol=0.01)
     assert cb.compare([model, cb.ClassExReg()], task, K, **quiet).estimators[0] is model
-    design = {"width": 0.3, "classes": [50], "repeats": [1], "n_pilots": 2, "sampler": sampler}
-    planned = cb.plan(model, 100, **design, **quiet)
-    assert planned.accuracy[0] == pytest.approx(LAW.accuracy([100])[0], abs=0.1)
 
 
 def test_plots(model, task):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -85,7 +85,6 @@ def test_half_of_the_classes_in_common():
     assert_allclose(pool_weights(tasks, "classes"), 1 / (1 + inherited / 2))
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     sizes=st.lists(st.integers(8, 90), min_size=2, max_size=5),
     named=st.lists(st.booleans(), min_size=5, max_size=5),

@@ -5,18 +5,52 @@ import logging
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
+import joblib
 import numpy as np
 import pytest
 from documented_json import conform
 
 from classex_bayes import cli
+from classex_bayes.bayes import sampling
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
 
 
 @pytest.fixture(scope="session")
 def few():
     """Options of a short fit."""
-    return ["--draws", "200", "--chains", "2", "--seed", "3"]
+    return ["--draws", "150", "--chains", "2", "--seed", "3"]
+
+
+@pytest.fixture(scope="session")
+def pilot():
+    """60 classes with two probes each of a law whose accuracy is known at every k."""
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+    sample = law.sample(60, repeats=2, random_seed=1)
+    return SimpleNamespace(law=law, sample=sample, task=SourceTask.from_embeddings(*sample))
+
+
+_DRAWS = {}
+
+
+@pytest.fixture(autouse=True)
+def drawn_once(monkeypatch):
+    """Sample with a short warm-up, and nothing twice: the same seed gives the same draws."""
+    draw = sampling.draw_by_nutpie
+
+    def remembered(prior, data, settings, seed):
+        settings = replace(settings, tune=min(settings.tune, 200))
+        key = joblib.hash((prior, data, settings, seed))
+        if key not in _DRAWS:
+            _DRAWS[key] = draw(prior, data, settings, seed)
+        tree, interrupted = _DRAWS[key]
+        return tree.copy(deep=True), interrupted
+
+    monkeypatch.setattr(sampling, "draw_by_nutpie", remembered)
+    return draw
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Command line: the numbers of the Python interface, and one clear line where it is refused."""
 
+import io
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from helpers import ANSWERED, paths
 
+from classex_bayes import cli
 from classex_bayes.bayes.checks.posterior_checks import posterior_checks
 from classex_bayes.bayes.storage import load
 from classex_bayes.cli import analysis
@@ -18,7 +20,7 @@ from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.estimators.literature import literature
 from classex_bayes.task.source_task import SourceTask
 
-FEW = ["--draws", "200", "--chains", "2", "--seed", "3"]
+FEW = ["--draws", "150", "--chains", "2", "--seed", "3"]
 ALONE = ["--no-files", *FEW]  # of an answer that is read from the streams
 
 
@@ -42,15 +44,15 @@ def test_a_run_of_trec(run, tmp_path, strict):
 
 def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path, strict):
     code, out, _ = run(
-        "extrapolate", embeddings, "--k", "200,5000", "--target", "0.6", "--ci-prob", "0.8",
+        "extrapolate", embeddings, "--k", "60,5000", "--target", "0.6", "--ci-prob", "0.8",
         "--json", "--out", "results", *FEW,
     )  # fmt: skip
     assert code in ANSWERED
     found = strict(out)
     task = SourceTask.from_embeddings(*pilot.sample, random_seed=3)
-    model = fit(task, draws=200, tune=1000, random_seed=3)
-    predicted, table = model.predict([200, 5000]), found["predictions"]
-    assert [row["k"] for row in table] == [200, 5000]
+    model = fit(task, draws=150, tune=200, random_seed=3)
+    predicted, table = model.predict([60, 5000]), found["predictions"]
+    assert [row["k"] for row in table] == [60, 5000]
     np.testing.assert_allclose([row["mean"] for row in table], predicted.mean)
     interval = predicted.interval(0.8)
     for side in ("lower", "upper"):
@@ -61,14 +63,14 @@ def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path, str
     stated = found["classes_until"]
     assert (stated["accuracy"], stated["median"]) == (0.6, until.median)
     assert (stated["lower"], stated["upper"]) == (lower, upper)
-    assert found["task"]["n_classes"] == 200 and found["task"]["n_test"] == 400
+    assert found["task"]["n_classes"] == 60 and found["task"]["n_test"] == 120
     assert found["diagnostics"]["divergences"] == model.diagnosis_.divergences
     assert found["diagnostics"]["r_hat"] == pytest.approx(model.diagnosis_.r_hat)
     assert [row["note"] for row in found["notes"]] == list(predicted.notes) and found["seed"] == 3
     assert found["classes_at_random"] is None
     # The files are those of this fit.
     kept = load(tmp_path / paths(found)["posterior"])
-    np.testing.assert_allclose(kept.predict([200, 5000]).mean, predicted.mean)
+    np.testing.assert_allclose(kept.predict([60, 5000]).mean, predicted.mean)
     assert (tmp_path / paths(found)["figure"]).read_bytes().startswith(b"\x89PNG")
 
 
@@ -90,17 +92,17 @@ def test_infinite_answers_are_null(run, tmp_path, strict):
 
 def test_table(run, scores, tmp_path):
     code, out, err = run(
-        "extrapolate", scores, "--k", "200,2000", "--target", "0.5", "--ci-prob", "0.7", *FEW
+        "extrapolate", scores, "--k", "60,2000", "--target", "0.5", "--ci-prob", "0.7", *FEW
     )
     assert code in ANSWERED and "Traceback" not in err
-    assert "Expected accuracy, from 200 source classes" in out and "70% interval" in out
+    assert "Expected accuracy, from 60 source classes" in out and "70% interval" in out
     posterior = load(tmp_path / "classex-bayes-results" / "scores.nc")
-    predicted = posterior.predict([200, 2000])
-    for k, name in ((200, "200"), (2000, "2,000")):
+    predicted = posterior.predict([60, 2000])
+    for k, name in ((60, "60"), (2000, "2,000")):
         lower, upper = predicted.interval(0.7, "eti").loc[k]
         row = rf"{name}\b.*{predicted.mean[k]:.4f}.*{lower:.4f} to {upper:.4f}"
         assert re.search(row, out)
-    assert "SourceTask: 200 classes, 400 test instances" in err
+    assert "SourceTask: 60 classes, 120 test instances" in err
     # The level asked for, everywhere.
     limits = (float(f"{limit:.3g}") for limit in posterior.classes_until(0.5).interval(0.7))
     lower, upper = (f"{limit:,.0f}" for limit in limits)
@@ -122,7 +124,7 @@ def test_compare(run, embeddings, pilot, tmp_path, strict):
     assert (tmp_path / paths(found)["figure"]).exists()
 
 
-def test_estimators_left_out_are_told(run, tmp_path):
+def test_estimators_left_out_are_named(run, tmp_path):
     (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.95\n5,0.9\n20,0.8\n60,0.7\n200,0.6\n")
     options = ["--k", "1000", "--n-test", "400", "--n-classes", "200"]
     code, _, err = run("compare", "curve.csv", *options, *ALONE)
@@ -148,11 +150,11 @@ def test_demo(run, tmp_path, strict):
 
 
 def test_quiet_is_silent(run, embeddings):
-    loud = run("extrapolate", embeddings, "--k", "50000", *ALONE)
-    quiet = run("extrapolate", embeddings, "--k", "50000", "--quiet", *ALONE)
+    loud = run("extrapolate", embeddings, "--k", "15000", *ALONE)
+    quiet = run("extrapolate", embeddings, "--k", "15000", "--quiet", *ALONE)
     assert quiet[0] in ANSWERED and quiet[2] == "" and "0." in quiet[1]
     assert "Sampling ..." in loud[2]
-    assert loud[2].count("50,000 is 250 times the 200 source classes") == 1
+    assert loud[2].count("15,000 is 250 times the 60 source classes") == 1
     assert loud[1] == quiet[1]
 
 
@@ -161,7 +163,7 @@ def test_formats_agree(run, scores, tmp_path, strict):
         matrix, y = arrays["scores"], arrays["y"]
     np.save(tmp_path / "distances.npy", -matrix)
     np.save(tmp_path / "y.npy", y)
-    header = ",".join(["y", *(f"c{j}" for j in range(200))])
+    header = ",".join(["y", *(f"c{j}" for j in range(60))])
     rows = (
         ",".join([f"c{label}", *map(repr, row.tolist())])
         for label, row in zip(y, matrix, strict=True)
@@ -180,7 +182,7 @@ def test_formats_agree(run, scores, tmp_path, strict):
     np.testing.assert_allclose(found, found[0], rtol=1e-9)
 
 
-def test_classes_that_look_broken_are_told(run, tmp_path, strict):
+def test_classes_that_look_broken_are_named(run, tmp_path, strict):
     rng, y = np.random.default_rng(1), np.repeat(np.arange(80), 4)
     matrix = rng.standard_normal((y.size, 80))
     broken = np.isin(y, [3, 17, 40, 58, 71])
@@ -196,31 +198,31 @@ def test_classes_that_look_broken_are_told(run, tmp_path, strict):
 
 def test_embedding_metric(run, embeddings, pilot, strict):
     code, out, _ = run(
-        *("extrapolate", embeddings, "--k", "200", "--embedding-metric", "cosine", "--json", *ALONE)
+        *("extrapolate", embeddings, "--k", "60", "--embedding-metric", "cosine", "--json", *ALONE)
     )
     cosine = SourceTask.from_embeddings(*pilot.sample, distance="cosine")
     row = strict(out)["predictions"][0]
-    assert code in ANSWERED and row["mean"] == pytest.approx(cosine.accuracy(200)[0], abs=0.1)
+    assert code in ANSWERED and row["mean"] == pytest.approx(cosine.accuracy(60)[0], abs=0.1)
 
 
 @pytest.mark.parametrize("verb", ["extrapolate", "compare"])
 def test_metric(run, embeddings, fit, pilot, strict, verb):
-    code, out, err = run(verb, embeddings, "--k", "200,900", "--metric", "mrr@10", "--json", *ALONE)
+    code, out, err = run(verb, embeddings, "--k", "60,900", "--metric", "mrr@10", "--json", *ALONE)
     answer = strict(out)
     assert code in ANSWERED and answer["metric"] == "mrr@10"
     rows = answer["predictions"]
     assert {row["estimator"] for row in rows} == {"BayesianExtrapolator"}
-    assert rows[0]["mean"] == pytest.approx(pilot.task.metric("mrr@10", 200)[0], abs=0.02)
+    assert rows[0]["mean"] == pytest.approx(pilot.task.metric("mrr@10", 60)[0], abs=0.04)
     if verb == "compare":
         assert "ClassExReg predicts accuracy alone" in err
         return
     code, out, _ = run(verb, embeddings, "--k", "900", "--metric", "mean_rank", *FEW)
-    assert "Expected mean rank, from 200 source classes" in out and "accuracy" not in out
+    assert "Expected mean rank, from 60 source classes" in out and "accuracy" not in out
     assert "figure written" in out
 
 
 def test_metric_of_a_back_test_and_a_report(run, embeddings, tmp_path, strict):
-    sizes = "--n-source", "50", "--k", "200", "--n-pilots", "2", "--draws", "100"
+    sizes = "--n-source", "50", "--k", "60", "--n-pilots", "2", "--draws", "100"
     code, out, _ = run("backtest", embeddings, *sizes, "--metric", "recall@5", "--json")
     answer = strict(out)
     assert code == 0 and answer["metric"] == "recall@5" and len(answer["rows"]) == 1
@@ -230,41 +232,38 @@ def test_metric_of_a_back_test_and_a_report(run, embeddings, tmp_path, strict):
     assert "<title>On 900 classes: nDCG@10 0." in page
 
 
-def test_metrics_of_embeddings_have_another_name(run, embeddings):
-    arguments = "extrapolate", embeddings, "--k", "200"
-    code, out, err = run(*arguments, "--metric", "cosine")
-    assert code == 2 and out == "" and "write --embedding-metric cosine" in err
-    code, _, err = run(*arguments, "--metric", "city")
-    assert code == 2 and "metric: found 'city', expected one of accuracy" in err
-    code, _, err = run(*arguments, "--metric", "mrr", "--target", "0.9")
-    assert code == 2 and "--target: found 0.9 with --metric 'mrr'" in err
+def test_metrics_that_do_not_exist_or_have_no_target(run, embeddings):
+    arguments = "extrapolate", embeddings, "--k", "60"
+    for wrong, name in ((["cosine"], "metric"), (["mrr", "--target", "0.9"], "--target")):
+        code, out, err = run(*arguments, "--metric", *wrong)
+        assert code == 2 and out == "" and err.startswith(f"error: {name}: ")
 
 
 # Bad input
 
 
+# Arguments with what the error names, and the exit code.
 BAD = {
-    "no file": ("extrapolate missing.npz --k 500", "missing.npz: there is no such file"),
-    "wrong ending": ("extrapolate task.txt --k 500", "task.txt: expected a file ending"),
-    "no labels": ("compare task.npy --k 500", "task.npy: found scores in .npy without labels"),
-    "words for k": ("extrapolate pilot.npz --k many", "--k: expected whole numbers"),
-    "fractional k": ("extrapolate pilot.npz --k 10.5", "--k: expected whole numbers"),
-    "k of one": ("extrapolate pilot.npz --k 1", "--k: expected numbers in 2.."),
-    "k twice": ("extrapolate pilot.npz --k 9,9", "--k: found 9 more than once"),
-    "no k": ("extrapolate pilot.npz --k ''", "--k: expected whole numbers"),
-    "level": ("extrapolate pilot.npz --k 9 --ci-prob 90", "--ci-prob: expected a number"),
-    "target": ("extrapolate pilot.npz --k 9 --target 1", "--target: expected a number"),
-    "curve without size": ("extrapolate curve.csv --k 9", "curve.csv: found k (2,), "),
-    "nan": ("extrapolate nan.csv --k 9", "scores: found NaN at row 1, column 0"),
-    "report is no page": ("report pilot.npz --k 9 --out a.pdf", "--out: expected a name ending in"),
-    "report in a file": ("report pilot.npz --k 9 --out task.txt/a.html", "--out: cannot write to"),
-    "demo too large": ("demo --n-classes 99999", "n_classes: expected numbers in 3..2965"),
-    "demo too small": ("demo --n-classes 2", "n_classes: expected numbers in 3..2965"),
+    "no file": ("extrapolate missing.npz --k 500", "missing.npz", 2),
+    "wrong ending": ("extrapolate task.txt --k 500", "task.txt", 4),
+    "no labels": ("compare task.npy --k 500", "task.npy", 4),
+    "curve without size": ("extrapolate curve.csv --k 9", "curve.csv", 4),
+    "nan": ("extrapolate nan.csv --k 9", "nan.csv: scores", 4),
+    "option of other files": ("extrapolate pilot.npz --k 9 --n-test 9", "n_test", 4),
+    "words for k": ("extrapolate pilot.npz --k many", "--k", 2),
+    "fractional k": ("extrapolate pilot.npz --k 10.5", "--k", 2),
+    "k of one": ("extrapolate pilot.npz --k 1", "--k", 2),
+    "k twice": ("extrapolate pilot.npz --k 9,9", "--k", 2),
+    "no k": ("extrapolate pilot.npz --k ''", "--k", 2),
+    "report is no page": ("report pilot.npz --k 9 --out a.pdf", "--out", 2),
+    "report in a file": ("report pilot.npz --k 9 --out task.txt/a.html", "--out", 1),
+    "demo too large": ("demo --n-classes 99999", "n_classes", 2),
+    "demo too small": ("demo --n-classes 2", "n_classes", 2),
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments, message):
+@pytest.mark.parametrize(("arguments", "name", "expected"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments, name, expected):
     def fit(*anything):
         raise AssertionError("started a long computation")
 
@@ -274,9 +273,8 @@ def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments
     (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.9\n5,0.8\n")
     (tmp_path / "nan.csv").write_text("y,a,b,c\na,1,0,0\nb,,1,0\nc,0,0,1\n")
     code, out, err = run(*shlex.split(arguments), "--quiet")
-    of_data = any(name in arguments for name in ("task.txt --k", "task.npy", ".csv"))
-    assert code == (4 if of_data else 2) and out == ""
-    assert len(err.splitlines()) == 1 and err.startswith("error: ") and message in err
+    assert code == expected and out == ""
+    assert len(err.splitlines()) == 1 and err.startswith(f"error: {name}: ")
 
 
 @pytest.mark.parametrize(
@@ -289,6 +287,8 @@ def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments
             "--chains two",
             "--seed -1",
             "--target high",
+            "--target 1",
+            "--ci-prob 90",
             "--nothing",
             "--embedding-metric city",
         )
@@ -383,7 +383,7 @@ def embedded(path):
 
 
 def test_report(run, embeddings, tmp_path, strict):
-    options = [embeddings, "--k", "200,5000", "--target", "0.6", "--json", *FEW]
+    options = [embeddings, "--k", "60,5000", "--target", "0.6", "--json", *FEW]
     code, out, _ = run("report", *options, "-o", "pages/found.html")
     assert code in ANSWERED
     found = strict(out)
@@ -440,19 +440,19 @@ def test_report_says_what_to_install(run, embeddings, monkeypatch):
 # A process of its own
 
 
-def test_scores_that_look_like_distances_are_told(run, tmp_path):
+def test_scores_that_look_like_distances_are_noted(run, tmp_path):
     rng = np.random.default_rng(1)
     np.savez(tmp_path / "d.npz", scores=rng.normal(size=(40, 40)) - 3 * np.eye(40), y=range(40))
-    _, _, err = run("extrapolate", "d.npz", "--k", "50", *ALONE)
+    _, _, err = run("diagnose", "d.npz")
     assert "the sign of the scores is reversed" in err and "pass --distances for distances" in err
-    _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *ALONE)
+    _, _, err = run("diagnose", "d.npz", "--distances")
     assert "reversed" not in err
     scores = rng.normal(size=(40, 40)) + 3 * np.eye(40)
     np.savez(tmp_path / "d.npz", scores=scores, y=range(40))
-    _, _, err = run("extrapolate", "d.npz", "--k", "50", "--distances", *ALONE)
+    _, _, err = run("diagnose", "d.npz", "--distances")
     assert "the sign of the scores is reversed" in err and "leave --distances out" in err
     np.savez(tmp_path / "d.npz", scores=scores, y=np.roll(range(40), 1))
-    _, _, err = run("extrapolate", "d.npz", "--k", "50", *ALONE)
+    _, _, err = run("diagnose", "d.npz")
     assert "no better than wrong ones. Check whether y is in another order" in " ".join(err.split())
 
 
@@ -460,13 +460,8 @@ def test_numbers_of_classes_in_other_hands(run, strict, scores):
     for text, k in (("1e4", [10_000]), ("1_000,5e3", [1000, 5000]), ("300,500", [300, 500])):
         code, out, _ = run("extrapolate", scores, "--k", text, "--json", *ALONE)
         assert code in ANSWERED and [row["k"] for row in strict(out)["predictions"]] == k
-    code, _, err = run("extrapolate", scores, "--k", "2,965", *ALONE)
-    assert (
-        code in ANSWERED
-        and "note: --k 2,965 is 2 and 965 classes; one number is written 2965" in err
-    )
     code, _, err = run("extrapolate", scores, "--k", "1,000", *ALONE)
-    assert code == 2 and err.startswith("error: --k: write 1_000 for 1,000, because commas")
+    assert code == 2 and err.startswith("error: --k: ") and "write 1_000 for 1,000" in err
 
 
 def test_version(run):
@@ -475,19 +470,24 @@ def test_version(run):
     assert run("--version") == (0, f"classex-bayes {__version__}\n", "")
 
 
-def test_streams_that_are_closed_full_or_without_letters(tmp_path):
+def test_streams_that_are_closed_or_without_letters(embeddings, tmp_path, monkeypatch):
     name = tmp_path / "nämé.npz"
-    np.savez(name, ranks=np.arange(40) % 7 + 1, y=np.arange(40), n_classes=40)
-    options = [name, "--k", "99", "--draws", "50", "--chains", "1", "--out", tmp_path]
-    closed = "import sys; sys.stderr = None; from classex_bayes.cli import main; main()"
-    command = [sys.executable, "-c", closed, "extrapolate", *map(str, options)]
-    found = subprocess.run(
-        command, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )  # fmt: skip
-    assert found.returncode in ANSWERED and r"n\xe4m\xe9.nc" in found.stdout
-    if os.path.exists("/dev/full"):
-        version = [sys.executable, "-c", "from classex_bayes.cli import main; main()", "--version"]
-        with open("/dev/full", "w") as full:
-            found = subprocess.run(version, stdout=full, stderr=subprocess.PIPE, check=False)
-        assert found.returncode == 1 and b"Traceback" not in found.stderr
+    (tmp_path / embeddings).rename(name)
+    letters = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(letters, encoding="ascii"))
+    monkeypatch.setattr(sys, "stderr", None)
+    options = [str(name), "--k", "99", *FEW, "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["classex-bayes", "extrapolate", *options])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+        sys.exit(0)
+    assert (stopped.value.code or 0) in ANSWERED
+    assert rb"n\xe4m\xe9.nc" in letters.getvalue()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="of Linux")
+def test_a_full_disk_for_the_answer_is_an_exit_code():
+    version = [sys.executable, "-c", "from classex_bayes.cli import main; main()", "--version"]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(version, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode == 1 and b"Traceback" not in ended.stderr

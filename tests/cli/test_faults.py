@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from helpers import paths
 
 import classex_bayes
 from classex_bayes.bayes import sampling
 
 
-def test_a_sampler_that_diverges_is_told(run, embeddings, monkeypatch, strict):
+def test_a_sampler_that_diverges_is_noted(run, embeddings, monkeypatch, strict):
     draw = sampling.sample_by_nutpie
 
     def wild(prior, data, settings, seed):
@@ -52,7 +53,11 @@ main()
 """
 
 
-def test_a_first_answer_in_a_read_only_home_and_another_locale(run, strict, tmp_path):
+@pytest.mark.slow
+def test_a_first_answer_in_a_read_only_home_and_another_locale(
+    run, strict, tmp_path, drawn_once, monkeypatch
+):
+    monkeypatch.setattr(sampling, "draw_by_nutpie", drawn_once)
     names = np.array(["ä", "b", "c"])
     lines = ["ä,b,c,y", *(f"{i % 5},{i % 3}.5,{i % 2},{names[i % 3]}" for i in range(12))]
     (tmp_path / "a.csv").write_bytes("\r\n".join(lines).encode())

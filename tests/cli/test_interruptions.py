@@ -36,13 +36,13 @@ def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, tmp_path, lengths
     model = BayesianExtrapolator()
     with pytest.raises(KeyboardInterrupt) as interruption:
         model.fit(pilot.task, **SHORT)
-    told = f"{len(chains)} x {draws} of 3 x 200 draws"
-    assert interruption.value.partial is model and told in str(interruption.value)
+    size = f"{len(chains)} x {draws} of 3 x 200 draws"
+    assert interruption.value.partial is model and size in str(interruption.value)
     kept, expected = model.weights_, whole.weights_
     np.testing.assert_array_equal(kept, expected.isel(chain=chains, draw=slice(draws)))
     prediction = model.predict(1000)
-    assert f"sampling was interrupted: {told}" in prediction.notes
-    assert f"\n{told} (interrupted): " in repr(model)
+    assert f"sampling was interrupted: {size}" in prediction.notes
+    assert f"\n{size} (interrupted): " in repr(model)
     again = load(save(model, tmp_path / "model.nc")).predict(1000)
     assert again.notes == prediction.notes
     np.testing.assert_array_equal(again.accuracy, prediction.accuracy)
@@ -125,19 +125,19 @@ def test_a_command_shows_the_posterior_without_the_references(
 
 @pytest.fixture
 def stop_after(monkeypatch):
-    """Interrupt the work on the task after so many."""
+    """Interrupt the work after so many fits."""
 
     def stop(number):
-        run, begun = trials._run, []
+        scores, begun = trials.fitted_copy, []
 
-        def counted(*arguments):
+        def counted(*arguments, **settings):
             begun.append(arguments)
             if len(begun) > number:
                 raise KeyboardInterrupt
-            return run(*arguments)
+            return scores(*arguments, **settings)
 
-        monkeypatch.setattr(trials, "_run", counted)
-        return lambda: monkeypatch.setattr(trials, "_run", run)
+        monkeypatch.setattr(trials, "fitted_copy", counted)
+        return lambda: monkeypatch.setattr(trials, "fitted_copy", scores)
 
     return stop
 
@@ -170,7 +170,7 @@ def test_the_back_test_command_shows_a_partial_table(
     verb = sys.modules["classex_bayes.cli.backtest_verb"]
     monkeypatch.setattr(verb, "point_estimators", lambda which, seed: [ClassExReg(0.5)])
     options = ["--n-source", "20,50", "--n-pilots", "2", "--draws", "100", "--out", "b", "--json"]
-    go_on = stop_after(3)
+    go_on = stop_after(6)  # of two estimators to each pilot
     code, out, err = run("backtest", embeddings, *options)
     found = strict(out)
     store = tmp_path / paths(found)["trials"]

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from helpers import paths
+from helpers import ANSWERED, paths
 
 import classex_bayes as cb
 from classex_bayes.bayes.storage import load
@@ -12,13 +12,16 @@ from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
 
 def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
-    asked = "--k", "199,3000", "--fpir", "0.05", "--rank", "2", "--ci-prob", "0.8"
-    code, out, _ = run("open-set", scores, *asked, "--json", *few)
+    options = "--k", "59,3000", "--fpir", "5%", "--rank", "2", "--ci-prob", "0.8"
+    code, out, _ = run("open-set", scores, *options, "--json", *few)
     assert code == 0
     found = strict(out)
-    model = load(tmp_path / paths(found)["posterior"])
-    assert isinstance(model, OpenSetExtrapolator)
-    rates = model.predict([199, 3000], fpir=0.05, rank=2)
+    assert isinstance(load(tmp_path / paths(found)["posterior"]), OpenSetExtrapolator)
+    # The fit is that of Python with the same seed.
+    arrays = np.load(tmp_path / scores)
+    task = cb.SourceTask.from_scores(arrays["scores"], arrays["y"])
+    model = cb.OpenSetExtrapolator().fit(task, draws=150, chains=2, random_seed=3)
+    rates = model.predict([59, 3000], fpir=0.05, rank=2)
     rows = {(row["rate"], row["k"]): row for row in found["predictions"]}
     assert (
         len(rows) == 4
@@ -30,14 +33,8 @@ def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
         assert row["mean"] == pytest.approx(draws.mean().item(), rel=1e-12)
         assert row["lower"] == pytest.approx(np.quantile(draws, 0.1), rel=1e-9)
         assert row["threshold"] == pytest.approx(rates.threshold.sel(k=k).item(), rel=1e-12)
-    assert found["task"]["n_classes"] == 200 and found["seed"] == 3 and found["doubts"] == []
+    assert found["task"]["n_classes"] == 60 and found["seed"] == 3 and found["doubts"] == []
     assert (tmp_path / paths(found)["figure"]).read_bytes().startswith(b"\x89PNG")
-    # The fit is that of Python with the same seed.
-    arrays = np.load(tmp_path / scores)
-    task = cb.SourceTask.from_scores(arrays["scores"], arrays["y"])
-    again = cb.OpenSetExtrapolator().fit(task, draws=200, chains=2, random_seed=3)
-    fnir = again.predict([199, 3000], fpir=0.05, rank=2).fnir
-    np.testing.assert_allclose(fnir, rates.fnir)
 
 
 def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path):
@@ -46,13 +43,13 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
     cosines = others @ gallery.T / np.outer(*(np.linalg.norm(x, axis=1) for x in (others, gallery)))
     arrays = {"probes": probes, "gallery": gallery, "y": y, "nonmated": cosines}
     np.savez(tmp_path / "pilot.npz", **arrays, metric="cosine", group=y)
-    asked = "--k", "500", "--fpir", "0.05", "--no-files"
-    code, out, err = run("open-set", "pilot.npz", *asked, *few, "--json")
+    options = "--k", "500", "--fpir", "0.05", "--no-files"
+    code, out, err = run("open-set", "pilot.npz", *options, *few, "--json")
     assert code == 0 and "note: pilot.npz: ignored arrays of other names: group" in err
     found = strict(out)
     assert found["n_nonmated"] == 60 and found["task"]["embedding_metric"] == "cosine"
     task = cb.SourceTask.from_embeddings(probes, gallery, y, distance="cosine")
-    model = cb.OpenSetExtrapolator().fit(task, nonmated=cosines, draws=200, chains=2, random_seed=3)
+    model = cb.OpenSetExtrapolator().fit(task, nonmated=cosines, draws=150, chains=2, random_seed=3)
     rates = model.predict(500, fpir=0.05)
     means = {row["rate"]: row["mean"] for row in found["predictions"]}
     assert means == pytest.approx(
@@ -61,8 +58,8 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
 
 
 def test_the_title_says_how_embeddings_are_compared(run, embeddings, few):
-    asked = "--k", "500", "--fpir", "0.05", "--no-files"
-    _, out, _ = run("open-set", embeddings, *asked, *few)
+    options = "--k", "500", "--fpir", "0.05", "--no-files"
+    _, out, _ = run("open-set", embeddings, *options, *few)
     assert "from embeddings (squared distances: smaller is stricter)" in out
 
 
@@ -71,26 +68,25 @@ def test_table(run, scores, few, tmp_path):
     rates = load(tmp_path / "classex-bayes-results" / "scores-det.nc").predict(3000, threshold=-4.5)
     mean = rates.fpir.mean().item()
     assert code == 0 and re.search(rf"FPIR\W+3,000\W+-4.5\W+{mean:.3g}\W", out)
-    assert "Open-set identification, from 200 source classes" in out and "89% interval" in out
-    assert "SourceTask: 200 classes" in err
+    assert "Open-set identification, from 60 source classes" in out and "89% interval" in out
+    assert "SourceTask: 60 classes" in err
 
 
 BAD = {
-    "no threshold": ([], "--fpir, --threshold: expected one of them, found neither"),
-    "both": (["--fpir", "0.1", "--threshold", "1"], "expected one of them, found both"),
-    "share": (["--fpir", "3"], "--fpir: expected a number"),
-    "percent": (["--fpir", "0.3%"], "found 0.3%, expected a share; write 0.003"),
-    "text": (["--fpir", "low"], "'low' is not a number"),
-    "outside": (["--threshold", "99"], "threshold: found 99, expected -"),
-    "unreachable": (["--fpir", "1e-300"], "fpir: 1e-300: no threshold reaches it with 500"),
+    "no threshold": ([], "error: --fpir, --threshold"),
+    "both": (["--fpir", "0.1", "--threshold", "1"], "error: --fpir, --threshold"),
+    "share": (["--fpir", "3"], "Usage"),
+    "text": (["--fpir", "low"], "Usage"),
+    "outside": (["--threshold", "99"], "error: threshold"),
+    "unreachable": (["--fpir", "1e-300"], "error: fpir"),
 }
 
 
-@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
-def test_bad_settings_are_one_line(run, scores, few, options, message):
+@pytest.mark.parametrize(("options", "start"), BAD.values(), ids=BAD)
+def test_bad_settings(run, scores, few, options, start):
     code, out, err = run("open-set", scores, "--k", "500", *options, *few, "--quiet")
-    assert code == 2 and out == "" and message in err
-    assert len(err.splitlines()) == 1 or err.startswith("Usage: ")
+    assert code == 2 and out == "" and err.startswith(start)
+    assert len(err.splitlines()) == 1 or start == "Usage"
 
 
 def test_files_without_scores_are_one_line(run, few, tmp_path):
@@ -114,10 +110,9 @@ def test_answers_outlive_their_files(run, scores, few, tmp_path, monkeypatch):
 
 
 def test_the_report_has_its_section(run, scores, few, tmp_path):
-    options = "--k", "500", "--fpir", "0.05", "--no-references", "--out", "a.html", "--json"
+    options = "--k", "500", "--fpir", "0.05", "--no-references", "--out", "a.html"
     code, out, _ = run("report", scores, *options, *few)
-    assert code in (0, 3) and '"FPIR"' in out
-    code, out, _ = run("report", scores, *options[:-1], *few)
+    assert code in ANSWERED
     assert re.search(r"BayesianExtrapolator +500 ", out) and re.search(
         r"FNIR +500 .*\n FPIR +500 ", out
     )

@@ -20,7 +20,7 @@ def test_the_command_without_its_extra_says_what_to_install():
 
 
 @pytest.mark.parametrize("verb", ["extrapolate", "compare", "report", "backtest"])
-def test_a_missing_file_is_told_at_once(verb, tmp_path):
+def test_a_missing_file_is_named_at_once(verb, tmp_path):
     code = (
         "import sys; from classex_bayes.cli import main\n"
         f"sys.argv = ['classex-bayes', '{verb}', 'nowhere.npz', '--k', '100']\n"

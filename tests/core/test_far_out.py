@@ -114,7 +114,7 @@ def test_drift_in_arbitrary_precision(error):
     x, drift = np.log([0.05, 0.5, 0.9]), np.array([0.2, -0.1, 0.01])
     noise = error**2 * (np.eye(3) + 0.5)
     prior = DriftPrior(0.1, 0.05)
-    found = prior.given(x, drift, noise)
+    found = prior.posterior(x, drift, noise)
     with mpmath.workdps(40):
         to = mpmath.matrix
         log_weight, means, left = [], [], []

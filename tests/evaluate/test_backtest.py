@@ -25,33 +25,34 @@ def task():
 
 
 @pytest.fixture(scope="module")
-def found(task):
+def result(task):
     return backtest(ESTIMATORS, task, [30, 60], n_pilots=4, random_seed=2, progressbar=False)
 
 
-def test_cells_and_targets(found, task):
+def test_cells_and_targets(result, task):
     sizes = {30: [30, 60, 120, 150], 60: [60, 120, 150]}
     expected = {(n, e.name, k) for n, ks in sizes.items() for e in ESTIMATORS for k in ks}
-    assert set(found.scores.index) == expected and found.scores["n"].eq(4).all()
-    truth = found.scores["truth"].groupby("k").first()
+    assert set(result.scores.index) == expected and result.scores["n"].eq(4).all()
+    truth = result.scores["truth"].groupby("k").first()
     np.testing.assert_allclose(truth, task.accuracy(truth.index.to_numpy()))
 
 
-def test_predictions_are_those_from_the_pilots(found, task):
+def test_predictions_are_those_from_the_pilots(result, task):
     pilots = Pilots(task, (150,))
     trial = pilots(30, np.random.SeedSequence(5))
     assert trial.task.n_classes == 30 and trial.truth == task.accuracy(150)
-    others = [pilots(30, np.random.SeedSequence(seed)).task.ranks for seed in range(3)]
-    assert not any(np.array_equal(one, others[0]) for one in others[1:])
+    first, *others = (pilots(30, np.random.SeedSequence(seed)).task.ranks for seed in range(3))
+    assert not any(np.array_equal(ranks, first) for ranks in others)
     # A fit to the pilot of its own trial: the truth at k1 is that of all classes, not the pilot's.
-    own = found.trials.query("cell == 30 and k == 30 and estimator == 'ClassExReg(0.5)'")
-    assert own["mean"].nunique() > 1 and own["truth"].nunique() == 1
+    at_k1 = result.trials.query("cell == 30 and k == 30 and estimator == 'ClassExReg(0.5)'")
+    assert at_k1["mean"].nunique() > 1 and at_k1["truth"].nunique() == 1
 
 
-def test_scores_are_those_of_the_trials(found):
-    again = score_trials(found.trials).rename_axis(["n_source", "estimator", "k"])
-    pd.testing.assert_frame_equal(again, found.scores)
-    assert "coverage90" in repr(found) and "<table" in found._repr_html_()
+def test_scores_are_those_of_the_trials(result):
+    again = score_trials(result.trials, levels=(0.5, 0.8, 0.89, 0.9, 0.95))
+    again = again.rename_axis(["n_source", "estimator", "k"])
+    pd.testing.assert_frame_equal(again, result.scores)
+    assert "coverage90" in repr(result) and "<table" in result._repr_html_()
 
 
 def test_pilots_can_be_sent_to_other_processes(task):
@@ -63,20 +64,20 @@ def test_pilots_can_be_sent_to_other_processes(task):
     np.testing.assert_array_equal(there.truth, here.truth)
 
 
-def test_a_cluster_can_take_over(found, task):
+def test_a_cluster_can_take_over(result, task):
     from joblib import parallel_config
 
     with parallel_config("threading", n_jobs=2):
         threads = backtest(ESTIMATORS, task, [30, 60], n_pilots=4, random_seed=2, progressbar=False)
-    pd.testing.assert_frame_equal(threads.scores, found.scores)
+    pd.testing.assert_frame_equal(threads.scores, result.scores)
 
 
-def test_it_goes_on_where_it_stopped(found, task, tmp_path):
+def test_it_goes_on_where_it_stopped(result, task, tmp_path):
     store = tmp_path / "pilots.csv"
     settings = {"random_seed": 2, "progressbar": False, "store": store}
     backtest(ESTIMATORS, task, [30, 60], n_pilots=2, **settings)
     again = backtest(ESTIMATORS, task, [30, 60], n_pilots=4, **settings)
-    pd.testing.assert_frame_equal(again.scores.sort_index(), found.scores.sort_index())
+    pd.testing.assert_frame_equal(again.scores.sort_index(), result.scores.sort_index())
 
 
 def test_a_task_made_anew_goes_on(tmp_path):
@@ -92,24 +93,24 @@ def test_a_task_made_anew_goes_on(tmp_path):
 def test_all_classes_but_one_are_a_pilot():
     scores = np.random.default_rng(3).normal(size=(12, 12)) + np.eye(12)
     task = SourceTask.from_scores(scores, np.arange(12))
-    found = backtest([ClassExReg(0.5)], task, 11, n_pilots=1, progressbar=False)
-    assert found.scores.index.get_level_values("k").tolist()[-1] == 12
+    result = backtest([ClassExReg(0.5)], task, 11, n_pilots=1, progressbar=False)
+    assert result.scores.index.get_level_values("k").tolist()[-1] == 12
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "name"),
     [
-        ({"n_source": 150}, "n_source: .*150"),
-        ({"n_source": 2}, "n_source: .*2"),
-        ({"k": 151}, "k: .*151"),
-        ({"n_pilots": 0}, "n_pilots: "),
-        ({"levels": [90]}, "levels: "),
+        ({"n_source": 150}, "n_source"),
+        ({"n_source": 2}, "n_source"),
+        ({"k": 151}, "k"),
+        ({"n_pilots": 0}, "n_pilots"),
+        (
+            {"task": SourceTask.from_accuracies([2, 9], [0.9, 0.5], n_test=50, n_classes=9)},
+            "task",
+        ),
     ],
 )
-def test_refused(task, arguments, message):
-    given = {"task": task, "n_source": 30, "estimators": ESTIMATORS, "n_pilots": 1, **arguments}
-    with pytest.raises(DataError, match=message):
-        backtest(**given, progressbar=False)
-    bare = SourceTask.from_accuracies([2, 9], [0.9, 0.5], n_test=50, n_classes=9)
-    with pytest.raises(DataError, match="accuracies alone"):
-        backtest(ESTIMATORS, bare, 5, 9)
+def test_refused(task, arguments, name):
+    usual = {"task": task, "n_source": 30, "estimators": ESTIMATORS, "n_pilots": 1}
+    with pytest.raises(DataError, match=f"^{name}"):
+        backtest(**usual | arguments, progressbar=False)

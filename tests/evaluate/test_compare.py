@@ -63,7 +63,7 @@ def test_table_holds_the_predictions(estimators, alone, pilot):
 
 def test_a_point_estimate_that_misses_the_pilot_has_a_note(pilot):
     k1 = pilot.task.n_classes
-    measured, se = pilot.task.accuracy(k1)[0], pilot.task.accuracy_cov(k1)[0, 0] ** 0.5
+    observed, se = pilot.task.accuracy(k1)[0], pilot.task.accuracy_cov(k1)[0, 0] ** 0.5
 
     class Off(PointEstimator):
         def __init__(self, standard_errors):
@@ -73,13 +73,14 @@ def test_a_point_estimate_that_misses_the_pilot_has_a_note(pilot):
             pass
 
         def _curve(self, k):
-            return np.full(k.size, measured - self.standard_errors * se)
+            return np.full(k.size, observed - self.standard_errors * se)
 
     estimators = {"near": Off(2.9), "far": Off(3.1), "above": Off(-3.1)}
     near, far, above = compare(estimators, pilot.task, K).predictions
     assert near.notes == () and len(above.notes) == 1
-    given = f"the estimate is {100 * (measured - 3.1 * se):.1f}% on {k1} classes, where "
-    assert far.notes == (f"{given}{100 * measured:.1f}% was measured; do not use it here",)
+    (note,) = far.notes
+    assert f"{100 * (observed - 3.1 * se):.1f}% on {k1} classes" in note
+    assert f"{100 * observed:.1f}% was measured" in note
 
 
 def test_point_estimates_with_bootstrap_intervals(estimators, alone, pilot, truth):
@@ -130,9 +131,9 @@ def test_truth(estimators, pilot, truth):
     for name in ("BayesianExtrapolator", "ClassExReg", "KDE(ucv)"):
         assert table.loc[name, "truth"].to_dict() == truth
     assert_array_equal(table["error"], table["mean"] - table["truth"])
-    held = (table["eti99_lb"] <= table["truth"]) & (table["truth"] <= table["eti99_ub"])
+    inside = (table["eti99_lb"] <= table["truth"]) & (table["truth"] <= table["eti99_ub"])
     covered = table.loc["BayesianExtrapolator", "covered"]
-    assert covered.tolist() == held["BayesianExtrapolator"].tolist()
+    assert covered.tolist() == inside["BayesianExtrapolator"].tolist()
     assert table.loc[["ClassExReg", "KDE(ucv)"], "covered"].isna().all()
     off = compare(estimators[:1], pilot.task, K, truth={50: 0.01, 200: 0.99}).table
     assert off["covered"].tolist()[:2] == [False, False] and np.isnan(off["covered"].tolist()[2])
@@ -208,13 +209,13 @@ def test_seed(pilot):
     "estimators", [None, "KDE", KDE(), [KDE], [3], [KDE("ucv"), ClassExReg(), KDE("ucv")]]
 )
 def test_what_is_not_a_list_of_estimators(pilot, estimators):
-    with pytest.raises(DataError, match="estimators: "):
+    with pytest.raises(DataError, match=r"^estimators"):
         compare(estimators, pilot.task, K)
 
 
 @pytest.mark.parametrize("verb", [compare, backtest])
 def test_swapped_arguments_are_called_so(pilot, verb):
-    with pytest.raises(DataError, match="arguments look swapped"):
+    with pytest.raises(DataError, match=r"^estimators: found a SourceTask"):
         verb(pilot.task, [ClassExReg()], 50)
 
 
@@ -225,9 +226,9 @@ def test_estimators_that_cannot_be_fitted_are_left_out(pilot):
     assert result.table.index.unique("estimator").tolist() == ["ClassExReg"]
     assert len(result.predictions) == 1 and list(result.skipped) == ["KDE(ucv)"]
     assert "needs" in result.skipped["KDE(ucv)"]
-    told = " ".join(repr(result).split())
-    assert f"left out: KDE(ucv): {result.skipped['KDE(ucv)']}" in told
-    with pytest.raises(DataError, match=r"none could be fitted \(KDE\(ucv\): task"):
+    text = " ".join(repr(result).split())
+    assert f"left out: KDE(ucv): {result.skipped['KDE(ucv)']}" in text
+    with pytest.raises(DataError, match=r"^estimators"):
         compare([KDE("ucv")], task, K)
 
 
@@ -242,27 +243,24 @@ def test_text(estimators, pilot, truth):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("name", "value"),
     [
-        ({"estimators": []}, "expected at least one"),
-        ({"k": 1}, "k: "),
-        ({"k": [5, 5]}, "k: found 5 more than once"),
-        ({"truth": 0.5}, "truth: "),
-        ({"truth": {50: 1.5}}, "truth: "),
-        ({"ci_prob": 95}, "ci_prob: "),
-        ({"random_seed": -3}, "random_seed: "),
-        ({"ci_kind": "central"}, "ci_kind: "),
+        ("estimators", []),
+        ("task", np.eye(5)),
+        ("k", 1),
+        ("k", [5, 5]),
+        ("truth", 0.5),
+        ("truth", {50: 1.5}),
+        ("ci_prob", 95),
+        ("random_seed", -3),
+        ("ci_kind", "central"),
+        ("n_resamples", 1),
     ],
 )
-def test_bad_arguments(pilot, arguments, message):
-    given = {"estimators": [ClassExReg(random_seed=1)], "task": pilot.task, "k": K, **arguments}
-    with pytest.raises(DataError, match=message):
-        compare(**given)
-
-
-def test_what_is_not_a_task():
-    with pytest.raises(DataError, match="task: expected a SourceTask"):
-        compare([ClassExReg(random_seed=1)], np.eye(5), K)
+def test_bad_arguments(pilot, name, value):
+    usual = {"estimators": [ClassExReg(random_seed=1)], "task": pilot.task, "k": K}
+    with pytest.raises(DataError, match=f"^{name}"):
+        compare(**usual | {name: value})
 
 
 # Risks
@@ -288,9 +286,9 @@ def test_risks_have_a_table_of_their_own(pilot):
     task = pilot.task
     table = compare([Given("a"), Given("b")], task, [60, 100], truth={60: 0.2}).table
     assert table["error"].dropna().round(9).tolist() == [0.05, 0.05]
-    with pytest.raises(DataError, match="found 'accuracy' and 'risk'"):
+    with pytest.raises(DataError, match=r"^predictions"):
         compare([Given("a"), Given("b", "accuracy")], task, [60])
-    with pytest.raises(DataError, match="truth: a task knows accuracies"):
+    with pytest.raises(DataError, match=r"^truth"):
         compare([Given("a")], task, [60], truth=task)
 
 

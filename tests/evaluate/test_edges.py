@@ -31,8 +31,8 @@ EDGES = {
     "only ties, broken": lambda: SourceTask.from_scores(np.ones((40, 40)), range(40)),
     "equal ranks": lambda: SourceTask.from_ranks([8] * 30, range(30), n_classes=30),
     "chance": lambda: SourceTask.from_ranks(range(1, 51), range(50), n_classes=50),
-    "a million classes": lambda: SourceTask.from_ranks(
-        np.arange(300) ** 2 + 1, np.arange(300) * 3000, n_classes=10**6, untested="competitors"
+    "many classes": lambda: SourceTask.from_ranks(
+        np.arange(100) ** 2 + 1, np.arange(100) * 1000, n_classes=10**5, untested="competitors"
     ),
     "one instance each of few classes among many": lambda: SourceTask.from_ranks(
         [1, 1, 2, 41, 901], [5, 6, 7, 8, 9], n_classes=1000, untested="competitors"
@@ -51,7 +51,7 @@ QUIET = pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("edge", EDGES.values(), ids=EDGES)
 def test_the_posterior_is_finite_falling_and_within_bounds(fit, edge):
     task = edge()
-    model = fit(task, draws=100, tune=300)
+    model = fit(task, draws=60, tune=150)
     draws = model.predict(K).accuracy.values
     assert np.isfinite(draws).all() and draws.min() >= 0 and draws.max() <= 1
     assert np.all(np.diff(draws) <= 1e-15)
@@ -66,8 +66,8 @@ def test_the_posterior_is_finite_falling_and_within_bounds(fit, edge):
 
 @QUIET
 def test_the_posterior_knows_the_ends(fit):
-    perfect = fit(matrix(lambda row: row >= 0, per_class=20), draws=200, tune=300).predict(12)
-    hopeless = fit(matrix(lambda row: row < 0, per_class=20), draws=200, tune=300).predict(12)
+    perfect = fit(matrix(lambda row: row >= 0, per_class=20), draws=200, tune=200).predict(12)
+    hopeless = fit(matrix(lambda row: row < 0, per_class=20), draws=200, tune=200).predict(12)
     # Instances of a class may agree: 12 right classes, by the rule of succession.
     assert perfect.mean[12] > 13 / 14 and hopeless.mean[12] < 1 / 14
 

@@ -11,7 +11,7 @@ from classex_bayes.task.glyphs import FONTS, load_glyphs
 from classex_bayes.task.source_task import SourceTask
 
 K = [60, 600]
-SAMPLER = {"draws": 200, "tune": 300, "chains": 2, "cores": 1}
+SAMPLER = {"draws": 200, "tune": 150, "chains": 2, "cores": 1}
 EASY, HARD = 0.2, 0.6
 
 
@@ -36,63 +36,62 @@ def cameras():
 
 
 @pytest.fixture(scope="module")
-def found(cameras):
+def grouped(cameras):
     return quietly(*cameras)
 
 
-def test_each_group_is_fitted_to_its_instances(cameras, found):
+def test_each_group_is_fitted_to_its_instances(cameras, grouped):
     task, camera = cameras
-    assert list(found.by_group) == ["b", "a"]
-    assert found.n_test.to_dict() == {"b": 120, "a": 60}
-    assert found.n_tested.to_dict() == {"b": 60, "a": 60}
+    assert list(grouped.by_group) == ["b", "a"]
+    assert grouped.n_test.to_dict() == {"b": 120, "a": 60}
+    assert grouped.n_tested.to_dict() == {"b": 60, "a": 60}
     weight = task.instance_weight
-    for name, prediction in found.by_group.items():
-        own = camera == name
-        measured = weight[own] @ (task.ranks[own] == 1) / weight[own].sum()
-        assert prediction.mean[60] == pytest.approx(measured, abs=0.05)
+    for name, prediction in grouped.by_group.items():
+        rows = camera == name
+        observed = weight[rows] @ (task.ranks[rows] == 1) / weight[rows].sum()
+        assert prediction.mean[60] == pytest.approx(observed, abs=0.05)
         assert prediction.estimator == name and prediction.n_classes == 60
-    assert found.by_group["a"].mean[600] > found.by_group["b"].mean[600]
+    assert grouped.by_group["a"].mean[600] > grouped.by_group["b"].mean[600]
 
 
-def test_the_default_mix_is_that_of_the_pilot(cameras, found):
-    assert_allclose(found.mix[["b", "a"]], [2 / 3, 1 / 3])
-    assert found.overall.mean[60] == pytest.approx(cameras[0].accuracy(60)[0], abs=0.03)
+def test_the_default_mix_is_that_of_the_pilot(cameras, grouped):
+    assert_allclose(grouped.mix[["b", "a"]], [2 / 3, 1 / 3])
+    assert grouped.overall.mean[60] == pytest.approx(cameras[0].accuracy(60)[0], abs=0.03)
 
 
-def test_another_mix_needs_no_other_fit(found):
-    other = found.with_mix({"a": 30, "b": 10})
-    assert other.by_group is found.by_group
-    a, b = (found.by_group[name].accuracy.values for name in ("a", "b"))
+def test_another_mix_needs_no_other_fit(grouped):
+    other = grouped.with_mix({"a": 30, "b": 10})
+    assert other.by_group is grouped.by_group
+    a, b = (grouped.by_group[name].accuracy.values for name in ("a", "b"))
     assert_allclose(other.overall.accuracy.values, 0.75 * a + 0.25 * b)
-    alone = found.with_mix({"a": 1.0})
+    alone = grouped.with_mix({"a": 1.0})
     assert_allclose(alone.overall.accuracy.values, a)
-    assert_allclose(found.with_mix({"a": 1e308, "b": 1e308}).mix, 0.5)
 
 
-def test_shared_classes_make_the_mix_less_certain(found):
-    rho = found.posterior.correlation.loc["a", "b"]
+def test_shared_classes_make_the_mix_less_certain(grouped):
+    rho = grouped.posterior.correlation.loc["a", "b"]
     assert 0 < rho < 1
-    a, b = (found.by_group[name].accuracy.sel(k=60).values.ravel() for name in ("a", "b"))
+    a, b = (grouped.by_group[name].accuracy.sel(k=60).values.ravel() for name in ("a", "b"))
     assert np.corrcoef(a, b)[0, 1] == pytest.approx(rho, abs=0.1)
-    independent = np.hypot(found.mix["a"] * a.std(), found.mix["b"] * b.std())
-    assert found.overall.accuracy.sel(k=60).values.std() > independent
+    independent = np.hypot(grouped.mix["a"] * a.std(), grouped.mix["b"] * b.std())
+    assert grouped.overall.accuracy.sel(k=60).values.std() > independent
 
 
-def test_summary(found):
-    table = found.summary(0.9, "eti")
+def test_summary(grouped):
+    table = grouped.summary(0.9, "eti")
     assert table.columns.tolist() == ["share", "mean", "sd", "eti90_lb", "eti90_ub"]
     assert table.index.unique("group").tolist() == ["b", "a", "overall"]
     assert table.loc["overall", "share"].tolist() == [1, 1]
-    assert "2 groups, from 60 source classes" in repr(found)
-    assert "<table" in found._repr_html_()
+    assert "2 groups, from 60 source classes" in repr(grouped)
+    assert "<table" in grouped._repr_html_()
 
 
 def test_groups_that_are_alike_have_draws_of_their_own():
     """Equal ranks give equal posteriors, but not the same draws."""
-    ranks = np.repeat(np.random.default_rng(1).binomial(39, 0.03, 40) + 1, 2)
-    task = SourceTask.from_ranks(ranks, np.repeat(np.arange(40), 2), n_classes=40)
-    found = quietly(task, ["a", "b"] * 40)
-    a, b = (np.sort(found.by_group[name].accuracy.sel(k=60).values.ravel()) for name in "ab")
+    ranks = np.repeat(np.random.default_rng(1).binomial(59, 0.02, 60) + 1, 2)
+    task = SourceTask.from_ranks(ranks, np.repeat(np.arange(60), 2), n_classes=60)
+    grouped = quietly(task, ["a", "b"] * 60)
+    a, b = (np.sort(grouped.by_group[name].accuracy.sel(k=60).values.ravel()) for name in "ab")
     assert not np.isin(a, b).any()
     assert a.mean() == pytest.approx(b.mean(), abs=0.5 * a.std())
 
@@ -100,18 +99,18 @@ def test_groups_that_are_alike_have_draws_of_their_own():
 def test_groups_that_lack_classes():
     """Ranks alone, class weights, labels that are numbers, instances of few classes."""
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(40), 2)
-    ranks = rng.binomial(39, rng.beta(1, 9, size=80)) + 1
-    groups = np.where(y < 25, 1, 2)
-    weight = np.where(np.arange(40) < 25, 1.0, 3.0)
-    task = SourceTask.from_ranks(ranks, y, n_classes=40, class_weight=weight)
-    found = quietly(task, groups)
-    assert found.n_tested.to_dict() == {1: 25, 2: 15}
-    assert_allclose(found.mix[[1, 2]], [25 / 70, 45 / 70])
+    y = np.repeat(np.arange(60), 2)
+    ranks = rng.binomial(59, rng.beta(1, 9, size=120)) + 1
+    groups = np.where(y < 45, 1, 2)
+    weight = np.where(np.arange(60) < 45, 1.0, 3.0)
+    task = SourceTask.from_ranks(ranks, y, n_classes=60, class_weight=weight)
+    grouped = quietly(task, groups)
+    assert grouped.n_tested.to_dict() == {1: 45, 2: 15}
+    assert_allclose(grouped.mix, [0.5, 0.5])
     for name in (1, 2):
-        measured = np.mean(ranks[groups == name] == 1)
-        assert found.by_group[name].mean[60] < measured + 0.05
-    assert found.with_mix({2: 1}).overall.n_classes == 40
+        observed = np.mean(ranks[groups == name] == 1)
+        assert grouped.by_group[name].mean[60] < observed + 0.05
+    assert grouped.with_mix({2: 1}).overall.n_classes == 60
 
 
 def test_bad_groups(cameras):
@@ -121,43 +120,40 @@ def test_bad_groups(cameras):
     with_nan = np.ones(180)
     with_nan[3] = np.nan
     rare = np.where(task.y < 2, "rare", "usual")
-    for groups, message in (
-        (camera[:-1], "groups: found 179 labels for 180 instances"),
-        (with_none, "found no label at row 7"),
-        (with_nan, "found no label at row 3"),
-        (np.full(180, "a"), "at least two groups, found only 'a'"),
-        (["a", np.nan] * 90, "found no label at row 1"),
-        (["overall", "b"] * 90, "'overall', which is the name of the mix"),
-        (camera[:, None], r"one label per instance, found shape \(180, 1\)"),
-        ("camera", "expected one label per instance"),
-        (rare, "'rare' has instances of 2 of the 60 classes, expected at least 3"),
+    for groups, reason in (
+        (camera[:-1], "179 labels for 180"),
+        (with_none, "row 7"),
+        (with_nan, "row 3"),
+        (["a", np.nan] * 90, "row 1"),
+        (np.full(180, "a"), "at least two"),
+        (["overall", "b"] * 90, "'overall'"),
+        (camera[:, None], r"shape \(180, 1\)"),
+        ("camera", "one label per instance"),
+        (rare, "'rare' has instances of 2"),
     ):
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(DataError, match=f"^groups: .*{reason}"):
             extrapolate_groups(task, groups, 100)
     curve = SourceTask.from_accuracies([2, 12], [0.9, 0.5], n_test=24, n_classes=12)
-    with pytest.raises(DataError, match="task: it was made from accuracies alone"):
+    with pytest.raises(DataError, match=r"^task"):
         extrapolate_groups(curve, ["a", "b"] * 12, 100)
-    with pytest.raises(DataError, match="model: expected a BayesianExtrapolator"):
+    with pytest.raises(DataError, match=r"^model"):
         extrapolate_groups(task, camera, 100, model="x")
 
 
-def test_bad_mixes(cameras, found):
+def test_bad_mixes(cameras, grouped):
     task, camera = cameras
-    for mix, message in (
-        ({"c": 1.0}, r"mix: unknown group 'c'; the groups are \['b', 'a'\]"),
-        ({"a": -1.0}, r"mix\['a'\]: expected a number >= 0, found -1"),
-        ({"a": np.nan}, r"mix\['a'\]: expected a number >= 0, found nan"),
-        ({"a": 0, "b": 0}, "expected a share above 0"),
-        ({}, "expected a share above 0"),
-        (
-            {"a": 0.5},
-            "mix: found no share of 'b', and the other shares sum to 0.5; write the share",
-        ),
-        ([0.5, 0.5], "expected a mapping from group to share, found list"),
+    for mix in (
+        {"c": 1.0},
+        {"a": -1.0},
+        {"a": np.nan},
+        {"a": 0, "b": 0},
+        {},
+        {"a": 0.5},
+        [0.5, 0.5],
     ):
-        with pytest.raises(DataError, match=message):
-            found.with_mix(mix)
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(DataError, match=r"^mix"):
+            grouped.with_mix(mix)
+        with pytest.raises(DataError, match=r"^mix"):
             extrapolate_groups(task, camera, 100, mix=mix)
 
 
@@ -174,10 +170,10 @@ def test_coverage_on_the_glyphs():
     for seed in range(40):
         kept = np.sort(np.random.default_rng(seed).choice(2965, 100, replace=False))
         font = glyphs.font[np.isin(row_class, kept)]
-        found: GroupedExtrapolation = quietly(task.select(kept), font, k, mix=mix)
-        for name, prediction in {**found.by_group, "overall": found.overall}.items():
+        grouped: GroupedExtrapolation = quietly(task.select(kept), font, k, mix=mix)
+        for name, prediction in {**grouped.by_group, "overall": grouped.overall}.items():
             limits = prediction.interval(0.9).to_numpy()
             inside[name].append((limits[:, 0] <= truth[name]) & (truth[name] <= limits[:, 1]))
-    for name, held in inside.items():
-        assert np.mean(held) >= 0.87, name
-        assert np.all(np.mean(held, axis=0) >= 0.78), name
+    for name, covered in inside.items():
+        assert np.mean(covered) >= 0.87, name
+        assert np.all(np.mean(covered, axis=0) >= 0.78), name

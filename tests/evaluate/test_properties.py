@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from helpers import few_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.basis import RadialBasis
@@ -58,7 +59,6 @@ def laws(draw):
     return RadialBasis(knots, bandwidth), weights / weights.sum()
 
 
-@settings(max_examples=20, deadline=None)
 @given(laws())
 def test_curves_of_any_weights(law):
     basis, weights = law
@@ -77,7 +77,6 @@ def test_curves_of_any_weights(law):
     np.testing.assert_allclose(risk, 1 - accuracy, atol=1e-11)
 
 
-@settings(max_examples=20, deadline=None)
 @given(laws(), st.floats(0.01, 0.99))
 def test_number_of_classes_that_keep_an_accuracy(law, level):
     basis, weights = law
@@ -94,7 +93,7 @@ def test_number_of_classes_that_keep_an_accuracy(law, level):
 # Risk
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(costly())
 def test_risks_ignore_order_and_follow_their_costs(given_test):
     scores, y, cost, rng = given_test
@@ -116,7 +115,7 @@ def test_risks_ignore_order_and_follow_their_costs(given_test):
 
 
 @pytest.mark.parametrize("estimator", [PolynomialRisk, MomentRisk])
-@settings(max_examples=6, deadline=None)
+@few_examples(6)
 @given(given_test=costly())
 def test_estimates_of_risks_ignore_order_and_follow_their_costs(estimator, given_test):
     scores, y, cost, rng = given_test
@@ -136,7 +135,7 @@ def test_estimates_of_risks_ignore_order_and_follow_their_costs(estimator, given
     )
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(st.integers(5, 40), st.integers(0, 8))
 def test_more_powers_amplify_more_noise(n_classes, degree):
     degree = min(degree, n_classes - 4)
@@ -151,7 +150,7 @@ def test_more_powers_amplify_more_noise(n_classes, degree):
 # Estimates that may leave the bounds
 
 
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(
     st.lists(st.integers(1, 20), min_size=20, max_size=20), st.sampled_from(["package", "paper"])
 )
@@ -176,7 +175,7 @@ def test_the_table_repeats_what_leaves_the_bounds():
 # Bounds without a model
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(
     st.lists(st.integers(1, 2), min_size=8, max_size=40),
     st.floats(1e-6, 0.5),
@@ -205,7 +204,7 @@ def test_bounds_on_the_bayes_classifier(ranks, alpha, method, seed):
     assert implied_information(moved).mean == pytest.approx(implied_information(task).mean)
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(st.integers(2, 10**12), st.integers(1, 1000))
 def test_more_classes_vary_less(k, more):
     assert bayes_accuracy_variance(k) > 0

@@ -91,9 +91,9 @@ def test_coverage_and_errors(sd):
 
 
 def test_standard_errors_are_those_of_repeated_studies():
-    found = pd.DataFrame([score_trials(forecasts(60, seed=s)).iloc[0] for s in range(300)])
+    studies = pd.DataFrame([score_trials(forecasts(60, seed=s)).iloc[0] for s in range(200)])
     for name in ("bias", "rmse", "crps", "interval_score", "coverage80"):
-        assert found[f"{name}_se"].mean() == pytest.approx(found[name].std(), rel=0.25)
+        assert studies[f"{name}_se"].mean() == pytest.approx(studies[name].std(), rel=0.25)
 
 
 def test_errors_of_few_trials_are_unbiased():
@@ -113,7 +113,7 @@ def test_point_estimates_and_failures():
     assert row["n"] == 9 and row["failed"] == 1
     assert row["crps"] == pytest.approx((table["truth"][1:]).abs().mean())
     assert np.isnan(row[["coverage90", "coverage90_se", "interval_score", "width"]]).all()
-    with pytest.raises(DataError, match="no estimator"):
+    with pytest.raises(DataError, match=r"^trials"):
         score_trials(table.assign(mean=np.nan))
-    with pytest.raises(DataError, match="levels"):
+    with pytest.raises(DataError, match=r"^levels"):
         score_trials(table, levels=(90,))

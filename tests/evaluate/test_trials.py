@@ -11,7 +11,6 @@ import pytest
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
-from classex_bayes.evaluate import trials
 from classex_bayes.evaluate.trial_store import read_trials
 from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted
@@ -73,31 +72,35 @@ def test_other_cells_leave_a_cell_as_it_is():
 
 
 def test_processes_do_not_matter():
-    same(run(), run(n_jobs=2))
+    same(run(n_simulations=2), run(n_simulations=2, n_jobs=2))
 
 
-def test_an_interrupted_study_goes_on(tmp_path, monkeypatch):
-    store = tmp_path / "study.csv"
-    whole = run()
-    calls = []
-    original = trials._run
+class Counted(Parameters):
+    """Counts its fits, and is interrupted in the fourth."""
 
-    def interrupted(*arguments):
-        calls.append(arguments)
-        if len(calls) == 4:
+    fits = 0
+
+    def fit(self, task):
+        Counted.fits += 1
+        if Counted.fits == 4:
             raise KeyboardInterrupt
-        return original(*arguments)
+        return self
 
-    monkeypatch.setattr(trials, "_run", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run(store=store)
-    assert len(pd.read_csv(store)) >= 2 * 4
-    done = len(calls)
-    same(run(store=store), whole)
-    assert len(calls) - done == 6 - len(calls[: done - 1])
-    before = len(calls)
-    same(run(store=store), whole)
-    assert len(calls) == before
+    def predict(self, k):
+        return Extrapolation.from_point(k, np.full(2, 0.5), self.name, 40)
+
+
+def test_an_interrupted_study_goes_on(tmp_path):
+    store = tmp_path / "study.csv"
+    arguments = [Counted()], draw, [2.0, 3.0], K
+    settings = {"n_simulations": 3, "progressbar": False, "store": store}
+    with pytest.raises(Interrupted) as stop:
+        run_trials(*arguments, **settings)
+    assert len(pd.read_csv(store)) == len(stop.value.partial) == 3 * 2
+    whole = run_trials(*arguments, **settings)
+    assert Counted.fits == 4 + 3 and len(whole) == 6 * 2
+    same(run_trials(*arguments, **settings), whole)
+    assert Counted.fits == 7
 
 
 def test_an_estimator_that_cannot_be_fitted_is_a_row_with_its_reason():
@@ -194,39 +197,33 @@ def model():
 
 
 def test_refused(tmp_path):
-    with pytest.raises(DataError, match="appears twice"):
+    with pytest.raises(DataError, match=r"^estimators"):
         run_trials([ClassExReg(), ClassExReg(n_resamples=2)], draw, [2.0], K, n_simulations=1)
-    with pytest.raises(DataError, match="n_jobs"):
-        run(n_jobs=0)
-    with pytest.raises(DataError, match=r"store: .*picklable"):
+    for name, value in (("n_jobs", 0), ("n_simulations", 0)):
+        with pytest.raises(DataError, match=f"^{name}"):
+            run(**{name: value})
+    with pytest.raises(DataError, match=r"^store: .*picklable"):
         run_trials(ESTIMATORS, lambda *a: draw(*a), [2.0], K, n_simulations=1, store=tmp_path / "x")
-    with pytest.raises(DataError, match="n_simulations"):
-        run(n_simulations=0)
-    store = tmp_path / "other.csv"
-    store.write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match="store: "):
-        run(store=store)
 
 
 def test_a_store_holds_one_study(tmp_path):
     store = tmp_path / "study.csv"
     run(n_simulations=1, store=store)
-    held = store.read_text()
+    before = store.read_text()
     for other in ({"random_seed": 6}, {"ci_prob": 0.5}, {"sampler": {"draws": 10}}):
-        with pytest.raises(DataError, match="25 halves from another study"):
+        with pytest.raises(DataError, match=r"^store"):
             run(n_simulations=1, store=store, **other)
-    with pytest.raises(DataError, match="other draws, k"):
-        run_trials(ESTIMATORS, draw, [2.0], [60], n_simulations=1, random_seed=5, store=store)
     changed = {"25 halves": ClassExReg(n_resamples=24)}
-    with pytest.raises(DataError, match="another study"):
-        run_trials(changed, draw, [2.0], K, n_simulations=1, random_seed=5, store=store)
-    assert store.read_text() == held
+    for estimators, k in ((ESTIMATORS, [60]), (changed, K)):
+        with pytest.raises(DataError, match=r"^store"):
+            run_trials(estimators, draw, [2.0], k, n_simulations=1, random_seed=5, store=store)
+    assert store.read_text() == before
     more = {**ESTIMATORS, "another": ClassExReg(0.5)}
     table = run_trials(
         more, draw, [2.0, 3.0], K, n_simulations=1, random_seed=5, store=store, progressbar=False
     )
     same(table[table["estimator"] != "another"], run(n_simulations=1))
-    assert store.read_text().startswith(held)
+    assert store.read_text().startswith(before)
     assert store.read_text().count("cell,simulation,estimator") == 1
 
 
@@ -243,10 +240,10 @@ def test_arguments_of_the_draws_and_long_parameters_tell_studies_apart(tmp_path)
     run_trials([estimator], partial(scaled, sd=1.0), [2.0], K, **settings)
     again = ClassExReg(0.5, k=pd.Series(sizes[18].copy()))
     assert len(run_trials([again], partial(scaled, sd=1.0), [2.0], K, **settings)) == 2
-    with pytest.raises(DataError, match="another study"):
+    with pytest.raises(DataError, match=r"^store"):
         run_trials([estimator], partial(scaled, sd=3.0), [2.0], K, **settings)
     other = ClassExReg(0.5, k=pd.Series(sizes[20]))
-    with pytest.raises(DataError, match="another study"):
+    with pytest.raises(DataError, match=r"^store"):
         run_trials([other], partial(scaled, sd=1.0), [2.0], K, **settings)
 
 
@@ -272,52 +269,21 @@ def test_what_is_no_store(tmp_path):
     store = tmp_path / "study.csv"
     for text in ("a,b\n1\n1,2,3\n", '"open\n', "\udcff"):
         store.write_bytes(text.encode("utf-8", "surrogateescape"))
-        with pytest.raises(DataError, match="store: "):
+        with pytest.raises(DataError, match=r"^store"):
             run(store=store)
         assert store.read_bytes() == text.encode("utf-8", "surrogateescape")
 
 
-def test_a_second_header_is_left_out_and_text_among_numbers_refused(tmp_path):
+def test_a_deleted_row_is_computed_again(tmp_path):
     store = tmp_path / "new" / "folder" / "study.csv"
     whole = run(n_simulations=2, store=store)
     header, *rows = store.read_text().splitlines(keepends=True)
-    store.write_text("".join([header, header, *rows]))
-    same(read_trials(store), whole)
-    same(run(n_simulations=2, store=store), whole)
     cells = rows[0].split(",")
     store.write_text("".join([header, ",".join([*cells[:6], "high", *cells[7:]]), *rows[1:]]))
-    with pytest.raises(DataError, match=r"changed .* row of cell 2.0, simulation 0, .* k 60;"):
+    with pytest.raises(DataError, match=r"^store"):
         run(n_simulations=2, store=store)
-    # The line deleted, as the message says, its task is computed again.
     store.write_text("".join([header, *rows[1:]]))
     same(run(n_simulations=2, store=store), whole)
-
-
-@pytest.mark.parametrize("place", ["start", "anywhere", "numbers"])
-def test_damaged_rows_are_never_numbers(tmp_path, place):
-    store = tmp_path / "study.csv"
-    run(n_simulations=1, store=store)
-    written = store.read_bytes()
-    whole = {*read_trials(store).itertuples(index=False, name=None)}
-    numbers = [i for i, byte in enumerate(written) if chr(byte).isdigit()]
-    rng = np.random.default_rng(1)
-    refused = 0
-    for _ in range(40):
-        content = bytearray(written)
-        at = {"start": rng.integers(300), "anywhere": rng.integers(len(written))}
-        content[at.get(place, rng.choice(numbers))] ^= 1 << rng.integers(8)
-        store.write_bytes(content)
-        try:
-            found = read_trials(store)
-        except DataError as error:
-            assert "store: " in str(error)
-            refused += 1
-        else:
-            # NaN is not equal to itself, so points are compared without their intervals.
-            assert {row[:7] for row in found.itertuples(index=False, name=None)} <= {
-                row[:7] for row in whole
-            }
-    assert refused > 30
 
 
 class Odd(ClassExReg):
@@ -330,10 +296,10 @@ class Odd(ClassExReg):
 
 def test_odd_texts_and_all_digits_come_back(tmp_path):
     store = tmp_path / "study.csv"
-    names = {"NA": Odd(0.5), 'é, "x"\n': ClassExReg(0.5)}
+    names = {"NA": Odd(0.5), 'é, "x"': ClassExReg(0.5)}
     settings = {"n_simulations": 2, "progressbar": False, "store": store}
     whole = run_trials(names, draw, [2.0], K, **settings)
-    assert whole["note"].str.contains("\r\nthree").sum() == 4
+    assert whole["note"].eq('one, "two" three four').sum() == 4
     before = store.read_bytes()
     again = run_trials(names, draw, [2.0], K, **settings)
     pd.testing.assert_frame_equal(again, whole, check_exact=True)
@@ -349,6 +315,7 @@ class Dies(ClassExReg):
         return super().fit(task)
 
 
+@pytest.mark.slow  # processes start for seconds
 def test_a_lost_process_loses_no_finished_task(tmp_path):
     store = tmp_path / "study.csv"
     whole = run_trials([ClassExReg(0.5)], draw, [2.0], K, n_simulations=3, store=store)

@@ -4,8 +4,8 @@ import cvxpy as cp
 import mpmath
 import numpy as np
 import pytest
-from helpers import losses_task
-from hypothesis import given, settings
+from helpers import few_examples, losses_task
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.exceptions import DataError
@@ -80,7 +80,6 @@ def test_little_information_adds_its_root():
     assert found == pytest.approx(np.sqrt(2 * information * variance), rel=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     information=st.lists(st.floats(1e-8, 30), min_size=3, max_size=8, unique=True),
     k=st.integers(2, 10**6),
@@ -93,7 +92,6 @@ def test_largest_accuracy_is_increasing_and_concave(information, k):
     assert np.all(middle >= (accuracy[1:] + accuracy[:-1]) / 2 - 1e-13)
 
 
-@settings(max_examples=25, deadline=None)
 @given(information=st.floats(1e-8, 20), k=st.integers(2, 10**6))
 def test_round_trips(information, k):
     accuracy = largest_accuracy(information, k)
@@ -119,7 +117,7 @@ def test_shapes_follow_the_input():
     assert smallest_information([[0.5], [0.6]], 5).shape == (2, 1)
 
 
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(rho=st.floats(0.05, 0.99), dim=st.integers(1, 8), k=st.sampled_from([2, 5, 100, 10**4]))
 def test_known_laws_obey_the_bound(rho, dim, k):
     law = BivariateNormal(rho, dim)
@@ -211,7 +209,7 @@ def coverage(law, k1, repeats, alpha, method, n_classifiers, repetitions):
     accuracy = law.accuracy(k1).item()
     information = -law.dim / 2 * np.log(1 - law.rho**2)
     rng = np.random.default_rng([17, k1])
-    held, useful = [], []
+    below_truth, useful = [], []
     for seed in range(repetitions):
         probes, gallery, y = law.sample(k1, repeats=repeats, random_seed=seed)
         noisy = [
@@ -220,17 +218,17 @@ def coverage(law, k1, repeats, alpha, method, n_classifiers, repetitions):
         ]
         tasks = [SourceTask.from_embeddings(probes, templates, y) for templates in noisy]
         bound = bayes_accuracy_bound(tasks, alpha, method)
-        held.append(bound.bound <= accuracy and bound.information() <= information)
+        below_truth.append(bound.bound <= accuracy and bound.information() <= information)
         useful.append(bound.information() > 0)
-    return np.mean(held), np.mean(useful)
+    return np.mean(below_truth), np.mean(useful)
 
 
 @pytest.mark.parametrize("n_classifiers", [1, 3])
 @pytest.mark.parametrize("method", METHODS)
 def test_bounds_hold(method, n_classifiers):
-    held, useful = coverage(BivariateNormal(0.9, 4), 60, 2, 0.5, method, n_classifiers, 20)
+    covered, useful = coverage(BivariateNormal(0.9, 4), 60, 2, 0.5, method, n_classifiers, 20)
     # At least 1/2 by right; in fact the inequalities leave much room.
-    assert held >= 0.8
+    assert covered >= 0.8
     assert useful == 1
 
 
@@ -240,10 +238,10 @@ def test_bounds_hold(method, n_classifiers):
 def test_coverage_study(k1, repeats, alpha):
     for method in METHODS:
         for n_classifiers in (1, 4):
-            held, useful = coverage(
+            covered, useful = coverage(
                 BivariateNormal(0.9, 6), k1, repeats, alpha, method, n_classifiers, 200
             )
-            assert held >= 1 - alpha
+            assert covered >= 1 - alpha
             assert useful == 1
 
 
@@ -253,46 +251,46 @@ def test_coverage_study(k1, repeats, alpha):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: largest_accuracy(-1, 5), "information: expected numbers in"),
-        (lambda: largest_accuracy(np.nan, 5), "information: expected numbers in"),
-        (lambda: largest_accuracy("much", 5), "information: expected real numbers"),
-        (lambda: largest_accuracy(1, 1), "k: expected numbers in 2"),
-        (lambda: largest_accuracy(1, 5, unit="bytes"), "unit: found 'bytes'"),
-        (lambda: smallest_information(1.1, 5), "accuracy: expected numbers in"),
-        (lambda: smallest_information(0.5, [5, 6]), "k: expected one number"),
-        (lambda: bayes_accuracy_variance(1), "k: expected numbers in 2"),
-        (lambda: bayes_accuracy_bound([]), "at least one task"),
-        (lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3), alpha=0), "alpha: expected"),
-        (lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3), method="normal"), "method: found"),
-        (lambda: information_bound(losses_task([0, 1, 0], 3), unit="bans"), "unit: found"),
-        (lambda: bayes_accuracy_bound([[0.5]]), "expected a SourceTask"),
+        (lambda: largest_accuracy(-1, 5), "information"),
+        (lambda: largest_accuracy(np.nan, 5), "information"),
+        (lambda: largest_accuracy("much", 5), "information"),
+        (lambda: largest_accuracy(1, 1), "k"),
+        (lambda: largest_accuracy(1, 5, unit="bytes"), "unit"),
+        (lambda: smallest_information(1.1, 5), "accuracy"),
+        (lambda: smallest_information(0.5, [5, 6]), "k"),
+        (lambda: bayes_accuracy_variance(1), "k"),
+        (lambda: bayes_accuracy_bound([]), "task"),
+        (lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3), alpha=0), "alpha"),
+        (lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3), method="normal"), "method"),
+        (lambda: information_bound(losses_task([0, 1, 0], 3), unit="bans"), "unit"),
+        (lambda: bayes_accuracy_bound([[0.5]]), "task"),
         (
             lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3, class_weight=[1, 2, 1])),
-            "equal class weights",
+            "task: .*class weights",
         ),
         (
             lambda: bayes_accuracy_bound(losses_task([0, 1], 3, untested="competitors")),
-            "untested classes",
+            "task: .*untested",
         ),
         (
             lambda: bayes_accuracy_bound(
                 SourceTask.from_accuracies([2, 9], [0.9, 0.8], n_test=50, n_classes=9)
             ),
-            "made from accuracies alone",
+            "task: .*accuracies alone",
         ),
         (
             lambda: bayes_accuracy_bound([losses_task([0, 1, 0], 3), losses_task([0] * 4, 4)]),
-            "expected the same number in all",
+            "task: .*same number",
         ),
     ],
 )
 def test_bad_input(call, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=f"^{message}"):
         call()
 
 
 def test_ties_counted_as_correct_are_refused():
     scores = np.ones((5, 5))
     task = SourceTask.from_scores(scores, np.arange(5), ties="optimistic")
-    with pytest.raises(DataError, match="20 ties counted as correct"):
+    with pytest.raises(DataError, match=r"^task: found 20 ties"):
         bayes_accuracy_bound(task)

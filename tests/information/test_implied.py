@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from arviz_base import rc_context
-from helpers import unsound_data
-from hypothesis import given, settings
+from helpers import few_examples, unsound_data
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.normal_law import signal_accuracy
@@ -25,11 +25,11 @@ class FakeModel:
     """Draws of accuracy curves that follow the high-dimensional law, each with its own signal."""
 
     def __init__(self, signal, n_classes=300):
-        self.signal, self.n_classes, self.asked = np.atleast_2d(signal), n_classes, []
+        self.signal, self.n_classes, self.requested = np.atleast_2d(signal), n_classes, []
 
     def predict(self, k):
         k = np.atleast_1d(k)
-        self.asked.append(k)
+        self.requested.append(k)
         curves = np.minimum(signal_accuracy(self.signal.ravel(), k).T, 1.0)
         draws = curves.reshape(*self.signal.shape, k.size)
         return Extrapolation.from_draws(k, draws, "Fake", "credible", self.n_classes)
@@ -172,13 +172,13 @@ def test_draws_are_recovered():
     assert found.mean == pytest.approx(np.mean(signal**2 / 2), abs=1e-8)
     assert (found.smallest_k, found.largest_k) == (2, 300)
     # Few numbers of classes stand for all 299.
-    assert 40 < model.asked[-1].size <= 64
+    assert 40 < model.requested[-1].size <= 64
 
 
 def test_sizes_beyond_k1():
     model = FakeModel([2.0, 3.0], n_classes=50)
     found = implied_information(model, k=np.arange(2, 5001))
-    assert found.largest_k == 5000 and model.asked[-1].max() == 5000
+    assert found.largest_k == 5000 and model.requested[-1].max() == 5000
     np.testing.assert_allclose(found.information, [[2.0, 4.5]], atol=1e-8)
 
 
@@ -238,7 +238,7 @@ def test_draws_at_the_ends():
 # Units and bad input
 
 
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(st.floats(0.5, 5))
 def test_units(signal):
     nats = implied_information(FakeModel([signal, signal]))
@@ -255,33 +255,23 @@ def test_units_of_the_standard_error():
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "name"),
     [
-        (lambda: implied_information(3.0), "source: expected a SourceTask"),
-        (lambda: implied_information(law_task(), unit="bytes"), "unit: found 'bytes'"),
-        (lambda: implied_information(law_task(), k=101), "k: expected numbers in 2..100"),
-        (lambda: implied_information(FakeModel(2.0), k=1), "k: expected numbers in 2"),
-        (lambda: implied_information(FakeModel(2.0).predict([2, 5]), k=2), "leave k out"),
+        (lambda: implied_information(3.0), "source"),
+        (lambda: implied_information(law_task(), unit="bytes"), "unit"),
+        (lambda: implied_information(law_task(), k=101), "k"),
+        (lambda: implied_information(FakeModel(2.0), k=1), "k"),
+        (lambda: implied_information(FakeModel(2.0).predict([2, 5]), k=2), "k"),
         (
             lambda: implied_information(
                 replace(FakeModel(2.0).predict(5), estimand=Estimand(metric="accuracy@2"))
             ),
-            "source: found expected top-2 accuracy",
+            "source",
         ),
-        (lambda: implied_information(law_task()).to("bytes"), "unit: found"),
+        (lambda: implied_information(law_task()).to("bytes"), "unit"),
         (lambda: implied_information(law_task()).interval(1.5), "ci_prob"),
     ],
 )
-def test_bad_input(call, message):
-    with pytest.raises(DataError, match=message):
+def test_bad_input(call, name):
+    with pytest.raises(DataError, match=f"^{name}"):
         call()
-
-
-def test_the_latest_prediction_stays_on_record(fitted):
-    for k in ([30, 70], 9):
-        kept = fitted.predict(k)
-        implied_information(fitted)
-        assert fitted.idata["predictions"]["accuracy"].equals(kept.accuracy)
-    del fitted.idata["predictions"]
-    implied_information(fitted, k=[5, 50])
-    assert "predictions" not in fitted.idata.children

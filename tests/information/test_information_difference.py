@@ -55,7 +55,7 @@ def check_calibration(k1, repeats, dim, n_pilots, by_groups):
 
 
 def test_intervals_hold_the_difference_of_classifiers():
-    assert check_calibration(40, 2, 8, 200, by_groups=False) > 0.5
+    assert check_calibration(40, 2, 8, 60, by_groups=False) > 0.5
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def perfect(k1=40):
 def test_without_a_standard_error():
     difference = information_difference(two_classifiers(5)[0], perfect())
     assert difference.mean == -np.inf and difference.standard_error is None
-    with pytest.raises(DataError, match="difference of implied information -inf has no standard"):
+    with pytest.raises(DataError, match="has no standard error"):
         difference.interval(0.9)
 
 
@@ -148,30 +148,30 @@ NAMED = [SourceTask.from_scores(SCORES, list("abc"), classes=list(c)) for c in (
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: information_difference(law_task(), FakeModel(2.0)), "SourceTask and something"),
-        (lambda: information_difference(perfect(), perfect()), "both have no errors"),
-        (lambda: information_difference(law_task(), perfect()), "found 100 and 40 classes"),
-        (lambda: information_difference(*NAMED), "class 1 is 'b' and 'c'"),
+        (lambda: information_difference(law_task(), FakeModel(2.0)), "first, second"),
+        (lambda: information_difference(perfect(), perfect()), "first, second"),
+        (lambda: information_difference(law_task(), perfect()), "first, second: found 100 and 40"),
+        (lambda: information_difference(*NAMED), "first, second: class 1 is 'b' and 'c'"),
         (
             lambda: information_difference(FakeModel(2.0), FakeModel([[2.0, 3.0]])),
-            r"found \(1, 1\) and \(1, 2\) draws",
+            r"first, second: found \(1, 1\) and \(1, 2\) draws",
         ),
         (
             lambda: information_difference(
                 perfect(), SourceTask.from_accuracies(40, 0.8, n_test=50, n_classes=40)
             ),
-            "second: it was made from accuracies alone .* paired=False",
+            "second",
         ),
         (
             lambda: information_difference(
                 perfect(3),
                 SourceTask.from_ranks([1, 2, 3], range(3), n_classes=3, class_weight=[1, 2, 1]),
             ),
-            "class 0 has the weights 0.333333 and 0.25",
+            "first, second: class 0 has the weights 0.333333 and 0.25",
         ),
-        (lambda: information_difference(perfect(), perfect(), paired="no"), "paired: "),
+        (lambda: information_difference(perfect(), perfect(), paired="no"), "paired"),
     ],
 )
 def test_bad_input(call, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=f"^{message}"):
         call()

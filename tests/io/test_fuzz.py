@@ -96,9 +96,7 @@ def read(whole, ending, changes, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(damages(), min_size=1, max_size=4))
 def test_damaged_files(whole, tmp_path, ending, changes):
     read(whole, ending, changes, tmp_path)
@@ -106,9 +104,7 @@ def test_damaged_files(whole, tmp_path, ending, changes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
-@settings(
-    max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=5000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(damages(), min_size=1, max_size=8))
 def test_thousands_of_damaged_files(whole, tmp_path, ending, changes):
     read(whole, ending, changes, tmp_path)

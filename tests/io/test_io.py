@@ -54,7 +54,6 @@ def test_npz_of_embeddings(npz):
     for metric in ("cosine", "dot"):
         expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, distance=metric)
         assert_same_task(read_task(path, metric=metric), expected)
-    assert_same_task(read_task(path, metric=None), read_task(path))
     gallery, gallery_y = np.vstack([GALLERY, GALLERY + 1]), np.tile(np.arange(5), 2)
     path = npz(probes=PROBES, gallery=gallery, gallery_y=gallery_y, y=Y)
     expected = SourceTask.from_embeddings(PROBES, gallery, Y, gallery_y=gallery_y)
@@ -119,12 +118,11 @@ def test_options(npz):
     for options in ({"ties": "pessimistic"}, {"random_seed": 7}):
         expected = SourceTask.from_scores(np.round(SCORES), Y, **options)
         assert_same_task(read_task(tied, **options), expected)
-        assert_same_task(read_task(tied, metric=None, n_test=None, **options), expected)
 
 
-@pytest.mark.parametrize("option", [{"metric": "dot"}, {"n_test": 3}])
+@pytest.mark.parametrize("option", [{"metric": "dot"}, {"n_test": 3}, {"tie": "random"}])
 def test_options_that_do_not_apply(npz, option):
-    with pytest.raises(DataError, match=f"{next(iter(option))} does not apply to scores, y"):
+    with pytest.raises(DataError, match=f"^{next(iter(option))}"):
         read_task(npz(scores=SCORES, y=Y), **option)
     ranks = npz(ranks=[1, 2, 1], y=[0, 1, 2], n_classes=3)
     assert read_task(ranks, random_seed=1).n_classes == 3
@@ -133,104 +131,93 @@ def test_options_that_do_not_apply(npz, option):
 # Bad files
 
 ROWS = "ant,1,0,0\nbee,0,1,0\ncat,0,0,1\n"
+# Contents with what the error names beside the file.
 BAD_CSV = {
     "nothing": ("", "not a readable"),
-    "no rows": ("y,ant,bee,cat\n", "scores: .*at least one row"),
-    "no scores": ("y\nant\nbee\n", "scores: .*at least one row and one column"),
-    "two classes": ("y,ant,bee\nant,1,0\nbee,0,1\n", "scores: found 2 classes"),
-    "no labels": ("ant,bee,cat\n1,0,0\n", "expected a column y and columns of scores"),
-    "semicolons": ("y;ant;bee;cat\nant;1;0;0\n", "separated by ';', expected commas, and points"),
-    "decimal commas": ("y;ant;bee;cat\nant;1,5;0,2;0,1\n", "separated by ';', expected commas"),
-    "tabs": ("y\tant\tbee\tcat\nant\t1\t0\t0\n", r"separated by '\\t', expected commas"),
-    "quoted commas": ('y,ant,bee,cat\nant,"1,5",0,0\n', "found '1,5' in column 'ant', row 0"),
+    "no rows": ("y,ant,bee,cat\n", "scores"),
+    "no scores": ("y\nant\nbee\n", "scores"),
+    "two classes": ("y,ant,bee\nant,1,0\nbee,0,1\n", "scores"),
+    "no labels": ("ant,bee,cat\n1,0,0\n", "column y"),
+    "semicolons": ("y;ant;bee;cat\nant;1;0;0\n", "commas"),
+    "decimal commas": ("y;ant;bee;cat\nant;1,5;0,2;0,1\n", "commas"),
+    "tabs": ("y\tant\tbee\tcat\nant\t1\t0\t0\n", "commas"),
+    "quoted commas": ('y,ant,bee,cat\nant,"1,5",0,0\n', "'1,5' in column 'ant', row 0"),
     "bytes": (b"\xff\xfe\x00\x80" * 9, "not a readable"),
-    "utf-16": (
-        f"y,ant,bee,cat\n{ROWS}".encode("utf-16"),
-        "not a readable .*expected text in UTF-8",
-    ),
-    "latin-1": (f"y,ant,bé,cat\n{ROWS}".encode("latin-1"), "expected text in UTF-8"),
-    "end of a text of DOS": (f"y,ant,bee,cat\n{ROWS}\x1a", "y: label '.*x1a' at row 3"),
-    "open quote": ('y,ant,bee,cat\n"ant,1,0,0\n', "not a readable|scores: "),
-    "a word": ("y,ant,bee,cat\nant,1,0,0\nbee,0,high,0\n", "found 'high' in column 'bee', row 1"),
-    "a date": ("y,ant,bee,cat\nant,2020-01-01,0,0\n", "found '2020-01-01' in column 'ant', row 0"),
-    "a gap": ("y,ant,bee,cat\nant,1,0,\nbee,0,1,0\ncat,0,0,1\n", "NaN at row 0, column 2"),
-    "short row": ("y,ant,bee,cat\nant,1,0\nbee,0,1,0\ncat,0,0,1\n", "NaN at row 0, column 2"),
+    "utf-16": (f"y,ant,bee,cat\n{ROWS}".encode("utf-16"), "UTF-8"),
+    "latin-1": (f"y,ant,bé,cat\n{ROWS}".encode("latin-1"), "UTF-8"),
+    "end of a text of DOS": (f"y,ant,bee,cat\n{ROWS}\x1a", "y: .*row 3"),
+    "open quote": ('y,ant,bee,cat\n"ant,1,0,0\n', "(not a readable|scores)"),
+    "a word": ("y,ant,bee,cat\nant,1,0,0\nbee,0,high,0\n", "'high' in column 'bee', row 1"),
+    "a NUL": (b"a,b,c,y\n1,2,3,a\n1,2\x00,3,b\n1,2,3,c\n", "column 'b', row 1"),
+    "a gap": ("y,ant,bee,cat\nant,1,0,\nbee,0,1,0\ncat,0,0,1\n", "scores: .*row 0, column 2"),
+    "short row": ("y,ant,bee,cat\nant,1,0\nbee,0,1,0\ncat,0,0,1\n", "scores: .*row 0, column 2"),
     "long row": (f"y,ant,bee,cat\n{ROWS}ant,1,0,0,5\n", "not a readable"),
-    "long rows": (
-        "y,ant,bee,cat\nant,1,0,0,5\nbee,0,1,0,5\n",
-        "found rows with more entries than the header",
-    ),
-    "infinite": ("y,ant,bee,cat\nant,inf,0,0\nbee,0,1,0\ncat,0,0,1\n", "scores: .*inf at row 0"),
-    "unknown label": (f"y,ant,bee,cat\n{ROWS}dog,0,0,1\n", "y: label 'dog' at row 3"),
-    "label missing": (f"y,ant,bee,cat\n{ROWS},0,0,1\n", "no label in column y, row 3"),
+    "long rows": ("y,ant,bee,cat\nant,1,0,0,5\nbee,0,1,0,5\n", "header"),
+    "infinite": ("y,ant,bee,cat\nant,inf,0,0\nbee,0,1,0\ncat,0,0,1\n", "scores: .*row 0"),
+    "unknown label": (f"y,ant,bee,cat\n{ROWS}dog,0,0,1\n", "y: .*'dog' at row 3"),
+    "label missing": (f"y,ant,bee,cat\n{ROWS},0,0,1\n", "column y, row 3"),
     "class untested": ("y,ant,bee,cat\nant,1,0,0\nbee,0,1,0\n", "y: class 'cat'"),
     "class twice": ("y,ant,ant,cat\nant,1,0,0\ncat,0,0,1\n", "y: class 'ant.1'"),
-    "numbered rows": ("n,y,ant,bee,cat\n0,ant,1,0,0\n1,bee,0,1,0\n2,cat,0,0,1\n", "y: class 'n'"),
-    "curve without size": ("k,accuracy\n2,0.9\n", "expected .*k, accuracy, n_test, n_classes"),
+    "numbered rows": (",y,ant,bee,cat\n0,ant,1,0,0\n1,bee,0,1,0\n2,cat,0,0,1\n", "scores"),
+    "ranks": ("rank,y\n1,0\n3,1\n2,2\n", "scores"),
+    "curve without size": ("k,accuracy\n2,0.9\n", "k, accuracy, n_test, n_classes"),
 }
 BAD_CURVE = {
-    "k is text": ("k,accuracy\ntwo,0.9\n5,0.8\n", "k: "),
-    "k is missing": ("k,accuracy\n,0.9\n5,0.8\n", "k: "),
-    "k is broken": ("k,accuracy\n2.5,0.9\n5,0.8\n", "k: .*2.5"),
-    "k too large": ("k,accuracy\n2,0.9\n6,0.8\n", "k: .*2..5, found 6"),
-    "k twice": ("k,accuracy\n2,0.9\n2,0.8\n", "k: found 2 more than once"),
-    "accuracy is text": ("k,accuracy\n2,high\n5,0.8\n", "accuracy: "),
-    "accuracy is missing": ("k,accuracy\n2,\n5,0.8\n", "accuracy: .*k = 2"),
-    "accuracy in percent": ("k,accuracy\n2,90\n5,80\n", "accuracy: .*90"),
-    "accuracy rises": ("k,accuracy\n2,0.1\n5,0.9\n", "accuracy: increases"),
-    "no rows": ("k,accuracy\n", "k: "),
+    "k is text": ("k,accuracy\ntwo,0.9\n5,0.8\n", "k"),
+    "k is missing": ("k,accuracy\n,0.9\n5,0.8\n", "k"),
+    "k is broken": ("k,accuracy\n2.5,0.9\n5,0.8\n", "k"),
+    "k too large": ("k,accuracy\n2,0.9\n6,0.8\n", "k"),
+    "k twice": ("k,accuracy\n2,0.9\n2,0.8\n", "k"),
+    "accuracy is text": ("k,accuracy\n2,high\n5,0.8\n", "accuracy"),
+    "accuracy is missing": ("k,accuracy\n2,\n5,0.8\n", "accuracy"),
+    "accuracy in percent": ("k,accuracy\n2,90\n5,80\n", "accuracy"),
+    "accuracy rises": ("k,accuracy\n2,0.1\n5,0.9\n", "accuracy"),
+    "no rows": ("k,accuracy\n", "k"),
 }
 RANKS = {"ranks": [1, 2, 1], "y": [0, 1, 2]}
 BAD_NPZ = {
-    "nothing": ({}, "found nothing; expected scores, y; or"),
-    "scores alone": ({"scores": SCORES}, r"found scores \(8, 5\); expected"),
-    "other names": (
-        {"x": SCORES, "labels": Y},
-        r"found x \(8, 5\), labels \(8,\); expected .*, written for instance by np.savez",
-    ),
-    "probes without gallery": ({"probes": PROBES, "y": Y}, r"found probes \(8, 3\), y \(8,\); exp"),
-    "losses": (
-        {"losses": [0, 1, 0], "y": [0, 1, 2]},
-        "found losses, expected ranks .*losses [+] 1",
-    ),
-    "ranks without size": (RANKS, "expected .*ranks, y, n_classes"),
+    "nothing": ({}, "found nothing"),
+    "scores alone": ({"scores": SCORES}, r"found scores \(8, 5\)"),
+    "other names": ({"x": SCORES, "labels": Y}, "found x, labels"),
+    "probes without gallery": ({"probes": PROBES, "y": Y}, r"found probes \(8, 3\), y \(8,\)"),
+    "ranks without size": (RANKS, r"found ranks \(3,\), y"),
     "two sizes": ({**RANKS, "n_classes": [3, 4]}, "n_classes"),
-    "size is text": ({**RANKS, "n_classes": "three"}, "n_classes: "),
-    "size is broken": ({**RANKS, "n_classes": 3.5}, "n_classes: .*3.5"),
-    "size is not a number": ({**RANKS, "n_classes": np.nan}, "n_classes: "),
+    "size is text": ({**RANKS, "n_classes": "three"}, "n_classes"),
+    "size is broken": ({**RANKS, "n_classes": 3.5}, "n_classes"),
+    "size is not a number": ({**RANKS, "n_classes": np.nan}, "n_classes"),
     "rank too large": ({**RANKS, "ranks": [1, 4, 1], "n_classes": 3}, "ranks: found 4 at row 1"),
-    "n_test is text": ({**CURVE, "n_classes": 5, "n_test": "many"}, "n_test: "),
-    "n_test is infinite": ({**CURVE, "n_classes": 5, "n_test": np.inf}, "n_test: "),
-    "n_test is complex": ({**CURVE, "n_classes": 5, "n_test": 1j}, "n_test: "),
-    "text scores": ({"scores": SCORES.astype(str), "y": Y}, "scores: .*real numbers"),
-    "objects": ({"scores": SCORES.astype(object), "y": Y}, "not a readable .npz.*allow_pickle"),
-    "object labels": ({"scores": SCORES, "y": Y.astype(object)}, "not a readable .npz.*allow_pic"),
-    "swapped": ({"scores": Y, "y": SCORES}, "scores, y: .*swapped"),
-    "labels too few": ({"scores": SCORES, "y": Y[:5]}, "y: found 5 labels for 8 rows"),
-    "names too few": ({"scores": SCORES, "y": Y, "classes": NAMES[:4]}, "classes: found 4 names"),
-    "different spaces": ({"probes": PROBES, "gallery": GALLERY[:, :2], "y": Y}, "3 and 2 coord"),
+    "n_test is text": ({**CURVE, "n_classes": 5, "n_test": "many"}, "n_test"),
+    "n_test is infinite": ({**CURVE, "n_classes": 5, "n_test": np.inf}, "n_test"),
+    "n_test is complex": ({**CURVE, "n_classes": 5, "n_test": 1j}, "n_test"),
+    "text scores": ({"scores": SCORES.astype(str), "y": Y}, "scores"),
+    "objects": ({"scores": SCORES.astype(object), "y": Y}, "not a readable .npz"),
+    "object labels": ({"scores": SCORES, "y": Y.astype(object)}, "not a readable .npz"),
+    "swapped": ({"scores": Y, "y": SCORES}, "scores, y"),
+    "labels too few": ({"scores": SCORES, "y": Y[:5]}, "y"),
+    "names too few": ({"scores": SCORES, "y": Y, "classes": NAMES[:4]}, "classes"),
+    "different spaces": ({"probes": PROBES, "gallery": GALLERY[:, :2], "y": Y}, "probes, gallery"),
     "unknown metric": (
         {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "manhattan"},
-        "metric: .*manhattan",
+        "metric",
     ),
 }
 
 
-@pytest.mark.parametrize(("content", "message"), BAD_CSV.values(), ids=BAD_CSV)
-def test_bad_csv(csv, content, message):
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize(("content", "name"), BAD_CSV.values(), ids=BAD_CSV)
+def test_bad_csv(csv, content, name):
+    with pytest.raises(DataError, match=f"task.csv: .*{name}"):
         read_task(csv(content))
 
 
-@pytest.mark.parametrize(("content", "message"), BAD_CURVE.values(), ids=BAD_CURVE)
-def test_bad_curve(csv, content, message):
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize(("content", "name"), BAD_CURVE.values(), ids=BAD_CURVE)
+def test_bad_curve(csv, content, name):
+    with pytest.raises(DataError, match=f"task.csv: {name}: "):
         read_task(csv(content), n_test=50, n_classes=5)
 
 
-@pytest.mark.parametrize(("arrays", "message"), BAD_NPZ.values(), ids=BAD_NPZ)
-def test_bad_npz(npz, arrays, message):
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize(("arrays", "name"), BAD_NPZ.values(), ids=BAD_NPZ)
+def test_bad_npz(npz, arrays, name):
+    with pytest.raises(DataError, match=f"task.npz: {name}"):
         read_task(npz(**arrays))
 
 
@@ -288,29 +275,22 @@ def test_archive_of_other_things(tmp_path):
 
 
 def test_places(tmp_path):
-    scores = tmp_path / "scores.npy"
+    scores, both = tmp_path / "scores.npy", tmp_path / "both.npz"
     np.save(scores, SCORES)
-    with pytest.raises(DataError, match=r"task.npz: there is no such file"):
-        read_task(tmp_path / "task.npz")
+    np.savez(both, scores=SCORES, y=Y)
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(DataError, match="no such file"):
-        read_task(tmp_path / "folder.npz")
     (tmp_path / "task.mat").write_text("")
-    with pytest.raises(
-        DataError, match=r"expected a file ending in .npz, .npy, .csv, .parquet, .h5"
+    for paths, name in (
+        ([tmp_path / "task.npz"], "task.npz"),
+        ([tmp_path / "folder.npz"], "folder.npz"),
+        ([tmp_path / "task.mat"], "task.mat"),
+        ([scores], "scores.npy: .*labels="),
+        ([both, scores], "both.npz: .*labels="),
+        ([scores, tmp_path / "labels.npy"], "labels.npy"),
+        ([scores, scores], "y: "),
     ):
-        read_task(tmp_path / "task.mat")
-    with pytest.raises(DataError, match="without labels; pass a file of labels"):
-        read_task(scores)
-    np.savez(tmp_path / "both.npz", scores=SCORES, y=Y)
-    with pytest.raises(
-        DataError, match=r"found a separate file of labels, which is expected only for"
-    ):
-        read_task(tmp_path / "both.npz", scores)
-    with pytest.raises(DataError, match=r"labels.npy: not a readable"):
-        read_task(scores, tmp_path / "labels.npy")
-    with pytest.raises(DataError, match="y: "):
-        read_task(scores, scores)
+        with pytest.raises(DataError, match=name):
+            read_task(*paths)
 
 
 def test_csv_is_read_to_the_last_bit(tmp_path):
@@ -327,25 +307,6 @@ def test_csv_is_read_to_the_last_bit(tmp_path):
         assert np.array_equal(read_task(tmp_path / name).ranks, expected), name
 
 
-def test_csv_with_an_index_or_a_nul(tmp_path):
-    frame = pd.DataFrame(np.eye(3) + 0.1, columns=list("abc")).assign(y=list("abc"))
-    frame.to_csv(tmp_path / "index.csv")
-    with pytest.raises(DataError, match=r"index.csv: scores: column 0 has no name"):
-        read_task(tmp_path / "index.csv", untested="competitors")
-    (tmp_path / "nul.csv").write_bytes(b"a,b,c,y\n1,2,3,a\n1,2\x00,3,b\n1,2,3,c\n")
-    with pytest.raises(DataError, match=r"nul.csv: not a readable .*a NUL byte in line 3"):
-        read_task(tmp_path / "nul.csv")
-
-
-def test_whole_numbers_of_one_file_beside_real_ones_of_another(tmp_path):
-    for name, scores in (("a", 2**60 + np.arange(9).reshape(3, 3)), ("b", np.eye(3))):
-        np.savez(tmp_path / f"{name}.npz", scores=scores, y=np.arange(3))
-    with pytest.raises(DataError, match="together with real numbers"):
-        read_task([tmp_path / "a.npz", tmp_path / "b.npz"])
-    with pytest.raises(DataError, match=r"paths: found a set, .* pass sorted\(paths\)"):
-        read_task({tmp_path / "a.npz", tmp_path / "b.npz"})
-
-
 def test_ties_of_a_file_are_broken_like_those_of_arrays(tmp_path):
     scores, y = np.zeros((40, 10)), np.arange(40) % 10
     np.savez(tmp_path / "a.npz", scores=scores, y=y)
@@ -354,12 +315,6 @@ def test_ties_of_a_file_are_broken_like_those_of_arrays(tmp_path):
         assert np.array_equal(found, SourceTask.from_scores(scores, y, random_seed=seed).ranks)
     drawn = [read_task(tmp_path / "a.npz", random_seed=None).ranks for _ in range(2)]
     assert not np.array_equal(*drawn)
-
-
-def test_a_table_of_ranks_is_told_where_ranks_go(tmp_path):
-    (tmp_path / "ranks.csv").write_text("rank,y\n1,0\n3,1\n2,2\n")
-    with pytest.raises(DataError, match=r"'rank' besides y.*write ranks to an \.npz file"):
-        read_task(tmp_path / "ranks.csv")
 
 
 @pytest.mark.parametrize("ending", ["nc", "zarr"])

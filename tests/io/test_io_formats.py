@@ -174,10 +174,10 @@ def test_labels_in_files_of_their_own(tmp_path):
         assert_same(task, SourceTask.from_scores(SCORES, Y))
     named = read_task(tmp_path / "scores.npy", tmp_path / "names.txt", classes=NAMES)
     assert_same(named, SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
-    with pytest.raises(DataError, match=r"expected labels in a file ending in \.npy or \.txt"):
+    with pytest.raises(DataError, match=r"y\.csv"):
         read_task(tmp_path / "scores.npy", tmp_path / "y.csv")
     (tmp_path / "y.txt").write_text("1\n\n2\n")
-    with pytest.raises(DataError, match="found none in line 2"):
+    with pytest.raises(DataError, match=r"y\.txt: .*line 2"):
         read_task(tmp_path / "scores.npy", tmp_path / "y.txt")
 
 
@@ -193,9 +193,7 @@ def test_arguments_go_before_the_file(tmp_path):
 # Many files
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from([*WRITERS, "npy", ".csv", ".parquet"]),
@@ -265,7 +263,7 @@ def test_stacked_rows_are_those_of_one_matrix(seed, n_parts):
 
 
 def shards(tmp_path, *parts):
-    """Write .npz files whose arrays differ from those of the scores as told."""
+    """Write .npz files whose arrays differ from those of the scores as said."""
     files = []
     for number, changes in enumerate(parts):
         rows = slice(4 * number, 4 * number + 4)
@@ -318,26 +316,26 @@ def test_nonmated_probes_of_many_files(tmp_path):
     np.testing.assert_array_equal(read_nonmated(files, task), scores)
     assert read_nonmated(files[1:], task) is None and read_nonmated("scores.csv", task) is None
     files = shards(tmp_path, {"nonmated": scores}, {"nonmated": -scores})
-    with pytest.raises(DataError, match="nonmated must be the same in all files"):
+    with pytest.raises(DataError, match=r"part1\.npz: nonmated"):
         read_nonmated(files, task)
 
 
 def test_bad_nonmated_probes(tmp_path):
     square = {"probes": PROBES, "gallery": GALLERY[:3], "y": Y % 3}
     embeddings = {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "cosine"}
-    for arrays, nonmated, message in (
-        (square, STRANGERS, "scores of the 3 classes or embeddings of 3 coordinates"),
-        (embeddings, 0 * STRANGERS, "nonmated: row 0 is the zero vector"),
-        (embeddings, STRANGERS[0], "nonmated: expected a matrix"),
+    for arrays, nonmated in (
+        (square, STRANGERS),
+        (embeddings, 0 * STRANGERS),
+        (embeddings, STRANGERS[0]),
     ):
         file = write_npz(tmp_path / "bad", arrays | {"nonmated": nonmated})
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(DataError, match=r"^nonmated"):
             read_nonmated(file, read_task(file))
 
 
 def test_untested_classes(tmp_path):
     files = shards(tmp_path, {"y": NAMES[[0, 1, 2, 0]]}, {"y": NAMES[[0, 2, 1, 1]]})
-    with pytest.raises(DataError, match=r"class 'dog' .* has no test instance"):
+    with pytest.raises(DataError, match=r"y: class 'dog'"):
         read_task(files)
     assert read_task(files, untested="competitors").n_classes == 5
 
@@ -345,32 +343,32 @@ def test_untested_classes(tmp_path):
 HALF = slice(0, 4)
 OTHER = NAMES[[0, 1, 3, 2, 4]]
 BAD_SHARDS = {
-    "another order": (
-        {"classes": OTHER},
-        r"part0.npz, .*part1.npz: classes must be the same .*'çat' and 'dog' at position 2",
-    ),
-    "more classes": ({"classes": np.append(NAMES, "x")}, r"classes .*shapes \(5,\) and \(6,\)"),
-    "no classes": ({"classes": None}, "expected the same arrays in all files"),
+    "another order": ({"classes": OTHER}, "part0.npz, .*part1.npz: classes"),
+    "more classes": ({"classes": np.append(NAMES, "x")}, "part0.npz, .*part1.npz: classes"),
+    "no classes": ({"classes": None}, "part0.npz, .*part1.npz: found scores, y, classes"),
     "another kind": (
         {"ranks": np.ones(4, int), "scores": None, "n_classes": 5},
-        "found scores, y in the one and ranks, y, n_classes in the other",
+        "part0.npz, .*part1.npz: found scores, y, classes",
     ),
-    "columns": ({"scores": SCORES[HALF, :4]}, "scores have 5 and 4 columns"),
-    "labels too few": ({"y": NAMES[:3]}, "part1.npz: found 4 rows of scores and 3 rows of y"),
-    "text": ({"scores": SCORES[HALF].astype(str)}, "part1.npz: scores: expected real numbers"),
-    "positions": ({"y": Y[4:]}, "y holds .* expected names in all files or positions"),
-    "one axis": ({"scores": SCORES[HALF, 0]}, "part1.npz: scores: expected a matrix"),
+    "columns": ({"scores": SCORES[HALF, :4]}, "part0.npz, .*part1.npz: scores"),
+    "one axis": ({"scores": SCORES[HALF, 0]}, "part0.npz, .*part1.npz: scores"),
+    "labels too few": ({"y": NAMES[:3]}, "part1.npz: "),
+    "text": ({"scores": SCORES[HALF].astype(str)}, "scores: "),
+    "positions": ({"y": Y[4:]}, "y: "),
     "gap": (
         {"scores": np.where(np.arange(20).reshape(4, 5) == 7, np.nan, SCORES[HALF])},
-        r"scores: found NaN at row 5, column 2.*\[this is row 1 of .*part1.npz\]",
+        r"scores: .*row 5, column 2.*\[this is row 1 of .*part1.npz\]",
     ),
-    "unknown label": ({"y": np.array(["ant", "x", "ant", "bee"])}, "row 5 .*row 1 of .*part1.npz"),
+    "unknown label": (
+        {"y": np.array(["ant", "x", "ant", "bee"])},
+        "y: .*row 5 .*row 1 of .*part1.npz",
+    ),
 }
 
 
-@pytest.mark.parametrize(("change", "message"), BAD_SHARDS.values(), ids=BAD_SHARDS)
-def test_shards_that_do_not_fit(change, message, tmp_path):
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize(("change", "name"), BAD_SHARDS.values(), ids=BAD_SHARDS)
+def test_shards_that_do_not_fit(change, name, tmp_path):
+    with pytest.raises(DataError, match=name):
         read_task(shards(tmp_path, {}, change))
 
 
@@ -379,36 +377,22 @@ def test_shards_with_other_templates(tmp_path):
     for number, gallery in enumerate([GALLERY, GALLERY + np.eye(5, 3, -1)]):
         arrays = {"probes": PROBES, "gallery": gallery, "y": Y}
         files.append(write_hdf5(tmp_path / f"part{number}", arrays))
-    with pytest.raises(DataError, match=r"gallery must be the same in all files.* at position 1"):
-        read_task(files)
-
-
-def test_each_file_is_told_what_it_lacks(tmp_path):
-    files = [
-        write_hdf5(tmp_path / name, {"scores": SCORES, label: Y}) for name, label in ("ay", "bx")
-    ]
-    with pytest.raises(DataError, match=r"b.h5: found scores \(8, 5\), x \(8,\); expected scores"):
+    with pytest.raises(DataError, match=r"part1.h5: gallery"):
         read_task(files)
 
 
 def test_what_makes_no_test(tmp_path):
     curves = [write_npz(tmp_path / name, CURVE | SIZES) for name in "ab"]
-    with pytest.raises(DataError, match="found 2 files, expected one file for an accuracy curve"):
+    with pytest.raises(DataError, match=r"accuracy curve"):
         read_task(curves)
-    one = shards(tmp_path, {})[0]
-    for paths, message in (
-        ([], "paths: expected at least one file"),
-        ([one, one], "found more than once"),
-        (3, "paths: expected a path or several"),
-        ([one, 3], "paths: expected paths, found int"),
-    ):
-        with pytest.raises(DataError, match=message):
+    file = shards(tmp_path, {})[0]
+    (tmp_path / "link.npz").symlink_to(file)
+    for paths in ([], 3, [file, 3], [file, file], [file, tmp_path / "link.npz"]):
+        with pytest.raises(DataError, match=r"^paths"):
             read_task(paths)
     np.save(tmp_path / "a.npy", SCORES)
-    with pytest.raises(DataError, match="labels: found 1 files for 2 of scores"):
-        read_task([tmp_path / "a.npy", one], tmp_path / "a.npy")
-    with pytest.raises(DataError, match="in the file and in classes; leave classes out"):
-        read_task(one, classes=NAMES)
+    with pytest.raises(DataError, match=r"^labels"):
+        read_task([tmp_path / "a.npy", file], tmp_path / "a.npy")
 
 
 # Files that are no such files
@@ -444,18 +428,16 @@ def test_damaged_chunks(write, tmp_path):
         middle = len(content) // 2
         content[middle : middle + 400] = bytes(400)
         chunk.write_bytes(content[: max(len(content), 400)] if path.is_file() else content[:60])
-    with pytest.raises(DataError, match=r"a\.(hdf5|zarr): not readable to its end"):
+    with pytest.raises(DataError, match=r"a\.(hdf5|zarr): not a readable"):
         read_task(path)
 
 
 @pytest.mark.parametrize("write", list(WRITERS.values()), ids=list(WRITERS))
 def test_other_names(write, tmp_path):
-    path = write(tmp_path / "a", {"x": SCORES, "labels": Y})
-    with pytest.raises(DataError, match=r"found .*labels.*; expected scores, y; or prob") as error:
-        read_task(path)
-    assert "x (8, 5)" in str(error.value) and "labels (8,)" in str(error.value)
-    example = {".npz": "np.savez(path, scores=scores, y=y)", ".h5": 'file["scores"]'}
-    assert example.get(path.suffix, "") in str(error.value)
+    files = [write(tmp_path / name, {"scores": SCORES, label: Y}) for name, label in ("ay", "bx")]
+    for paths in (files, files[1]):
+        with pytest.raises(DataError, match=r"b\..*: found .*x.*; expected scores, y; or prob"):
+            read_task(paths)
 
 
 class Bomb:
@@ -490,7 +472,7 @@ def test_references_in_hdf5(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["scores"] = SCORES
         file.create_dataset("y", data=[file["scores"].ref] * 8, dtype=h5py.ref_dtype)
-    with pytest.raises(DataError, match="contains objects"):
+    with pytest.raises(DataError, match=r"a\.h5: "):
         read_task(tmp_path / "a.h5")
 
 
@@ -507,7 +489,7 @@ def test_places_of_new_formats(tmp_path):
             read_task(tmp_path / name)
     with h5py.File(tmp_path / "group.h5", "w") as file:
         file["inside/scores"] = SCORES
-    with pytest.raises(DataError, match="found nothing; expected scores, y"):
+    with pytest.raises(DataError, match=r"group\.h5: found nothing"):
         read_task(tmp_path / "group.h5")
 
 
@@ -526,16 +508,73 @@ def test_one_nan_at_the_end_of_a_long_file(tmp_path):
     scores[-1, 49] = np.nan
     scores.flush()
     np.save(tmp_path / "y.npy", np.arange(60_000) % 50)
-    with pytest.raises(DataError, match=r"NaN at row 59999, column 49"):
+    with pytest.raises(DataError, match=r"scores: .*row 59999, column 49"):
         read_task(tmp_path / "a.npy", tmp_path / "y.npy")
 
 
-def test_archives_larger_than_memory(tmp_path, monkeypatch):
-    path = tmp_path / "a.npz"
-    np.savez_compressed(path, scores=np.zeros((9, 4)), y=np.arange(9))
-    monkeypatch.setattr("classex_bayes.io.arrays._memory", lambda: 300.0)
-    with pytest.raises(DataError, match=r"unpacks to .* write scores of this size to .npy"):
-        read_task(path)
+@pytest.mark.parametrize("many", [False, True])
+def test_a_sum_that_does_not_fit(many, tmp_path):
+    """Changed bytes of an archive are found when their turn comes, and the file is named."""
+    files = []
+    for name in ("good.zip", "bad.zip"):
+        store = zarr.storage.ZipStore(tmp_path / name, mode="w")
+        group = zarr.open_group(store, mode="w")
+        group.create_array("y", data=Y)
+        group.create_array("scores", data=SCORES, compressors=None)
+        store.close()
+        files.append(tmp_path / name)
+    content = files[1].read_bytes()
+    place = content.index(SCORES.tobytes())
+    files[1].write_bytes(content[:place] + bytes(8) + content[place + 8 :])
+    with pytest.raises(DataError, match=r"bad.zip: not a readable") as error:
+        read_task(files if many else files[1])
+    assert str(error.value).count("bad.zip") == 1
+
+
+# Labels and numbers in other words
+
+
+@pytest.mark.parametrize("kind", ["npz", "hdf5", "zarr"])
+def test_numbers_as_matrices(kind, tmp_path):
+    ranks = SourceTask.from_scores(SCORES, Y).ranks
+    arrays = {"ranks": ranks, "y": Y, "n_classes": np.array([[5]])}
+    assert read_task(WRITERS[kind](tmp_path / "a", arrays)).n_classes == 5
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_labels_of_text(start, tmp_path):
+    np.save(tmp_path / "scores.npy", SCORES)
+    path = tmp_path / "y.txt"
+    # Beyond 64 bits, with zeros before, and like numbers: names all the same.
+    for names in (
+        [f"{10**20 + j}" for j in range(5)],
+        [f"0{j + 1}" for j in range(5)],
+        [f"{4 - j}_0" for j in range(5)],
+    ):
+        path.write_bytes(start + "\n".join(names[j] for j in Y).encode())
+        task = read_task(tmp_path / "scores.npy", path, classes=names)
+        assert task.y.tolist() == Y.tolist() and task.classes == names
+    path.write_bytes(start + "\n".join(map(str, Y)).encode())
+    assert read_task(tmp_path / "scores.npy", path, classes=list("abcde")).y.tolist() == Y.tolist()
+    with pytest.raises(DataError, match=r"y: "):
+        read_task(tmp_path / "scores.npy", path, classes=list("78912"))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_positions_in_tables(ending, tmp_path):
+    def write(names, y):
+        table = pd.DataFrame(SCORES, columns=names).assign(y=y)
+        path = tmp_path / f"a{ending}"
+        table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
+        return path
+
+    task = read_task(write(list("abcde"), Y))
+    assert task.y.tolist() == Y.tolist() and task.classes == list("abcde")
+    # Numbers that are names are names.
+    assert read_task(write(list("43210"), Y)).y.tolist() == (4 - Y).tolist()
+    for names, y in ((["01", "02", "03", "04", "05"], Y), (list("abcde"), [*Y[:-1], 7])):
+        with pytest.raises(DataError, match=r"y: "):
+            read_task(write(names, y))
 
 
 @pytest.mark.parametrize(

@@ -84,28 +84,12 @@ def test_highest_density_limits_claim_no_more_than_they_know(law):
     assert np.all(ratio.quantile(0.05) > 0.6), ratio.quantile(0.05)
 
 
-@pytest.mark.parametrize("kind", ["eti", "hdi"])
-@pytest.mark.parametrize("shape", [(1, 2), (1, 3), (2, 3)])
-def test_a_few_draws_claim_few_digits(shape, kind):
-    rng = np.random.default_rng(7)
-    draws = rng.normal(0.5, 0.1, (*shape, 200))
-    array = xr.DataArray(draws, dims=("chain", "draw", "k"), coords={"k": np.arange(200)})
-    table = DrawsTable.of_draws(array, 0.9, kind)
-    n = shape[0] * shape[1]
-    np.testing.assert_allclose(
-        table.errors["mean"], draws.std((0, 1), ddof=1) / np.sqrt(n), rtol=1e-12
-    )
-    # The sd of n draws is between 0.02 and 0.4 in nearly all of 200 cases: one or two decimals.
-    places = table.text().map(lambda text: len(text.partition(".")[2]))
-    assert places.to_numpy().max() <= 4 and np.median(places, axis=0).max() <= 2
-
-
 @given(st.floats(-1, 1), st.floats(1e-11, 0.5))
 def test_what_rounding_takes_is_below_the_error(number, error):
     one = DrawsTable(pd.DataFrame({"a": [number]}), pd.DataFrame({"a": [error]}))
     rounded, text = one.frame("auto")["a"].item(), one.text()["a"].item()
     assert abs(rounded - number) <= error * (1 + 1e-9)
-    if text.startswith("<"):  # the bound that is told in place of 0
+    if text.startswith("<"):  # the bound in place of 0
         assert rounded == 0 and 0 < number < float(text[1:])
     else:
         assert float(text) == rounded and (rounded != 0 or number <= 0)
@@ -137,7 +121,7 @@ def test_full_precision_is_asked_for(table):
     assert rounded["mean"].tolist() != found.mean.tolist()
     assert abs(rounded - full).max(axis=None) < 0.02
     assert rounded.index.equals(full.index) and rounded.columns.equals(full.columns)
-    with pytest.raises(DataError, match="round_to: found 'all'"):
+    with pytest.raises(DataError, match=r"^round_to"):
         found.summary(round_to="all")
 
 

@@ -81,7 +81,7 @@ def test_highest_density_interval_is_the_shortest(drawn):
 
 
 def test_draws_that_are_not_finite_are_refused():
-    with pytest.raises(FloatingPointError, match="constant"):
+    with pytest.raises(FloatingPointError, match=r"^constant"):
         from_draws([20], 10, np.nan)
 
 
@@ -108,19 +108,19 @@ def test_settings_of_arviz_are_the_default(drawn):
 
 def test_points_have_no_interval(point):
     assert point.summary().columns.tolist() == ["mean"]
-    with pytest.raises(DataError, match="point is a point estimate and has no interval"):
+    with pytest.raises(DataError, match=r"^point is a point estimate"):
         point.interval(0.9)
-    with pytest.raises(DataError, match="point is a point estimate and has no prob"):
+    with pytest.raises(DataError, match=r"^point is a point estimate"):
         point.prob_at_least(0.9)
 
 
 @pytest.mark.parametrize("prob", [0, 1, -0.1, 90, np.nan, "90%", True])
 def test_levels_are_probabilities(drawn, prob):
-    with pytest.raises(DataError, match="ci_prob: expected a number between 0 and 1"):
+    with pytest.raises(DataError, match=r"^ci_prob"):
         drawn.summary(prob)
-    with pytest.raises(DataError, match="level: expected a number between 0 and 1"):
+    with pytest.raises(DataError, match=r"^level"):
         drawn.prob_at_least(prob)
-    with pytest.raises(DataError, match="ci_kind: found 'central'"):
+    with pytest.raises(DataError, match=r"^ci_kind"):
         drawn.interval(ci_kind="central")
 
 
@@ -175,18 +175,16 @@ def test_tables_of_risks_mirror_those_of_accuracies(risky, drawn):
 
 
 def test_accuracy_and_risk_are_not_mistaken_for_each_other(risky, drawn):
-    with pytest.raises(
-        DataError, match=r"risky predicts risk, which is better if smaller; call \.prob_at_most"
-    ):
+    with pytest.raises(DataError, match=r"\.prob_at_most"):
         risky.prob_at_least(0.5)
-    with pytest.raises(DataError, match=r"risky predicts risk and not accuracy; read \.risk"):
+    with pytest.raises(DataError, match=r"\.risk"):
         risky.accuracy  # noqa: B018, since reading it raises
-    with pytest.raises(DataError, match=r"drawn predicts accuracy and not risk; read \.acc"):
+    with pytest.raises(DataError, match=r"\.accuracy"):
         drawn.risk  # noqa: B018, likewise
     np.testing.assert_allclose(drawn.prob_at_most(0.4), 1 - drawn.prob_at_least(0.4))
-    with pytest.raises(DataError, match="level: expected a number between 0 and 1"):
+    with pytest.raises(DataError, match=r"^level"):
         risky.prob_at_most(1.5)
-    with pytest.raises(FloatingPointError, match="predicted risk is not finite"):
+    with pytest.raises(FloatingPointError, match=r"^point"):
         Extrapolation.from_point([20], [np.inf], "point", 10, estimand=Estimand(metric="risk"))
 
 
@@ -214,7 +212,7 @@ def test_up_to_a_hundred_times_is_not_far():
 @pytest.mark.parametrize("k", [None, "100", np.nan, [100], -1, True])
 def test_a_number_of_classes_that_is_none_is_refused(k):
     draws = xr.DataArray([[1.0, 10.0]], dims=("chain", "draw"))
-    with pytest.raises(DataError, match="k: "):
+    with pytest.raises(DataError, match=r"^k"):
         ClassesUntil(0.9, draws, 10**12, 10**10).prob_at_least(k)
 
 
@@ -258,7 +256,7 @@ def test_classes_until_has_quantiles_of_the_draws():
     assert until.median == np.sort(k, axis=None)[4000]
     assert np.mean(k < lower) == pytest.approx(0.1, abs=1e-3)
     assert np.mean(k > upper) == pytest.approx(0.1, abs=1e-3)
-    with pytest.raises(DataError, match="ci_prob"):
+    with pytest.raises(DataError, match=r"^ci_prob"):
         until.interval(1.5)
 
 
@@ -267,9 +265,9 @@ def test_classes_until_has_quantiles_of_the_draws():
 
 def test_truth_from_a_task():
     task = SourceTask.from_ranks([1, 1, 2, 4, 3, 1], range(6), n_classes=6)
-    known = reference_values(task, np.array([5, 2, 6, 7, 100]))
-    assert known.index.tolist() == [5, 2, 6]
-    np.testing.assert_array_equal(known, task.accuracy([5, 2, 6]))
+    values = reference_values(task, np.array([5, 2, 6, 7, 100]))
+    assert values.index.tolist() == [5, 2, 6]
+    np.testing.assert_array_equal(values, task.accuracy([5, 2, 6]))
     curve = SourceTask.from_accuracies([2, 6], [0.9, 0.5], n_test=30, n_classes=6)
     assert reference_values(curve, np.array([2, 4, 6, 9])).to_dict() == {2: 0.9, 6: 0.5}
     assert reference_values(curve, np.array([4])).empty
@@ -286,14 +284,14 @@ def test_truth_from_numbers(kind):
     [None, 0.9, [0.9], {}, {20: 1.5}, {20: np.nan}, {20: "high"}, {"a": 0.5}, {1: 0.5}, {2.5: 0.5}],
 )
 def test_truth_that_is_none(truth):
-    with pytest.raises(DataError, match="truth: "):
+    with pytest.raises(DataError, match=r"^truth"):
         reference_values(truth, np.array([20]))
 
 
 def test_pickled_notes_are_sentences():
-    asked = []
-    notes = ("first", lambda: asked.append(1) or ["second"])
+    calls = []
+    notes = ("first", lambda: calls.append(1) or ["second"])
     noted = Extrapolation.from_point([20], [0.5], "point", 10, notes=notes)
-    assert not asked
+    assert not calls
     assert pickle.loads(pickle.dumps(noted)).notes == noted.notes == ("first", "second")
-    assert asked == [1]
+    assert calls == [1]

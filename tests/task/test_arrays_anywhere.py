@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import zarr
 from helpers import assert_same_task
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
@@ -113,7 +113,6 @@ def test_masked_rows_of_a_stored_array_are_refused():
         SourceTask.from_scores(Recorder(scores), range(5))
 
 
-@settings(max_examples=30, deadline=None)
 @given(rows=st.lists(st.integers(0, 11), min_size=1, max_size=12))
 def test_any_rows_can_be_read_from_a_disk(rows):
     values, rows = np.arange(24).reshape(12, 2), np.array(rows, dtype=int)
@@ -126,7 +125,6 @@ def test_any_rows_can_be_read_from_a_disk(rows):
 # Devices
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),
@@ -141,7 +139,6 @@ def test_scores_on_a_device(seed, name, higher_is_better, dtype):
     assert_same(found, SourceTask.from_scores(scores, y, **options))
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),

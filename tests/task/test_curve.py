@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
@@ -32,7 +32,6 @@ def test_covariance_of_nested_events_by_simulation():
     np.testing.assert_allclose(np.cov(shares), curve.accuracy_cov([2, 9]), rtol=0.1)
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=8), st.integers(1, 10**5))
 def test_covariance_of_a_curve_is_positive(accuracy, n_test):
     values = sorted(accuracy, reverse=True)

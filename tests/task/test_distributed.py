@@ -14,7 +14,7 @@ import pytest
 from dask.callbacks import Callback
 from dask.utils import key_split
 from distributed import Client, LocalCluster
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.estimators.kde.kde import KDE
@@ -57,7 +57,6 @@ def assert_same(task, whole):
         np.testing.assert_allclose(task.accuracy_cov(k), whole.accuracy_cov(k), atol=ATOL)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     seed=SEEDS,
     n_chunks=st.integers(1, 6),
@@ -82,7 +81,6 @@ def test_scores(seed, n_chunks, order, ties, higher_is_better):
     )
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     seed=SEEDS,
     n_chunks=st.integers(1, 5),

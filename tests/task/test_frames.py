@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from helpers import assert_same_task
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
@@ -46,7 +46,6 @@ def test_tables_of_arrow_have_named_columns():
     np.testing.assert_array_equal(turned.ranks, task.ranks)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     library=st.sampled_from(["pandas", "polars", "nullable", "arrow"]),
@@ -240,7 +239,6 @@ def test_numbers_that_are_neither_names_nor_positions():
         SourceTask.from_embeddings(PROBES, GALLERY, Y, gallery_y=NAMES)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     order=st.permutations(range(4)),
     names=st.sampled_from(

@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from helpers import few_examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import classex_bayes.core.ranks.embeddings as embeddings_module
@@ -54,7 +55,6 @@ def same(found, expected, rtol=1e-9):
         np.testing.assert_allclose(found[name], value, rtol=rtol, atol=1e-12, err_msg=name)
 
 
-@settings(max_examples=30, deadline=None)
 @given(scored())
 def test_order_of_instances_and_classes(given_test):
     scores, y, rng = given_test
@@ -66,7 +66,6 @@ def test_order_of_instances_and_classes(given_test):
     same(facts(moved), facts(task))
 
 
-@settings(max_examples=20, deadline=None)
 @given(scored(), st.sampled_from(["text", "numbers", "mixed"]))
 def test_names_of_classes(given_test, kind):
     scores, y, _ = given_test
@@ -85,7 +84,6 @@ def test_names_of_classes(given_test, kind):
 TYPES = ["f2", "f4", "f8", "i1", "u1", "i4", "u8", ">f4", ">i8"]
 
 
-@settings(max_examples=20, deadline=None)
 @given(scored(), st.sampled_from(TYPES))
 def test_type_and_layout_of_the_scores(given_test, dtype):
     scores, y, _ = given_test
@@ -114,7 +112,7 @@ TRANSFORMS = {
 }
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(scored(), st.sampled_from(sorted(TRANSFORMS)))
 def test_increasing_transforms(given_test, name):
     scores, y, _ = given_test
@@ -124,7 +122,7 @@ def test_increasing_transforms(given_test, name):
     same(facts(changed), facts(task), rtol=0)
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(scored(), st.integers(1, 5))
 def test_sizes_of_blocks(constants, given_test, height):
     scores, y, _ = given_test
@@ -140,7 +138,7 @@ def test_sizes_of_blocks(constants, given_test, height):
         same(facts(SourceTask.from_scores(scores, y)), whole)
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(scored())
 def test_embeddings_are_moved_turned_and_scaled(given_test):
     _, y, rng = given_test

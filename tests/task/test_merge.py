@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from classex_bayes.core.ranks.losses import count_losses
@@ -53,7 +53,6 @@ def assert_equal(merged, whole, order):
     assert merged.design_effect() == pytest.approx(whole.design_effect(), rel=1e-4)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     seed=SEEDS,
     n_classes=st.integers(5, 30),
@@ -82,7 +81,6 @@ def test_merged_shards_are_the_whole(seed, n_classes, n_parts, ties, weighted, s
         np.testing.assert_allclose(light.accuracy_cov(grid), merged.accuracy_cov(grid), atol=1e-14)
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=SEEDS, shards=st.sampled_from([whole_classes, any_rows]))
 def test_merging_is_associative(seed, shards):
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, hypergeom
 
@@ -47,7 +47,6 @@ def assert_same(task, other):
 # Four constructors
 
 
-@settings(max_examples=25, deadline=None)
 @given(SEEDS)
 def test_all_constructors_see_the_same_task(seed):
     probes, gallery, y = GaussianNearestNeighbor(3, 0.3).sample(8, repeats=2, random_seed=seed)
@@ -70,7 +69,6 @@ def test_all_constructors_see_the_same_task(seed):
     np.testing.assert_array_equal(curve.accuracy(k), task.accuracy(k))
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=SEEDS, metric=st.sampled_from(["sqeuclidean", "cosine", "dot"]))
 def test_metrics_and_reductions_by_their_score_matrix(seed, metric):
     rng = np.random.default_rng(seed)
@@ -166,7 +164,6 @@ def test_labels_of_any_whole_type(dtype):
 # Weights and untested classes
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=SEEDS, weighted=st.booleans())
 def test_classes_weigh_the_same_or_as_told(seed, weighted):
     scores, y = random_scores(seed, 6)
@@ -300,7 +297,6 @@ def test_design_effect_where_no_instance_differs(rank):
 # Subsamples
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=SEEDS, kind=st.sampled_from(["scores", "distances", "embeddings"]))
 def test_subsample_is_the_task_of_the_submatrix(seed, kind):
     scores, y = random_scores(seed, n_classes=9)

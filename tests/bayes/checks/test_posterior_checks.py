@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -221,7 +221,6 @@ def test_prior_replicates_are_wider(fitted, pilot):
     n=st.floats(1, 1e5),
     slope=st.floats(0.1, 3),
 )
-@settings(max_examples=50, deadline=None)
 def test_groups_hold_enough_instances(k1, n, slope):
     last = loss_bins(k1)
     share = (1.0 + last) ** -slope

@@ -6,7 +6,8 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytest
-from hypothesis import given, settings
+from helpers import few_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr, ndtri
 from scipy.stats import halfnorm, kstest, norm, t, uniform, yeojohnson
@@ -87,7 +88,7 @@ def grouped(prior, **values):
     separation=st.floats(0.0, 2.0),
     imbalance=st.floats(-0.5, 0.5),
 )
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 def test_two_groups(mu, tau, share, separation, imbalance):
     knots = STRAIGHT.basis.knots
     weights = grouped(
@@ -160,7 +161,6 @@ def test_the_tail_says_how_the_probit_of_accuracy_falls_with_log_k():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=20, deadline=None)
 def test_monotone_density(seed):
     """The density of Z over the standard normal one never falls: U* has a monotone density."""
     prior, rng = MixturePrior(monotone=True), np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -54,7 +54,6 @@ def assert_losses_equal(source, scores, y):
 # Matrices
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=SEEDS,
     dtype=st.sampled_from(
@@ -107,7 +106,6 @@ def random_embeddings(rng, several_templates, dtype="f8", n=40, n_classes=9, dim
     return probes.astype(dtype), gallery.astype(dtype), template_class, y
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     seed=SEEDS,
     metric=st.sampled_from(METRICS),
@@ -128,7 +126,6 @@ def test_embeddings_of_any_type(seed, metric, reduce, several_templates, dtype):
     )
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS, metric=st.sampled_from(METRICS))
 def test_subset_of_embeddings(seed, metric):
     rng = np.random.default_rng(seed)
@@ -226,7 +223,6 @@ def test_duplicated_templates_tie(metric, reduce):
 # Blocks
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 12))
 def test_row_groups_hold_whole_classes_and_few_rows(constants, y, height):
     y = np.array(y)

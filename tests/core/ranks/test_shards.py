@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
@@ -12,7 +12,6 @@ from classex_bayes.core.ranks.sources import ScoreMatrix
 
 
 @pytest.mark.parametrize("embedded", [True, False])
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n_parts=st.integers(1, 4))
 def test_any_order_of_the_instances_gives_the_losses_of_the_whole(embedded, seed, n_parts):
     rng = np.random.default_rng(seed)

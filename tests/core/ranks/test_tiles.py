@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.influence import loss_statistics
@@ -70,7 +70,6 @@ def assert_same(found, expected):
     np.testing.assert_allclose(found[2], expected[2], atol=1e-12 * scale)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=SEEDS, embedded=st.booleans(), n_classes=st.sampled_from([70, 128, 150]), layout=LAYOUTS
 )
@@ -101,7 +100,6 @@ def test_number_of_threads_changes_no_bit(embedded, constants):
         assert other[2].tolist() == found[0][2].tolist()
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS, embedded=st.booleans())
 def test_order_of_the_instances_does_not_matter(seed, embedded):
     rng = np.random.default_rng(seed)
@@ -112,7 +110,6 @@ def test_order_of_the_instances_does_not_matter(seed, embedded):
     assert_same(permuted, (losses[rows], tied, covariance))
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS, n=st.integers(1, 30), n_classes=st.integers(1, 200), density=st.floats(0, 1))
 def test_sums_over_packed_bits(seed, n, n_classes, density):
     rng = np.random.default_rng(seed)
