@@ -70,7 +70,7 @@ def test_metric(run):
     def gain(ranks):
         return 0.2 * 0.8 ** (ranks - 1)
 
-    weighted = task.instance_weight @ gain(task.ranks)
+    weighted = task.evidence.instance_weight @ gain(task.ranks)
     assert task.metric("rbp", 50).item() == pytest.approx(weighted, rel=1e-12)
     rng, losses, k = np.random.default_rng(1), 7, 12
     values = gain(1 + rng.hypergeometric(losses, 49 - losses, k - 1, 200_000))

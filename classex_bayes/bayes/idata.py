@@ -172,7 +172,8 @@ def data_groups(
         if isinstance(data, BernsteinData)
         else ("direction", data.whitened, data.observed)
     )
-    position = task.loss_bins if row == "bin" else np.arange(values.size)
+    bins = row == "bin"
+    position = task.evidence.instances(row).loss_bins if bins else np.arange(values.size)
     coords = {"knot": basis.knots, row: position, "k": k}
     observed = xr.Dataset(
         {name: (row, values), "accuracy": ("k", task.accuracy(k) if k.size else k.astype(float))},
@@ -185,7 +186,7 @@ def data_groups(
     tree = xr.DataTree.from_dict(
         {"observed_data": described(observed), "constant_data": described(constant)}
     )
-    tree.attrs.update(task_size(task), dependence=json.dumps(asdict(task.dependence)))
+    tree.attrs.update(task_size(task), dependence=json.dumps(asdict(task.evidence.dependence)))
     if task.evidence.siblings is not None:
         tree.attrs[SIBLINGS] = json.dumps(task.evidence.siblings)
     return tree
@@ -194,7 +195,7 @@ def data_groups(
 def task_size(task: SourceTask) -> dict[str, Any]:
     """Kind and size of a task, as attributes of every fitted model."""
     return {
-        "task_kind": task.kind,
+        "task_kind": task.evidence.kind,
         "n_classes": task.n_classes,
         "n_test": task.n_test,
         "design_effect": task.design_effect(),
@@ -264,7 +265,8 @@ def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
     names: list[Any] = []
     for number, task in enumerate(tasks):
         classes, position = np.unique(task.y, return_inverse=True)
-        histogram = task.loss_histogram(task.loss_bins, position)
+        ranks = task.evidence.instances("the histogram of classes")
+        histogram = ranks.histogram(ranks.loss_bins, position)
         counts.append(np.pad(histogram, ((0, 0), (0, N_BINS - histogram.shape[1]))))
         names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]
         numbers += [number] * classes.size

@@ -20,7 +20,7 @@ from classex_bayes.cli.sensitivity_verb import sensitivity
 app.command(
     epilog=examples(
         "classex-bayes diagnose scores.npz",
-        "classex-bayes diagnose embeddings.h5 --embedding-metric cosine --strict --quiet",
+        "classex-bayes diagnose embeddings.h5 --distance cosine --strict --quiet",
     )
 )(diagnose)
 app.command(
@@ -35,7 +35,7 @@ app.command(
     name="open-set",
     epilog=examples(
         "classex-bayes open-set scores.npz --k 1000,100000 --fpir 0.003",
-        "classex-bayes open-set embeddings.h5 --embedding-metric cosine --k 5000 --threshold 0.6",
+        "classex-bayes open-set embeddings.h5 --distance cosine --k 5000 --threshold 0.6",
     ),
 )(open_set)
 app.command(

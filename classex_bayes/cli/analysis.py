@@ -115,11 +115,9 @@ def refuse_target(target: float | None, metric: str, required: float | None) -> 
 def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
     """The task in one file, or in the parts that several files hold."""
     arguments = {name: value for name, value in asdict(options).items() if value is not None}
-    distances, design = arguments.pop("distances"), arguments.pop("design", None)
-    if distances:
+    lower_is_better, design = arguments.pop("lower_is_better"), arguments.pop("design", None)
+    if lower_is_better:
         arguments["higher_is_better"] = False
-    if "embedding_metric" in arguments:
-        arguments["distance"] = arguments.pop("embedding_metric")
     with terminal.reading(), bad_data():
         from classex_bayes.io import read_design, read_task
 
@@ -128,9 +126,9 @@ def read(files: list[Path], terminal: Terminal, options: DataOptions) -> Any:
         # Ties are broken by the fixed seed of `read_task`, as in Python.
         task = read_task(files, **arguments)
     terminal.aside(str(task))
-    if any("reversed" in doubt for doubt in task.warnings):
-        remedy = "leave --distances out" if distances else "pass --distances for distances"
-        terminal.aside(f"note: {remedy}")
+    if any("reversed" in warning for warning in task.warnings):
+        remedy = "leave {} out" if lower_is_better else "pass {} for distances"
+        terminal.aside(f"note: {remedy.format('--lower-is-better')}")
     return task
 
 

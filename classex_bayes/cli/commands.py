@@ -132,7 +132,7 @@ def _on_distances(task: Any) -> Any:
         "classex-bayes extrapolate scores.npz --k 1000,10000 --target 0.9",
         "classex-bayes extrapolate scores.npz --k 10000 --target 0.9 --require 0.95 --no-files",
         "classex-bayes extrapolate ranks.csv --k 1000000 --metric ndcg@10",
-        "classex-bayes extrapolate distances.npy --labels y.npy --distances --k 5000 --json",
+        "classex-bayes extrapolate distances.npy --labels y.npy --lower-is-better --k 5000 --json",
         "classex-bayes extrapolate part-*.npz --k 1000 --ci-prob 95% --draws 2000",
     )
 )
@@ -160,7 +160,7 @@ def extrapolate(
 @app.command(
     epilog=examples(
         "classex-bayes compare scores.csv --k 1000",
-        "classex-bayes compare embeddings.h5 --embedding-metric cosine --k 1000,10000 --all",
+        "classex-bayes compare embeddings.h5 --distance cosine --k 1000,10000 --all",
         "classex-bayes compare scores.npz --k 1000 --n-resamples 200",
     )
 )

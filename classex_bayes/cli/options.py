@@ -178,8 +178,10 @@ class DataOptions:
         Path | None,
         _input(metavar="FILE", help="Labels (.npy) of scores in .npy.", callback=present),
     ] = None
-    distances: Annotated[bool, _input("--distances", help="Smaller scores are better.")] = False
-    embedding_metric: Annotated[
+    lower_is_better: Annotated[
+        bool, _input("--lower-is-better", help="Scores are distances: the smallest is the best.")
+    ] = False
+    distance: Annotated[
         Literal["sqeuclidean", "cosine", "dot"] | None,
         _input(
             metavar="METRIC",

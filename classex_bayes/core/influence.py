@@ -141,8 +141,9 @@ class Influence:
         self.pair_sum += pair_gain.T @ pair_gain - centring(class_gain, n_classes)
 
     def add_shares(self, unit: IntArray, share: FloatArray, gain: FloatArray) -> None:
-        """Add gains (n, m) that competitors share: `share` (n, k1) of each, centred, may be negative.
+        """Add gains (n, m) that competitors share.
 
+        `share` (n, k1) is the part of each competitor. It is centred, so it may be negative.
         Instances of one test unit are consecutive and in one call.
         """
         self.as_competitor += share.T @ gain

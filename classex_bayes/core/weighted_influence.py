@@ -39,8 +39,9 @@ class WeightedCompetitors(NamedTuple):
             return np.where(self.losses > 0, self.losses / self.share, np.inf)
 
     def accuracy(self, k: IntArray) -> FloatArray:
-        r"""Probability (n, n_k) to be correct if no sibling is, :math:`\binom{N - L}{m} / \binom{N}{m}`.
+        r"""Probability (n, n_k) to be correct if no sibling beats the true class.
 
+        It is :math:`\binom{N - L}{m} / \binom{N}{m}`, where
         m = k - 1 - `present`, at least 0, is the number of competitors from other groups among the
         k classes.
         """

@@ -83,7 +83,7 @@ def facts(model: "FittedModel", task: "SourceTask") -> dict[str, Any]:
         "seed": json.loads(attributes["random_seed"]),
         "task": {
             "kind": attributes["task_kind"],
-            "embedding_metric": task.embedding_metric,
+            "distance": task.evidence.distance,
             "n_classes": int(attributes["n_classes"]),
             "n_test": int(attributes["n_test"]),
             "design_effect": float(attributes["design_effect"]),

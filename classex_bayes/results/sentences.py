@@ -81,8 +81,7 @@ def score_direction(task: SourceTask) -> str:
     'squared distances: smaller is stricter'
     """
     negated = task.nearest_classes.negated
-    source = task.evidence.instances("scores").plain.source
-    name = _SCORES.get(getattr(source, "distance", None), "distances" if negated else "scores")
+    name = _SCORES.get(task.evidence.distance, "distances" if negated else "scores")
     return f"{name}: {'smaller' if negated else 'larger'} is stricter"
 
 

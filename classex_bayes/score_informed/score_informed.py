@@ -175,8 +175,9 @@ class ScoreInformedExtrapolator(LawModel):
         if reason:
             return self._fit_ranks(task, settings, seeds, reason)
         halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
+        evidence = task.evidence.instances("tails")
         # Instances of a class are dependent, and so are instances that share competitors.
-        weight = task.n_test * task.instance_weight / max(task.design_effect(), 1.0)
+        weight = task.n_test * evidence.instance_weight / max(task.design_effect(), 1.0)
         scale, table, mode = best_scale(nearest, weight, task.n_classes, halves)
         posterior = tail_sample(table, mode, rng)
         number_of_draws = settings.chains * settings.draws
@@ -189,7 +190,7 @@ class ScoreInformedExtrapolator(LawModel):
         weights = draw_laws(
             parameters,
             tail_error,
-            task.class_weight[tested],
+            evidence.class_weight[tested],
             competitor_effect(task),
             TailCells.of(depths_of(nearest, scale), loss_bounds(task), place, task.n_classes),
             task.n_classes,

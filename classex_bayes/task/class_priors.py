@@ -89,10 +89,11 @@ def accuracy_under_priors(
     if normalized == "once":
         return task.accuracy(counts)
     user = "normalized='within_subsets'"
-    class_weight = task.evidence.instances(user).class_weight
+    evidence = task.evidence.instances(user)
+    class_weight = evidence.class_weight
     if weight_effect(class_weight) == 1:
         return task.accuracy(counts)
-    task.evidence.scores(user)
+    evidence.scores(user)
     if not class_weight.all():
         place = int(np.argmin(class_weight))
         raise DataError(
@@ -102,7 +103,7 @@ def accuracy_under_priors(
         )
     seeds = seed_sequence(random_seed).spawn(counts.size)
     accuracies = [
-        _within_subsets(task.evidence, int(size), np.random.default_rng(seed))
+        _within_subsets(evidence, int(size), np.random.default_rng(seed))
         for size, seed in zip(counts, seeds, strict=True)
     ]
     return np.array(accuracies)

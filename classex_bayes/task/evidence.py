@@ -109,6 +109,11 @@ class Evidence(ABC):
         return None
 
     @property
+    def distance(self) -> str | None:
+        """How embeddings are compared; None without embeddings."""
+        return None
+
+    @property
     def why_unknown(self) -> str:
         """Why the accuracy is unknown at some k; empty if it is known at all."""
         return ""
@@ -194,6 +199,11 @@ class InstanceEvidence(Evidence):
     @abstractmethod
     def plain(self) -> Any:
         """The `RankEvidence` if classes had been drawn equally and unknown ranks were the best."""
+
+    @property
+    def distance(self) -> str | None:
+        """How embeddings are compared; None without embeddings."""
+        return getattr(self.plain.source, "distance", None)
 
     @property
     @abstractmethod

@@ -178,7 +178,8 @@ class SourceTask:
             True classes: row numbers of `gallery`, or names that occur in `classes`, in `gallery_y`
             or in the index of `gallery`.
         distance : {"sqeuclidean", "cosine", "dot"}
-            How embeddings are compared. The score is minus the squared Euclidean distance, the cosine, or the dot product.
+            How embeddings are compared. The score is minus the squared Euclidean distance, the
+            cosine, or the dot product.
         gallery_y : array-like of shape (n_templates,), optional
             Class of each template. Needed if a class has several templates.
         reduce : {"max", "mean"}
@@ -877,24 +878,3 @@ class SourceTask:
 
     def _repr_html_(self) -> str:
         return html_block("SourceTask", html_facts(task_facts(self)))
-
-    # TEMPORARY until other rooms read `evidence`
-    kind = property(lambda self: self.evidence.kind)
-    loss_bins = property(lambda self: self.evidence.instances("this").loss_bins)
-    class_weight = property(lambda self: self.evidence.instances("this").class_weight)
-    instance_weight = property(lambda self: self.evidence.instances("this").instance_weight)
-    ties = property(lambda self: self.evidence.instances("this").ties)
-    n_tied = property(lambda self: getattr(self.evidence, "n_tied", 0))
-    n_touched = property(lambda self: getattr(self.evidence, "n_touched", 0))
-    source = property(
-        lambda self: getattr(self.evidence, "source", None) if self.evidence.is_exact else None
-    )
-    dependence = property(lambda self: self.evidence.dependence)
-    embedding_metric = property(lambda self: getattr(self.source, "distance", None))
-    has_ranks = property(lambda self: self.evidence.is_exact)
-
-    def bin_probabilities(self, basis):
-        return self.evidence.instances("this").bin_probabilities(basis)
-
-    def loss_histogram(self, last_loss, instance_group=None):
-        return self.evidence.instances("this").histogram(last_loss, instance_group)

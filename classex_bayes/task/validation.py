@@ -93,12 +93,13 @@ def require_same_classes(pair: str, first: Any, second: Any, remedy: str) -> Non
 
 def require_same_weights(pair: str, first: Any, second: Any) -> None:
     """Raise if two tasks on the same classes weigh them differently."""
-    differing = ~np.isclose(first.evidence.class_weight, second.evidence.class_weight)
+    weight, other = (task.evidence.instances("weights").class_weight for task in (first, second))
+    differing = ~np.isclose(weight, other)
     if differing.any():
         place = int(np.argmax(differing))
         raise DataError(
-            f"{pair}: class {place} has the weights {first.evidence.class_weight[place]:g} and "
-            f"{second.evidence.class_weight[place]:g}, expected the same; pass the same class_weight"
+            f"{pair}: class {place} has the weights {weight[place]:g} and {other[place]:g}, "
+            "expected the same; pass the same class_weight"
         )
 
 

@@ -235,7 +235,9 @@ def test_influences_are_those_of_deletion(repeats):
     errors = diagnose(task, random_seed=0).class_errors
     assert_allclose(errors.influence, squares / squares.sum(), atol=1e-12)
     facts = facts_of_scores(task, np.random.default_rng(0))
-    assert facts.as_competitor.sum() == pytest.approx(task.instance_weight @ task.evidence.losses)
+    assert facts.as_competitor.sum() == pytest.approx(
+        task.evidence.instance_weight @ task.evidence.losses
+    )
 
 
 @pytest.mark.parametrize("n_classes", [30, 60])

@@ -171,7 +171,7 @@ def test_formats_agree(run, scores, tmp_path, strict):
     (tmp_path / "scores.csv").write_text("\n".join([header, *rows]))
     ways = [
         [scores],
-        ["distances.npy", "--labels", "y.npy", "--distances"],
+        ["distances.npy", "--labels", "y.npy", "--lower-is-better"],
         ["scores.csv"],
     ]
     found = []
@@ -196,9 +196,9 @@ def test_classes_that_look_broken_are_named(run, tmp_path, strict):
     assert posterior_checks(model, SourceTask.from_scores(matrix, y)).notes[0] == note
 
 
-def test_embedding_metric(run, embeddings, pilot, strict):
+def test_distance(run, embeddings, pilot, strict):
     code, out, _ = run(
-        *("extrapolate", embeddings, "--k", "60", "--embedding-metric", "cosine", "--json", *ALONE)
+        *("extrapolate", embeddings, "--k", "60", "--distance", "cosine", "--json", *ALONE)
     )
     cosine = SourceTask.from_embeddings(*pilot.sample, distance="cosine")
     row = strict(out)["predictions"][0]
@@ -290,7 +290,7 @@ def test_bad_input_is_one_line(run, embeddings, tmp_path, monkeypatch, arguments
             "--target 1",
             "--ci-prob 90",
             "--nothing",
-            "--embedding-metric city",
+            "--distance city",
         )
     ],
 )
@@ -444,13 +444,16 @@ def test_scores_that_look_like_distances_are_noted(run, tmp_path):
     rng = np.random.default_rng(1)
     np.savez(tmp_path / "d.npz", scores=rng.normal(size=(40, 40)) - 3 * np.eye(40), y=range(40))
     _, _, err = run("diagnose", "d.npz")
-    assert "the sign of the scores is reversed" in err and "pass --distances for distances" in err
-    _, _, err = run("diagnose", "d.npz", "--distances")
+    assert (
+        "the sign of the scores is reversed" in err
+        and "pass --lower-is-better for distances" in err
+    )
+    _, _, err = run("diagnose", "d.npz", "--lower-is-better")
     assert "reversed" not in err
     scores = rng.normal(size=(40, 40)) + 3 * np.eye(40)
     np.savez(tmp_path / "d.npz", scores=scores, y=range(40))
-    _, _, err = run("diagnose", "d.npz", "--distances")
-    assert "the sign of the scores is reversed" in err and "leave --distances out" in err
+    _, _, err = run("diagnose", "d.npz", "--lower-is-better")
+    assert "the sign of the scores is reversed" in err and "leave --lower-is-better out" in err
     np.savez(tmp_path / "d.npz", scores=scores, y=np.roll(range(40), 1))
     _, _, err = run("diagnose", "d.npz")
     assert "no better than wrong ones. Check whether y is in another order" in " ".join(err.split())

@@ -70,4 +70,4 @@ def test_shells_complete_verbs_settings_and_choices(process):
 
     assert completed("ex") == ["extrapolate"]
     assert completed("backtest --n-s") == ["--n-source"]
-    assert completed("extrapolate --embedding-metric c") == ["cosine"]
+    assert completed("extrapolate --distance c") == ["cosine"]

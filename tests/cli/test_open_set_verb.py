@@ -47,7 +47,7 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
     code, out, err = run("open-set", "pilot.npz", *options, *few, "--json")
     assert code == 0 and "note: pilot.npz: ignored arrays of other names: group" in err
     found = strict(out)
-    assert found["n_nonmated"] == 60 and found["task"]["embedding_metric"] == "cosine"
+    assert found["n_nonmated"] == 60 and found["task"]["distance"] == "cosine"
     task = cb.SourceTask.from_embeddings(probes, gallery, y, distance="cosine")
     model = cb.OpenSetExtrapolator().fit(task, nonmated=cosines, draws=150, chains=2, random_seed=3)
     rates = model.predict(500, fpir=0.05)

@@ -38,7 +38,7 @@ def check_calibration(k1, repeats, dim, n_pilots, by_groups):
         if by_groups:  # the instances differ, the classes are the same
             tasks = [
                 SourceTask.from_scores(
-                    task.source.scores(np.arange(i, task.n_test, 2)), task.y[i::2]
+                    task.evidence.source.scores(np.arange(i, task.n_test, 2)), task.y[i::2]
                 )
                 for i, task in enumerate(tasks)
             ]

@@ -82,7 +82,7 @@ def test_npy_of_scores(tmp_path):
     np.save(tmp_path / "labels.npy", Y)
     task = read_task(tmp_path / "scores.npy", tmp_path / "labels.npy")
     assert_same_task(task, SourceTask.from_scores(SCORES, Y))
-    assert isinstance(task.source.matrix.base, np.memmap)
+    assert isinstance(task.evidence.source.matrix.base, np.memmap)
 
 
 @pytest.mark.parametrize("names", [NAMES, np.arange(5), np.array(["01", "02", "3.50", "NA", "x"])])

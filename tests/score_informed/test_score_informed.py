@@ -198,7 +198,7 @@ def test_a_tie_of_unknown_order_leaves_the_scores_their_say():
     matrix, y = distances()
     matrix[0, 1:3] = matrix[0, 0]
     task = cb.SourceTask.from_scores(matrix, y, higher_is_better=False, ties="unknown")
-    assert task.kind == "tied scores" and fit(task).scale_ == "-s"
+    assert task.evidence.kind == "tied scores" and fit(task).scale_ == "-s"
 
 
 def decisions():

@@ -148,7 +148,7 @@ def test_ties_that_move_the_accuracy_little_are_a_note():
     scores, y = matrix(60, repeats=4)
     scores = np.where(rng.random(scores.shape) < 0.1, scores, scores.round(1))
     task = SourceTask.from_scores(scores, y)
-    assert task.warnings == () and task.n_touched > 0.05 * 240
+    assert task.warnings == () and task.evidence.n_touched > 0.05 * 240
     ends = [
         SourceTask.from_scores(scores, y, ties=rule).accuracy(60)
         for rule in ("optimistic", "pessimistic")
@@ -197,7 +197,7 @@ def test_a_curve_up_to_all_classes_knows_their_accuracy(n_classes, accuracy):
     curve = SourceTask.from_accuracies(
         [2, 10, 50], [0.98, 0.9, 0.8], n_test=200, n_classes=n_classes
     )
-    assert curve.dependence.accuracy == accuracy
+    assert curve.evidence.dependence.accuracy == accuracy
 
 
 def test_small_samples_are_notes_without_a_warning():

@@ -113,7 +113,7 @@ def prepared(clf, *matrices):
 
 def order_of(task):
     """Rank of every class for every instance, tied ones at their worst."""
-    return rankdata(-task.source.scores(np.arange(task.n_test)), method="max", axis=1)
+    return rankdata(-task.evidence.source.scores(np.arange(task.n_test)), method="max", axis=1)
 
 
 ROWS = list(table())
@@ -208,7 +208,7 @@ def test_pipelines_and_searches(data, clf, degree):
     X, y, X_test, y_test = data
     clf = fitted(clf, X, y)
     task = task_of(clf, X_test, y_test)
-    assert task.classes == clf.classes_.tolist() and task.n_tied == 0
+    assert task.classes == clf.classes_.tolist() and task.evidence.n_tied == 0
     np.testing.assert_array_equal(task.ranks == 1, clf.predict(X_test) == y_test)
     assert marginality_of(clf).degree == degree
 
@@ -314,7 +314,7 @@ def test_one_instance_counts_and_rounding_does_not(data):
         tied = SourceTask.from_classifier(
             Coarse(wrong=60).fit(X, y), X_test, y_test, ties="unknown"
         )
-    assert not tied.has_ranks and any("of clf.predict" in doubt for doubt in tied.warnings)
+    assert not tied.evidence.is_exact and any("of clf.predict" in doubt for doubt in tied.warnings)
     assert SourceTask.from_classifier(Rounded().fit(X, y), X_test, y_test).warnings == ()
 
 
@@ -572,6 +572,6 @@ def test_votes_of_ensembles_keep_their_ties(data):
     X, y, X_test, y_test = data
     clf = fitted(made("RandomForestClassifier"), X, y)
     task = task_of(clf, X_test, y_test)
-    assert task.n_tied > 0 and not any(
+    assert task.evidence.n_tied > 0 and not any(
         "not that of clf.predict" in doubt for doubt in task.warnings
     )

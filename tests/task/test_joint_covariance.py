@@ -72,7 +72,9 @@ def random_test(rng, difficulty, most_repeats, untested=0):
 def influences(test, k, metric):
     """Influences by deleting every class in turn, those of test classes alone, means and pairs."""
     n_classes, wins = test.n_classes, test.wins
-    weight = (test.class_weight / np.maximum(np.bincount(test.y, minlength=n_classes), 1))[test.y]
+    weight = (test.evidence.class_weight / np.maximum(np.bincount(test.y, minlength=n_classes), 1))[
+        test.y
+    ]
     k = np.minimum(k, n_classes - 1)
 
     def chance(won):
@@ -85,7 +87,7 @@ def influences(test, k, metric):
     for j in range(n_classes):
         kept = test.y != j
         values = chance(wins[kept].sum(axis=1) - wins[kept, j]), untouched[kept]
-        deleted[:, j] = weight[kept] @ np.array(values) / (1 - test.class_weight[j])
+        deleted[:, j] = weight[kept] @ np.array(values) / (1 - test.evidence.class_weight[j])
         if not kept.all():
             means[j] = untouched[~kept].mean(axis=0)
     psi, tests_alone = (n_classes - 1) * (deleted.mean(axis=1, keepdims=True) - deleted)
@@ -98,7 +100,7 @@ def influences(test, k, metric):
         others = np.arange(n_classes) != own
         centred = (wins[i] - won[i] / (n_classes - 1)) * others
         phi[own] += weight[i] * centred[:, None] * gain[i]
-    weights = np.repeat(test.class_weight[:, None], k.size, axis=1)
+    weights = np.repeat(test.evidence.class_weight[:, None], k.size, axis=1)
     return psi, tests_alone, means, weights, phi.reshape(n_classes**2, -1)
 
 
@@ -214,6 +216,6 @@ def test_losses_alone_leave_each_test_the_covariance_it_has_by_itself():
     found = covariance_of(tasks, k).reshape(2, 3, 2, 3)
     for place, task in enumerate(tasks):
         alone = clustered_covariance(
-            class_accuracies(task.evidence.losses, y, 10, k), task.class_weight
+            class_accuracies(task.evidence.losses, y, 10, k), task.evidence.class_weight
         )
         np.testing.assert_allclose(found[place, :, place], alone, rtol=1e-12)

@@ -133,15 +133,17 @@ def test_lists_that_make_no_sense(ranks, length, message):
 def test_rows_of_two_values_are_decisions_unless_told_otherwise():
     scores, y = scores_of(40)
     votes = decided(scores)
-    assert cb.SourceTask.from_scores(votes, y).ties == "unknown"
-    assert cb.SourceTask.from_scores(1 - votes, y, higher_is_better=False).kind == "decisions"
+    assert cb.SourceTask.from_scores(votes, y).evidence.ties == "unknown"
+    assert (
+        cb.SourceTask.from_scores(1 - votes, y, higher_is_better=False).evidence.kind == "decisions"
+    )
     for ties in ("random", "optimistic", "pessimistic"):
-        assert cb.SourceTask.from_scores(votes, y, ties=ties).has_ranks
+        assert cb.SourceTask.from_scores(votes, y, ties=ties).evidence.is_exact
     mostly = np.where(np.arange(y.size)[:, None] % 5 < 3, votes, scores)
-    assert not cb.SourceTask.from_scores(mostly, y).has_ranks
+    assert not cb.SourceTask.from_scores(mostly, y).evidence.is_exact
     few = np.where(np.arange(y.size)[:, None] % 5 < 2, votes, scores)
-    assert cb.SourceTask.from_scores(few, y).has_ranks
-    assert cb.SourceTask.from_scores(np.ones((80, 40)), y).has_ranks  # guessing
+    assert cb.SourceTask.from_scores(few, y).evidence.is_exact
+    assert cb.SourceTask.from_scores(np.ones((80, 40)), y).evidence.is_exact  # guessing
 
 
 @pytest.mark.parametrize("ties", ["auto", "unknown"])
@@ -190,7 +192,7 @@ def test_what_needs_ranks_says_why_there_are_none(kind):
 
 def test_decisions_and_lists_without_scores_have_no_part():
     for task in (lists(), decisions().without_scores()):
-        with pytest.raises(cb.DataError, match="^task: it was made from"):
+        with pytest.raises(cb.DataError, match=r"^task: it was made from"):
             task.subsample(20, random_seed=1)
 
 
@@ -231,7 +233,7 @@ def test_parts_that_disagree_are_refused():
     scores, y = scores_of(40)
     options = {"untested": "competitors"}
     first = cb.SourceTask.from_scores(decided(scores)[:40], y[:40], **options)
-    with pytest.raises(cb.DataError, match="^parts: ties of part 1"):
+    with pytest.raises(cb.DataError, match=r"^parts: ties of part 1"):
         cb.SourceTask.merge(
             [first, cb.SourceTask.from_scores(np.rint(scores[40:]), y[40:], **options)]
         )

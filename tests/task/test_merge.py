@@ -46,8 +46,10 @@ def any_rows(rng, y, n_parts):
 def assert_equal(merged, whole, order):
     np.testing.assert_array_equal(merged.ranks, whole.ranks[order])
     np.testing.assert_array_equal(merged.y, whole.y[order])
-    np.testing.assert_allclose(merged.class_weight, whole.class_weight, rtol=1e-12)
-    assert merged.n_tied == whole.n_tied
+    np.testing.assert_allclose(
+        merged.evidence.class_weight, whole.evidence.class_weight, rtol=1e-12
+    )
+    assert merged.evidence.n_tied == whole.evidence.n_tied
     for k in (whole.grid(), [2, whole.n_classes]):
         np.testing.assert_allclose(merged.accuracy_cov(k), whole.accuracy_cov(k), atol=ATOL)
     assert merged.design_effect() == pytest.approx(whole.design_effect(), rel=1e-4)
@@ -74,7 +76,7 @@ def test_merged_shards_are_the_whole(seed, n_classes, n_parts, ties, weighted, s
     assert_equal(merged, whole, np.concatenate(rows))
     walked = count_losses(merged.evidence.source, merged.y, merged.evidence.ties)
     np.testing.assert_array_equal(walked[0], merged.evidence.losses)
-    assert walked[1] == merged.n_tied
+    assert walked[1] == merged.evidence.n_tied
     if shards is whole_classes:
         light = SourceTask.merge([p.without_scores() for p in parts], options["class_weight"])
         grid = whole.grid()
@@ -93,7 +95,7 @@ def test_merging_is_associative(seed, shards):
     flat = SourceTask.merge(parts)
     nested = SourceTask.merge([SourceTask.merge(parts[:2]), *parts[2:]])
     np.testing.assert_array_equal(flat.ranks, nested.ranks)
-    assert flat.n_tied == nested.n_tied == sum(part.n_tied for part in parts)
+    assert flat.evidence.n_tied == nested.evidence.n_tied == sum(part.n_tied for part in parts)
     for k in (flat.grid(), [3, 7]):
         np.testing.assert_allclose(flat.accuracy_cov(k), nested.accuracy_cov(k), atol=ATOL)
 
@@ -159,17 +161,17 @@ def test_bad_parts():
     scores, y = np.eye(6), list("abcdef")
     task = SourceTask.from_scores(scores, y, classes=y)
     light = task.without_scores()
-    with pytest.raises(DataError, match="^parts: class 'a' has instances in several parts"):
+    with pytest.raises(DataError, match=r"^parts: class 'a' has instances in several parts"):
         SourceTask.merge([task, light])
-    with pytest.raises(DataError, match="^parts: classes of part 1"):
+    with pytest.raises(DataError, match=r"^parts: classes of part 1"):
         SourceTask.merge([task, SourceTask.from_scores(scores, range(6))])
-    with pytest.raises(DataError, match="^parts: n_classes of part 1"):
+    with pytest.raises(DataError, match=r"^parts: n_classes of part 1"):
         SourceTask.merge([task, SourceTask.from_scores(np.eye(5), np.arange(5))])
     tied = [
         SourceTask.from_scores(np.zeros((6, 6)), y, classes=y, ties=ties)
         for ties in ("random", "optimistic")
     ]
-    with pytest.raises(DataError, match="^parts: ties of part 1"):
+    with pytest.raises(DataError, match=r"^parts: ties of part 1"):
         SourceTask.merge(tied)
     curve = SourceTask.from_accuracies([2, 5], [0.9, 0.8], n_test=100, n_classes=6)
     with pytest.raises(DataError, match=r"parts\[1\]: it was made from accuracies alone"):

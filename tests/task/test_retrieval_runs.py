@@ -38,7 +38,7 @@ def test_mean_reciprocal_rank_of_whole_lists():
     case = CASES["lists of the corpus"]
     task = task_of(case, "unsearched")
     values = case["expected"]["mrr"]
-    assert task.kind == "ranks"
+    assert task.evidence.kind == "ranks"
     np.testing.assert_allclose(1 / task.ranks, values, rtol=1e-12)
     np.testing.assert_allclose(task.metric("mrr", N_DOCUMENTS), np.mean(values), rtol=1e-12)
 
@@ -78,7 +78,7 @@ def test_documents_counted_one_by_one(rng, level):
     answers = {d for judged in qrels.values() for d in judged if judged[d] >= level}
     names = sorted(answers) + sorted({d for listed in run.values() for d in listed} - answers)
     longest, lists = max(map(len, run.values())), task.nearest_classes
-    assert task.n_classes == 100 and task.n_test == len(qrels) and task.kind == "cut ranks"
+    assert task.n_classes == 100 and task.n_test == len(qrels) and task.evidence.kind == "cut ranks"
     size = lists.classes.shape[1]
     assert size >= 3
     for row, (query, listed) in enumerate(run.items()):
@@ -112,7 +112,7 @@ def test_lists_of_one_document_each_are_results_of_a_search(rng):
     k = np.arange(2, 51)
     for bound, expected in zip(task.accuracy_bounds(k), searched.accuracy_bounds(k), strict=True):
         np.testing.assert_allclose(bound, expected, rtol=1e-12)
-    assert task.loss_bins.tolist() == searched.loss_bins.tolist()
+    assert task.evidence.loss_bins.tolist() == searched.evidence.loss_bins.tolist()
     np.testing.assert_array_equal(task.nearest_classes.scores, searched.nearest_classes.scores)
     # Whole numbers are names like any other: positions follow their order as text.
     names = np.array(sorted(range(50), key=str))
@@ -159,7 +159,7 @@ def test_two_runs_have_the_same_classes_in_the_same_rows(rng):
     first, second = (SourceTask.from_run(qrels, lists, n_classes=200) for lists in (run, other))
     assert first.evidence.lowest.tolist() != second.evidence.lowest.tolist()
     assert first.y.tolist() == second.y.tolist()
-    assert first.class_weight.tolist() == second.class_weight.tolist()
+    assert first.evidence.class_weight.tolist() == second.evidence.class_weight.tolist()
 
 
 def test_nothing_is_open_beside_lists_of_the_whole_corpus():
@@ -176,7 +176,7 @@ def test_every_query_weighs_the_same():
     task = SourceTask.from_run(qrels, run, n_classes=3)
     assert task.ranks.tolist() == [1, 1, 1, 2]
     assert task.accuracy(3).tolist() == [0.75]
-    assert task.class_weight.tolist() == [0.75, 0.25, 0.0]
+    assert task.evidence.class_weight.tolist() == [0.75, 0.25, 0.0]
 
 
 def test_queries_without_relevant_documents_are_left_out():

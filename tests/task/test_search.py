@@ -43,7 +43,7 @@ def test_long_lists_are_as_good_as_scores(matrix):
     ids, near = listed(distances, N_CLASSES)
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     whole = SourceTask.from_scores(distances, y, higher_is_better=False, untested="competitors")
-    assert task.kind == "ranks" and task.ranks.tolist() == whole.ranks.tolist()
+    assert task.evidence.kind == "ranks" and task.ranks.tolist() == whole.ranks.tolist()
     same_lists(task.nearest_classes, whole.nearest_classes, 32)
     np.testing.assert_array_equal(task.nearest_classes.true, -distances[np.arange(y.size), y])
 
@@ -56,10 +56,10 @@ def test_cut_lists_are_cut_ranks(matrix, length):
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     cut = SourceTask.from_ranks(whole.ranks, y, truncated_at=length, **SCORED)
     k = np.arange(2, N_CLASSES + 1)
-    assert task.kind == cut.kind == "cut ranks"
+    assert task.evidence.kind == cut.evidence.kind == "cut ranks"
     for bound, expected in zip(task.accuracy_bounds(k), cut.accuracy_bounds(k), strict=True):
         np.testing.assert_array_equal(bound, expected)
-    assert task.loss_bins.tolist() == cut.loss_bins.tolist()
+    assert task.evidence.loss_bins.tolist() == cut.evidence.loss_bins.tolist()
     same_lists(task.nearest_classes, whole.nearest_classes, length - 1)
     kept = f"cut ranks with the scores of the {length - 1} nearest classes"
     assert kept in " ".join(repr(task).split()) and "nearest" not in repr(cut)

@@ -38,7 +38,9 @@ def assert_same(task, other):
     assert (task.n_classes, task.n_test) == (other.n_classes, other.n_test)
     assert task.ranks.tolist() == other.ranks.tolist() and task.y.tolist() == other.y.tolist()
     k = task.grid()
-    np.testing.assert_allclose(task.instance_weight, other.instance_weight, rtol=1e-12)
+    np.testing.assert_allclose(
+        task.evidence.instance_weight, other.evidence.instance_weight, rtol=1e-12
+    )
     np.testing.assert_allclose(task.accuracy(k), other.accuracy(k), rtol=1e-12)
     np.testing.assert_allclose(task.accuracy_cov(k), other.accuracy_cov(k), atol=1e-8)
     assert task.design_effect() == pytest.approx(other.design_effect(), rel=1e-3)
@@ -90,10 +92,10 @@ def test_metrics_and_reductions_by_their_score_matrix(seed, metric):
 
 def test_keeps_a_reference_to_the_scores():
     scores, y = random_scores()
-    assert np.shares_memory(SourceTask.from_scores(scores, y).source.matrix, scores)
+    assert np.shares_memory(SourceTask.from_scores(scores, y).evidence.source.matrix, scores)
     task = SourceTask.from_embeddings(scores, np.eye(10), y)
-    assert np.shares_memory(task.source.probes, scores)
-    assert SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3).source is None
+    assert np.shares_memory(task.evidence.source.probes, scores)
+    assert SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3).evidence.source is None
 
 
 def test_memory_mapped_scores(tmp_path):
@@ -170,7 +172,7 @@ def test_classes_weigh_the_same_or_as_told(seed, weighted):
     weight = np.random.default_rng(seed).uniform(0, 9, 6) if weighted else None
     task = SourceTask.from_scores(scores, y, class_weight=weight)
     share = np.full(6, 1 / 6) if weight is None else weight / weight.sum()
-    np.testing.assert_allclose(task.class_weight, share, rtol=1e-12)
+    np.testing.assert_allclose(task.evidence.class_weight, share, rtol=1e-12)
     for k in range(2, 7):
         f = np.array([comb(5 - loss, k - 1) / comb(5, k - 1) for loss in task.evidence.losses])
         expected = sum(share[j] * f[y == j].mean() for j in range(6))
@@ -203,7 +205,7 @@ def test_untested_classes_compete():
     task = SourceTask.from_scores(scores, y, untested="competitors")
     own = scores[np.arange(y.size), y][:, None]
     assert task.evidence.losses.tolist() == (scores > own).sum(axis=1).tolist()
-    assert task.class_weight.tolist() == [0.2, 0.2, 0.2, 0.2, 0.0, 0.2]
+    assert task.evidence.class_weight.tolist() == [0.2, 0.2, 0.2, 0.2, 0.0, 0.2]
     right = scores.argmax(axis=1) == y
     balanced = np.mean([right[y == j].mean() for j in (0, 1, 2, 3, 5)])
     assert task.accuracy(6)[0] == pytest.approx(balanced)
@@ -218,7 +220,7 @@ def test_tied_pairs_are_reported():
     y = [0, 1, 2, 3]
     for ties, ranks in (("optimistic", [1, 1, 1, 2]), ("pessimistic", [3, 2, 1, 4])):
         task = SourceTask.from_scores(scores, y, ties=ties)
-        assert task.ranks.tolist() == ranks and task.n_tied == 5
+        assert task.ranks.tolist() == ranks and task.evidence.n_tied == 5
         assert f"ties: 5 ({ties})" in repr(task)
 
     def random(seed):
@@ -230,7 +232,7 @@ def test_tied_pairs_are_reported():
 def test_constant_scores_are_guessing():
     y = np.arange(2000) % 50
     task = SourceTask.from_scores(np.ones((2000, 50)), y, random_seed=0)
-    assert task.n_tied == 2000 * 49
+    assert task.evidence.n_tied == 2000 * 49
     for k in (2, 10, 50):
         error = np.sqrt(1 / k * (1 - 1 / k) / 2000)
         assert task.accuracy(k)[0] == pytest.approx(1 / k, abs=4 * error)
@@ -258,7 +260,7 @@ def test_losses_alone_give_the_inflated_clustered_covariance():
     task = SourceTask.from_ranks(with_scores.ranks, y, n_classes=20)
     k = np.array([2, 5, 20])
     clustered = clustered_covariance(
-        class_accuracies(task.evidence.losses, y, 20, k), task.class_weight
+        class_accuracies(task.evidence.losses, y, 20, k), task.evidence.class_weight
     )
     np.testing.assert_allclose(task.accuracy_cov(k), 1.25 * clustered)
 
@@ -270,9 +272,11 @@ def test_design_effect_is_the_ratio_of_variances(known):
     if known == "ranks":
         task = SourceTask.from_ranks(task.ranks, y, n_classes=50)
     k = task.grid()
-    independent = independent_variance(task.evidence.losses, 50, k, task.instance_weight)
+    independent = independent_variance(task.evidence.losses, 50, k, task.evidence.instance_weight)
     clustered = np.diag(
-        clustered_covariance(class_accuracies(task.evidence.losses, y, 50, k), task.class_weight)
+        clustered_covariance(
+            class_accuracies(task.evidence.losses, y, 50, k), task.evidence.class_weight
+        )
     )
     ratios = np.diag(task.accuracy_cov(k)) / independent
     expected = max(np.median(ratios), np.median(clustered / independent), 1)
@@ -367,7 +371,9 @@ def test_weights_in_a_series_are_told_by_name():
     expected = SourceTask.from_scores(scores, y, classes=names, class_weight=weight.to_numpy())
     for same in (weight, weight.sort_index(), weight.to_dict()):
         task = SourceTask.from_scores(scores, y, classes=names, class_weight=same)
-        np.testing.assert_array_equal(task.instance_weight, expected.instance_weight)
+        np.testing.assert_array_equal(
+            task.evidence.instance_weight, expected.evidence.instance_weight
+        )
 
 
 @pytest.mark.parametrize(
@@ -396,11 +402,13 @@ def test_accuracy_among_the_best():
     np.testing.assert_array_equal(task.metric("accuracy@1", k), task.accuracy(k))
     for top in range(2, 9):
         found = task.metric(f"recall@{top}", k)
-        assert found[-1] == pytest.approx(task.instance_weight @ (task.ranks <= top), rel=1e-12)
+        assert found[-1] == pytest.approx(
+            task.evidence.instance_weight @ (task.ranks <= top), rel=1e-12
+        )
         assert np.all(found[k <= top] == 1) and np.all(np.diff(found) <= 1e-12)
     # The three best of 3 to 8: by the hypergeometric law of the losses among k - 1 competitors.
     chance = hypergeom.cdf(2, 7, task.ranks[:, None] - 1, k[None] - 1)
-    expected = task.instance_weight @ chance
+    expected = task.evidence.instance_weight @ chance
     np.testing.assert_allclose(task.metric("accuracy@3", k), expected, rtol=1e-10)
 
 
@@ -457,7 +465,7 @@ def test_the_trial_that_found_heavy_classes_unseen():
     weight[0] = 1000
     ranks = np.array([0, 0, 0, 3, 0, 7, 0, 0, 2, 0] * 5) + 1
     task = SourceTask.from_ranks(ranks, np.arange(50), n_classes=50, class_weight=weight)
-    kish = 50 * (task.class_weight**2).sum()
+    kish = 50 * (task.evidence.class_weight**2).sum()
     # One instance a class: the answers are independent, so Kish's effect is all but c / (c - 1).
     assert task.design_effect() == pytest.approx((kish + 0.25) * 50 / 49, rel=0.01)
     # Two classes with errors and weight tell as little as two classes.

@@ -88,7 +88,8 @@ def observed_and_replicated(
         return observed, replicated
     observed = observed.copy()
     if "loss_histogram" in observed:
-        counts = task.loss_histogram(observed["bin"].values)
+        ranks = task.evidence.instances("a histogram of ranks")
+        counts = ranks.histogram(observed["bin"].values)
         observed["loss_histogram"] = ("bin", counts)
     if observed["k"].size:
         observed["accuracy"] = ("k", task.accuracy(observed["k"].values))
@@ -113,8 +114,9 @@ def replicated_classes(
         if not model.tasks:
             raise DataError("classes: a loaded model has no task; pass its task to check them")
         task = model.tasks[position]
-    losses = task.evidence.exact("the check of classes", name="classes").losses
-    tested = np.flatnonzero(task.class_weight)
+    ranks = task.evidence.exact("the check of classes", name="classes")
+    losses = ranks.losses
+    tested = np.flatnonzero(ranks.class_weight)
     tested = tested[np.linspace(0, tested.size - 1, min(tested.size, _MOST_CLASSES)).astype(int)]
     seen = np.isin(task.y, tested)
     y = np.searchsorted(tested, task.y[seen])
@@ -130,14 +132,14 @@ def replicated_classes(
     uniform = np.diff(last_loss, prepend=-1) / task.n_classes
     bins = np.searchsorted(last_loss, losses[seen])
     counts = bins_by_class(bins, y, uniform.size)
-    class_weight = task.class_weight[tested] / task.class_weight[tested].sum()
+    class_weight = ranks.class_weight[tested] / ranks.class_weight[tested].sum()
 
     rng = stage_rng(model.idata.attrs, _CLASSES, random_seed)
     mixture = RandomClasses(share.mean(axis=0), uniform, tested.size)
     relative = class_weight * tested.size
     rho = rho_prior() if group == "prior" else mixture.rho_posterior(counts, relative)
     tables = mixture.tables(float(RHO @ rho))
-    between = max(task.dependence.between, 0.0) / (task.n_classes - 1)
+    between = max(ranks.dependence.between, 0.0) / (task.n_classes - 1)
     n_draws = int(np.clip(_MOST_NUMBERS // y.size, _FEWEST_DRAWS, _MOST_DRAWS))
     draws = rng.choice(len(share), n_draws, replace=n_draws > len(share))
     replicated, evidence = np.empty((n_draws, tested.size)), np.empty(n_draws)

@@ -69,10 +69,10 @@ class BernsteinData(Likelihood):
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
         """Data of a task with ranks, exact or known up to intervals."""
-        last_loss = task.loss_bins
+        ranks = task.evidence.instances("the likelihood of ranks")
         return cls(
-            task.bin_probabilities(basis),
-            task.loss_histogram(last_loss),
+            ranks.bin_probabilities(basis),
+            ranks.histogram(ranks.loss_bins),
             task.design_effect(),
         )
 
@@ -329,7 +329,7 @@ def likelihood_data(
     "auto" is the power form for a task made from accuracies and the Bernstein form for all others.
     """
     one_of(likelihood, ("auto", BernsteinData.kind, PowerData.kind), "likelihood")
-    curve_only = task.kind == "accuracies"
+    curve_only = task.evidence.kind == "accuracies"
     if likelihood == BernsteinData.kind and curve_only:
         raise DataError(
             "likelihood: 'bernstein' needs ranks, but the task was made from accuracies; use "

@@ -23,7 +23,7 @@ def why_no_tails(task: SourceTask, nearest: NearestClasses) -> str:
     """Reason why no tails can be fitted to the scores of a task, or an empty text."""
     if task.n_classes < _FEWEST_CLASSES:
         return f"{task.n_classes} classes are fewer than the {_FEWEST_CLASSES} that tails need"
-    effective = 1 / float((task.class_weight**2).sum())
+    effective = 1 / float((task.evidence.instances("tails").class_weight ** 2).sum())
     if effective < _FEWEST_EFFECTIVE:
         return (
             f"the weights of the {task.n_classes} classes are so unequal that they count as "
@@ -37,7 +37,7 @@ def why_no_tails(task: SourceTask, nearest: NearestClasses) -> str:
     if not np.isfinite(nearest.true).any():
         return "no true class is in its list, so none has a score"
     tied = share_tied(nearest)
-    if task.kind == "decisions" or tied > LARGEST_TIED_SHARE:
+    if task.evidence.kind == "decisions" or tied > LARGEST_TIED_SHARE:
         return (
             f"scores are tied (in {tied:.0%} of the instances the {N_NEAREST} best wrong classes, "
             "or all but the best few, have the same score), so they are not distances"
@@ -69,4 +69,6 @@ def loss_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
 
 def competitor_effect(task: SourceTask) -> float:
     """Inflation of the variance between classes by the competitors that they share."""
-    return task.evidence.competitor_effect if task.evidence.is_exact else UNSEEN_COMPETITORS
+    if not task.evidence.is_exact:
+        return UNSEEN_COMPETITORS
+    return task.evidence.exact("the effect of competitors").competitor_effect

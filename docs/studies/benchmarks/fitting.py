@@ -51,7 +51,7 @@ def cold(setup: Setup) -> list[Measurement]:
     import typer  # noqa: F401, since the shell needs it
 
     task = _glyphs(30 if setup.small else 100)
-    source = task.source
+    source = task.evidence.source
     assert source is not None
     with TemporaryDirectory() as folder:
         file = Path(folder) / "scores.npz"

@@ -184,7 +184,9 @@ def test_intervals_of_the_posterior_hold_what_is_measured(law, fit, capsys):
         probes, gallery, y = law.sample(400, repeats=2, random_seed=mine)
         task = SourceTask.from_embeddings(probes[y < k1], gallery[:k1], y[y < k1])
         variance = float(task.accuracy_cov(task.grid())[-1, -1])
-        found = answer_dependence(task.evidence.losses, task.y, task.class_weight, variance)
+        found = answer_dependence(
+            task.evidence.losses, task.y, task.evidence.class_weight, variance
+        )
         draws = fit(task).predict(sizes).accuracy.values
         rng = np.random.default_rng(mine)
         alone = single_test_accuracy(draws, sizes, 2, found, rng)[..., 1]
