@@ -50,7 +50,7 @@ for name in ("draws", "tune", "chains"):
     CASES[f"too many {name}"] = lambda name=name: fit(**{name: FAR}), f"{name}: expected at most"
 CASES |= {
     "too many resamples": (
-        lambda: cb.bootstrap(FEW[0], TASK, 9, n_resamples=FAR),
+        lambda: cb.estimators.bootstrap(FEW[0], TASK, 9, n_resamples=FAR),
         "n_resamples: expected at most",
     ),
     "too many pilots": (

@@ -148,8 +148,8 @@ def test_task():
 
 
 def test_diagnosis_says_what_is_known():
-    assert repr(Diagnosis(1.0012, 812.3, 640.0, 0, ())) == (
+    assert repr(Diagnosis(1.0012, 812.3, 640.0, 0, (), "")) == (
         "converged (of predictions: r_hat 1.001, bulk ess 812, tail ess 640, divergent 0)"
     )
-    unknown = Diagnosis(np.nan, np.nan, np.nan, 2, ("too few", "one chain"))
+    unknown = Diagnosis(np.nan, np.nan, np.nan, 2, ("too few", "one chain"), "draw more")
     assert repr(unknown) == "not converged: too few; one chain (of predictions: divergent 2)"

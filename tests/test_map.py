@@ -77,7 +77,7 @@ def test_metric(run):
     metric = names["RankBiasedPrecision"]()
     exact = metric.given_losses(np.array([losses]), 50, np.array([k])).item()
     assert exact == pytest.approx(values.mean(), abs=4 * values.std() / 447)
-    basis = classex_bayes.DirichletPrior().basis
+    basis = classex_bayes.bayes.DirichletPrior().basis
     place = int(np.argmin(np.abs(basis.knots - 1.5)))
     found = metric.expected(basis, np.array([k]))[0, place]
     u = names["ndtr"](basis.knots[place] + basis.bandwidth * rng.standard_normal(200_000))

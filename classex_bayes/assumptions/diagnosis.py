@@ -60,10 +60,10 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         Its checks:
 
         - "few classes": fewer than 20, or too few to reach twice as many with a standard error
-          of 0.1, a hint alone;
+          of 0.1, a note alone;
         - "better than chance": the true class loses to most competitors;
         - "decisions": most rows of scores have two different values;
-        - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them, a hint
+        - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them, a note
           alone;
         - "ties": the rule for them moves the accuracy, or its decline, by 2 standard errors;
         - "duplicated instances": above 1% repeat the scores of others;
@@ -72,8 +72,8 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
           `SourceTask.nearest_classes`;
         - "concentrated errors": fewer than 7 classes make up the sampling error;
         - "grouped confusions": confusions fall into separate groups of classes;
-        - "order of classes": confusions join classes that stand next to each other, a hint alone;
-        - "normalised scores": a hint alone.
+        - "order of classes": confusions join classes that stand next to each other, a note alone;
+        - "normalised scores": a note alone.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
 
     Notes
     -----
-    A check fails if the data are probably faulty. A hint is worth reading and no fault: a small
+    A check fails if the data are probably faulty. A note is worth reading and no fault: a small
     pilot, or one of a very accurate classifier, has few classes or few errors. "Ties" states a
     fact. On sound simulated tasks the other checks failed in at most 1% of cases.
 
@@ -234,8 +234,8 @@ def grouped_confusions(edges: IntArray, rng: np.random.Generator) -> Check:
     if not passed:
         sentence += (
             "; classes form groups. If they were sampled in groups (genera, families of "
-            "products, authors) and not one by one, make the task with class_groups=, the group "
-            "of each class"
+            "products, authors) and not one by one, make the task with "
+            "sampling=Sampling(groups=...), the group of each class"
         )
     return Check(name, passed, sentence, value, SMALLEST_LINKED)
 
@@ -244,7 +244,7 @@ def order_of_classes(edges: IntArray, n_classes: int, rng: np.random.Generator) 
     """Whether confusions join classes at most 10 places apart more often than in random orders.
 
     They do if the classes of a group are adjacent. They also do if classes drawn one by one were
-    sorted, for example by name. The check is therefore a hint and never fails.
+    sorted, for example by name. The check is therefore a note and never fails.
     """
     if not len(edges):
         return Check(_ORDER, None, "no classes are confused")
@@ -262,13 +262,14 @@ def order_of_classes(edges: IntArray, n_classes: int, rng: np.random.Generator) 
     if gathered:
         sentence += (
             ". Adjacent classes are similar. If they were sampled in groups (genera, families of "
-            "products, authors) and not one by one, make the task with class_groups="
+            "products, authors) and not one by one, make the task with "
+            "sampling=Sampling(groups=...)"
         )
     return Check(_ORDER, True, sentence, value, is_note=gathered)
 
 
 def normalised_scores(sums_to_one: bool, log_sums_to_one: bool, same_moments: bool) -> Check:
-    """Whether rows are probabilities or standardised over the classes; a hint, never a failure.
+    """Whether rows are probabilities or standardised over the classes; a note, never a failure.
 
     Normalising a row keeps the order of its classes, so ranks and predictions stay the same. A
     softmax of fixed logits is marginal in effect. Normalised scores suggest joint training, which

@@ -63,10 +63,10 @@ class TaskReport:
 
     @property
     def table(self) -> pd.DataFrame:
-        """All checks: index "check", columns "passed", "value", "threshold" and "sentence"."""
+        """All checks: index "check", columns "passed", "value", "limit" and "sentence"."""
         columns = {
             name: [getattr(check, name) for check in self.checks]
-            for name in ("passed", "value", "threshold", "sentence")
+            for name in ("passed", "value", "limit", "sentence")
         }
         index = pd.Index([check.name for check in self.checks], name="check")
         return pd.DataFrame(columns, index=index).astype({"passed": object})
@@ -85,7 +85,7 @@ class TaskReport:
 
     @property
     def verdict(self) -> str:
-        """Number of warnings and of hints: "nothing found, 1 hint"."""
+        """Number of warnings and of notes: "nothing found, 1 note"."""
         number = len(self.warnings)
         if number:
             verdict = f"{number} warning{'s' if number > 1 else ''}"
@@ -93,9 +93,9 @@ class TaskReport:
             verdict = "nothing found"
         else:
             verdict = "no check could be made"
-        hints = sum(check.is_note for check in self.checks)
-        if hints:
-            verdict += f", {hints} hint{'s' if hints > 1 else ''}"
+        notes = sum(check.is_note for check in self.checks)
+        if notes:
+            verdict += f", {notes} note{'s' if notes > 1 else ''}"
         return verdict
 
     @property

@@ -1,1 +1,5 @@
 """The Bayesian model; the only room that imports PyMC."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -68,7 +68,7 @@ class LawModel(FittedModel):
     >>> from classex_bayes.core.basis import RadialBasis
     >>> from classex_bayes.core.law import MixtureLaw
     >>> from classex_bayes.estimators.base import takes_one_task
-    >>> class Bootstrap(cb.LawModel):
+    >>> class Bootstrap(cb.bayes.LawModel):
     ...     def __init__(self, bandwidth=0.5):
     ...         self.bandwidth = bandwidth
     ...     @takes_one_task

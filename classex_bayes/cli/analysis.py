@@ -91,7 +91,7 @@ def chosen_references(every: bool, slow: bool) -> References:
 
 def point_estimators(which: References, seed: int) -> list[Any]:
     """Point estimators beside the posterior."""
-    from classex_bayes.estimators.literature import literature
+    from classex_bayes.estimators.published import literature
     from classex_bayes.report.findings import usual_references
 
     if which in ("all", "slow"):

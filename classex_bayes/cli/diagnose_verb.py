@@ -18,7 +18,7 @@ def diagnose(
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict", help="End with exit code 5 if a check warns; hints are no faults."
+            "--strict", help="End with exit code 5 if a check warns; notes are no faults."
         ),
     ] = False,
     data: TaskOptions,
@@ -32,7 +32,7 @@ def diagnose(
 
     report = run(task, random_seed=seed)
     checks = [
-        {**asdict(check), "value": finite(check.value), "threshold": finite(check.threshold)}
+        {**asdict(check), "value": finite(check.value), "limit": finite(check.limit)}
         for check in report
     ]
     numbers = {"title": report.title, "passed": report.passed, "checks": checks, "seed": seed}

@@ -1,12 +1,12 @@
 from .base import PointEstimator as PointEstimator
-from .bootstrap import bootstrap as bootstrap
+from .class_bootstrap import bootstrap as bootstrap
 from .classexreg.classexreg import ClassExReg as ClassExReg
 from .cleanex.cleanex import CleaneX as CleaneX
 from .exponential import MixedExponential as MixedExponential
 from .high_dimensional import HighDimensional as HighDimensional
 from .kde.kde import KDE as KDE
-from .literature import literature as literature
 from .log_linear import LogLinear as LogLinear
 from .pitman_yor import PitmanYor as PitmanYor
 from .pseudolikelihood.pseudolikelihood import PseudoLikelihood as PseudoLikelihood
+from .published import literature as literature
 from .two_parameter import TwoParameter as TwoParameter

@@ -106,7 +106,7 @@ class PointEstimator(Parameters, ABC):
     Its constructor stores its arguments unchanged and does nothing else. What it learns is kept in
     attributes whose names end in an underscore. `fit`, `predict`, `get_params`, `set_params`, the
     name and the plots come from this class. `classex_bayes.compare`, `classex_bayes.backtest` and
-    `classex_bayes.bootstrap` accept the subclass at once.
+    `classex_bayes.estimators.bootstrap` accept the subclass at once.
 
     Examples
     --------

@@ -10,7 +10,7 @@ import pandas as pd
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.estimators.bootstrap import bootstrapped
+from classex_bayes.estimators.class_bootstrap import bootstrapped
 from classex_bayes.estimators.estimator import (
     FIT_ERRORS,
     Estimator,
@@ -128,7 +128,7 @@ def compare(
         Level and kind of the intervals; ArviZ's rcParams by default.
     n_resamples : int, optional
         Give point estimates of the accuracy intervals from so many resamples of the classes
-        (`classex_bayes.bootstrap`, which fits every estimator as often). They hold the sampling
+        (`classex_bayes.estimators.bootstrap`, which fits every estimator as often). They hold the sampling
         error of the pilot and leave out the bias of the estimator. By default there are none.
     random_seed : int, SeedSequence or None
         Seed of the fits of estimators without a seed of their own, and of the resamples.

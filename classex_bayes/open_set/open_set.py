@@ -107,7 +107,7 @@ class OpenSetExtrapolator(FittedModel):
 
     See Also
     --------
-    classex_bayes.open_set_rates : The same rates on at most k1 classes, without a model.
+    classex_bayes.open_set.open_set_rates : The same rates on at most k1 classes, without a model.
     ScoreInformedExtrapolator : Accuracy without a threshold.
 
     Notes

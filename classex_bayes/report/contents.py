@@ -157,7 +157,7 @@ def _numbers(
         },
         "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),
         "checks": [
-            {**asdict(check), "value": finite(check.value), "threshold": finite(check.threshold)}
+            {**asdict(check), "value": finite(check.value), "limit": finite(check.limit)}
             for check in checks
         ],
         "posterior_checks": records(replicates.table),

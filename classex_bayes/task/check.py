@@ -21,7 +21,7 @@ class Check:
         The finding, its meaning and the remedy, or the reason why nothing was checked.
     value : float
         Number that decided the check; NaN if nothing was checked.
-    threshold : float
+    limit : float
         Limit that `value` was compared with; NaN if there is none.
     is_note : bool
         Whether predictions show the sentence although the check passed. It is a fact about small
@@ -32,7 +32,7 @@ class Check:
     passed: bool | None
     sentence: str
     value: float = float("nan")
-    threshold: float = float("nan")
+    limit: float = float("nan")
     is_note: bool = False
 
     @property

@@ -114,6 +114,11 @@ class Evidence(ABC):
         return None
 
     @property
+    def n_tied(self) -> int:
+        """Number of (instance, competitor) pairs with equal scores."""
+        return 0
+
+    @property
     def why_unknown(self) -> str:
         """Why the accuracy is unknown at some k; empty if it is known at all."""
         return ""

@@ -54,22 +54,6 @@ class Sampling:
     groups: Any = None
     sibling_share: float = 1.0
 
-    def design(self, n_classes: int, names: Sequence[Any] | None) -> "SamplingDesign | None":
-        """Design for k1 classes and their names; None if classes were drawn equally, one by one."""
-        of_siblings = share(self.sibling_share, "sibling_share")
-        if self.groups is None and of_siblings < 1:
-            raise DataError(
-                "sibling_share: classes have siblings only if they come in groups; pass groups too"
-            )
-        chance: FloatArray = np.ones(n_classes)
-        if self.inclusion is not None:
-            chance = _probabilities(self.inclusion, n_classes, names)
-        group: IntArray = np.arange(n_classes)
-        if self.groups is not None:
-            group = _groups(self.groups, n_classes, names)
-        design = SamplingDesign(chance, group, of_siblings)
-        return design if design.is_weighted or design.is_grouped else None
-
 
 @dataclass(frozen=True, eq=False)
 class SamplingDesign:
@@ -89,6 +73,23 @@ class SamplingDesign:
     inclusion: FloatArray
     group: IntArray
     sibling_share: float = 1.0
+
+    @classmethod
+    def of(cls, sampling: Sampling, n_classes: int, names: Sequence[Any] | None) -> Self | None:
+        """Design for k1 classes and their names; None if classes were drawn equally, one by one."""
+        of_siblings = share(sampling.sibling_share, "sibling_share")
+        if sampling.groups is None and of_siblings < 1:
+            raise DataError(
+                "sibling_share: classes have siblings only if they come in groups; pass groups too"
+            )
+        chance: FloatArray = np.ones(n_classes)
+        if sampling.inclusion is not None:
+            chance = _probabilities(sampling.inclusion, n_classes, names)
+        group: IntArray = np.arange(n_classes)
+        if sampling.groups is not None:
+            group = _groups(sampling.groups, n_classes, names)
+        design = cls(chance, group, of_siblings)
+        return design if design.is_weighted or design.is_grouped else None
 
     @property
     def class_weight(self) -> FloatArray:

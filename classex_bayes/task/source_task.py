@@ -28,7 +28,7 @@ from classex_bayes.task.evidence import N_GRID, Evidence
 from classex_bayes.task.merge import merged_evidence
 from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.retrieval_runs import Missing, read_run
-from classex_bayes.task.sampling_design import Sampling
+from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.task.score_arguments import (
     LabelledScores,
     read_embeddings,
@@ -288,7 +288,7 @@ class SourceTask:
         source, names = labelled.source, labelled.names
         if not isinstance(sampling, Sampling | None):
             raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
-        design = None if sampling is None else sampling.design(source.shape[1], names)
+        design = SamplingDesign.of(sampling or Sampling(), source.shape[1], names)
         labels = class_labels(labelled.y, *source.shape, names, class_weight, untested)
         if labelled.made_from == "embeddings":
             refuse_foreign_coordinates(source, labels.y)
@@ -685,7 +685,7 @@ class SourceTask:
         See Also
         --------
         classex_bayes.core.subsets.average_test_accuracy : The formula.
-        classex_bayes.accuracy_under_priors : The other interpretation of class weights.
+        classex_bayes.task.accuracy_under_priors : The other interpretation of class weights.
         """
         return self.evidence.accuracy(class_counts(k, largest=self.n_classes))
 

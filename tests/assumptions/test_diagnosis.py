@@ -78,9 +78,9 @@ def test_duplicated_instances(kind):
 
 def test_many_confusions_are_thinned_to_those_among_some_classes(constants):
     task = SourceTask.from_scores(*scores_of(100, 4))
-    whole = facts_of_scores(task, np.random.default_rng(1))
+    whole = facts_of_scores(task.evidence, np.random.default_rng(1))
     with constants(score_facts, _MOST_EDGES=40):
-        some = facts_of_scores(task, np.random.default_rng(1))
+        some = facts_of_scores(task.evidence, np.random.default_rng(1))
     assert len(some.edges) < len(whole.edges) / 2
     pairs = {tuple(edge) for edge in whole.edges}
     assert some.edges.size and {tuple(edge) for edge in some.edges} <= pairs
@@ -161,11 +161,11 @@ def test_ties():
     tied = (others == true[:, None]).sum(axis=1) - 1
     moved = np.mean(above == 0) - np.mean(above + tied == 0)
     standard_error = task.accuracy_cov(task.grid())[-1, -1] ** 0.5
-    assert check.value >= moved / standard_error * (1 - 1e-9) > check.threshold
+    assert check.value >= moved / standard_error * (1 - 1e-9) > check.limit
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_probabilities_bring_a_hint(log):
+def test_probabilities_bring_a_note(log):
     scores, y = scores_of(30)
     share = np.exp(scores - scores.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
@@ -177,7 +177,7 @@ def test_probabilities_bring_a_hint(log):
     assert diagnose(SourceTask.from_scores(scores, y))["normalised scores"].value == 0
 
 
-def test_standardised_rows_bring_a_hint():
+def test_standardised_rows_bring_a_note():
     scores, y = scores_of(30)
     standardised = (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True)
     # Scaling by one number keeps the moments equal; rounding to 4 decimals hardly moves them.
@@ -234,7 +234,7 @@ def test_influences_are_those_of_deletion(repeats):
     squares = (np.mean(without) - without) ** 2
     errors = diagnose(task, random_seed=0).class_errors
     assert_allclose(errors.influence, squares / squares.sum(), atol=1e-12)
-    facts = facts_of_scores(task, np.random.default_rng(0))
+    facts = facts_of_scores(task.evidence, np.random.default_rng(0))
     assert facts.as_competitor.sum() == pytest.approx(
         task.evidence.instance_weight @ task.evidence.losses
     )
@@ -316,7 +316,7 @@ def test_a_classifier_that_suffers_from_competitors():
     report = check_marginality(large, small)
     assert not report.passed
     for check in report:  # two tests share the level of 1%
-        assert check.threshold == pytest.approx(student.isf(0.01 / 2 / 2, 19))
+        assert check.limit == pytest.approx(student.isf(0.01 / 2 / 2, 19))
     worst = min(report, key=lambda check: check.value)
     assert worst.value < -3
     assert "falls faster" in worst.sentence
@@ -351,7 +351,7 @@ def test_report_text():
     assert "x &amp; y" in report._repr_html_()
     assert not report.passed
     assert report.table.loc["c", "passed"] is None
-    assert list(report.table.columns) == ["passed", "value", "threshold", "sentence"]
+    assert list(report.table.columns) == ["passed", "value", "limit", "sentence"]
     with pytest.raises(DataError, match=r"^name"):
         report["d"]
 

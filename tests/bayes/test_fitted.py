@@ -50,8 +50,8 @@ class LaplacePrior:
 MODELS = {
     "ranks": lambda: cb.BayesianExtrapolator(likelihood="bernstein"),
     "own prior": lambda: cb.BayesianExtrapolator(LaplacePrior()),
-    "risk": lambda: cb.BayesianRisk(COST),
-    "monotone risk": lambda: cb.BayesianRisk(COST, monotone=True),
+    "risk": lambda: cb.risk.BayesianRisk(COST),
+    "monotone risk": lambda: cb.risk.BayesianRisk(COST, monotone=True),
     "scores": lambda: cb.ScoreInformedExtrapolator(0.05),
 }
 PRIORS = {"own prior": LaplacePrior()}

@@ -179,13 +179,13 @@ def test_plots(model, task):
     for draw, arguments in (
         (cb.plot_accuracy, ([model.predict(K)], task)),
         (cb.plots.plot_discriminability, (model,)),
-        (cb.plot_ppc, (model,)),
+        (cb.plots.plot_ppc, (model,)),
         (cb.plots.plot_prob_at_least, (model.predict(K), 0.4)),
         (cb.plots.plot_classes_until, (until,)),
     ):
         assert draw(*arguments, backend="none") is not None
     for kind in ("accuracy", "classes"):
-        cb.plot_ppc(model, kind=kind, backend="none")
+        cb.plots.plot_ppc(model, kind=kind, backend="none")
 
 
 def test_report(model, tmp_path):
@@ -201,8 +201,8 @@ def test_report(model, tmp_path):
     "ask",
     [
         lambda model: sensitivity(model, 9),
-        lambda model: cb.plot_ppc(model, group="prior"),
-        lambda model: cb.plot_ppc(model, kind="classes", group="prior"),
+        lambda model: cb.plots.plot_ppc(model, group="prior"),
+        lambda model: cb.plots.plot_ppc(model, kind="classes", group="prior"),
         plot_prior_predictive,
     ],
 )

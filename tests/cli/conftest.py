@@ -39,17 +39,16 @@ _DRAWS = {}
 @pytest.fixture(autouse=True)
 def drawn_once(monkeypatch):
     """Sample with a short warm-up, and nothing twice: the same seed gives the same draws."""
-    draw = sampling.draw_by_nutpie
+    draw = sampling.sample_by_nutpie
 
     def remembered(prior, data, settings, seed):
         settings = replace(settings, tune=min(settings.tune, 200))
         key = joblib.hash((prior, data, settings, seed))
         if key not in _DRAWS:
             _DRAWS[key] = draw(prior, data, settings, seed)
-        tree, interrupted = _DRAWS[key]
-        return tree.copy(deep=True), interrupted
+        return _DRAWS[key].copy(deep=True)
 
-    monkeypatch.setattr(sampling, "draw_by_nutpie", remembered)
+    monkeypatch.setattr(sampling, "sample_by_nutpie", remembered)
     return draw
 
 

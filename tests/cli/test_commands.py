@@ -17,7 +17,7 @@ from classex_bayes.bayes.storage import load
 from classex_bayes.cli import analysis
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
-from classex_bayes.estimators.literature import literature
+from classex_bayes.estimators.published import literature
 from classex_bayes.task.source_task import SourceTask
 
 FEW = ["--draws", "150", "--chains", "2", "--seed", "3"]
@@ -57,7 +57,7 @@ def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path, str
     interval = predicted.interval(0.8)
     for side in ("lower", "upper"):
         np.testing.assert_allclose([row[side] for row in table], interval[side])
-    assert found["ci_prob"] == 0.8 and found["doubts"] == []
+    assert found["ci_prob"] == 0.8 and found["warnings"] == []
     until = model.classes_until(0.6)
     lower, upper = until.interval(0.8)
     stated = found["classes_until"]

@@ -57,7 +57,7 @@ main()
 def test_a_first_answer_in_a_read_only_home_and_another_locale(
     run, strict, tmp_path, drawn_once, monkeypatch
 ):
-    monkeypatch.setattr(sampling, "draw_by_nutpie", drawn_once)
+    monkeypatch.setattr(sampling, "sample_by_nutpie", drawn_once)
     names = np.array(["ä", "b", "c"])
     lines = ["ä,b,c,y", *(f"{i % 5},{i % 3}.5,{i % 2},{names[i % 3]}" for i in range(12))]
     (tmp_path / "a.csv").write_bytes("\r\n".join(lines).encode())

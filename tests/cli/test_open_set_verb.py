@@ -33,7 +33,7 @@ def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
         assert row["mean"] == pytest.approx(draws.mean().item(), rel=1e-12)
         assert row["lower"] == pytest.approx(np.quantile(draws, 0.1), rel=1e-9)
         assert row["threshold"] == pytest.approx(rates.threshold.sel(k=k).item(), rel=1e-12)
-    assert found["task"]["n_classes"] == 60 and found["seed"] == 3 and found["doubts"] == []
+    assert found["task"]["n_classes"] == 60 and found["seed"] == 3 and found["warnings"] == []
     assert (tmp_path / paths(found)["figure"]).read_bytes().startswith(b"\x89PNG")
 
 
@@ -42,7 +42,7 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
     others = np.random.default_rng(4).normal(size=(60, probes.shape[1]))
     cosines = others @ gallery.T / np.outer(*(np.linalg.norm(x, axis=1) for x in (others, gallery)))
     arrays = {"probes": probes, "gallery": gallery, "y": y, "nonmated": cosines}
-    np.savez(tmp_path / "pilot.npz", **arrays, metric="cosine", group=y)
+    np.savez(tmp_path / "pilot.npz", **arrays, distance="cosine", group=y)
     options = "--k", "500", "--fpir", "0.05", "--no-files"
     code, out, err = run("open-set", "pilot.npz", *options, *few, "--json")
     assert code == 0 and "note: pilot.npz: ignored arrays of other names: group" in err

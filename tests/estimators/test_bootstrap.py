@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
-from classex_bayes.estimators.bootstrap import bootstrap
+from classex_bayes.estimators.class_bootstrap import bootstrap
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.cleanex.cleanex import CleaneX
 from classex_bayes.estimators.kde import kde
 from classex_bayes.estimators.kde.kde import KDE
-from classex_bayes.estimators.literature import literature
 from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
+from classex_bayes.estimators.published import literature
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.results import Extrapolation
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor

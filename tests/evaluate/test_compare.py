@@ -10,7 +10,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.base import PointEstimator
-from classex_bayes.estimators.bootstrap import bootstrap
+from classex_bayes.estimators.class_bootstrap import bootstrap
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.backtest import backtest

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from classex_bayes.estimators.estimator import FIT_ERRORS
-from classex_bayes.estimators.literature import literature
+from classex_bayes.estimators.published import literature
 from classex_bayes.task.source_task import SourceTask
 
 K = [3, 1000, 10**6, 10**12]

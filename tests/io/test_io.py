@@ -53,7 +53,7 @@ def test_npz_of_embeddings(npz):
     assert_same_task(read_task(path), SourceTask.from_embeddings(PROBES, GALLERY, Y))
     for metric in ("cosine", "dot"):
         expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, distance=metric)
-        assert_same_task(read_task(path, metric=metric), expected)
+        assert_same_task(read_task(path, distance=metric), expected)
     gallery, gallery_y = np.vstack([GALLERY, GALLERY + 1]), np.tile(np.arange(5), 2)
     path = npz(probes=PROBES, gallery=gallery, gallery_y=gallery_y, y=Y)
     expected = SourceTask.from_embeddings(PROBES, gallery, Y, gallery_y=gallery_y)
@@ -72,7 +72,7 @@ def test_what_a_file_says_of_itself(npz):
     curve = {**CURVE, "n_test": 50, "n_classes": 5}
     assert read_task(npz(**curve, design_effect=3.0)).design_effect() == 3
     weighted = read_task(npz(scores=SCORES, y=Y, class_weight=[1, 2, 3, 4, 5]))
-    np.testing.assert_allclose(weighted.class_weight, np.arange(1, 6) / 15)
+    np.testing.assert_allclose(weighted.evidence.class_weight, np.arange(1, 6) / 15)
     distances = read_task(npz(scores=-SCORES, y=Y, higher_is_better=False))
     assert distances.ranks.tolist() == SourceTask.from_scores(SCORES, Y).ranks.tolist()
 
@@ -120,7 +120,7 @@ def test_options(npz):
         assert_same_task(read_task(tied, **options), expected)
 
 
-@pytest.mark.parametrize("option", [{"metric": "dot"}, {"n_test": 3}, {"tie": "random"}])
+@pytest.mark.parametrize("option", [{"distance": "dot"}, {"n_test": 3}, {"tie": "random"}])
 def test_options_that_do_not_apply(npz, option):
     with pytest.raises(DataError, match=f"^{next(iter(option))}"):
         read_task(npz(scores=SCORES, y=Y), **option)
@@ -197,8 +197,8 @@ BAD_NPZ = {
     "names too few": ({"scores": SCORES, "y": Y, "classes": NAMES[:4]}, "classes"),
     "different spaces": ({"probes": PROBES, "gallery": GALLERY[:, :2], "y": Y}, "probes, gallery"),
     "unknown metric": (
-        {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "manhattan"},
-        "metric",
+        {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "manhattan"},
+        "distance",
     ),
 }
 

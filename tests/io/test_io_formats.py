@@ -123,7 +123,7 @@ def test_layouts(write, tmp_path):
             SourceTask.from_embeddings(PROBES, twice, NAMES[Y], gallery_y=twice_y),
         ),
         (
-            {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "cosine"},
+            {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "cosine"},
             SourceTask.from_embeddings(PROBES, GALLERY, Y, distance="cosine"),
         ),
         (
@@ -183,10 +183,10 @@ def test_labels_in_files_of_their_own(tmp_path):
 
 def test_arguments_go_before_the_file(tmp_path):
     path = write_npz(
-        tmp_path / "a", {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "dot"}
+        tmp_path / "a", {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "dot"}
     )
     expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, distance="cosine")
-    assert_same(read_task(path, metric="cosine"), expected)
+    assert_same(read_task(path, distance="cosine"), expected)
     assert cb.read_task is read_task
 
 
@@ -294,7 +294,7 @@ STRANGERS = np.random.default_rng(8).normal(size=(7, 3))
 @pytest.mark.parametrize("write", [write_npz, write_hdf5])
 @pytest.mark.parametrize("metric", ["sqeuclidean", "cosine", "dot"])
 def test_embeddings_of_nonmated_probes_are_scored_like_the_others(write, metric, tmp_path):
-    arrays = {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": metric}
+    arrays = {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": metric}
     file = write(tmp_path / "pilot", arrays | {"nonmated": STRANGERS})
     product = STRANGERS @ GALLERY.T
     norms = np.outer(*(np.linalg.norm(x, axis=1) for x in (STRANGERS, GALLERY)))
@@ -322,7 +322,7 @@ def test_nonmated_probes_of_many_files(tmp_path):
 
 def test_bad_nonmated_probes(tmp_path):
     square = {"probes": PROBES, "gallery": GALLERY[:3], "y": Y % 3}
-    embeddings = {"probes": PROBES, "gallery": GALLERY, "y": Y, "metric": "cosine"}
+    embeddings = {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "cosine"}
     for arrays, nonmated in (
         (square, STRANGERS),
         (embeddings, 0 * STRANGERS),

@@ -100,7 +100,7 @@ def test_what_belongs_together(written, qrels, tmp_path):
         ({"qrels": run, "n_classes": 50}, "my.run: qrels"),
         ({"qrels": 3, "n_classes": 50}, "^qrels"),
         ({"qrels": tmp_path / "no", "n_classes": 50}, "no: there is no such file"),
-        ({"qrels": qrels, "n_classes": 50, "metric": "dot"}, "^metric"),
+        ({"qrels": qrels, "n_classes": 50, "distance": "dot"}, "^distance"),
         ({"qrels": qrels, "n_classes": 50, "labels": run}, "^labels, qrels"),
     ):
         with pytest.raises(DataError, match=name):

@@ -45,7 +45,7 @@ def test_equals_the_average_over_all_subsets(seed):
     # At scores themselves, which are accepted, and between them; not in order.
     thresholds = np.array([scores[0, 1], 0.3, scores[1, y[1]], -0.5])
     for rank in (1, 2):
-        found = cb.open_set_rates(task, np.arange(2, n_classes), thresholds, rank=rank)
+        found = cb.open_set.open_set_rates(task, np.arange(2, n_classes), thresholds, rank=rank)
         for k in range(2, n_classes):
             for threshold in thresholds:
                 expected = brute_force(scores, y, class_weight[y] / repeats[y], k, threshold, rank)
@@ -60,8 +60,10 @@ def test_distances_are_accepted_up_to_the_threshold():
     rng = np.random.default_rng(0)
     scores = rng.random((12, 12))
     mirrored = cb.SourceTask.from_scores(1 - scores, range(12), higher_is_better=False)
-    same = cb.open_set_rates(cb.SourceTask.from_scores(scores, range(12)), [3, 8], [0.4, 0.9])
-    found = cb.open_set_rates(mirrored, [3, 8], [0.6, 0.1])
+    same = cb.open_set.open_set_rates(
+        cb.SourceTask.from_scores(scores, range(12)), [3, 8], [0.4, 0.9]
+    )
+    found = cb.open_set.open_set_rates(mirrored, [3, 8], [0.6, 0.1])
     for name in same:
         np.testing.assert_allclose(found[name].values, same[name].values)
 
@@ -79,10 +81,10 @@ def test_bad_arguments(arguments, argument):
     k, threshold, *rank = arguments
     task = cb.SourceTask.from_scores(np.random.default_rng(0).random((12, 12)), range(12))
     with pytest.raises(cb.DataError, match=rf"^{argument}:"):
-        cb.open_set_rates(task, k, threshold, **dict(zip(["rank"], rank, strict=False)))
+        cb.open_set.open_set_rates(task, k, threshold, **dict(zip(["rank"], rank, strict=False)))
 
 
 def test_scores_are_needed():
     task = cb.SourceTask.from_ranks([1, 2, 3], range(3), n_classes=3)
     with pytest.raises(cb.DataError, match=r"^task:"):
-        cb.open_set_rates(task, 2, 0.5)
+        cb.open_set.open_set_rates(task, 2, 0.5)

@@ -84,7 +84,7 @@ def test_printed_characters_from_a_pilot():
     fitted = cb.OpenSetExtrapolator().fit(characters(100, 1), **FEW)
     thresholds = fitted.thresholds(1000, 8)[1:6]
     found = fitted.predict([300, 2964], threshold=thresholds)
-    truth = cb.open_set_rates(everything, [300, 2964], thresholds)
+    truth = cb.open_set.open_set_rates(everything, [300, 2964], thresholds)
     for name in ("fnir", "fpir"):
         bounds = found.interval(name, 0.99, "eti")
         inside = (truth[name] >= bounds.sel(ci_bound="lower")) & (
@@ -92,7 +92,7 @@ def test_printed_characters_from_a_pilot():
         )
         assert float(inside.mean()) >= 0.8
     # One minus (1 - FMR)^k, which takes probes for alike, is far off where FPIR is large.
-    at_2 = cb.open_set_rates(everything, 2, thresholds).fpir
+    at_2 = cb.open_set.open_set_rates(everything, 2, thresholds).fpir
     naive = 1 - (1 - at_2.values[0] / 2) ** 2964
     error = float(np.abs(found.fpir.mean(SAMPLES)[1] - truth.fpir[1]).max())
     assert error < 0.1 < np.abs(naive - truth.fpir[1].values).max()
@@ -101,7 +101,10 @@ def test_printed_characters_from_a_pilot():
 def test_on_the_source_classes_it_agrees_with_the_pilot(pilot, model):
     k = pilot.n_classes - 1
     thresholds = model.thresholds(k, 10)[:6]
-    found, seen = model.predict(k, threshold=thresholds), cb.open_set_rates(pilot, k, thresholds)
+    found, seen = (
+        model.predict(k, threshold=thresholds),
+        cb.open_set.open_set_rates(pilot, k, thresholds),
+    )
     for name in ("fnir", "fpir"):
         rate = getattr(found, name).sel(k=k)
         away = (rate.mean(SAMPLES) - seen[name].sel(k=k)) / rate.std(SAMPLES)
@@ -129,10 +132,10 @@ def test_few_enrolled_classes_at_loose_thresholds():
     fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
     for k, threshold in ((2, 2.0), (2, 2.5), (10, 2.0), (10, 2.4)):
         rates = fitted.predict(k, threshold=threshold)
-        exact = cb.open_set_rates(task, k, threshold).fpir.item()
+        exact = cb.open_set.open_set_rates(task, k, threshold).fpir.item()
         assert float(rates.fpir.mean()) == pytest.approx(exact, rel=0.15)
     found = float(fitted.predict(10, fpir=0.5).threshold[0])
-    assert cb.open_set_rates(task, 10, found).fpir.item() <= 0.5
+    assert cb.open_set.open_set_rates(task, 10, found).fpir.item() <= 0.5
     # The lists of 32 wrong classes end there, which tells nothing of 10, but enough of 600.
     with pytest.raises(cb.DataError, match=r"^threshold:"):
         fitted.predict([10, 600], threshold=1.0)
@@ -197,7 +200,7 @@ def test_selective_classification_of_independent_scores(world):
     fitted = cb.OpenSetExtrapolator().fit(world.task(200, 5), **FEW)
     thresholds = [world.threshold(1000, fpir) for fpir in (0.05, 0.3)]
     found = fitted.predict_selective(1000, threshold=thresholds)
-    truth = cb.open_set_rates(big, 1000, thresholds)
+    truth = cb.open_set.open_set_rates(big, 1000, thresholds)
     answered = found.answered.mean(SAMPLES) - truth.answered
     assert np.all(np.abs(answered) < 3 * found.answered.std(SAMPLES) + 0.03)
     accuracy = found.accuracy.mean(SAMPLES) - truth.accuracy
@@ -217,7 +220,7 @@ def test_poor_probes_are_far_from_all_classes():
         distances = ((probes[:, None] - gallery) ** 2).sum(axis=-1) + poor[:, None] ** 2
         return cb.SourceTask.from_scores(distances, range(n_classes), higher_is_better=False)
 
-    truth = cb.open_set_rates(task(2500, 99), 1500, 0.5)
+    truth = cb.open_set.open_set_rates(task(2500, 99), 1500, 0.5)
     means = []
     for seed in range(2):
         fitted = cb.OpenSetExtrapolator().fit(task(150, seed), **FEW)

@@ -42,7 +42,7 @@ def test_fnir_at_a_given_fpir_is_that_of_each_draw(open_set):
 
 def test_truth_is_exact(open_set, pilot):
     chart = det_chart(open_set, 100, truth=pilot.task, rank=3)
-    exact = cb.open_set_rates(pilot.task, 100, open_set.thresholds(100, 30), rank=3)
+    exact = cb.open_set.open_set_rates(pilot.task, 100, open_set.thresholds(100, 30), rank=3)
     shown = exact.fpir.values[0] > 1e-6
     line = chart.mark(TRUTH, "line")
     np.testing.assert_allclose(
@@ -52,9 +52,11 @@ def test_truth_is_exact(open_set, pilot):
     both = threshold_chart(open_set, 100, truth=pilot.task, rank=3)
     fpir, fnir = (mark for mark in both.marks if mark.series == TRUTH)
     assert (fpir.panel, fnir.panel) == ("fpir", "fnir")
-    rates = cb.open_set_rates(pilot.task, 100, fnir.x, rank=3)
+    rates = cb.open_set.open_set_rates(pilot.task, 100, fnir.x, rank=3)
     np.testing.assert_allclose(fnir.y[0], rates.fnir[0])
-    np.testing.assert_allclose(fpir.y[0], cb.open_set_rates(pilot.task, 100, fpir.x).fpir[0])
+    np.testing.assert_allclose(
+        fpir.y[0], cb.open_set.open_set_rates(pilot.task, 100, fpir.x).fpir[0]
+    )
     assert fpir.y[0].min() > 1e-6
 
 

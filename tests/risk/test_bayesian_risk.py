@@ -17,7 +17,6 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, NotFittedError
-from classex_bayes.risk.average_test_risk import average_test_risk, average_test_risk_cov
 from classex_bayes.risk.bayesian_risk import BayesianRisk
 from classex_bayes.risk.risk_likelihood import (
     MonotoneRiskData,
@@ -26,6 +25,7 @@ from classex_bayes.risk.risk_likelihood import (
     cost_functions,
     element_risk,
 )
+from classex_bayes.risk.test_risks import average_test_risk, average_test_risk_cov
 from classex_bayes.simulate import BivariateNormal
 from classex_bayes.task.source_task import SourceTask
 

@@ -61,7 +61,7 @@ def test_another_package_stands_beside_ours(tmp_path):
     curve = cb.SourceTask.from_accuracies(
         known, task.accuracy(known), n_test=task.n_test, n_classes=100
     )
-    apart = cb.PitmanYor().fit(curve).predict([200, 1000, 3000]).mean - [0.9, 0.8, 0.7]
+    apart = cb.estimators.PitmanYor().fit(curve).predict([200, 1000, 3000]).mean - [0.9, 0.8, 0.7]
     assert difference.value == pytest.approx(apart.abs().max())
 
 

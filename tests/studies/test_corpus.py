@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from classex_bayes import ClassExReg, TwoParameter
+from classex_bayes.estimators import ClassExReg, TwoParameter
 from classex_bayes.evaluate.corpus_laws import read_laws
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor

@@ -55,7 +55,7 @@ def test_loaded_models_keep_their_doubts(reversed_task, tmp_path):
 
 def test_the_bootstrap_warns_once(reversed_task):
     with pytest.warns(DataWarning) as caught:
-        found = cb.bootstrap(
+        found = cb.estimators.bootstrap(
             cb.ClassExReg(0.5), reversed_task, 100, n_resamples=3, progressbar=False
         )
     assert len(caught) == 1 and any(WRONG_SIGN in note for note in found.notes)
@@ -188,8 +188,8 @@ def test_guessing_is_told_at_the_smallest_known_number_of_classes():
         task = SourceTask.from_scores(np.eye(k1)[answer], y)
     check = cb.diagnose(task)["better than chance"]
     sd = np.sqrt(0.05 * 0.95 * task.design_effect() / n)
-    assert check.threshold == pytest.approx(0.05 + 3 * sd)
-    assert check.passed == (np.mean(answer == y) >= check.threshold)
+    assert check.limit == pytest.approx(0.05 + 3 * sd)
+    assert check.passed == (np.mean(answer == y) >= check.limit)
 
 
 @pytest.mark.parametrize(("n_classes", "accuracy"), [(50, 0.8), (60, None)])

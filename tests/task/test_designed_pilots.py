@@ -41,8 +41,8 @@ def test_predictions_say_what_is_taken_for_granted(small_task, tmp_path):
 
 
 def test_bootstrap_has_the_spread_of_the_covariance(small_task):
-    draws = cb.bootstrap(
-        cb.LogLinear(), small_task, 12, n_resamples=400, random_seed=1, progressbar=False
+    draws = cb.estimators.bootstrap(
+        cb.estimators.LogLinear(), small_task, 12, n_resamples=400, random_seed=1, progressbar=False
     )
     k = small_task.grid()
     gradient = np.linalg.pinv(np.stack([np.log(k), np.ones(k.size)], axis=1))
@@ -65,7 +65,7 @@ def test_backtests_and_bandwidths_keep_the_design(small_task):
     "estimator",
     [
         cb.KDE("ucv"),
-        cb.PseudoLikelihood(),
+        cb.estimators.PseudoLikelihood(),
         cb.ScoreInformedExtrapolator(),
         cb.OpenSetExtrapolator(),
     ],
@@ -184,7 +184,7 @@ def test_diagnosis_says_what_to_pass():
     sample = law.sample(200, repeats=2, random_seed=1)
     found = cb.diagnose(cb.SourceTask.from_embeddings(*sample), random_seed=1)
     assert not found["grouped confusions"].passed
-    assert "class_groups=" in found["grouped confusions"].sentence
+    assert "Sampling(groups=" in found["grouped confusions"].sentence
     group = ((sample.gallery[:, None] - law.group_centres) ** 2).sum(axis=2).argmin(axis=1)
     told = cb.SourceTask.from_embeddings(*sample, sampling=cb.Sampling(groups=group))
     assert cb.diagnose(told, random_seed=1)["grouped confusions"].passed is None

@@ -13,7 +13,7 @@ import classex_bayes.core.ranks.losses as losses_module
 import classex_bayes.core.ranks.sources as scores_module
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.estimators.literature import literature
+from classex_bayes.estimators.published import literature
 from classex_bayes.task.source_task import SourceTask
 
 BASIS = MixturePrior().basis

@@ -158,7 +158,7 @@ def test_block_layout_does_not_matter(two_views, constants):
     k = np.array([2, 10, 40])
     # A block may hold classes that one of the tests has no instance of.
     half = Scored(
-        np.asarray(two_views[1].source.scores(np.arange(60, 120))),
+        np.asarray(two_views[1].evidence.source.scores(np.arange(60, 120))),
         two_views[1].y[60:],
         np.repeat([0.0, 0.05], 20),
     )

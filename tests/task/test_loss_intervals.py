@@ -13,7 +13,7 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.subsets import accuracy_given_losses
 from classex_bayes.exceptions import DataWarning
-from classex_bayes.risk.average_test_risk import average_test_risk
+from classex_bayes.risk.test_risks import average_test_risk
 
 RNG = np.random.default_rng(3)
 FEW = {"draws": 100, "tune": 200, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -177,7 +177,7 @@ def test_what_needs_ranks_says_why_there_are_none(kind):
     for use in (
         lambda: task.ranks,
         lambda: cb.KDE().fit(task),
-        lambda: cb.PseudoLikelihood().fit(task),
+        lambda: cb.estimators.PseudoLikelihood().fit(task),
         lambda: cb.backtest([cb.KDE()], task, 20),
         lambda: average_test_risk(task, 1 - np.eye(40), 20),
         lambda: cb.extrapolate_groups(task, task.y % 2, 100, progressbar=False),
@@ -309,11 +309,14 @@ def test_pilots_whose_accuracy_is_known_at_no_k_are_drawn_and_reported(tmp_path)
     other = cb.SourceTask.from_scores(*scores_of(20, seed=1))
     assert "ranks: distance" in cb.posterior_checks(model, other).table.index
     refused = [
-        (lambda: cb.plot_ppc(model, kind="accuracy", backend="none"), "use kind='ranks'"),
+        (lambda: cb.plots.plot_ppc(model, kind="accuracy", backend="none"), "use kind='ranks'"),
         (lambda: model.predict(20, population=40), "leave population out"),
         (lambda: cb.plot_accuracy(model.predict(9), truth=task, backend="none"), "truth: the task"),
-        (lambda: cb.TwoParameter().fit(task), "at 0 numbers.*use BayesianExtrapolator"),
-        (lambda: cb.HighDimensional().fit(task), "at 0 numbers.*use BayesianExtrapolator"),
+        (lambda: cb.estimators.TwoParameter().fit(task), "^k: found 0 numbers"),
+        (
+            lambda: cb.estimators.HighDimensional().fit(task),
+            "^k: found 0 numbers",
+        ),
     ]
     for use, message in refused:
         with pytest.raises(cb.DataError, match=message):
@@ -327,7 +330,7 @@ def test_point_estimates_stay_between_the_bounds_of_the_pilot():
     k = np.arange(2, 61)
     lower, upper = task.accuracy_bounds(k)
     assert task.grid()[0] > 30  # far above the smallest numbers of classes
-    mean = cb.MixedExponential().fit(task).predict(k).mean.values
+    mean = cb.estimators.MixedExponential().fit(task).predict(k).mean.values
     assert np.all((lower <= mean) & (mean <= upper))
 
 

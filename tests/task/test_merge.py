@@ -95,7 +95,11 @@ def test_merging_is_associative(seed, shards):
     flat = SourceTask.merge(parts)
     nested = SourceTask.merge([SourceTask.merge(parts[:2]), *parts[2:]])
     np.testing.assert_array_equal(flat.ranks, nested.ranks)
-    assert flat.evidence.n_tied == nested.evidence.n_tied == sum(part.n_tied for part in parts)
+    assert (
+        flat.evidence.n_tied
+        == nested.evidence.n_tied
+        == sum(part.evidence.n_tied for part in parts)
+    )
     for k in (flat.grid(), [3, 7]):
         np.testing.assert_allclose(flat.accuracy_cov(k), nested.accuracy_cov(k), atol=ATOL)
 

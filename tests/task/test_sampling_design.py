@@ -474,7 +474,7 @@ def test_diagnosis_sees_groups_that_stand_together(grouped_population):
                 probes[classes], gallery[classes], np.arange(classes.size)
             )
             check = cb.diagnose(task, random_seed=seed)["order of classes"]
-            hinted[name] += "class_groups=" in check.sentence
+            hinted[name] += "Sampling(groups=" in check.sentence
             assert check.passed
     assert hinted["together"] == 10
     assert hinted["mixed"] <= 1 and hinted["one by one"] <= 1  # 0.1 expected

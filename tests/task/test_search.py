@@ -198,7 +198,7 @@ def test_shards(matrix):
         SourceTask.from_search(ids[rows], y[rows], distances=near[rows], **SCORED)
         for rows in (slice(100), slice(100, 300))
     ]
-    assert [part.kind for part in parts] == ["ranks", "cut ranks"]
+    assert [part.evidence.kind for part in parts] == ["ranks", "cut ranks"]
     merged = SourceTask.merge([part.without_scores() for part in parts])
     same_lists(merged.nearest_classes, whole.nearest_classes, 9)
     assert merged.evidence.highest.tolist() == whole.evidence.highest.tolist()

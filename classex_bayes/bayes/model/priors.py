@@ -446,7 +446,7 @@ def checked_prior(prior: Any) -> Prior:
     if not isinstance(prior, Prior) or isinstance(prior, type):
         raise DataError(
             "prior: expected a MixturePrior, a DirichletPrior or your own prior with `basis` and "
-            f"`log_weights` (see classex_bayes.Prior), found {prior!r}"
+            f"`log_weights` (see classex_bayes.bayes.Prior), found {prior!r}"
         )
     try:
         hash(prior)

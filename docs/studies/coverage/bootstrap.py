@@ -38,7 +38,7 @@ def estimates(population, seed):
     with quiet():
         for estimator in [*cb.literature(random_seed=1), cb.KDE("sj"), cb.KDE("nrd0")]:
             point = cb.compare([estimator], task, K).table["mean"].to_numpy()
-            resampled = cb.bootstrap(
+            resampled = cb.estimators.bootstrap(
                 estimator, task, K, n_resamples=N_RESAMPLES, random_seed=seed, progressbar=False
             )
             limits = resampled.interval(CI_PROB, "eti").to_numpy()

@@ -23,9 +23,9 @@ def setting(name, n_source):
     wrong = -everything.nearest_classes.scores[:, :8]
     candidates = np.quantile(wrong, np.geomspace(1e-4, 0.99, 150))
     at_ten = min(10 * n_source, largest)
-    known = cb.open_set_rates(everything, at_ten, candidates)["fpir"].values[0]
+    known = cb.open_set.open_set_rates(everything, at_ten, candidates)["fpir"].values[0]
     thresholds = np.interp(FPIR, known, candidates)
-    return everything, k, at_ten, thresholds, cb.open_set_rates(everything, k, thresholds)
+    return everything, k, at_ten, thresholds, cb.open_set.open_set_rates(everything, k, thresholds)
 
 
 def pilot(name, n_source, seed, stated):
@@ -55,7 +55,7 @@ def pilot(name, n_source, seed, stated):
                 chosen = float(model.predict(at_ten, fpir=limit).threshold[0])
             except cb.DataError:
                 continue
-            reached = float(cb.open_set_rates(everything, at_ten, chosen)["fpir"][0, 0])
+            reached = float(cb.open_set.open_set_rates(everything, at_ten, chosen)["fpir"][0, 0])
             rows.append((name, n_source, PROMISE, at_ten, limit, reached, limit, np.nan, np.nan))
     return rows
 

@@ -24,7 +24,7 @@ def thresholds(everything, k):
     shares = np.geomspace(1e-4, 0.99, 100)
     shares = shares if nearest.negated else 1 - shares
     candidates = np.quantile(scores[np.isfinite(scores)], shares)
-    known = cb.open_set_rates(everything, k, candidates)["fpir"].values[0]
+    known = cb.open_set.open_set_rates(everything, k, candidates)["fpir"].values[0]
     order = np.argsort(known)
     return np.interp(FPIR, known[order], candidates[order])
 
@@ -45,7 +45,7 @@ def pilot(name, everything, n_source, seed, k, chosen, truth):
         bounds = rates.interval(rate, CI_PROB, "eti")
         lower, upper = (bounds.sel(ci_bound=end).values for end in ("lower", "upper"))
         held.append(((lower <= truth[rate].values) & (truth[rate].values <= upper)).mean())
-    reached = float(cb.open_set_rates(everything, ten_times, threshold)["fpir"][0, 0])
+    reached = float(cb.open_set.open_set_rates(everything, ten_times, threshold)["fpir"][0, 0])
     return [(name, n_source, *held, float(reached <= LIMIT))]
 
 
@@ -57,7 +57,7 @@ def cases(options):
             largest = everything.n_classes - 1
             k = sorted({min(factor * n_source, largest) for factor in FACTORS})
             chosen = thresholds(everything, min(10 * n_source, largest))
-            truth = cb.open_set_rates(everything, k, chosen)
+            truth = cb.open_set.open_set_rates(everything, k, chosen)
             for seed in range(options.repeats(8)):
                 yield name, everything, n_source, seed, k, chosen, truth
 

@@ -106,7 +106,7 @@ def costs(n_pilots):
             cost = np.where(group[:, None] == group, 0.3, 1.0)
             np.fill_diagonal(cost, 0)
             chosen = np.sort(np.random.default_rng(seed).choice(len(group), 100, replace=False))
-            model = cb.BayesianRisk(cost[np.ix_(chosen, chosen)])
+            model = cb.risk.BayesianRisk(cost[np.ix_(chosen, chosen)])
             model.fit(whole.select(chosen), random_seed=seed, **FEW)
             predicted = model.predict(1000)
             truth = float(np.ravel(cb.risk.average_test_risk(whole, cost, 1000))[0])

@@ -51,7 +51,7 @@ def main() -> None:
     radical = np.searchsorted(radicals, [ord(c) for c in glyphs.classes], side="right")
     taxonomy = pd.DataFrame({"radical": radical}, index=glyphs.classes)
     cost = cb.risk.cost_from_levels(taxonomy, costs={"radical": 0.3})
-    print(cb.BayesianRisk(cost).fit(task, random_seed=1).predict([200, 1000, 2965]))
+    print(cb.risk.BayesianRisk(cost).fit(task, random_seed=1).predict([200, 1000, 2965]))
     print(cb.risk.average_test_risk(everything, cost, [200, 1000, 2965]))
 
     plan = cb.plan(
@@ -81,4 +81,4 @@ def main() -> None:
     scaling = cb.sensitivity(model, [200, 1000, 2965, 100_000, 1_000_000])
     print(scaling)
     cb.plots.plot_sensitivity(scaling).savefig(FIGURES / "sensitivity.png")
-    cb.plot_ppc(model, random_seed=1).savefig(FIGURES / "ppc.png")
+    cb.plots.plot_ppc(model, random_seed=1).savefig(FIGURES / "ppc.png")

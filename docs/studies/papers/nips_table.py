@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes import HighDimensional, MixedExponential, PseudoLikelihood, SourceTask
+from classex_bayes import SourceTask
 from classex_bayes.core.normal_law import signal_accuracy, signal_from_accuracy
+from classex_bayes.estimators import HighDimensional, MixedExponential, PseudoLikelihood
 from studies.papers.published import telugu2016
 from studies.papers.telugu import load_telugu
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from classex_bayes import DirichletPrior, MixturePrior, SourceTask
+from classex_bayes import SourceTask
+from classex_bayes.bayes import DirichletPrior, MixturePrior
 from classex_bayes.bayes.model.accelerated import density
 from classex_bayes.bayes.model.accelerated.nutpie_model import compiled_model, layout, pack
 from classex_bayes.bayes.model.graph import build_model
