@@ -58,10 +58,10 @@ def fit():
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.bayes.model.priors import MixturePrior
 
-    def fit(task, prior=None, likelihood="auto", **settings):
-        few = {"draws": 500, "tune": 500, "chains": 2, "random_seed": 1, "progressbar": False}
+    def fit(task, prior=None, likelihood="auto", random_seed=1, **sampler):
         model = BayesianExtrapolator(prior or MixturePrior(), likelihood)
-        return model.fit(task, **{**few, **settings})
+        sampler = {"draws": 500, "tune": 500, "chains": 2, **sampler}
+        return model.fit(task, sampler=sampler, random_seed=random_seed, progressbar=False)
 
     return fit
 

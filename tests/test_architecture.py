@@ -225,7 +225,8 @@ def test_a_fit_loads_what_it_needs():
         " untested='competitors')\n"
         "model = cb.BayesianExtrapolator()\n"
         "import warnings; warnings.simplefilter('ignore')\n"
-        "model.fit(task, draws=50, tune=50, chains=1, random_seed=1, progressbar=False).predict(9)"
+        "few = {'draws': 50, 'tune': 50}\n"
+        "model.fit(task, sampler=few, random_seed=1, progressbar=False).predict(9)"
     )
     other_questions = {"h5py", "h5netcdf", "typer", "rich", "joblib"}
     assert not modules_after(code) & {"pymc", "pytensor", *other_questions}

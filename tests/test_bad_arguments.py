@@ -62,9 +62,10 @@ CASES |= {
 }
 
 
-def fit(prior=None, task=TASK, **settings):
-    few = {"draws": 5, "tune": 20, "chains": 1, "random_seed": 1, "progressbar": False}
-    return cb.BayesianExtrapolator(prior or cb.MixturePrior()).fit(task, **few | settings)
+def fit(prior=None, task=TASK, **sampler):
+    sampler = {"draws": 5, "tune": 20, "chains": 1, **sampler}
+    model = cb.BayesianExtrapolator(prior or cb.MixturePrior())
+    return model.fit(task, sampler=sampler, random_seed=1, progressbar=False)
 
 
 @pytest.mark.parametrize(("use", "message"), CASES.values(), ids=CASES)
@@ -96,7 +97,9 @@ def test_of_a_report(fitted, arguments, message, tmp_path):
 def short():
     """Models with draws of several lengths."""
     return SimpleNamespace(
-        six=fit(chains=2, draws=3), twenty=fit(chains=2, draws=12), enough=fit(draws=25)
+        six=fit(chains=2, draws=3),
+        twenty=fit(chains=2, draws=12),
+        enough=fit(draws=25),
     )
 
 

@@ -18,7 +18,11 @@ def few_draws(monkeypatch):
     def shorten(estimator, **few):
         fit = estimator.fit
         monkeypatch.setattr(
-            estimator, "fit", lambda model, task, **given: fit(model, task, **(few | given))
+            estimator,
+            "fit",
+            lambda model, task, sampler=(), **given: fit(
+                model, task, sampler={**few, **dict(sampler or ())}, **given
+            ),
         )
 
     shorten(cb.BayesianExtrapolator, draws=250, tune=250, chains=2)

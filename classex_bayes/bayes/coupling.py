@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from arviz_stats import mcse
 
-from classex_bayes.arguments import seed_sequence, truth_value
+from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.bayes.sampling import sampler_settings
+from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.estimators.estimator import fitted_copy
@@ -99,7 +99,7 @@ def fit_jointly(
     model: LawModel,
     *,
     paired: bool,
-    sampler: Mapping[str, Any],
+    sampler: Mapping[str, Any] | None,
     random_seed: RandomSeed,
     progressbar: bool,
     metric: MeanMetric = _ACCURACY,
@@ -107,12 +107,12 @@ def fit_jointly(
     """Fit a copy of the model to each task and couple the draws.
 
     If they are `paired`, the tasks share their classes, and the metric at k1 is known. Otherwise
-    their draws are independent. `sampler` holds arguments of `BayesianExtrapolator.fit`.
+    their draws are independent. `sampler` is that of `BayesianExtrapolator.fit`.
     """
-    settings = {"progressbar": truth_value(progressbar, "progressbar"), **sampler_settings(sampler)}
+    SamplerSettings.of(sampler, progressbar)  # refused before the first fit
     *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
     fitted: dict[Any, Any] = {
-        name: fitted_copy(model, task, seed, **settings)
+        name: fitted_copy(model, task, seed, sampler=sampler, progressbar=progressbar)
         for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
     }
     several = list(tasks.values())

@@ -1,6 +1,6 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -112,9 +112,8 @@ class BayesianExtrapolator(LawModel):
     --------
     >>> from classex_bayes.task.source_task import SourceTask
     >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
-    >>> model = BayesianExtrapolator().fit(
-    ...     task, draws=1000, tune=1000, chains=2, random_seed=1, progressbar=False
-    ... )
+    >>> few = {"draws": 1000, "tune": 1000, "chains": 2}
+    >>> model = BayesianExtrapolator().fit(task, sampler=few, random_seed=1, progressbar=False)
     >>> pred = model.predict([50, 500])
     >>> bool(pred.mean[500] < pred.mean[50])
     True
@@ -130,13 +129,8 @@ class BayesianExtrapolator(LawModel):
         task: SourceTask | Sequence[SourceTask],
         *,
         shared: str = "nothing",
-        draws: int = SamplerSettings.draws,
-        tune: int = SamplerSettings.tune,
-        chains: int = SamplerSettings.chains,
-        target_accept: float = SamplerSettings.target_accept,
+        sampler: Mapping[str, Any] | None = None,
         random_seed: RandomSeed = None,
-        nuts_sampler: str = SamplerSettings.nuts_sampler,
-        cores: int | None = None,
         progressbar: bool = True,
     ) -> Self:
         """Draw from the posterior.
@@ -154,18 +148,16 @@ class BayesianExtrapolator(LawModel):
             another. Weights of the log-likelihoods in [0, 1] keep common data from being counted
             twice (`classex_bayes.bayes.pooling`). Classes are matched by name. If one of two
             tasks has no names, the smaller one is taken to be a part of the larger one.
-        draws, tune, chains : int
-            Number of draws of each chain, number of tuning steps, and number of chains.
-        target_accept : float
-            Target acceptance probability of NUTS.
+        sampler : mapping, optional
+            Settings of the sampler that differ from these: draws=1000 of each chain, after
+            tune=1000 tuning steps, in chains=4, of which cores run at the same time (by default as
+            many as there are processors), with the target acceptance probability
+            target_accept=0.98 of NUTS. nuts_sampler is "nutpie" (the default), "pymc", "numpyro" or
+            "blackjax". nutpie uses the log density of `classex_bayes.bayes.model.accelerated`,
+            which is compiled once on a machine. Your own prior is compiled once in a process. The
+            other samplers compile at every fit. The last two need the extra `samplers`.
         random_seed : int, SeedSequence or None
             Seed of the draws.
-        nuts_sampler : {"nutpie", "pymc", "numpyro", "blackjax"}
-            Sampler. nutpie uses the log density of `classex_bayes.bayes.model.accelerated`, which
-            is compiled once on a machine. Your own prior is compiled once in a process. The other
-            samplers compile at every fit. The last two need the extra `samplers`.
-        cores : int, optional
-            Number of chains that run at the same time; by default the number of processors.
         progressbar : bool
             Whether to show progress.
 
@@ -191,9 +183,7 @@ class BayesianExtrapolator(LawModel):
             r_hat is above 1.01, the effective sample size is below 100 per chain, or more than
             0.1% of the draws diverged.
         """
-        settings = SamplerSettings(
-            draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
-        )
+        settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         tree, stop = sample_posterior_of_tasks(

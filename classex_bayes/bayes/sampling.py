@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import nutpie
@@ -36,6 +36,18 @@ class SamplerSettings:
     nuts_sampler: str = "nutpie"
     progressbar: bool = True
 
+    @classmethod
+    def of(cls, sampler: Mapping[str, Any] | None, progressbar: bool, **fixed: Any) -> Self:
+        """Settings from the argument `sampler`, of which those in `fixed` have no say."""
+        if not isinstance(sampler, Mapping | None):
+            raise DataError(
+                f"sampler: expected a mapping such as {{'draws': 500}}, found {sampler!r}"
+            )
+        names = [field.name for field in fields(cls) if field.name != "progressbar"]
+        for name in sampler or ():
+            one_of(name, names, "sampler")
+        return cls(**{**(sampler or {}), "progressbar": progressbar, **fixed})
+
     def __post_init__(self) -> None:
         """Validate."""
         checked: dict[str, Any] = {
@@ -48,16 +60,6 @@ class SamplerSettings:
         one_of(self.nuts_sampler, SAMPLERS, "nuts_sampler")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-
-
-def sampler_settings(value: Any) -> dict[str, Any]:
-    """Check that `value` maps arguments of the sampler to settings, and return it as a dict."""
-    if not isinstance(value, Mapping):
-        raise DataError(f"sampler: expected a mapping such as {{'draws': 500}}, found {value!r}")
-    names = [field.name for field in fields(SamplerSettings)]
-    for name in value:
-        one_of(name, names, "sampler")
-    return dict(value)
 
 
 def sample_posterior(

@@ -78,7 +78,7 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     >>> import classex_bayes as cb
     >>> task = cb.SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     >>> model = cb.BayesianExtrapolator().fit(
-    ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    ...     task, sampler={"draws": 500, "tune": 500, "chains": 2}, random_seed=1, progressbar=False
     ... )
     >>> again = load(save(model, mkdtemp() + "/pilot.nc"))
     >>> bool((again.predict(500).accuracy == model.predict(500).accuracy).all())

@@ -141,9 +141,11 @@ def fitted(task: Any, terminal: Terminal, options: SamplerOptions) -> tuple[Any,
     try:
         with bad_data():
             model.fit(
-                task, draws=options.draws, chains=options.chains, random_seed=options.seed,
+                task,
+                sampler={"draws": options.draws, "chains": options.chains},
+                random_seed=options.seed,
                 progressbar=terminal.shows_progress,
-            )  # fmt: skip
+            )
     except Interrupted as stop:
         if stop.partial is None:
             raise
@@ -158,9 +160,11 @@ def open_set_model(task: Any, files: list[Path], options: SamplerOptions) -> Any
 
     with bad_data():
         return OpenSetExtrapolator().fit(
-            task, nonmated=read_nonmated(files, task), draws=options.draws,
-            chains=options.chains, random_seed=options.seed,
-        )  # fmt: skip
+            task,
+            nonmated=read_nonmated(files, task),
+            sampler={"draws": options.draws, "chains": options.chains},
+            random_seed=options.seed,
+        )
 
 
 def rates_table(rates: Any, task: Any, ci_prob: float) -> Table:

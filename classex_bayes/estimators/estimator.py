@@ -39,19 +39,18 @@ class ScoreReader(Estimator, Protocol):
 
 
 def fitted_copy(
-    estimator: Estimator, task: SourceTask, random_seed: RandomSeed, **sampler: Any
+    estimator: Estimator, task: SourceTask, random_seed: RandomSeed, **settings: Any
 ) -> Estimator:
     """Fit a copy of an estimator. The estimator itself does not change.
 
-    `random_seed` seeds the fit if the estimator draws and has no seed. `sampler` holds arguments
-    of `fit` for estimators that draw from a posterior. Arguments that a `fit` does not have are
-    ignored.
+    `random_seed` seeds the fit if the estimator draws and has no seed. `settings` are
+    further arguments of `fit`, such as `sampler`; those that a `fit` does not have are ignored.
     """
     fresh: Any = copy(estimator)
     parameters = inspect.signature(fresh.fit).parameters
     if "random_seed" in parameters:
-        settings = {name: value for name, value in sampler.items() if name in parameters}
-        return fresh.fit(task, random_seed=random_seed, **settings)
+        known = {name: value for name, value in settings.items() if name in parameters}
+        return fresh.fit(task, random_seed=random_seed, **known)
     if getattr(fresh, "random_seed", 0) is None:
         fresh.random_seed = random_seed
     return fresh.fit(task)

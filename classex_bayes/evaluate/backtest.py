@@ -132,7 +132,7 @@ def backtest(
         Level of the equal-tailed intervals whose score and width are reported; ArviZ's rcParams by
         default. Coverage is reported at this level and at 50, 80, 90 and 95%.
     sampler : mapping
-        Arguments of `fit` for estimators that draw from a posterior.
+        As for `BayesianExtrapolator.fit`, for estimators that draw from a posterior.
     random_seed : int
         Seed. The same seed gives the same pilots and fits for any number of processes.
     n_jobs : int, optional

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,6 @@ from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
-_NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -213,7 +211,7 @@ def compare_classifiers(
     metric: str = "accuracy",
     model: LawModel = _MODEL,
     paired: bool = True,
-    sampler: Mapping[str, Any] = _NO_SETTINGS,
+    sampler: Mapping[str, Any] | None = None,
     random_seed: RandomSeed = None,
     progressbar: bool = True,
 ) -> ClassifierComparison:
@@ -251,9 +249,8 @@ def compare_classifiers(
     paired : bool
         Whether the classifiers were tested on the same instances. If False, their posteriors are
         independent.
-    sampler : mapping
-        Arguments "draws", "tune", "chains", "cores", "target_accept" of
-        `BayesianExtrapolator.fit`.
+    sampler : mapping, optional
+        As for `BayesianExtrapolator.fit`.
     random_seed : int, SeedSequence or None
         Seed of the fits and of the coupling.
     progressbar : bool

@@ -128,8 +128,9 @@ def compare(
         Level and kind of the intervals; ArviZ's rcParams by default.
     n_resamples : int, optional
         Give point estimates of the accuracy intervals from so many resamples of the classes
-        (`classex_bayes.estimators.bootstrap`, which fits every estimator as often). They hold the sampling
-        error of the pilot and leave out the bias of the estimator. By default there are none.
+        (`classex_bayes.estimators.bootstrap`, which fits every estimator as often). They hold the
+        sampling error of the pilot and leave out the bias of the estimator. By default there are
+        none.
     random_seed : int, SeedSequence or None
         Seed of the fits of estimators without a seed of their own, and of the resamples.
     progressbar : bool

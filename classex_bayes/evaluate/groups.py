@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
-_NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 _WHOLE, _ROUNDED = (1.0, 100.0), 0.01  # sums of shares that account for the whole deployment
 OVERALL = "overall"  # name of the mix in tables and plots
 
@@ -110,7 +108,7 @@ def extrapolate_groups(
     *,
     mix: Mapping[Any, float] | None = None,
     model: LawModel = _MODEL,
-    sampler: Mapping[str, Any] = _NO_SETTINGS,
+    sampler: Mapping[str, Any] | None = None,
     random_seed: RandomSeed = None,
     progressbar: bool = True,
 ) -> GroupedExtrapolation:
@@ -138,9 +136,8 @@ def extrapolate_groups(
         those in the pilot, with the class weights of the task.
     model : LawModel
         `BayesianExtrapolator` or other model. Copies of it are fitted to each group.
-    sampler : mapping
-        Arguments "draws", "tune", "chains", "cores", "target_accept" of
-        `BayesianExtrapolator.fit`.
+    sampler : mapping, optional
+        As for `BayesianExtrapolator.fit`.
     random_seed : int, SeedSequence or None
         Seed of the fits and of the coupling.
     progressbar : bool

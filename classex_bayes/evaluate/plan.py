@@ -21,7 +21,7 @@ from classex_bayes.arguments import (
     truth_value,
 )
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.sampling import SamplerSettings, sampler_settings
+from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.metrics import Accuracy
 from classex_bayes.evaluate.pilot_populations import (
     populations_of_corpus,
@@ -248,8 +248,8 @@ def plan(
         Level and kind of the interval; ArviZ's rcParams by default.
     prior : MixturePrior or DirichletPrior, optional
         Prior of the model that will be fitted to the pilot; `MixturePrior()` by default.
-    sampler : mapping
-        Arguments "draws", "tune", "chains", "target_accept" of `BayesianExtrapolator.fit`.
+    sampler : mapping, optional
+        As for `BayesianExtrapolator.fit`.
     random_seed : int, SeedSequence or None
         Seed. The same seed gives the same numbers for any number of threads.
     n_jobs : int, optional
@@ -324,7 +324,7 @@ def plan(
     designs = [(size, n_repeats) for size in sizes for n_repeats in per_class]
     n_simulated, jobs = how_many(n_pilots, "n_pilots"), checked_jobs(n_jobs)
     show = truth_value(progressbar, "progressbar")
-    settings = SamplerSettings(**{**sampler_settings(sampler), "cores": 1, "progressbar": False})
+    settings = SamplerSettings.of(sampler, progressbar=False, cores=1)
     seeds = seed_sequence(random_seed)
     model_prior = checked_prior(MixturePrior() if prior is None else prior)
     if tasks:

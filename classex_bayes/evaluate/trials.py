@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
-from classex_bayes.bayes.sampling import sampler_settings
+from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.estimator import (
     FIT_ERRORS,
@@ -126,13 +126,15 @@ class _Experiment:
     ) -> tuple[Extrapolation, str]:
         """Prediction of a fitted copy, and the warnings of its sampler."""
         require_metric(estimator, self.metric)
-        settings = {**self.sampler, "cores": 1, "progressbar": False}
+        sampler = {**self.sampler, "cores": 1}
         with warnings.catch_warnings(record=True) as caught, silent_warnings():
             # Errors of predictions are measured, so the sampler's warnings go into the table.
             warnings.simplefilter("ignore", ExtrapolationWarning)
             warnings.simplefilter("always", ConvergenceWarning)
             prediction = prediction_of(
-                fitted_copy(estimator, task, seed, **settings), self.k, self.metric
+                fitted_copy(estimator, task, seed, sampler=sampler, progressbar=False),
+                self.k,
+                self.metric,
             )
         return prediction, "; ".join(str(warning.message) for warning in caught)
 
@@ -171,13 +173,14 @@ def run_trials(
     estimator could not be fitted ("mean" is missing then), or what is wrong with its draws. It is
     also the `partial` of an `Interrupted`.
     """
+    SamplerSettings.of(sampler, progressbar)  # refused before the first fit
     study = _Experiment(
         draw,
         class_counts(k),
         named_metric(metric).name,
         random_seed,
         interval_settings(ci_prob, "eti")[0],
-        sampler_settings(sampler),
+        dict(sampler),
     )
     n_tasks = how_many(n_simulations, "n_simulations")
     jobs, show = checked_jobs(n_jobs), truth_value(progressbar, "progressbar")

@@ -6,7 +6,7 @@ from .bounds import information_bound as information_bound
 from .bounds import largest_accuracy as largest_accuracy
 from .bounds import smallest_information as smallest_information
 from .confusion import confusion_information as confusion_information
-from .paired_information import InformationDifference as InformationDifference
-from .paired_information import information_difference as information_difference
 from .implied import ImpliedInformation as ImpliedInformation
 from .implied import implied_information as implied_information
+from .paired_information import InformationDifference as InformationDifference
+from .paired_information import information_difference as information_difference

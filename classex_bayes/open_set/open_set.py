@@ -126,7 +126,7 @@ class OpenSetExtrapolator(FittedModel):
     >>> gallery = rng.normal(size=(100, 8))
     >>> probes = gallery + 0.4 * rng.normal(size=(100, 8))
     >>> task = SourceTask.from_embeddings(probes, gallery, range(100))
-    >>> model = OpenSetExtrapolator().fit(task, draws=250, random_seed=1)
+    >>> model = OpenSetExtrapolator().fit(task, sampler={"draws": 250}, random_seed=1)
     >>> rates = model.predict([100, 1000], threshold=1.5)
     >>> bool((rates.fpir.mean(["chain", "draw"]).diff("k") > 0).all())
     True
@@ -148,8 +148,7 @@ class OpenSetExtrapolator(FittedModel):
         task: SourceTask,
         *,
         nonmated: Any = None,
-        draws: int = SamplerSettings.draws,
-        chains: int = SamplerSettings.chains,
+        sampler: Mapping[str, Any] | None = None,
         random_seed: RandomSeed = None,
     ) -> Self:
         """Calibrate the tails of true and of wrong scores.
@@ -161,10 +160,9 @@ class OpenSetExtrapolator(FittedModel):
         nonmated : array-like of shape (n, k1), optional
             Scores of probes of other classes, with the columns and the direction of the task. FPIR
             is then the rate of these probes. By default it is that of the test instances.
-        draws : int
-            Number of draws of each chain. All draws are independent.
-        chains : int
-            Number of chains.
+        sampler : mapping, optional
+            As for `BayesianExtrapolator.fit`. All draws are independent, so only draws and chains
+            count.
         random_seed : int, SeedSequence or None
             Seed of the halves of the classes and of the draws.
 
@@ -188,8 +186,9 @@ class OpenSetExtrapolator(FittedModel):
         one_of(self.tail, ("local", "pareto"), "tail")
         discrepancy = number(self.discrepancy, "discrepancy", 0, whole=False)
         drift = number(self.drift, "drift", 0, whole=False)
-        shape = how_many(chains, "chains"), how_many(draws, "draws")
-        size = shape[0] * shape[1]
+        drawn = SamplerSettings.of(sampler, progressbar=False)
+        shape = drawn.chains, drawn.draws
+        size = drawn.chains * drawn.draws
         nearest = task.nearest_classes
         if reason := why_no_tails(task, nearest):
             raise DataError(

@@ -74,7 +74,7 @@ def plot_det(
     >>> gallery = rng.normal(size=(100, 8))
     >>> probes = gallery + 0.4 * rng.normal(size=(100, 8))
     >>> task = SourceTask.from_embeddings(probes, gallery, range(100))
-    >>> model = OpenSetExtrapolator().fit(task, draws=100, random_seed=1)
+    >>> model = OpenSetExtrapolator().fit(task, sampler={"draws": 100}, random_seed=1)
     >>> plot_det(model, [50, 1000], backend="none").backend
     'none'
     """

@@ -100,7 +100,7 @@ def write_report(
     >>> import classex_bayes as cb
     >>> task = cb.SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     >>> model = cb.BayesianExtrapolator().fit(
-    ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    ...     task, sampler={"draws": 500, "tune": 500, "chains": 2}, random_seed=1, progressbar=False
     ... )
     >>> path = cb.write_report(model, [100, 1000], f"{tempfile.mkdtemp()}/report.html", target=0.8)
     >>> "<title>On 1,000 classes: " in path.read_text(encoding="utf-8")

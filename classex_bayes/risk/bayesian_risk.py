@@ -1,5 +1,6 @@
 """BayesianRisk: posterior of the risk on more classes, for any cost of each confusion."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -103,7 +104,7 @@ class BayesianRisk(FittedModel):
     >>> task = SourceTask.from_embeddings(probes, gallery, y)
     >>> apart = np.linalg.norm(gallery[:, None] - gallery, axis=-1)
     >>> model = BayesianRisk(np.minimum(apart, 1)).fit(
-    ...     task, chains=2, random_seed=1, progressbar=False
+    ...     task, sampler={"chains": 2}, random_seed=1, progressbar=False
     ... )
     >>> pred = model.predict([50, 500])
     >>> bool(pred.mean[500] > pred.mean[50])
@@ -128,13 +129,8 @@ class BayesianRisk(FittedModel):
         self,
         task: SourceTask,
         *,
-        draws: int = SamplerSettings.draws,
-        tune: int = SamplerSettings.tune,
-        chains: int = SamplerSettings.chains,
-        target_accept: float = SamplerSettings.target_accept,
+        sampler: Mapping[str, Any] | None = None,
         random_seed: RandomSeed = None,
-        nuts_sampler: str = SamplerSettings.nuts_sampler,
-        cores: int | None = None,
         progressbar: bool = True,
     ) -> Self:
         """Draw from the posterior.
@@ -143,7 +139,7 @@ class BayesianRisk(FittedModel):
         ----------
         task : SourceTask
             Made from scores or embeddings.
-        draws, tune, chains, target_accept, random_seed, nuts_sampler, cores, progressbar
+        sampler, random_seed, progressbar : optional
             As for `BayesianExtrapolator.fit`; nutpie compiles once in a process.
 
         Returns
@@ -163,9 +159,7 @@ class BayesianRisk(FittedModel):
         DataWarning, ConvergenceWarning
             As for `BayesianExtrapolator.fit`.
         """
-        settings = SamplerSettings(
-            draws, tune, chains, cores, target_accept, nuts_sampler, progressbar
-        )
+        settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
         prior, data, tree = self._prior_and_data(task)
         stop = sample_into(tree, prior, data, settings, seeds)

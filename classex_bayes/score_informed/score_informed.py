@@ -1,7 +1,8 @@
 """ScoreInformedExtrapolator: a posterior from ranks and scores."""
 
 import json
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
@@ -109,7 +110,7 @@ class ScoreInformedExtrapolator(LawModel):
     >>> gallery = rng.normal(size=(60, 8))
     >>> probes = gallery + 0.4 * rng.normal(size=(60, 8))
     >>> task = SourceTask.from_embeddings(probes, gallery, range(60))
-    >>> model = ScoreInformedExtrapolator().fit(task, draws=500, random_seed=1)
+    >>> model = ScoreInformedExtrapolator().fit(task, sampler={"draws": 500}, random_seed=1)
     >>> pred = model.predict([60, 600])
     >>> bool(pred.mean[600] < pred.mean[60])
     True
@@ -123,12 +124,8 @@ class ScoreInformedExtrapolator(LawModel):
         self,
         task: SourceTask,
         *,
-        draws: int = SamplerSettings.draws,
-        tune: int = SamplerSettings.tune,
-        chains: int = SamplerSettings.chains,
-        target_accept: float = SamplerSettings.target_accept,
+        sampler: Mapping[str, Any] | None = None,
         random_seed: RandomSeed = None,
-        cores: int | None = None,
         progressbar: bool = True,
     ) -> Self:
         """Calibrate the local tails and draw laws of U*.
@@ -137,18 +134,13 @@ class ScoreInformedExtrapolator(LawModel):
         ----------
         task : SourceTask
             Task made from scores, embeddings, or lists of a vector index with distances.
-        draws : int
-            Number of draws of each chain. All draws are independent.
-        tune : int
-            As for `BayesianExtrapolator.fit`; used only if the posterior is that of the ranks.
-        chains : int
-            Number of chains.
-        target_accept : float
-            As `tune`.
+        sampler : mapping, optional
+            As for `BayesianExtrapolator.fit`. All draws are independent, so only draws and chains
+            count, unless the posterior is that of the ranks.
         random_seed : int, SeedSequence or None
             Seed of the halves of the classes and of the draws.
-        cores, progressbar : optional
-            As `tune`.
+        progressbar : bool
+            As for `BayesianExtrapolator.fit`.
 
         Returns
         -------
@@ -166,9 +158,7 @@ class ScoreInformedExtrapolator(LawModel):
         """
         source_task(task)
         discrepancy = number(self.discrepancy, "discrepancy", 0, whole=False)
-        settings = SamplerSettings(
-            draws, tune, chains, cores, target_accept, progressbar=progressbar
-        )
+        settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
         nearest = task.nearest_classes
         reason = why_no_tails(task, nearest)

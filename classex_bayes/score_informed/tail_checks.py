@@ -97,7 +97,7 @@ def tail_checks(
     >>> gallery = rng.normal(size=(100, 6))
     >>> probes = gallery + 0.4 * rng.normal(size=(100, 6))
     >>> task = SourceTask.from_embeddings(probes, gallery, range(100))
-    >>> model = ScoreInformedExtrapolator().fit(task, draws=200, random_seed=1)
+    >>> model = ScoreInformedExtrapolator().fit(task, sampler={"draws": 200}, random_seed=1)
     >>> tail_checks(model).passed
     True
     """

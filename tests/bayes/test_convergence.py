@@ -101,9 +101,9 @@ def test_pilots_that_hardly_err_converge(n_classes, errors):
 
 def test_a_sampler_that_diverges(small_task):
     model = BayesianExtrapolator()
-    short = {"draws": 100, "tune": 50, "chains": 2, "progressbar": False}
+    diverging = {"draws": 100, "tune": 50, "chains": 2, "target_accept": 1e-9}
     with pytest.warns(ConvergenceWarning, match=r"draws diverged; increase draws .* target_accept"):
-        model.fit(small_task(), **short, target_accept=1e-9)
+        model.fit(small_task(), sampler=diverging, progressbar=False)
     assert model.diagnosis_.divergences > 100
     prediction = model.predict([100, 1000])
     assert np.all((prediction.accuracy >= 0) & (prediction.accuracy <= 1))
@@ -129,6 +129,6 @@ def test_narrow_groups_beside_a_broad_one_converge():
     law = FavorabilityLaw((0.5, 2.5, 3.5), (0.1, 0.15, 1.0), (0.3, 0.3, 0.4))
     ranks, y, n_classes = law.sample(1000, n_test=1000, random_seed=5)
     task = SourceTask.from_ranks(ranks, y, n_classes=n_classes)
-    settings = {"draws": 500, "tune": 500, "random_seed": 1, "progressbar": False}
+    settings = {"sampler": {"draws": 500, "tune": 500}, "random_seed": 1, "progressbar": False}
     model = BayesianExtrapolator().fit(task, **settings)
     assert model.diagnosis_.problems == ()

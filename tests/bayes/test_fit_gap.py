@@ -16,7 +16,7 @@ from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor, zoo
 # Few knots: the search for the best law takes most of the time of these tests.
 BASIS = MixturePrior(bandwidth=0.5).basis
 FAMILY, WIDE = MixturePrior(deviation=0, bandwidth=0.3), MixturePrior(bandwidth=0.3)
-FEW = {"draws": 300, "tune": 300, "chains": 2, "progressbar": False}
+FEW = {"sampler": {"draws": 300, "tune": 300, "chains": 2}, "progressbar": False}
 
 
 def task_of(law, n_classes=200, seed=1):

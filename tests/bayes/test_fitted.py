@@ -20,7 +20,7 @@ from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedErr
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 K = [10, 100, 5000]
-FEW = {"draws": 60, "tune": 200, "chains": 2, "random_seed": 1, "progressbar": False}
+FEW = {"sampler": {"draws": 60, "tune": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
 COST = np.random.default_rng(0).random((60, 60)) * (1 - np.eye(60))
 
 

@@ -32,11 +32,14 @@ class KnownLawModel(LawModel):
         self.concentration = concentration
 
     @takes_one_task
-    def fit(self, task, *, draws=500, chains=1, random_seed=None):
+    def fit(self, task, *, sampler=None, random_seed=None):
+        sampler = {"draws": 500, "chains": 1} | (sampler or {})
         seeds = seed_sequence(random_seed)
         centre = norm.pdf(BASIS.knots, self.mean, np.sqrt(1 - BASIS.bandwidth**2))
         shapes = self.concentration * centre / centre.sum() + 1e-9
-        weights = np.random.default_rng(seeds).dirichlet(shapes, size=(chains, draws))
+        weights = np.random.default_rng(seeds).dirichlet(
+            shapes, size=(sampler["chains"], sampler["draws"])
+        )
         mean = xr.Dataset({"mean": (("chain", "draw"), weights @ BASIS.knots)})
         return self._keep_law(task, MixtureLaw(BASIS, weights), seeds, mean)
 
@@ -129,10 +132,10 @@ def test_independent_draws_in_words(model, task):
     assert "none, 1 x 500 draws" in model._repr_html_()
     assert not any("converge" in note for note in model.predict(9).notes)
     assert {"mean", "accuracy[100]"} <= {*model.summary().index}
-    several = KnownLawModel().fit(task, chains=3, random_seed=1).predict(9)
+    several = KnownLawModel().fit(task, sampler={"chains": 3}, random_seed=1).predict(9)
     assert several.accuracy.sizes["chain"] == 3 and not any("chain" in n for n in several.notes)
     with pytest.warns(ConvergenceWarning, match=r"20 draws are fewer than 100; increase draws$"):
-        few = KnownLawModel().fit(task, draws=20, random_seed=1)
+        few = KnownLawModel().fit(task, sampler={"draws": 20}, random_seed=1)
     assert "20 draws are fewer than 100" in few.predict(9).notes
 
 
@@ -162,7 +165,6 @@ def test_a_model_without_a_prior_takes_none(model, tmp_path):
 
 def test_comparisons(model, task):
     quiet = {"random_seed": 1, "progressbar": False}
-    # Settings that only a sampler has are not for this model.
     sampler = {"draws": 200, "tune": 7, "chains": 2}
     tasks = {"one": task, "again": task}
     joint = cb.compare_classifiers(tasks, K, model=KnownLawModel(), sampler=sampler, **quiet)

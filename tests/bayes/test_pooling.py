@@ -187,7 +187,7 @@ def test_histograms_of_the_model_have_their_totals(tasks):
 
 
 def test_the_pool_knows_more_than_its_parts(tasks, pilot):
-    settings = {"draws": 1500, "chains": 2, "random_seed": 1, "progressbar": False}
+    settings = {"sampler": {"draws": 1500, "chains": 2}, "random_seed": 1, "progressbar": False}
     alone, both = (
         BayesianExtrapolator().fit(of, **settings).predict([200, 800]) for of in (tasks[1], tasks)
     )
@@ -306,7 +306,8 @@ def test_coverage_of_pooled_intervals(shared):
         if shared == "nothing":
             small = SourceTask.from_embeddings(*LAW.sample(50, random_seed=seed + 1000))
         model = BayesianExtrapolator(MixturePrior()).fit(
-            [large, small], shared=shared, draws=300, tune=300, chains=2, cores=1,
+            [large, small], shared=shared,
+            sampler={"draws": 300, "tune": 300, "chains": 2, "cores": 1},
             random_seed=seed, progressbar=False,
         )  # fmt: skip
         interval = model.predict(k).interval(0.9, "eti")

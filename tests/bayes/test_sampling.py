@@ -58,7 +58,14 @@ def test_settings_reach_the_sampler(fit, monkeypatch, small_task):
         return sample(model, **settings)
 
     monkeypatch.setattr(nutpie, "sample", spy)
-    model = fit(small_task(), draws=37, tune=101, chains=3, target_accept=0.91, cores=1)
+    model = fit(
+        small_task(),
+        draws=37,
+        tune=101,
+        chains=3,
+        target_accept=0.91,
+        cores=1,
+    )
     assert model.idata["posterior"].sizes["draw"] == 37
     assert model.idata["posterior"].sizes["chain"] == 3
     assert model.idata["sample_stats"]["diverging"].shape == (3, 37)
@@ -131,7 +138,6 @@ BAD = {
     "cores": [0, -1, 1.5],
     "target_accept": [0.0, 1.0, np.nan, "high"],
     "nuts_sampler": ["stan"],
-    "random_seed": [-1, 1.5],
 }
 
 
@@ -145,12 +151,19 @@ def test_bad_settings(monkeypatch, setting, value):
     monkeypatch.setattr(nutpie, "sample", sample)
     monkeypatch.setattr(nutpie, "compile_pymc_model", sample)
     with pytest.raises(DataError, match=rf"^{setting}:"):
-        BayesianExtrapolator().fit(TASK, **{setting: value})
+        BayesianExtrapolator().fit(TASK, sampler={setting: value})
 
 
-def test_unknown_settings_are_not_swallowed():
-    with pytest.raises(TypeError, match="nut_sampler"):
-        BayesianExtrapolator().fit(TASK, nut_sampler="pymc")
+@pytest.mark.parametrize("seed", [-1, 1.5])
+def test_bad_seeds(seed):
+    with pytest.raises(DataError, match=r"^random_seed:"):
+        BayesianExtrapolator().fit(TASK, random_seed=seed)
+
+
+@pytest.mark.parametrize("sampler", [{"nut_sampler": "pymc"}, {"progressbar": False}, 500, "pymc"])
+def test_unknown_settings_are_not_swallowed(sampler):
+    with pytest.raises(DataError, match=r"^sampler:"):
+        BayesianExtrapolator().fit(TASK, sampler=sampler)
 
 
 @pytest.mark.parametrize("likelihood", ["normal", None])
@@ -168,10 +181,12 @@ from classex_bayes.task.source_task import SourceTask
 signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background ignore it
 task = SourceTask.from_ranks(np.arange(400) % 9 + 1, np.arange(400) % 200, n_classes=200)
 model = BayesianExtrapolator()
-model.fit(task, draws=20, tune=50, chains=2, progressbar=False)  # compiles
+few = {"draws": 20, "tune": 50, "chains": 2}
+model.fit(task, sampler=few, progressbar=False)  # compiles
 threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
-    model.fit(task, draws=500_000, tune=100, chains=2, cores=2, progressbar=False)
+    many = {"draws": 500_000, "tune": 100, "chains": 2, "cores": 2}
+    model.fit(task, sampler=many, progressbar=False)
 except KeyboardInterrupt as stop:
     draws = model.weights_
     print(type(stop).__name__, stop.partial is model, bool(np.isfinite(draws).all()))

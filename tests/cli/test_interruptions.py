@@ -16,7 +16,11 @@ from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import Interrupted
 from classex_bayes.task.source_task import SourceTask
 
-SHORT = {"draws": 200, "tune": 200, "chains": 3, "random_seed": 3, "progressbar": False}
+SHORT = {
+    "sampler": {"draws": 200, "tune": 200, "chains": 3},
+    "random_seed": 3,
+    "progressbar": False,
+}
 LENGTHS = {
     "all but one chain": ((150, 0, 140), [0, 2], 140),
     "one far ahead": ((150, 10, 0), [0], 150),

@@ -20,7 +20,7 @@ def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
     # The fit is that of Python with the same seed.
     arrays = np.load(tmp_path / scores)
     task = cb.SourceTask.from_scores(arrays["scores"], arrays["y"])
-    model = cb.OpenSetExtrapolator().fit(task, draws=150, chains=2, random_seed=3)
+    model = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 150, "chains": 2}, random_seed=3)
     rates = model.predict([59, 3000], fpir=0.05, rank=2)
     rows = {(row["rate"], row["k"]): row for row in found["predictions"]}
     assert (
@@ -49,7 +49,9 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
     found = strict(out)
     assert found["n_nonmated"] == 60 and found["task"]["distance"] == "cosine"
     task = cb.SourceTask.from_embeddings(probes, gallery, y, distance="cosine")
-    model = cb.OpenSetExtrapolator().fit(task, nonmated=cosines, draws=150, chains=2, random_seed=3)
+    model = cb.OpenSetExtrapolator().fit(
+        task, nonmated=cosines, sampler={"draws": 150, "chains": 2}, random_seed=3
+    )
     rates = model.predict(500, fpir=0.05)
     means = {row["rate"]: row["mean"] for row in found["predictions"]}
     assert means == pytest.approx(

@@ -183,7 +183,7 @@ def test_plans_that_make_no_sense_are_one_line(run, task, options, name):
 def test_sensitivity_is_the_library(run, strict, task):
     code, out, _ = run("sensitivity", "s.npz", "--k", "60,900", *FIT, "--seed", 5, "--json")
     model = cb.BayesianExtrapolator().fit(
-        task, draws=150, chains=2, random_seed=5, progressbar=False
+        task, sampler={"draws": 150, "chains": 2}, random_seed=5, progressbar=False
     )
     expected, rows = cb.sensitivity(model, [60, 900]), strict(out)["rows"]
     assert code in ANSWERED and strict(out)["sentences"] == list(expected.sentences)

@@ -366,7 +366,7 @@ def test_draws_of_two_classifiers_are_coupled():
         (typical_dependence(3, 3),) * 2,
         0.25,
     )
-    settings = SamplerSettings(**MANY["sampler"], cores=1, progressbar=False)
+    settings = SamplerSettings.of(MANY["sampler"], progressbar=False, cores=1)
     seeds = np.random.SeedSequence(1)
     (draws,) = simulated_draws(
         populations, [(400, 4)], 400, QUICK["prior"], settings, seeds, -1, False

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import classex_bayes as cb
 
-FEW = {"draws": 100, "chains": 2, "random_seed": 1}
+FEW = {"sampler": {"draws": 100, "chains": 2}, "random_seed": 1}
 SAMPLES = ["chain", "draw"]
 
 
@@ -29,7 +29,7 @@ def many(world, request):
     """Models of several pilots."""
     tasks = (world.task(100, seed) for seed in range(request.param))
     return [
-        cb.OpenSetExtrapolator().fit(task, draws=60, chains=2, random_seed=seed)
+        cb.OpenSetExtrapolator().fit(task, sampler={"draws": 60, "chains": 2}, random_seed=seed)
         for seed, task in enumerate(tasks)
     ]
 

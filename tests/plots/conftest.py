@@ -40,7 +40,7 @@ def point():
 @pytest.fixture(scope="package")
 def open_set(pilot):
     few = pilot.task.subsample(60, random_seed=1)
-    return cb.OpenSetExtrapolator().fit(few, draws=40, chains=2, random_seed=1)
+    return cb.OpenSetExtrapolator().fit(few, sampler={"draws": 40, "chains": 2}, random_seed=1)
 
 
 @pytest.fixture(scope="package")
@@ -57,7 +57,9 @@ def results(fitted, pilot, prediction, point, open_set):
     table = table.assign(width_sd=0.01, reached=0.5, error=0.1)
     until = xr.DataArray([10 ** np.random.default_rng(1).normal(4, 1, 200)], dims=("chain", "draw"))
     few = pilot.task.subsample(60, random_seed=1)
-    informed = cb.ScoreInformedExtrapolator().fit(few, draws=100, chains=2, random_seed=1)
+    informed = cb.ScoreInformedExtrapolator().fit(
+        few, sampler={"draws": 100, "chains": 2}, random_seed=1
+    )
     return {
         "model": fitted,
         "task": pilot.task,

@@ -23,7 +23,7 @@ PLOTS = {
     ),
     "plot_prior_predictive": (
         lambda r: (r["model"],),
-        {**WORDS, "draws": 50, "random_seed": 1},
+        {**WORDS, "sampler": {"draws": 50}, "random_seed": 1},
         [
             f"prior of BayesianExtrapolator, {INTERVAL}", f"BayesianExtrapolator, {INTERVAL}",
             "observed",

@@ -65,7 +65,7 @@ def test_rates_against_the_threshold(scores, higher_is_better):
     distances, y = scores
     sign = -1 if higher_is_better else 1
     task = cb.SourceTask.from_scores(sign * distances, y, higher_is_better=higher_is_better)
-    model = cb.OpenSetExtrapolator().fit(task, draws=20, chains=2, random_seed=1)
+    model = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 20, "chains": 2}, random_seed=1)
     chart = threshold_chart(model, 5000, ci_prob=0.9, ci_kind="eti")
     expected = model.predict(5000, threshold=chart.marks[0].x)
     for rate in ("fpir", "fnir"):
@@ -92,7 +92,7 @@ def test_probes_of_no_class_have_their_own_best_wrong_score(scores):
         distances[half[y]][:, half], y[half[y]], higher_is_better=False
     )
     others = distances[~half[y]][:, half]
-    few = {"draws": 20, "chains": 2, "random_seed": 1}
+    few = {"sampler": {"draws": 20, "chains": 2}, "random_seed": 1}
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, **few)
     assert model.best_wrong_score_ == pytest.approx(others.min(), rel=1e-9)
     assert BEST_NONMATED in det_chart(model, 500).series

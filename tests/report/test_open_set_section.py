@@ -21,7 +21,9 @@ def model(fit, pilot):
 
 @pytest.fixture(scope="module")
 def open_set(model):
-    return cb.OpenSetExtrapolator().fit(model.task, draws=100, chains=2, random_seed=1)
+    return cb.OpenSetExtrapolator().fit(
+        model.task, sampler={"draws": 100, "chains": 2}, random_seed=1
+    )
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +105,9 @@ def test_what_is_refused(model, open_set, pilot, tmp_path):
     path = tmp_path / "page.html"
     with pytest.raises(DataError, match="open_set: expected a fitted OpenSetExtrapolator, found B"):
         cb.write_report(model, K, path, open_set=model)
-    other = cb.OpenSetExtrapolator().fit(pilot.task.subsample(30, random_seed=1), draws=20)
+    other = cb.OpenSetExtrapolator().fit(
+        pilot.task.subsample(30, random_seed=1), sampler={"draws": 20}
+    )
     with pytest.raises(DataError, match="open_set: it was fitted to another task"):
         cb.write_report(model, K, path, open_set=other)
     with pytest.raises(DataError, match="fpir: "):

@@ -41,11 +41,11 @@ def sample(n_classes, seed=1, repeats=1):
     return SourceTask.from_embeddings(probes, gallery, y), cost
 
 
-def fit(model, task, **settings):
-    few = {"draws": 300, "tune": 300, "chains": 2, "random_seed": 1, "progressbar": False}
+def fit(model, task, random_seed=1, **sampler):
+    sampler = {"draws": 300, "tune": 300, "chains": 2, **sampler}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(task, **{**few, **settings})
+        return model.fit(task, sampler=sampler, random_seed=random_seed, progressbar=False)
 
 
 @pytest.fixture(scope="module")
@@ -310,7 +310,7 @@ def test_bad_arguments(plane):
         with pytest.raises(DataError, match=rf"^{argument}:"):
             model.fit(data)
     with pytest.raises(DataError, match=r"^draws:"):
-        BayesianRisk(cost).fit(task, draws=0)
+        BayesianRisk(cost).fit(task, sampler={"draws": 0})
 
 
 # Studies

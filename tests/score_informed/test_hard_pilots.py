@@ -24,7 +24,7 @@ def fit(task):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return cb.ScoreInformedExtrapolator().fit(
-            task, draws=60, tune=200, chains=2, random_seed=1, progressbar=False
+            task, sampler={"draws": 60, "tune": 200, "chains": 2}, random_seed=1, progressbar=False
         )
 
 

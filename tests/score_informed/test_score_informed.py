@@ -14,8 +14,8 @@ from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedErr
 from classex_bayes.score_informed.tail_checks import tail_checks
 from classex_bayes.simulate import GaussianNearestNeighbor
 
-FEW = {"draws": 200, "chains": 2, "random_seed": 1, "progressbar": False}
-RANKS = {**FEW, "tune": 200}
+FEW = {"sampler": {"draws": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
+RANKS = {**FEW, "sampler": {**FEW["sampler"], "tune": 200}}
 LAW = GaussianNearestNeighbor(10, 0.14)
 
 
@@ -163,8 +163,10 @@ def test_alike_instances_of_a_class_do_not_calibrate_again():
     rng = np.random.default_rng(1)
     probes, gallery, y = LAW.sample(100, random_seed=3)
     copies = np.repeat(probes, 20, axis=0) + 1e-4 * rng.normal(size=(2000, 10))
-    many = fit(cb.SourceTask.from_embeddings(copies, gallery, np.repeat(y, 20)), draws=1000)
-    single = fit(cb.SourceTask.from_embeddings(probes, gallery, y), draws=1000)
+    many = fit(
+        cb.SourceTask.from_embeddings(copies, gallery, np.repeat(y, 20)), sampler={"draws": 1000}
+    )
+    single = fit(cb.SourceTask.from_embeddings(probes, gallery, y), sampler={"draws": 1000})
     for name in ("level", "slope", "look_alikes"):
         assert float(many.posterior_[name].std()) > 0.8 * float(single.posterior_[name].std())
 
@@ -275,7 +277,7 @@ def test_tasks_that_cannot_be_used():
         with pytest.raises(DataError, match=r"^discrepancy:"):
             cb.ScoreInformedExtrapolator(bad).fit(task_of())
     with pytest.raises(DataError, match=r"^draws:"):
-        cb.ScoreInformedExtrapolator().fit(task_of(), draws=0)
+        cb.ScoreInformedExtrapolator().fit(task_of(), sampler={"draws": 0})
     with pytest.raises(DataError, match=r"^model:"):
         tail_checks(cb.BayesianExtrapolator())
 

@@ -15,7 +15,7 @@ from classex_bayes.results import interval_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 
-CHAINS = {"draws": 500, "tune": 500, "chains": 2, "progressbar": False}
+CHAINS = {"sampler": {"draws": 500, "tune": 500, "chains": 2}, "progressbar": False}
 
 
 def repetitions(default):

@@ -29,7 +29,10 @@ def small_task(small):
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
 def test_predictions_say_what_is_taken_for_granted(small_task, tmp_path):
     model = cb.BayesianExtrapolator().fit(
-        small_task, draws=100, tune=200, chains=2, random_seed=1, progressbar=False
+        small_task,
+        sampler={"draws": 100, "tune": 200, "chains": 2},
+        random_seed=1,
+        progressbar=False,
     )
     prediction = model.predict([24, 240])
     text = " ".join(prediction.notes)

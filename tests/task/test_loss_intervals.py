@@ -16,7 +16,7 @@ from classex_bayes.exceptions import DataWarning
 from classex_bayes.risk.test_risks import average_test_risk
 
 RNG = np.random.default_rng(3)
-FEW = {"draws": 100, "tune": 200, "chains": 2, "random_seed": 1, "progressbar": False}
+FEW = {"sampler": {"draws": 100, "tune": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
 
 
 def scores_of(n_classes, repeats=2, seed=0, lead=2.0):

@@ -297,7 +297,7 @@ def test_losses_to_siblings_do_not_grow():
     share = np.mean(~beaten.any(axis=1))
     assert 0.3 < share < 0.9 and not beaten[group[y][:, None] != group].any()
     model = cb.BayesianExtrapolator().fit(
-        task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+        task, sampler={"draws": 500, "tune": 500, "chains": 2}, random_seed=1, progressbar=False
     )
     draws = model.predict([100, 5_000]).draws
     right = np.bincount(group[y], ~beaten.any(axis=1)) / 8
@@ -334,7 +334,7 @@ def test_tests_of_whole_groups_vary_as_drawn_ones(grouped_population):
     ratio = np.mean(variance) / np.var(accuracy)
     assert 0.6 < ratio < 2, ratio
     model = cb.BayesianExtrapolator().fit(
-        task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+        task, sampler={"draws": 500, "tune": 500, "chains": 2}, random_seed=1, progressbar=False
     )
     model.sample_posterior_predictive()
     replicated = model.idata["posterior_predictive"]["accuracy"].mean(["chain", "draw"])
@@ -449,7 +449,10 @@ def test_intervals_of_pilots_in_groups_hold_the_truth(grouped_population):
                 sampling=cb.Sampling(groups=kept // 6 if name == "told" else None),
             )
             model = cb.BayesianExtrapolator().fit(
-                task, draws=250, tune=250, chains=2, random_seed=seed, progressbar=False
+                task,
+                sampler={"draws": 250, "tune": 250, "chains": 2},
+                random_seed=seed,
+                progressbar=False,
             )
             lower, upper = model.predict(1020).interval(0.9, "eti").to_numpy()[0]
             held[name] += bool(lower <= truth <= upper)

@@ -186,7 +186,7 @@ def sensitivity(
     >>> ranks = np.repeat([1, 2, 3, 6, 10, 31], [450, 10, 10, 10, 10, 10])
     >>> task = SourceTask.from_ranks(ranks, np.arange(500) % 50, n_classes=50)
     >>> model = BayesianExtrapolator().fit(
-    ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    ...     task, sampler={"draws": 500, "tune": 500, "chains": 2}, random_seed=1, progressbar=False
     ... )
     >>> table = sensitivity(model, [50, 5000]).table
     >>> bool(table["prior"][50] < table["prior"][5000])

@@ -94,7 +94,7 @@ class Prior(Protocol):
     ...         return -abs(self.basis.knots - centre) / scale
     >>> task = cb.SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     >>> model = cb.BayesianExtrapolator(LaplacePrior(location=3.0)).fit(
-    ...     task, draws=500, tune=500, chains=2, random_seed=1, progressbar=False
+    ...     task, sampler={"draws": 500, "tune": 500, "chains": 2}, random_seed=1, progressbar=False
     ... )
     >>> list(model.idata["posterior"].data_vars)
     ['accuracy', 'centre', 'scale']

@@ -31,9 +31,7 @@ from studies.benchmarks.measurement import (
 )
 
 _SETTINGS: dict[str, Any] = {
-    "draws": 500,
-    "tune": 500,
-    "chains": 2,
+    "sampler": {"draws": 500, "tune": 500, "chains": 2},
     "random_seed": 1,
     "progressbar": False,
 }
@@ -101,11 +99,17 @@ def sampling(setup: Setup) -> list[Measurement]:
     task = _glyphs(30 if setup.small else 100)
     rates: dict[str, list[float]] = {"parameters": [], "accuracies": []}
     for seed in range(1 if setup.small else 5):
-        how: dict[str, Any] = {"tune": 1000, "chains": 4, "progressbar": False, "random_seed": seed}
+        how: dict[str, Any] = {
+            "sampler": {"tune": 1000, "chains": 4},
+            "progressbar": False,
+            "random_seed": seed,
+        }
         start = perf_counter()
-        BayesianExtrapolator().fit(task, draws=4, **how)
+        BayesianExtrapolator().fit(task, sampler={"draws": 4}, **how)
         middle = perf_counter()
-        model = BayesianExtrapolator().fit(task, draws=200 if setup.small else 4000, **how)
+        model = BayesianExtrapolator().fit(
+            task, sampler={"draws": 200 if setup.small else 4000}, **how
+        )
         drawing = (perf_counter() - middle) - (middle - start)
         posterior = model.idata["posterior"].to_dataset()
         k = task.n_classes * np.array(_CONVERGED_AT)
@@ -124,7 +128,11 @@ def sampling(setup: Setup) -> list[Measurement]:
 def size(setup: Setup) -> list[Measurement]:
     """Time of a fit to 10^7 ranks of 1,000 classes, compared with a fit to 1,000 ranks."""
     few, many, n_classes = (200, 2_000, 100) if setup.small else (1_000, 10_000_000, 1_000)
-    settings = {**_SETTINGS, "draws": 20, "tune": 20} if setup.small else _SETTINGS
+    settings = (
+        {**_SETTINGS, "sampler": {**_SETTINGS["sampler"], "draws": 20, "tune": 20}}
+        if setup.small
+        else _SETTINGS
+    )
     measurements = []
     for name, share in (("classes differ", 0.5), ("instances independent", 0.0)):
         to_many, to_few = (

@@ -41,7 +41,11 @@ KINDS = {
     "1 template near half of all instances": ("hub", 1),
 }
 N_CLASSES, REPEATS = 100, 4
-DRAWS = {"draws": 300, "tune": 400, "chains": 2, "random_seed": 1, "progressbar": False}
+DRAWS = {
+    "sampler": {"draws": 300, "tune": 400, "chains": 2},
+    "random_seed": 1,
+    "progressbar": False,
+}
 
 
 def scores(law, n_classes, repeats, seed):

@@ -11,7 +11,7 @@ from studies.shared import CI_PROB, quiet
 METRICS = "mrr", "ndcg@10", "recall@10"
 POPULATIONS = "Gaussian, 10 dimensions", "characters"
 SIZES, FACTORS = (100, 300), (3, 10, 30)
-SAMPLER = {"draws": 250, "tune": 250, "chains": 4, "cores": 1, "progressbar": False}
+SAMPLER = {"sampler": {"draws": 250, "tune": 250, "chains": 4, "cores": 1}, "progressbar": False}
 MODELS = {"ranks": cb.BayesianExtrapolator, "scores": cb.ScoreInformedExtrapolator}
 
 

@@ -34,7 +34,7 @@ def pilot(name, n_source, seed, stated):
     task = everything.subsample(n_source, random_seed=seed)
     rows = []
     with quiet():
-        model = cb.OpenSetExtrapolator().fit(task, draws=150, random_seed=seed)
+        model = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 150}, random_seed=seed)
         for level, threshold in zip(FPIR, thresholds, strict=True):
             try:
                 rates = model.predict(k, threshold=threshold)

@@ -35,7 +35,7 @@ def pilot(name, everything, n_source, seed, k, chosen, truth):
     with quiet():
         task = everything.subsample(n_source, random_seed=seed)
         try:
-            model = cb.OpenSetExtrapolator().fit(task, draws=150, random_seed=seed)
+            model = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 150}, random_seed=seed)
             rates = model.predict(k, threshold=chosen)
             threshold = float(model.predict(ten_times, fpir=LIMIT).threshold[0])
         except cb.DataError:  # a threshold beyond all scores of the pilot

@@ -36,7 +36,7 @@ RANGES = {
 }  # fmt: skip
 N_PILOTS, N_SETTINGS = 4, 400
 SMALL = "airports", "misspellings"  # populations of a run that only has to run
-SAMPLER = {"draws": 1000, "tune": 500, "chains": 2, "progressbar": False}
+SAMPLER = {"sampler": {"draws": 1000, "tune": 500, "chains": 2}, "progressbar": False}
 PARAMETERS = ("mu", "tau", "tail", "separation", "imbalance", "sigma")
 CELL = ["size", "factor"]
 

@@ -11,7 +11,7 @@ import classex_bayes as cb
 from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
-FEW = {"draws": 300, "tune": 300, "chains": 2, "cores": 1, "progressbar": False}
+FEW = {"sampler": {"draws": 300, "tune": 300, "chains": 2, "cores": 1}, "progressbar": False}
 LAW = cb.simulate.GaussianNearestNeighbor(dim=10, noise_variance=0.2)
 LAWS = {
     "Gaussian, nearest template": LAW,

@@ -14,7 +14,7 @@ from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
 RATIO, TIED = 30, 0.7
-SAMPLER = {"draws": 300, "tune": 400, "chains": 2, "cores": 1, "progressbar": False}
+SAMPLER = {"sampler": {"draws": 300, "tune": 400, "chains": 2, "cores": 1}, "progressbar": False}
 CHANCES = "crowded classes rare", "crowded classes frequent"
 SIZES = 100, 300
 

@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 import classex_bayes as cb
 from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior, sampler_settings
+from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.core.basis import loss_bins
 from classex_bayes.evaluate.trials import SAMPLER
 from classex_bayes.typing import FloatArray, IntArray
@@ -68,7 +68,7 @@ def sbc(
     """
     prior = prior or cb.MixturePrior()
     k = n_classes * np.array([1, 10, 100])
-    settings = SamplerSettings(**{**sampler_settings(sampler), "cores": 1, "progressbar": False})
+    settings = SamplerSettings.of(sampler, progressbar=False, cores=1)
     of_parameters, of_data, of_fits, of_ranks = np.random.SeedSequence(random_seed).spawn(4)
     last_loss = loss_bins(n_classes)
     matrix = prior.basis.bin_probabilities(last_loss, n_classes)

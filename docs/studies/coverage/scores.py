@@ -18,7 +18,7 @@ def pilot(font, n_classes, seed):
     models = {"ranks": cb.BayesianExtrapolator(), "scores": cb.ScoreInformedExtrapolator()}
     rows = []
     with quiet():
-        models["ranks"].fit(task, random_seed=seed, progressbar=False, cores=1)
+        models["ranks"].fit(task, random_seed=seed, progressbar=False, sampler={"cores": 1})
         models["scores"].fit(task, random_seed=seed)
         for name, model in models.items():
             predicted = model.predict(whole.n_classes)

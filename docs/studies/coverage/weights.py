@@ -24,7 +24,7 @@ WEIGHTS = (
     *(f"1 / rank^{power:g}" for power in POWERS),
 )
 N_TASKS, FACTORS = 60, (1, 5, 20)
-DRAWS = {"draws": 300, "tune": 300, "chains": 2, "progressbar": False}
+DRAWS = {"sampler": {"draws": 300, "tune": 300, "chains": 2}, "progressbar": False}
 
 
 def class_weights(kind, law, gallery, rng):

@@ -179,7 +179,8 @@ def test_coverage_of_finite_populations(law, repeats):
             mine, k = (turn < repeats) & (y < k1), [k1, size]
             task = SourceTask.from_embeddings(probes[mine], gallery[:k1], y[mine])
             model = BayesianExtrapolator().fit(
-                task, draws=300, tune=300, chains=2, cores=1, random_seed=seed,
+                task,
+                sampler={"draws": 300, "tune": 300, "chains": 2, "cores": 1}, random_seed=seed,
                 progressbar=False,
             )  # fmt: skip
             truth = whole.accuracy(k)
@@ -200,7 +201,11 @@ def test_templates_without_instances_are_no_tested_classes():
     task = SourceTask.from_embeddings(
         sample.probes[rows], sample.gallery, sample.y[rows], untested="competitors"
     )
-    fit = {"draws": 500, "tune": 500, "chains": 2, "random_seed": 1, "progressbar": False}
+    fit = {
+        "sampler": {"draws": 500, "tune": 500, "chains": 2},
+        "random_seed": 1,
+        "progressbar": False,
+    }
     model = BayesianExtrapolator().fit(task, **fit)
     known, unknown = (
         float(model.predict(300, population=size).draws.std()) for size in (300, None)

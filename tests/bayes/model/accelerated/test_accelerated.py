@@ -48,7 +48,7 @@ class SilentNutpie:
 
 
 def fit(prior):
-    settings = {"draws": 2000, "chains": 2, "random_seed": 1, "progressbar": False}
+    settings = {"sampler": {"draws": 2000, "chains": 2}, "random_seed": 1, "progressbar": False}
     return BayesianExtrapolator(prior).fit(TASK, **settings)
 
 

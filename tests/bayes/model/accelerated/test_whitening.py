@@ -103,7 +103,7 @@ def test_the_posterior_is_nearly_standard_normal_there():
         LogDensity(density.log_density_for_nutpie, pack(prior, data)), layout(prior).start
     )
     model = BayesianExtrapolator(prior).fit(
-        task, draws=1000, chains=2, random_seed=1, progressbar=False
+        task, sampler={"draws": 1000, "chains": 2}, random_seed=1, progressbar=False
     )
     posterior = model.idata["posterior"]
     draws = np.stack([posterior["mu"].values.ravel(), np.log(posterior["tau"].values.ravel())])
