@@ -32,7 +32,10 @@ CASES = {
     "no path": (lambda: cb.backtest(FEW, TASK, 3, store="a\0"), "store: expected a path"),
     "no files": (lambda: cb.read_task(np.array(3.0)), "paths: "),
     "no tasks": (lambda: cb.check_marginality(TASK, np.array(3.0)), "smaller_tasks: expected"),
-    "progress": (lambda: fit(progressbar="no"), "progressbar: expected True or False"),
+    "progress": (
+        lambda: cb.BayesianExtrapolator().fit(TASK, progressbar="no"),
+        "progressbar: expected True or False",
+    ),
     "progress of a back-test": (
         lambda: cb.backtest(FEW, TASK, 3, progressbar=np.zeros(2)),
         "progressbar: expected True or False",

@@ -91,12 +91,17 @@ def populations_of_tasks(
 ) -> Populations:
     """Posterior draws of one pilot, or joint draws of two pilots on the same instances."""
     rng = np.random.default_rng(child_seed(seeds, 1))
+    sampler = asdict(settings)
+    show = sampler.pop("progressbar")
     with warnings.catch_warnings():
         # A guess needs fewer draws than a result.
         warnings.simplefilter("ignore", ConvergenceWarning)
         models = {
             place: BayesianExtrapolator(prior).fit(
-                task, random_seed=child_seed(seeds, 0, *[place] * (place > 0)), **asdict(settings)
+                task,
+                sampler=sampler,
+                random_seed=child_seed(seeds, 0, *[place] * (place > 0)),
+                progressbar=show,
             )
             for place, task in enumerate(tasks)
         }

@@ -280,7 +280,7 @@ def test_rates_move_as_they_must(model):
 
 def test_units_of_scores_do_not_matter(world):
     """Powers and factors of the distances, and the same as similarities of lists."""
-    distances = np.asarray(world.task(80, 2).source.matrix)
+    distances = np.asarray(world.task(80, 2).evidence.source.matrix)
     threshold = world.threshold(500, 0.3)
     rates = {}
     for name, power, factor in (("plain", 1, 1), ("squared", 2, 1), ("scaled", 1, 1e-3)):
@@ -477,7 +477,7 @@ def test_scores_must_show_tails(world):
 
 
 def test_a_threshold_beyond_the_ends_of_lists(world):
-    distances = np.asarray(world.task(80, 2).source.matrix).copy()
+    distances = np.asarray(world.task(80, 2).evidence.source.matrix).copy()
     np.fill_diagonal(distances, 5 * distances.max())  # the true class is never listed
     distances[:40, :40][np.eye(40, dtype=bool)] = 1e-3
     order = np.argsort(distances, axis=1)[:, :20]
@@ -492,7 +492,7 @@ def test_a_threshold_beyond_the_ends_of_lists(world):
 
 
 def test_an_instance_without_any_score_is_never_identified(world):
-    scores = -np.asarray(world.task(80, 2).source.matrix)
+    scores = -np.asarray(world.task(80, 2).evidence.source.matrix)
     scores[5] = -np.inf
     task = cb.SourceTask.from_scores(scores, range(80))
     rates = cb.OpenSetExtrapolator().fit(task, **FEW).predict(80, threshold=scores[0].min())

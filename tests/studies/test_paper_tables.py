@@ -46,7 +46,7 @@ def test_one_template_and_one_probe_of_every_class():
 def test_every_pair_of_pictures_may_be_drawn():
     points, labels = np.random.default_rng(1).normal(size=(16, 3)), np.arange(16) % 4
     drawn = {
-        round(face_task(points, labels, seed).source.scores(np.arange(4))[0, 0], 6)
+        round(face_task(points, labels, seed).evidence.source.scores(np.arange(4))[0, 0], 6)
         for seed in range(60)
     }
     some = points[labels == 0]

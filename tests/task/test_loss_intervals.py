@@ -312,7 +312,7 @@ def test_pilots_whose_accuracy_is_known_at_no_k_are_drawn_and_reported(tmp_path)
         (lambda: cb.plots.plot_ppc(model, kind="accuracy", backend="none"), "use kind='ranks'"),
         (lambda: model.predict(20, population=40), "leave population out"),
         (lambda: cb.plot_accuracy(model.predict(9), truth=task, backend="none"), "truth: the task"),
-        (lambda: cb.estimators.TwoParameter().fit(task), "^k: found 0 numbers"),
+        (lambda: cb.estimators.TwoParameter().fit(task), "^task: its accuracy"),
         (
             lambda: cb.estimators.HighDimensional().fit(task),
             "^k: found 0 numbers",

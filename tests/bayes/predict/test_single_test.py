@@ -152,7 +152,9 @@ def standardised_errors(law, k1, k2, r, n_tasks):
         mine = y < k1
         pilot = SourceTask.from_embeddings(probes[mine], gallery[:k1], y[mine])
         variance = float(pilot.accuracy_cov(pilot.grid())[-1, -1])
-        found = answer_dependence(pilot.evidence.losses, pilot.y, pilot.class_weight, variance)
+        found = answer_dependence(
+            pilot.evidence.losses, pilot.y, pilot.evidence.class_weight, variance
+        )
         draws = nested(true, before, [k2], r, found, draws=500)
         nearest = 2 * probes @ gallery.T - (gallery**2).sum(axis=1)
         measured = (nearest.argmax(axis=1) == y).mean()
