@@ -26,6 +26,7 @@ def names():
     return namespace
 
 
+@pytest.mark.nightly
 def test_groups_are_those_of_the_table(names):
     model = names["model"]
     model.sample_prior_predictive(draws=50)

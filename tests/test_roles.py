@@ -48,6 +48,7 @@ def tolerance(number):
     return max(0.02, 4 * math.sqrt(abs(number) * (1 - abs(number)) / 500))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_numbers_are_those_that_the_code_prints(page, few_draws):
     """Within four Monte Carlo standard errors of few draws."""

@@ -124,6 +124,7 @@ def test_convergence_is_that_of_predicted_accuracies(fitted):
         assert smallest == pytest.approx(float(ess.min()))
 
 
+@pytest.mark.nightly
 def test_narrow_groups_beside_a_broad_one_converge():
     # Chains that start anywhere are caught by different laws here: r_hat is 1.7.
     law = FavorabilityLaw((0.5, 2.5, 3.5), (0.1, 0.15, 1.0), (0.3, 0.3, 0.4))

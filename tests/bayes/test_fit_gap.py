@@ -56,6 +56,7 @@ def test_the_bound_of_a_pool():
         assert found == pytest.approx(2 * weight * alone, rel=1e-9)
 
 
+@pytest.mark.nightly
 def test_p_values_of_the_true_law_are_uniform():
     rng = np.random.default_rng(4)
     weights = np.exp(-0.5 * ((BASIS.knots - 2) / 0.8) ** 2)

@@ -186,6 +186,7 @@ def test_histograms_of_the_model_have_their_totals(tasks):
 # Fitted models
 
 
+@pytest.mark.nightly
 def test_the_pool_knows_more_than_its_parts(tasks, pilot):
     settings = {"sampler": {"draws": 1500, "chains": 2}, "random_seed": 1, "progressbar": False}
     alone, both = (

@@ -113,6 +113,7 @@ def test_cores_do_not_matter(fit, small_task):
             assert one[group].to_dataset().equals(other[group].to_dataset()), group
 
 
+@pytest.mark.nightly
 def test_samplers_agree(fit, monkeypatch, small_task):
     seen, sample = [], pm.sample
     monkeypatch.setattr(
@@ -194,6 +195,7 @@ except KeyboardInterrupt as stop:
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are of Unix")
 def test_a_real_interruption_keeps_the_draws():
     command = [sys.executable, "-W", "ignore", "-c", REAL]

@@ -240,6 +240,7 @@ def test_data_of_others(tmp_path, ending):
         load(path)
 
 
+@pytest.mark.nightly
 def test_flipped_bits_give_an_error_or_the_same_numbers(saved, tmp_path):
     whole, draws = saved.read_bytes(), load(saved).predict(K).accuracy
     rng = np.random.default_rng(1)

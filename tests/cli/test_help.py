@@ -45,6 +45,7 @@ def test_defaults_are_those_of_python():
         assert defaults["ci_prob"] is None
 
 
+@pytest.mark.nightly
 def test_output_that_is_piped_has_no_colours(tmp_path, process, run, monkeypatch):
     terminal = {"TERM": "xterm-256color"}
     for verb in ([], ["extrapolate"]):
@@ -60,6 +61,7 @@ def test_output_that_is_piped_has_no_colours(tmp_path, process, run, monkeypatch
     assert code == 3  # a single chain cannot show whether it converged
 
 
+@pytest.mark.nightly
 def test_shells_complete_verbs_settings_and_choices(process):
     def completed(words):
         return process(

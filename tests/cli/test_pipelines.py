@@ -109,6 +109,7 @@ def test_a_requirement_needs_a_target(run, task):
     assert (code, out) == (2, "") and err.startswith("error: --require: found 0.9 without --target")
 
 
+@pytest.mark.nightly
 def test_a_reader_that_is_gone_ends_the_program_in_silence(task, tmp_path):
     command = [sys.executable, "-W", "error", "-m", "classex_bayes", "diagnose", "s.npz", "--json"]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

@@ -245,6 +245,7 @@ def calibration(n_classes, repeats, n_tasks, noise_variance=0.2, seed=0):
     return terms.mean(), terms.mean(axis=1).std() / np.sqrt(n_tasks)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("repeats", [1, 5])
 def test_calibrated_at_20_classes(repeats):
     ratio, error = calibration(20, repeats, n_tasks=1000)

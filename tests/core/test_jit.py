@@ -59,6 +59,7 @@ def test_a_damaged_or_full_cache_is_done_without(damage, tmp_path, monkeypatch):
     assert sum(third.stats.cache_hits.values()) == (damage != "full")  # kept anew
 
 
+@pytest.mark.nightly
 def test_the_wait_for_the_compiler_is_told_once_and_only_then(tmp_path):
     (tmp_path / "work.py").write_text(
         "from classex_bayes.core.jit import compiled\n"

@@ -218,6 +218,7 @@ def test_the_same_seed_gives_the_same_draws():
     assert np.all(one != other)
 
 
+@pytest.mark.nightly
 def test_processes_do_not_change_the_draws():
     task = embedding_task(k1=20)
     one, two = (

@@ -90,6 +90,7 @@ def test_coverage_and_errors(sd):
     assert row["n"] == 4000 and row["failed"] == 0
 
 
+@pytest.mark.nightly
 def test_standard_errors_are_those_of_repeated_studies():
     studies = pd.DataFrame([score_trials(forecasts(60, seed=s)).iloc[0] for s in range(200)])
     for name in ("bias", "rmse", "crps", "interval_score", "coverage80"):

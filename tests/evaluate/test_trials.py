@@ -71,6 +71,7 @@ def test_other_cells_leave_a_cell_as_it_is():
     same(alone, table[table["cell"] == "3.0"])
 
 
+@pytest.mark.nightly
 def test_processes_do_not_matter():
     same(run(n_simulations=2), run(n_simulations=2, n_jobs=2))
 

@@ -54,6 +54,7 @@ def check_calibration(k1, repeats, dim, n_pilots, by_groups):
     return np.mean([difference.correlation for difference in found])
 
 
+@pytest.mark.nightly
 def test_intervals_hold_the_difference_of_classifiers():
     assert check_calibration(40, 2, 8, 60, by_groups=False) > 0.5
 

@@ -79,6 +79,7 @@ def test_fnir_at_a_rank_in_a_world_of_power_laws(world, model):
         assert rates.rank == rank
 
 
+@pytest.mark.nightly
 def test_printed_characters_from_a_pilot():
     everything = cb.load_glyphs().task()
     fitted = cb.OpenSetExtrapolator().fit(characters(100, 1), **FEW)
@@ -171,6 +172,7 @@ def test_a_pareto_tail_is_one_of_log_distances(world):
     assert any("extrapolated (tail='pareto')" in note for note in rates.notes)
 
 
+@pytest.mark.nightly
 def test_exponents_that_differ_between_probes_keep_some_from_false_positives():
     """Without the scatter between probes FPIR of 0.6 is predicted as 0.72."""
     nodes, weight = np.polynomial.hermite_e.hermegauss(101)
@@ -209,6 +211,7 @@ def test_selective_classification_of_independent_scores(world):
     assert float(fitted.posterior_["decline"].mean()) == pytest.approx(1, abs=0.35)
 
 
+@pytest.mark.nightly
 def test_poor_probes_are_far_from_all_classes():
     """A part of the distance is the probe's own: without its decline the accuracy is 0.77."""
 

@@ -41,6 +41,7 @@ def test_survival_is_that_of_the_generalised_pareto_law():
         np.testing.assert_allclose(log_survival(depth, slope, shape), expected, rtol=2e-5)
 
 
+@pytest.mark.nightly
 def test_observed_tails_are_unbiased_with_the_known_noise():
     rng = np.random.default_rng(1)
     found = observed_tails(power_law_lists(40_000, 500, rng).log_distance[:, :N])

@@ -12,10 +12,13 @@ BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    BROWSER is None or DRIVER is None,
-    reason="no Chromium with chromedriver: apt-get install chromium chromium-driver",
-)
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(
+        BROWSER is None or DRIVER is None,
+        reason="no Chromium with chromedriver: apt-get install chromium chromium-driver",
+    ),
+]
 
 # What a keyboard must reach, as far as it is shown.
 REACHED = "a[href], button, input, summary, [tabindex='0']"

@@ -52,6 +52,7 @@ def test_classes_of_weight_zero_are_competitors():
     assert_allclose(means(task), means(tested), atol=0.02)
 
 
+@pytest.mark.nightly
 def test_short_lists_do_not_promise_too_much():
     """Halves with a tail in a short list are those with few losses in the other half."""
     pilots = [distances(seed, 0.4) for seed in range(3)]

@@ -188,6 +188,7 @@ def accuracy(points, depth, k=2000):
     return np.array(values)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_repeats", [15, pytest.param(200, marks=pytest.mark.slow)])
 def test_ranks_of_the_truth_among_the_draws_are_uniform(n_repeats):
     """Simulation-based calibration: parameters from the prior, losses from the law."""

@@ -159,6 +159,7 @@ def test_repeats_and_untested_classes():
     assert_allclose(sd(many), sd(single), rtol=0.5)  # alike instances of a class tell nothing more
 
 
+@pytest.mark.nightly
 def test_alike_instances_of_a_class_do_not_calibrate_again():
     rng = np.random.default_rng(1)
     probes, gallery, y = LAW.sample(100, random_seed=3)
@@ -297,6 +298,7 @@ def test_checks_of_the_calibration(model):
     assert not tail_checks(broken).passed and "unusual" in repr(tail_checks(broken))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_pilots", [6, pytest.param(48, marks=pytest.mark.slow)])
 def test_intervals_hold_the_truth_and_are_narrower_than_from_ranks(n_pilots):
     k, seeds = [1000], range(n_pilots)

@@ -16,6 +16,7 @@ def test_figure4_the_means_of_label_sets_lie_on_the_line():
     np.testing.assert_allclose(means, exact, atol=4 * 0.15 / np.sqrt(4000))
 
 
+@pytest.mark.nightly
 def test_figures_5_and_6():
     left, right = papers.figure5().axes
     assert left.get_ylabel() == "label y"

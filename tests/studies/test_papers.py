@@ -38,6 +38,7 @@ def data(tmp_path):
     return [*map(str, files)]
 
 
+@pytest.mark.nightly
 def test_every_table_and_figure(data, tmp_path, capsys):
     command.main(["--small", *data, "--out", str(tmp_path / "papers")])
     out = capsys.readouterr().out
@@ -62,6 +63,7 @@ def test_every_table_and_figure(data, tmp_path, capsys):
     assert "svm 20-400" in out and "KDE(ucv), recomputed" in out and "| svm | EXP |" in out
 
 
+@pytest.mark.nightly
 def test_a_page_gets_its_table_and_a_figure_few_colours(data, tmp_path, monkeypatch):
     page = tmp_path / "papers.md"
     page.write_text("# Papers\n<!-- nips2016 -->\n<!-- end of nips2016 -->\n")

@@ -125,6 +125,7 @@ def test_any_rows_can_be_read_from_a_disk(rows):
 # Devices
 
 
+@pytest.mark.nightly
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),
@@ -139,6 +140,7 @@ def test_scores_on_a_device(seed, name, higher_is_better, dtype):
     assert_same(found, SourceTask.from_scores(scores, y, **options))
 
 
+@pytest.mark.nightly
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),
@@ -189,6 +191,7 @@ def test_scores_below_the_normal_range_keep_their_order_on_a_device(where, highe
     assert_same(SourceTask.from_scores(NAMESPACES[where](scores), y, **how), expected)
 
 
+@pytest.mark.nightly
 def test_ranks_without_the_compiler_are_the_same():
     code = (
         "import numpy as np; from classex_bayes import SourceTask\n"

@@ -43,6 +43,7 @@ def test_predictions_say_what_is_taken_for_granted(small_task, tmp_path):
     assert model.is_fitted_to(small_task)
 
 
+@pytest.mark.nightly
 def test_bootstrap_has_the_spread_of_the_covariance(small_task):
     draws = cb.estimators.bootstrap(
         cb.estimators.LogLinear(), small_task, 12, n_resamples=400, random_seed=1, progressbar=False

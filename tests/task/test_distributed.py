@@ -242,6 +242,7 @@ def slowly(chunk):
     return chunk
 
 
+@pytest.mark.nightly
 def test_lost_workers_are_made_up_for(cluster, sample):
     probes, gallery, y, whole = sample
     slow = da.from_array(probes, chunks=(12, -1)).map_blocks(slowly, dtype=float)

@@ -193,6 +193,7 @@ def correlations(n_classes, repeats, n_simulations, metric="accuracy"):
     return np.corrcoef(np.transpose(accuracy))[0, 1], cross / np.sqrt(first * second)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("metric", ["accuracy", "recall@3"])
 def test_correlation_of_simulated_tasks(metric):
     true, estimated = correlations(25, 2, 250, metric)

@@ -214,6 +214,7 @@ def test_accuracy_of_whole_groups_is_that_of_their_subsets():
     assert task.grid()[-1] == 60
 
 
+@pytest.mark.nightly
 def test_covariance_of_groups_is_that_over_pilots():
     probes, gallery, y = embedded(1500, 1, 9, groups=6, noise=0.35)
     rng, k = np.random.default_rng(3), np.array([2, 10, 40])
@@ -434,6 +435,7 @@ def grouped_population():
     return probes, gallery, np.mean(accuracy)
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
 def test_intervals_of_pilots_in_groups_hold_the_truth(grouped_population):
     probes, gallery, truth = grouped_population

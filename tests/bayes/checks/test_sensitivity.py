@@ -98,6 +98,7 @@ def test_sensitivities_are_arviz(fitted):
         assert_allclose(found.table[group], expected, rtol=1e-6)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_repeats", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_the_error_of_a_sensitivity_is_its_scatter_over_draws(n_repeats):
     found, errors = [], []

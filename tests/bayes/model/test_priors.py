@@ -186,6 +186,7 @@ def test_the_high_dimensional_law_is_monotone(mu):
     np.testing.assert_allclose(weights_at(prior, mu=mu, tau=tau), plain, atol=2e-3)
 
 
+@pytest.mark.nightly
 def test_parameters_have_the_stated_laws(drawn):
     prior = MixturePrior()
     laws = {

@@ -137,6 +137,7 @@ def test_bare_curves(weights):
     assert np.isfinite(drawn(weights[:, :50], tree, [5, 20, 45, 50, 70], 70)).all()
 
 
+@pytest.mark.nightly
 def test_intervals_narrow_towards_the_whole(fitted, pilot, tmp_path):
     sd = [
         float(fitted.predict(200, population=size).draws.values.std())

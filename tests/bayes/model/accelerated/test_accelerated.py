@@ -57,6 +57,7 @@ def fast():
     return fit(PRIOR)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("reason", ["prior of the user", "another nutpie"])
 def test_without_it_the_posterior_is_the_same(reason, fast, monkeypatch, caplog):
     prior = PRIOR
