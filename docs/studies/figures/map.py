@@ -5,7 +5,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from studies.pages import FIGURES
 
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#555555"
+BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#00795a", "#555555"
 TRUNK = {  # room: place, and what it hands on
     "core": ((0, 0), "ranks, influence,\nmetrics, law of U*"),
     "task": ((1, 0), "SourceTask:\nk1 tested classes"),
@@ -28,6 +28,12 @@ WINGS = {
     "information": "bits, bounds",
     "open_set": "FNIR, FPIR",
 }
+BESIDE = {  # room: place, what it holds, and the room of the trunk that it serves
+    "io": (0.5, "files become tasks", "task"),
+    "simulate": (1.5, "populations with\nknown accuracy", "task"),
+    "evaluate": (3, "compare, back-test,\nplan", "results"),
+}
+GROUND = "exceptions, typing, arguments, formatting, frames, parallel, plot_method"
 WIDTH, HEIGHT, STEP = 1.42, 0.86, 1.78
 
 
@@ -42,7 +48,7 @@ def room(axis, x: float, y: float, name: str, text: str, color: str) -> None:
 
 def main() -> None:
     """Draw trunk, wings and what looks into them."""
-    figure, axis = plt.subplots(figsize=(12.4, 4.6), layout="constrained")
+    figure, axis = plt.subplots(figsize=(12.4, 5.9), layout="constrained")
     places = {name: (STEP * x, 1.1 * y) for name, ((x, y), _) in TRUNK.items()}
     for name, (_, text) in TRUNK.items():
         room(axis, *places[name], name, text, BLUE)
@@ -62,15 +68,14 @@ def main() -> None:
         va="center",
         color=ORANGE,
     )
-    axis.text(
-        -1.55,
-        -1.75,
-        "Beside the trunk: simulate (populations with known accuracy), io (files),\n"
-        "evaluate (compare, back-test, plan); arguments, formatting, exceptions,\n"
-        "typing at the ground.",
-        va="center",
-        color=GREY,
-    )
-    axis.set(xlim=(-1.7, STEP * 6 + 0.85), ylim=(-2.1, 2.95))
+    for name, (place, text, served) in BESIDE.items():
+        x, y, (to_x, to_y) = STEP * place, -2.35, places[served]
+        room(axis, x, y, name, text, GREEN)
+        end = to_x + (x - to_x) * 0.3, to_y - HEIGHT / 2 - 0.03
+        arrow = {"arrowstyle": "->", "color": GREEN}
+        axis.annotate("", end, (x, y + HEIGHT / 2 + 0.03), arrowprops=arrow)
+    axis.text(-1.55, -2.35, "beside\nthe trunk", va="center", color=GREEN)
+    axis.text(-1.55, -3.2, f"on the ground: {GROUND}", va="center", color=GREY)
+    axis.set(xlim=(-1.7, STEP * 6 + 0.85), ylim=(-3.45, 2.95))
     axis.set_axis_off()
     figure.savefig(FIGURES / "map.png", dpi=110)
