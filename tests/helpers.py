@@ -58,15 +58,15 @@ def between_classes(means, weight):
     return found
 
 
-def losses_task(losses, n_classes, y=None, **options):
+def ranked_task(n_better, n_classes, y=None, **options):
     """Task of wrong classes above the true one; without labels the classes take turns."""
-    y = np.arange(len(losses)) % n_classes if y is None else y
-    return SourceTask.from_ranks(np.asarray(losses) + 1, y, n_classes=n_classes, **options)
+    y = np.arange(len(n_better)) % n_classes if y is None else y
+    return SourceTask.from_ranks(np.asarray(n_better) + 1, y, n_classes=n_classes, **options)
 
 
 def few_errors(k1=40, seed=0):
     """Task of one instance a class that loses to 2% of the others."""
-    return losses_task(np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1), k1)
+    return ranked_task(np.random.default_rng(seed).binomial(k1 - 1, 0.02, size=k1), k1)
 
 
 def assert_same_task(found, expected, classes=None, rtol=0.0):

@@ -88,7 +88,7 @@ def test_what_pymc_builds_is_what_is_fitted(names):
     drawn, fitted = names["drawn"], names["model"].idata
     parameters = set(fitted["posterior"].data_vars) - {"accuracy"}
     assert parameters | {"weights"} == set(drawn["prior"].data_vars)
-    for group, name in (("prior", "z"), ("prior_predictive", "loss_histogram")):
+    for group, name in (("prior", "z"), ("prior_predictive", "rank_histogram")):
         last = drawn[group][name].dims[-1]
         of_fit = {"prior": "posterior", "prior_predictive": "observed_data"}[group]
         assert_array_equal(drawn[group][last], fitted[of_fit][last])

@@ -72,10 +72,10 @@ def test_metric(run):
 
     weighted = task.evidence.instance_weight @ gain(task.ranks)
     assert task.metric("rbp", 50).item() == pytest.approx(weighted, rel=1e-12)
-    rng, losses, k = np.random.default_rng(1), 7, 12
-    values = gain(1 + rng.hypergeometric(losses, 49 - losses, k - 1, 200_000))
+    rng, n_better, k = np.random.default_rng(1), 7, 12
+    values = gain(1 + rng.hypergeometric(n_better, 49 - n_better, k - 1, 200_000))
     metric = names["RankBiasedPrecision"]()
-    exact = metric.given_losses(np.array([losses]), 50, np.array([k])).item()
+    exact = metric.given_n_better(np.array([n_better]), 50, np.array([k])).item()
     assert exact == pytest.approx(values.mean(), abs=4 * values.std() / 447)
     basis = classex_bayes.bayes.DirichletPrior().basis
     place = int(np.argmin(np.abs(basis.knots - 1.5)))

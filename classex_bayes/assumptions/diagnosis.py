@@ -130,7 +130,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
 
 def _class_errors(evidence: RankEvidence, facts: ScoreFacts) -> ClassErrors:
     repeats = np.bincount(evidence.y, minlength=evidence.n_classes)
-    wrong = np.bincount(evidence.y, evidence.losses > 0, minlength=evidence.n_classes)
+    wrong = np.bincount(evidence.y, evidence.n_better > 0, minlength=evidence.n_classes)
     squares = evidence.class_influence[:, -1] ** 2
     total = squares.sum()
     share = squares / total if total > 0 else np.full(squares.size, 1 / squares.size)

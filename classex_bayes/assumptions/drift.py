@@ -432,4 +432,4 @@ def _class_by_class(
 def _accuracy_by_class(evidence: RankEvidence) -> FloatArray:
     """Share of correct answers of each class; 0 for untested classes."""
     n_classes = evidence.n_classes
-    return class_accuracies(evidence.losses, evidence.y, n_classes, np.array([n_classes]))[:, 0]
+    return class_accuracies(evidence.n_better, evidence.y, n_classes, np.array([n_classes]))[:, 0]

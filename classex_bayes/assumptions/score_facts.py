@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from classex_bayes.core.ranks.defeats import add_gains
-from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
+from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -41,18 +41,18 @@ def facts_of_scores(evidence: RankEvidence, rng: np.random.Generator) -> ScoreFa
     """
     source, n_classes = evidence.source, evidence.n_classes
     assert source is not None
-    y, weight, losses = evidence.y, evidence.instance_weight, evidence.losses
-    confusions = int(losses[losses <= _most_losses(n_classes)].sum())
+    y, weight, n_better = evidence.y, evidence.instance_weight, evidence.n_better
+    confusions = int(n_better[n_better <= _most_better(n_classes)].sum())
     share = min(1.0, float(np.sqrt(_MOST_EDGES / max(confusions, 1))))
     kept = np.zeros(n_classes, dtype=bool)
     kept[rng.permutation(n_classes)[: max(3, int(share * n_classes))]] = True
     as_competitor = np.zeros((n_classes, 1))
     edges: list[IntArray] = []
     rows = _RowFacts(source, rng)
-    for block in loss_blocks(
+    for block in rank_blocks(
         source, y, row_groups(y, n_classes), evidence.tie_rule, evidence.tie_seed
     ):
-        add_gains(block.defeats, block.losses, weight[block.rows, None], as_competitor)
+        add_gains(block.defeats, block.n_better, weight[block.rows, None], as_competitor)
         edges.append(_edges(block, y[block.rows], kept))
         rows.add(block.rows)
     return ScoreFacts(
@@ -67,13 +67,13 @@ def facts_of_scores(evidence: RankEvidence, rng: np.random.Generator) -> ScoreFa
     )
 
 
-def _most_losses(n_classes: int) -> int:
+def _most_better(n_classes: int) -> int:
     return max(3, int(_CLOSE * n_classes))
 
 
-def _edges(block: LossBlock, y: IntArray, kept: BoolArray) -> IntArray:
+def _edges(block: RankBlock, y: IntArray, kept: BoolArray) -> IntArray:
     """Pairs (test class, competitor that beat it) among the kept classes, from close defeats."""
-    close = (block.losses > 0) & (block.losses <= _most_losses(kept.size)) & kept[y]
+    close = (block.n_better > 0) & (block.n_better <= _most_better(kept.size)) & kept[y]
     rows = np.flatnonzero(close)
     places, competitors = np.nonzero(block.beaten_by(rows))
     pairs = np.stack([y[rows[places]], competitors], axis=1)

@@ -205,9 +205,9 @@ def sampling_correlation(tasks: Sequence[SourceTask], metric: MeanMetric = _ACCU
     """
     k1 = np.array([tasks[0].n_classes])
     tests = [task.evidence.instances("a correlation").plain for task in tasks]
-    covariance = joint_covariance(tests, k1, metric.given_losses)
+    covariance = joint_covariance(tests, k1, metric.given_n_better)
     erring = [
-        np.unique(test.y[metric.given_losses(test.losses, test.n_classes, k1)[:, 0] < 1]).size
+        np.unique(test.y[metric.given_n_better(test.n_better, test.n_classes, k1)[:, 0] < 1]).size
         for test in tests
     ]
     unknown = (np.array(erring) < FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)

@@ -207,7 +207,7 @@ class BayesianExtrapolator(LawModel):
         -------
         pymc.Model
             It has the parameters of the prior, the deterministic variable "weights" (knot) and the
-            observed data "loss_histogram" (bin) or "whitened_accuracy" (direction). After `fit`,
+            observed data "rank_histogram" (bin) or "whitened_accuracy" (direction). After `fit`,
             the attribute `model` is the PyMC model of the fitted task.
 
         Raises
@@ -222,7 +222,7 @@ class BayesianExtrapolator(LawModel):
         >>> model = BayesianExtrapolator(MixturePrior(deviation=0)).build(task)
         >>> fast = {"mode": "FAST_COMPILE"}
         >>> prior = pm.sample_prior_predictive(9, model=model, random_seed=1, compile_kwargs=fast)
-        >>> dict(prior["prior_predictive"]["loss_histogram"].sizes)
+        >>> dict(prior["prior_predictive"]["rank_histogram"].sizes)
         {'chain': 1, 'draw': 9, 'bin': 48}
         """
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
@@ -277,7 +277,7 @@ class BayesianExtrapolator(LawModel):
         -------
         DataTree
             Groups prior (parameters, and the expected accuracy on 1, 10 and 100 times k1 classes),
-            prior_mixture (weights) and prior_predictive (loss_histogram over bins, accuracy over
+            prior_mixture (weights) and prior_predictive (rank_histogram over bins, accuracy over
             k). For the fitted task they are also added to `idata`.
 
         Raises
@@ -366,7 +366,7 @@ class BayesianExtrapolator(LawModel):
         Returns
         -------
         DataTree
-            `idata` with the group log_likelihood: loss_histogram (chain, draw, class). Its sum
+            `idata` with the group log_likelihood: rank_histogram (chain, draw, class). Its sum
             over classes is the log-likelihood of the model. If pooled tasks share classes by name,
             each name has one entry for its instances in all tasks. Otherwise the coordinate
             class_task numbers the tasks.

@@ -39,7 +39,7 @@ SIBLINGS = "siblings"
 ROWS = {BernsteinData.rows, PowerData.rows, "k"}
 _NUMBERS = {f"{row}_task" for row in ROWS}
 # Descriptions of variables, which have the same meaning in every group.
-_BINS = "weighted number of instances in each bin of losses; the coordinate is its largest loss"
+_BINS = "weighted number of instances in each bin of ranks; the coordinate is its largest rank"
 _WEIGHTS = "weights of the knots t: D(u) is the sum of w Phi((Phi^-1(u) - t) / h)"
 EXPECTED_ACCURACY = "expected accuracy on k classes: 1, 10 and 100 times k1"
 _DESCRIPTIONS = {
@@ -162,7 +162,7 @@ def data_groups(
     """Groups observed_data and constant_data of a task, with its size as attributes.
 
     observed_data holds the accuracies on a grid of k. It also holds the histogram of ranks, whose
-    coordinate is the largest loss of each bin, or the whitened accuracies. constant_data holds the
+    coordinate is the largest rank of each bin, or the whitened accuracies. constant_data holds the
     design effect and the matrix whose product with the weights is the expectation of the histogram
     or of the whitened accuracies.
     """
@@ -172,8 +172,9 @@ def data_groups(
         if isinstance(data, BernsteinData)
         else ("direction", data.whitened, data.observed)
     )
-    bins = row == "bin"
-    position = task.evidence.instances(row).loss_bins if bins else np.arange(values.size)
+    position = np.arange(values.size)
+    if row == "bin":
+        position = task.evidence.instances("a histogram").n_better_bins + 1
     coords = {"knot": basis.knots, row: position, "k": k}
     observed = xr.Dataset(
         {name: (row, values), "accuracy": ("k", task.accuracy(k) if k.size else k.astype(float))},
@@ -266,7 +267,7 @@ def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
     for number, task in enumerate(tasks):
         classes, position = np.unique(task.y, return_inverse=True)
         ranks = task.evidence.instances("the histogram of classes")
-        histogram = ranks.histogram(ranks.loss_bins, position)
+        histogram = ranks.histogram(ranks.n_better_bins, position)
         counts.append(np.pad(histogram, ((0, 0), (0, N_BINS - histogram.shape[1]))))
         names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]
         numbers += [number] * classes.size

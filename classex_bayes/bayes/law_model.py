@@ -358,7 +358,7 @@ class LawModel(FittedModel):
         -------
         DataTree
             `idata` with the group posterior_predictive: accuracy (chain, draw, k) at the observed
-            numbers of classes and, if ranks are known, loss_histogram (chain, draw, bin).
+            numbers of classes and, if ranks are known, rank_histogram (chain, draw, bin).
         """
         rng = stage_rng(self.idata.attrs, _POSTERIOR_PREDICTIVE, random_seed)
         group = predictive_group(self.weights_, self.idata, self.law_, rng)

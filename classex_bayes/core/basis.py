@@ -10,7 +10,7 @@ from classex_bayes.core.normal_law import expected_power
 from classex_bayes.typing import FloatArray, IntArray
 
 N_BINS = 48  # of losses
-_SINGLE_LOSSES = 9
+_SINGLE_N_BETTER = 9
 _QUADRATURE_ERROR = 1e-12
 _LARGEST_STEP = 0.4
 
@@ -45,20 +45,20 @@ class RadialBasis:
         """
         return expected_power(self.knots, self.bandwidth, np.asarray(k, dtype=float))
 
-    def bin_probabilities(self, last_loss: IntArray, n_classes: int) -> FloatArray:
+    def bin_probabilities(self, bin_ends: IntArray, n_classes: int) -> FloatArray:
         r"""Probability (n_bins, m) of each bin of losses under each basis element.
 
-        `last_loss` (n_bins,) is the largest loss of each bin. It increases, and the last one is
+        `bin_ends` (n_bins,) is the largest loss of each bin. It increases, and the last one is
         k1 - 1. Given U* = u the losses L are Binomial(k1 - 1, 1 - u), so the probabilities are
         differences of the Bernstein moments :math:`P(L \le v) = E[1 - h_l(X)]` with
         X ~ Beta(k1 - 1 - v, v + 1) (Zheng, Achanta and Benjamini, draft, 2016, section 4). The
         integral runs over the quantiles of X, because the integrand is then smooth for every k1.
         The absolute error is below 1e-9 for k1 up to 1e6 and below 1e-7 up to 1e12.
         """
-        losses = np.asarray(last_loss[:-1], dtype=float)
-        above = np.empty((losses.size, self.knots.size))
+        n_better = np.asarray(bin_ends[:-1], dtype=float)
+        above = np.empty((n_better.size, self.knots.size))
         below = np.empty_like(above)
-        for row, v in enumerate(losses):
+        for row, v in enumerate(n_better):
             s = self._quantile_nodes(v, n_classes)
             weight = np.exp(-0.5 * s**2)
             weight /= weight.sum()
@@ -99,24 +99,24 @@ def _beta_quantile(s: FloatArray, v: float, n_classes: int) -> FloatArray:
     return np.where(lower < 0.5, ndtri(lower), -ndtri(upper))
 
 
-def loss_bins(n_classes: int, n_bins: int = N_BINS) -> IntArray:
+def n_better_bins(n_classes: int, n_bins: int = N_BINS) -> IntArray:
     """Largest loss of each bin: 0 to 8 have a bin each, then log-spaced bins reach k1 - 1.
 
     There are `n_bins` bins, or k1 if k1 is smaller.
 
-    >>> loss_bins(1000, 12).tolist()
+    >>> n_better_bins(1000, 12).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 40, 200, 999]
     """
     if n_classes <= n_bins:
         return np.arange(n_classes)
-    last = list(range(min(_SINGLE_LOSSES, n_bins - 1)))
+    last = list(range(min(_SINGLE_N_BETTER, n_bins - 1)))
     for remaining in range(n_bins - len(last), 0, -1):
         ratio = ((n_classes - 1) / max(last[-1], 1)) ** (1 / remaining)
         last.append(max(last[-1] + 1, round(max(last[-1], 1) * ratio)))
     return np.array(last)
 
 
-def loss_histogram(losses: IntArray, last_loss: IntArray, weights: FloatArray) -> FloatArray:
+def rank_histogram(n_better: IntArray, bin_ends: IntArray, weights: FloatArray) -> FloatArray:
     """Total weight (n_bins,) of the losses in each bin. It sums to the sum of `weights`."""
-    where = np.searchsorted(last_loss, losses)
-    return np.bincount(where, weights=weights, minlength=last_loss.size)
+    where = np.searchsorted(bin_ends, n_better)
+    return np.bincount(where, weights=weights, minlength=bin_ends.size)

@@ -140,7 +140,7 @@ def typical_dependence(
 
 
 def answer_dependence(
-    losses: IntArray, y: IntArray, class_weight: FloatArray, variance: float | None = None
+    n_better: IntArray, y: IntArray, class_weight: FloatArray, variance: float | None = None
 ) -> AnswerDependence:
     r"""Estimate the dependence between the answers of a pilot at k1 from losses and y (n,).
 
@@ -173,7 +173,7 @@ def answer_dependence(
     tested = np.flatnonzero(class_weight)
     weight = class_weight[tested]
     repeats = np.bincount(y, minlength=n_classes)[tested].astype(float)
-    right = np.bincount(y, weights=losses == 0, minlength=n_classes)[tested]
+    right = np.bincount(y, weights=n_better == 0, minlength=n_classes)[tested]
     squared, by_instance = float(weight @ weight), float(weight**2 @ (1 / repeats))
     average, observed = squared / by_instance, float(weight @ (right / repeats))
     if weight_effect(weight) > 1:

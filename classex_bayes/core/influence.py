@@ -13,11 +13,11 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from classex_bayes.core.ranks.defeats import add_defeats
-from classex_bayes.core.ranks.losses import LossCounts, loss_blocks, row_groups
 from classex_bayes.core.ranks.progress import report_progress
+from classex_bayes.core.ranks.rank_counts import RankCounts, rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
-from classex_bayes.core.subsets import accuracy_given_losses, distinct_losses
+from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 # The competitors' part of the variance can only be estimated from scores. In simulations the ratio
@@ -25,7 +25,7 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 # with many.
 UNSEEN_COMPETITORS = 1.25
 # Mean (n, n_k) of a metric over subsets of k classes, given losses (n,), k1 and k (n_k,).
-GivenLosses = Callable[[IntArray, int, IntArray], FloatArray]
+GivenBetter = Callable[[IntArray, int, IntArray], FloatArray]
 
 
 class Instances(NamedTuple):
@@ -33,7 +33,7 @@ class Instances(NamedTuple):
 
     y: IntArray  # (n,): true classes
     defeats: NumberArray  # uint64 (n, n_words): bit b of word w is set if class 64 w + b beat it
-    losses: IntArray  # (n,): number of competitors that beat the instance
+    n_better: IntArray  # (n,): number of competitors that beat the instance
     contribution: FloatArray  # (n, m): values after deletion of a competitor that lost
     gain: FloatArray  # (n, m): added to it if the deleted competitor had beaten the instance
 
@@ -48,24 +48,24 @@ class Instances(NamedTuple):
 
 
 def accuracy_after_deletion(
-    losses: IntArray,
+    n_better: IntArray,
     weight: FloatArray,
     n_classes: int,
     k: IntArray,
-    given_losses: GivenLosses = accuracy_given_losses,
+    given_n_better: GivenBetter = accuracy_given_n_better,
 ) -> tuple[FloatArray, FloatArray]:
     """Weighted probabilities that instances are correct on k classes after a deleted competitor.
 
-    Let f(L; k1) be the probability of `accuracy_given_losses`. The first array (n, n_k) is
+    Let f(L; k1) be the probability of `accuracy_given_n_better`. The first array (n, n_k) is
     f(L; k1 - 1), for a competitor that the instance beat. The second is
     f(L - 1; k1 - 1) - f(L; k1 - 1), the gain if the competitor had beaten the instance. Sizes k are
-    at least 2; k = k1 is treated as k1 - 1. `given_losses` is f,
+    at least 2; k = k1 is treated as k1 - 1. `given_n_better` is f,
     of another metric if given.
     """
     remaining, sizes = n_classes - 1, np.minimum(k, n_classes - 1)
-    values, place = distinct_losses(losses)
-    beaten = given_losses(np.minimum(values, remaining - 1), remaining, sizes)
-    lost_to = given_losses(np.maximum(values - 1, 0), remaining, sizes)
+    values, place = distinct_n_better(n_better)
+    beaten = given_n_better(np.minimum(values, remaining - 1), remaining, sizes)
+    lost_to = given_n_better(np.maximum(values - 1, 0), remaining, sizes)
     weights = weight[:, None]
     return weights * beaten[place], weights * (lost_to - beaten)[place]
 
@@ -114,11 +114,11 @@ class Influence:
         if np.any(np.diff(instances.y) < 0):
             instances = instances.at(np.argsort(instances.y, kind="stable"))
         self.add_contributions(instances.y, instances.contribution)
-        erring = instances.losses > 0
-        y, defeats, losses, _, gain = instances if erring.all() else instances.at(erring)
-        _, class_gain = class_sums(y, losses[:, None] * gain)
+        erring = instances.n_better > 0
+        y, defeats, n_better, _, gain = instances if erring.all() else instances.at(erring)
+        _, class_gain = class_sums(y, n_better[:, None] * gain)
         self.pair_sum -= centring(class_gain, len(self.as_test))
-        self.pair_sum += add_defeats(defeats, losses, y, gain, self.as_competitor)
+        self.pair_sum += add_defeats(defeats, n_better, y, gain, self.as_competitor)
 
     def add_contributions(self, y: IntArray, contribution: FloatArray) -> None:
         """Add values of instances, or parts of these values, in order of class."""
@@ -247,19 +247,19 @@ def centring(class_gain: FloatArray, n_classes: int) -> FloatArray:
     return class_gain.T @ class_gain / (n_classes - 1)
 
 
-class LossStatistics(NamedTuple):
+class RankStatistics(NamedTuple):
     """Losses, and the influences of classes that give the covariance of the accuracies."""
 
-    counts: LossCounts  # (n,)
+    counts: RankCounts  # (n,)
     influence: Influence  # of each class on ATA_k
 
     @property
-    def losses(self) -> IntArray:
+    def n_better(self) -> IntArray:
         """Number of competitors (n,) that beat each instance, ties decided."""
-        return self.counts.losses
+        return self.counts.n_better
 
 
-def loss_statistics(
+def rank_statistics(
     source: ScoreSource,
     y: IntArray,
     weight: FloatArray,
@@ -267,7 +267,7 @@ def loss_statistics(
     ties: Ties = "random",
     seed: int = 0,
     instance: IntArray | None = None,
-) -> LossStatistics:
+) -> RankStatistics:
     r"""Losses and the influence of each class on ATA_k, in one pass and O(block + k1 n_k) memory.
 
     Let :math:`f(L; k_1) = \binom{k_1 - 1 - L}{k - 1} / \binom{k_1 - 1}{k - 1}` be the probability
@@ -287,7 +287,7 @@ def loss_statistics(
     k : int array of shape (n_k,)
         Numbers of classes, 2..k1. After a deletion k = k1 is treated as k1 - 1.
     ties, seed, instance
-        See `classex_bayes.core.ranks.losses.loss_blocks`.
+        See `classex_bayes.core.ranks.rank_counts.rank_blocks`.
 
     Returns
     -------
@@ -299,28 +299,28 @@ def loss_statistics(
     >>> from classex_bayes.core.ranks.sources import ScoreMatrix
     >>> scores, y = np.array([[3.0, 1, 2], [3, 1, 2], [0, 5, 4]]), np.arange(3)
     >>> weight, k = np.full(3, 1 / 3), np.array([2])
-    >>> whole = loss_statistics(ScoreMatrix(scores), y, weight, k)
-    >>> whole.losses.tolist(), whole.influence.covariance(weight).round(4).tolist()
+    >>> whole = rank_statistics(ScoreMatrix(scores), y, weight, k)
+    >>> whole.n_better.tolist(), whole.influence.covariance(weight).round(4).tolist()
     ([0, 2, 1], [[0.2778]])
-    >>> first = loss_statistics(ScoreMatrix(scores[:1]), y[:1], weight[:1], k)
-    >>> second = loss_statistics(ScoreMatrix(scores[1:]), y[1:], weight[1:], k)
+    >>> first = rank_statistics(ScoreMatrix(scores[:1]), y[:1], weight[:1], k)
+    >>> second = rank_statistics(ScoreMatrix(scores[1:]), y[1:], weight[1:], k)
     >>> (first.influence + second.influence).covariance(weight).round(4).tolist()
     [[0.2778]]
     """
     n, n_classes = source.shape
     repeats = np.bincount(y, minlength=n_classes)
     influence = Influence.zeros(n_classes, k.size)
-    counts = LossCounts.zeros(n)
+    counts = RankCounts.zeros(n)
     done = 0
     # If a block has only some instances of a class, these wait until the end, with packed defeats.
     waiting: list[Instances] = []
     groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
-    for block in loss_blocks(source, y, groups, ties, seed, instance):
+    for block in rank_blocks(source, y, groups, ties, seed, instance):
         for total, of_block in zip(counts, block.counts, strict=True):
             total[block.rows] = of_block
         done += block.rows.size
-        values = accuracy_after_deletion(block.losses, weight[block.rows], n_classes, k)
-        instances = Instances(y[block.rows], block.defeats, block.losses, *values)
+        values = accuracy_after_deletion(block.n_better, weight[block.rows], n_classes, k)
+        instances = Instances(y[block.rows], block.defeats, block.n_better, *values)
         complete = (np.bincount(instances.y, minlength=n_classes) == repeats)[instances.y]
         influence.add(instances if complete.all() else instances.at(complete))
         if not complete.all():
@@ -328,24 +328,24 @@ def loss_statistics(
         report_progress(done, n)
     if waiting:
         influence.add(Instances.joined(waiting))
-    return LossStatistics(counts, influence)
+    return RankStatistics(counts, influence)
 
 
 def class_accuracies(
-    losses: IntArray,
+    n_better: IntArray,
     y: IntArray,
     n_classes: int,
     k: IntArray,
-    given_losses: GivenLosses = accuracy_given_losses,
+    given_n_better: GivenBetter = accuracy_given_n_better,
 ) -> FloatArray:
-    """Accuracy (k1, n_k) of each class on k (n_k,) classes: the mean of `given_losses`.
+    """Accuracy (k1, n_k) of each class on k (n_k,) classes: the mean of `given_n_better`.
 
     It is 0 for classes without instances.
     """
-    values, where = distinct_losses(losses)
+    values, where = distinct_n_better(n_better)
     repeats = np.maximum(np.bincount(y, minlength=n_classes), 1)
     means = np.empty((n_classes, k.size))
-    for column, chance in enumerate(given_losses(values, n_classes, k).T):
+    for column, chance in enumerate(given_n_better(values, n_classes, k).T):
         means[:, column] = np.bincount(y, chance[where], n_classes) / repeats
     return means
 
@@ -411,13 +411,13 @@ def repair_covariance(dyadic: FloatArray, clustered: FloatArray) -> FloatArray:
 
 
 def independent_variance(
-    losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
+    n_better: IntArray, n_classes: int, k: IntArray, weights: FloatArray
 ) -> FloatArray:
     """Variance (n_k,) of ATA_k if the n instances were independent: weighted Var(f_k) / n."""
-    values, where = distinct_losses(losses)
+    values, where = distinct_n_better(n_better)
     share = np.bincount(where, weights=weights)
-    chance = accuracy_given_losses(values, n_classes, k)
-    return share @ (chance - share @ chance) ** 2 / losses.size
+    chance = accuracy_given_n_better(values, n_classes, k)
+    return share @ (chance - share @ chance) ** 2 / n_better.size
 
 
 def design_effect(variance: FloatArray, clustered: FloatArray, independent: FloatArray) -> float:

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri, polygamma
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.rank_gains import expected_gain, gain_given_losses
-from classex_bayes.core.subsets import top_accuracy_given_losses, weighted_over_losses
+from classex_bayes.core.rank_gains import expected_gain, gain_given_n_better
+from classex_bayes.core.subsets import top_accuracy_given_n_better, weighted_over_n_better
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -49,11 +49,11 @@ class Metric(ABC):
 
     @abstractmethod
     def average(
-        self, losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
+        self, n_better: IntArray, n_classes: int, k: IntArray, weights: FloatArray
     ) -> FloatArray:
         """Value (n_k,) over all subsets of k source classes and the weighted instances.
 
-        `losses` (n,) are rank - 1: the number of wrong classes that score above the true class.
+        `n_better` (n,) are rank - 1: the number of wrong classes that score above the true class.
         `weights` (n,) sum to 1.
         """
 
@@ -71,15 +71,15 @@ class Metric(ABC):
 class MeanMetric(Metric):
     """The mean of a function of the rank.
 
-    To add a metric, define `name`, `given_losses` and `expected` in a subclass, and add it to
+    To add a metric, define `name`, `given_n_better` and `expected` in a subclass, and add it to
     `METRICS`.
     """
 
     @abstractmethod
-    def given_losses(self, losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
+    def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
         """Mean (n, n_k) over the subsets of k source classes that contain the true class.
 
-        `losses` are as in `average`.
+        `n_better` are as in `average`.
         """
 
     @abstractmethod
@@ -87,14 +87,14 @@ class MeanMetric(Metric):
         """Expectation (n_k, m) on k classes for each of the m elements of a radial basis."""
 
     def average(
-        self, losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
+        self, n_better: IntArray, n_classes: int, k: IntArray, weights: FloatArray
     ) -> FloatArray:
-        """Weighted mean (n_k,) of `given_losses` over instances.
+        """Weighted mean (n_k,) of `given_n_better` over instances.
 
         For k <= k1 it is an unbiased estimate of the expectation on k classes.
         """
-        mean = weighted_over_losses(
-            lambda values, part: self.given_losses(values, n_classes, part), losses, k, weights
+        mean = weighted_over_n_better(
+            lambda values, part: self.given_n_better(values, n_classes, part), n_better, k, weights
         )
         return np.clip(mean, *self.limits(k))  # weights sum to 1 up to rounding
 
@@ -124,15 +124,15 @@ class Accuracy(MeanMetric):
             return "accuracy" if self.m == 1 else f"top-{self.m} accuracy"
         return self.name.replace("_", " ")
 
-    def given_losses(self, losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-        """Hypergeometric probability, see `top_accuracy_given_losses`."""
-        return top_accuracy_given_losses(losses, n_classes, k, self.m)
+    def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
+        """Hypergeometric probability, see `top_accuracy_given_n_better`."""
+        return top_accuracy_given_n_better(n_better, n_classes, k, self.m)
 
     def average(
-        self, losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
+        self, n_better: IntArray, n_classes: int, k: IntArray, weights: FloatArray
     ) -> FloatArray:
         """Weighted mean over instances. It is exactly 1 for k <= m."""
-        accuracy = super().average(losses, n_classes, k, weights)
+        accuracy = super().average(n_better, n_classes, k, weights)
         return np.where(np.atleast_1d(k) <= self.m, 1.0, accuracy)
 
     def under(
@@ -186,9 +186,9 @@ class _GainMetric(MeanMetric):
         gains = self._of_rank(rank)
         return gains if self.m is None else np.where(rank <= self.m, gains, 0.0)
 
-    def given_losses(self, losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-        """Hypergeometric mean, see `gain_given_losses`."""
-        return gain_given_losses(losses, n_classes, k, self.gain, self.m)
+    def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
+        """Hypergeometric mean, see `gain_given_n_better`."""
+        return gain_given_n_better(n_better, n_classes, k, self.gain, self.m)
 
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
         """Binomial mean under each element, see `expected_gain`."""
@@ -232,9 +232,9 @@ class MeanRank(MeanMetric):
 
     name, label, is_rank = "mean_rank", "mean rank", True
 
-    def given_losses(self, losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
+    def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
         """1 + losses (k - 1) / (k1 - 1)."""
-        return 1 + np.asarray(losses)[:, None] * ((np.atleast_1d(k) - 1) / (n_classes - 1))
+        return 1 + np.asarray(n_better)[:, None] * ((np.atleast_1d(k) - 1) / (n_classes - 1))
 
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
         """1 + (k - 1) P(a random competitor scores above the true class)."""
@@ -253,7 +253,7 @@ class MedianRank(Metric):
     name, label, is_rank = "median_rank", "median rank", True
 
     def average(
-        self, losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
+        self, n_better: IntArray, n_classes: int, k: IntArray, weights: FloatArray
     ) -> FloatArray:
         """Median (n_k,) over all pairs of a subset of k source classes and an instance."""
 
@@ -261,7 +261,7 @@ class MedianRank(Metric):
             few, enough = 0, size
             while enough - few > 1:
                 middle = (few + enough) // 2
-                at_most = Accuracy(middle).average(losses, n_classes, np.array([size]), weights)
+                at_most = Accuracy(middle).average(n_better, n_classes, np.array([size]), weights)
                 # Rounding must not reject a share of exactly one half.
                 if at_most[0] >= 0.5 - _ROUNDING:
                     enough = middle

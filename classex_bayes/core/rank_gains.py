@@ -85,8 +85,8 @@ def _binomial_gain(z: FloatArray, size: float, gain: Gain, cut: int | None) -> F
     return _mean_gain(gain, cut, competitors * lost, sd, skew, np.zeros(z.size), log_ratio)
 
 
-def gain_given_losses(
-    losses: IntArray, n_classes: int, k: IntArray, gain: Gain, cut: int | None
+def gain_given_n_better(
+    n_better: IntArray, n_classes: int, k: IntArray, gain: Gain, cut: int | None
 ) -> FloatArray:
     """Mean gain (n, n_k) over the subsets of k source classes that contain the true class.
 
@@ -99,7 +99,7 @@ def gain_given_losses(
     lost, drawn = (
         values.ravel()
         for values in np.broadcast_arrays(
-            np.asarray(losses, dtype=float)[:, None], np.atleast_1d(k).astype(float) - 1
+            np.asarray(n_better, dtype=float)[:, None], np.atleast_1d(k).astype(float) - 1
         )
     )
     spared, left_out = competitors - lost, competitors - drawn
@@ -119,7 +119,7 @@ def gain_given_losses(
             return np.log(more / ((j + 1) * (spared[rows, None] - sampled + j + 1)))
 
     values = _mean_gain(gain, cut, mean, sd, skew, fewest, log_ratio)
-    return values.reshape(len(losses), -1)
+    return values.reshape(len(n_better), -1)
 
 
 def _mean_gain(

@@ -63,7 +63,7 @@ def log_binomial(n: float, v: FloatArray) -> FloatArray:
     return log_gamma_ratio(n - short + 1, short) - gammaln(short + 1)
 
 
-def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> FloatArray:
+def accuracy_given_n_better(n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
     r"""Probability (n, n_k) that an instance with given losses is correct on k classes.
 
     Suppose that an instance loses to L of the k1 - 1 wrong classes. It beats k - 1 of them, drawn
@@ -72,11 +72,11 @@ def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> Floa
     error is below 1e-10 for k1 up to 1e6 and below 1e-7 up to 1e12. If the k are consecutive, the
     recursion :math:`f_{k+1} = f_k (V - k + 1) / (k_1 - k)` is used.
 
-    >>> accuracy_given_losses(np.array([0, 1, 2]), 3, np.array([2, 3])).tolist()
+    >>> accuracy_given_n_better(np.array([0, 1, 2]), 3, np.array([2, 3])).tolist()
     [[1.0, 1.0], [0.5, 0.0], [0.0, 0.0]]
     """
     competitors = float(n_classes - 1)
-    lost = np.asarray(losses, dtype=float)[:, None]
+    lost = np.asarray(n_better, dtype=float)[:, None]
     drawn = np.asarray(k, dtype=float)[None, :] - 1
     if np.any(np.diff(k) != 1):
         return _chance(lost, drawn, competitors)
@@ -87,11 +87,11 @@ def accuracy_given_losses(losses: IntArray, n_classes: int, k: IntArray) -> Floa
 
 
 def accuracy_given_competitors(
-    losses: IntArray, competitors: FloatArray, k: IntArray | FloatArray
+    n_better: IntArray, competitors: FloatArray, k: IntArray | FloatArray
 ) -> FloatArray:
     r"""Probability (n, n_k) to be correct on k classes if numbers of competitors differ.
 
-    It generalises `accuracy_given_losses`: the probability of an instance that loses to L of N
+    It generalises `accuracy_given_n_better`: the probability of an instance that loses to L of N
     competitors is :math:`\binom{N - L}{k - 1} / \binom{N}{k - 1}`. `competitors` (n,) are the N of
     the instances. They may be fractional, because competitors may have unequal weights. The
     probability is 0 if N - L <= k - 2, and 1 if L = 0. `k` is (n_k,), or (n, n_k) if it differs
@@ -102,7 +102,7 @@ def accuracy_given_competitors(
            [0.5],
            [0.2]])
     """
-    lost = np.asarray(losses, dtype=float)[:, None]
+    lost = np.asarray(n_better, dtype=float)[:, None]
     drawn = np.atleast_2d(np.asarray(k, dtype=float)) - 1
     # The number of competitors may be infinite if L = 0. Any finite number gives the same result.
     number = np.where(lost == 0, 2 * drawn.max(), np.asarray(competitors, dtype=float)[:, None])
@@ -122,8 +122,8 @@ def _chance(lost: FloatArray, drawn: FloatArray, competitors: float | FloatArray
     return np.where(possible, np.exp(log_f), 0.0)
 
 
-def top_accuracy_given_losses(
-    losses: IntArray, n_classes: int, k: IntArray, top: int
+def top_accuracy_given_n_better(
+    n_better: IntArray, n_classes: int, k: IntArray, top: int
 ) -> FloatArray:
     r"""Probability (n, n_k) that the true class of an instance is among the m best of k classes.
 
@@ -136,8 +136,8 @@ def top_accuracy_given_losses(
     divided by their total. The absolute error is below 1e-12.
     """
     if top == 1:
-        return accuracy_given_losses(losses, n_classes, k)
-    lost = np.asarray(losses, dtype=float)[:, None]
+        return accuracy_given_n_better(n_better, n_classes, k)
+    lost = np.asarray(n_better, dtype=float)[:, None]
     drawn = np.asarray(k, dtype=float) - 1
     lost, drawn = np.broadcast_arrays(lost, drawn)
     most, competitors = float(top - 1), float(n_classes - 1)
@@ -186,18 +186,18 @@ def _chance_at_most(
     return 1 / (1 + above / below)
 
 
-def distinct_losses(losses: IntArray) -> tuple[IntArray, IntArray]:
+def distinct_n_better(n_better: IntArray) -> tuple[IntArray, IntArray]:
     """Distinct losses in increasing order, and the index (n,) of each instance's loss in them."""
-    if losses.max(initial=0) > _LARGEST_TABLE + losses.size:
-        values, where = np.unique(losses, return_inverse=True)
+    if n_better.max(initial=0) > _LARGEST_TABLE + n_better.size:
+        values, where = np.unique(n_better, return_inverse=True)
         return values, where
     # A table of occurring values takes a tenth of the time of sorting.
-    occurs = np.bincount(losses) > 0
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[losses]
+    occurs = np.bincount(n_better) > 0
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[n_better]
 
 
 def average_test_accuracy(
-    losses: IntArray, n_classes: int, k: IntArray, weights: FloatArray
+    n_better: IntArray, n_classes: int, k: IntArray, weights: FloatArray
 ) -> FloatArray:
     r"""Average test accuracy ATA_k over all subsets of k source classes.
 
@@ -229,23 +229,23 @@ def average_test_accuracy(
     >>> average_test_accuracy(np.array([0, 1, 0]), 3, np.array([2, 3]), np.full(3, 1 / 3)).round(4)
     array([0.8333, 0.6667])
     """
-    accuracy = weighted_over_losses(
-        lambda values, part: accuracy_given_losses(values, n_classes, part), losses, k, weights
+    accuracy = weighted_over_n_better(
+        lambda values, part: accuracy_given_n_better(values, n_classes, part), n_better, k, weights
     )
     return np.minimum(accuracy, 1.0)  # weights sum to 1 up to rounding
 
 
-def weighted_over_losses(
-    given_losses: Callable[[IntArray, IntArray], FloatArray],
-    losses: IntArray,
+def weighted_over_n_better(
+    given_n_better: Callable[[IntArray, IntArray], FloatArray],
+    n_better: IntArray,
     k: IntArray,
     weights: FloatArray,
 ) -> FloatArray:
     """Weighted mean (n_k,) over instances of a function of losses and k.
 
-    `given_losses` returns values (n_values, n_k) from distinct losses and numbers of classes.
+    `given_n_better` returns values (n_values, n_k) from distinct losses and numbers of classes.
     """
-    values, where = distinct_losses(losses)
+    values, where = distinct_n_better(n_better)
     share = np.bincount(where, weights=weights, minlength=values.size)
     k = np.atleast_1d(k)
     total = np.empty(k.size)
@@ -253,5 +253,5 @@ def weighted_over_losses(
     width = max(1, 100_000 // values.size)
     for start in range(0, k.size, width):
         part = slice(start, start + width)
-        total[part] = share @ given_losses(values, k[part])
+        total[part] = share @ given_n_better(values, k[part])
     return total

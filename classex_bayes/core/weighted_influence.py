@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from classex_bayes.core.influence import Influence
-from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, ranges_to
 from classex_bayes.core.ranks.progress import report_progress
+from classex_bayes.core.ranks.rank_counts import RankBlock, ranges_to, rank_blocks
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.subsets import accuracy_given_competitors
@@ -24,7 +24,7 @@ _BLOCK_PAIRS = 1_000_000
 class WeightedCompetitors(NamedTuple):
     """Competitors of each of n test instances, of unequal weights."""
 
-    losses: IntArray  # (n,): number of classes of other groups that beat it
+    n_better: IntArray  # (n,): number of classes of other groups that beat it
     share: FloatArray  # (n,): their share of the weight of all classes of other groups
     siblings: IntArray  # (n,): number of its siblings that beat it
     present: FloatArray  # (n,): mean number of its siblings among the k classes
@@ -36,7 +36,7 @@ class WeightedCompetitors(NamedTuple):
         It is infinite for an instance without losses.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.losses > 0, self.losses / self.share, np.inf)
+            return np.where(self.n_better > 0, self.n_better / self.share, np.inf)
 
     def accuracy(self, k: IntArray) -> FloatArray:
         r"""Probability (n, n_k) to be correct if no sibling beats the true class.
@@ -45,7 +45,7 @@ class WeightedCompetitors(NamedTuple):
         m = k - 1 - `present`, at least 0, is the number of competitors from other groups among the
         k classes.
         """
-        return accuracy_given_competitors(self.losses, self.number, self._without_siblings(k))
+        return accuracy_given_competitors(self.n_better, self.number, self._without_siblings(k))
 
     def _without_siblings(self, k: IntArray) -> FloatArray:
         """Numbers of classes (n, n_k) without the siblings, at least 1."""
@@ -56,9 +56,9 @@ class WeightedCompetitors(NamedTuple):
 
         See `classex_bayes.core.influence.accuracy_after_deletion`.
         """
-        left, sizes = np.maximum(self.number - 1, self.losses), self._without_siblings(k)
-        before = accuracy_given_competitors(self.losses, left, sizes)
-        after = accuracy_given_competitors(np.maximum(self.losses - 1, 0), left, sizes)
+        left, sizes = np.maximum(self.number - 1, self.n_better), self._without_siblings(k)
+        before = accuracy_given_competitors(self.n_better, left, sizes)
+        after = accuracy_given_competitors(np.maximum(self.n_better - 1, 0), left, sizes)
         return after - before
 
     def absence(self, sibling_share: float) -> FloatArray:
@@ -116,7 +116,7 @@ def weighted_statistics(
     k : int array of shape (n_k,)
         Numbers of classes, at least 2.
     ties, seed
-        See `classex_bayes.core.ranks.losses.loss_blocks`.
+        See `classex_bayes.core.ranks.rank_counts.rank_blocks`.
 
     Returns
     -------
@@ -130,18 +130,18 @@ def weighted_statistics(
     )
     influence = Influence.zeros(n_groups, k.size)
     done = 0
-    for block in loss_blocks(source, y, _row_groups(group[y], group.size), ties, seed):
+    for block in rank_blocks(source, y, _row_groups(group[y], group.size), ties, seed):
         rows, own_group = block.rows, group[y[block.rows]]
         lost, siblings = _by_group(block, class_weight, group, own_group)
         others = of_group.sum() - of_group[own_group]
         of_block = WeightedCompetitors(
-            block.losses - siblings, lost.sum(axis=1) / others, siblings, present[rows]
+            block.n_better - siblings, lost.sum(axis=1) / others, siblings, present[rows]
         )
         for total, part in zip(competitors, of_block, strict=True):
             total[rows] = part
         weight = (instance_weight[rows] * of_block.absence(sibling_share))[:, None]
         influence.add_contributions(own_group, weight * of_block.accuracy(k))
-        erring = np.flatnonzero(of_block.losses)
+        erring = np.flatnonzero(of_block.n_better)
         gain = (weight * of_block.gain(k))[erring]
         excess = lost[erring] - of_block.share[erring, None] * of_group
         excess[np.arange(erring.size), own_group[erring]] = 0.0
@@ -161,7 +161,7 @@ def _row_groups(group_of: IntArray, n_classes: int) -> Iterator[IntArray]:
 
 
 def _by_group(
-    block: LossBlock, class_weight: FloatArray, group: IntArray, own_group: IntArray
+    block: RankBlock, class_weight: FloatArray, group: IntArray, own_group: IntArray
 ) -> tuple[FloatArray, IntArray]:
     """Weight (n, n_groups) of the classes that beat each instance, 0 for its own group.
 

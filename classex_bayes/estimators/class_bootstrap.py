@@ -231,7 +231,7 @@ def _test_classes(
     evidence = task.evidence.exact("a bootstrap of the classes")
     k, n_tested = task.grid(), np.count_nonzero(evidence.class_weight)
     total = np.diag(task.accuracy_cov(k))
-    accuracies = class_accuracies(evidence.losses, task.y, task.n_classes, k)
+    accuracies = class_accuracies(evidence.n_better, task.y, task.n_classes, k)
     clustered = clustered_covariance(accuracies, evidence.class_weight)
     # Classes have equal weights in a resample.
     effect = float(weight_effect(evidence.class_weight))

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from classex_bayes.core.ranks.losses import loss_blocks, row_groups
+from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.task.evidence import WITH_SCORES
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
-def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
+def n_better_among(task: SourceTask, copies: NumberArray) -> IntArray:
     r"""Losses (n_test, n_sets) of every instance among several sets of competitors.
 
     :math:`L_{is} = \sum_j W_{ij} c_{js}`, with :math:`W_{ij} = 1` if competitor j beats instance i
@@ -23,11 +23,11 @@ def losses_among(task: SourceTask, copies: NumberArray) -> IntArray:
     groups = row_groups(task.y, task.n_classes)
     # Sums of whole numbers below 2^24 are exact in single precision.
     factor = copies.astype(np.float32)
-    losses = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
-    for block in loss_blocks(source, task.y, groups, evidence.tie_rule, evidence.tie_seed):
-        erring = np.flatnonzero(block.losses)
-        losses[block.rows[erring]] = block.beaten_by(erring).astype(np.float32) @ factor
-    return losses
+    n_better = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
+    for block in rank_blocks(source, task.y, groups, evidence.tie_rule, evidence.tie_seed):
+        erring = np.flatnonzero(block.n_better)
+        n_better[block.rows[erring]] = block.beaten_by(erring).astype(np.float32) @ factor
+    return n_better
 
 
 def subtasks(
@@ -47,8 +47,8 @@ def subtasks(
         return [_thinned(task, kept, rng) for kept in subsets]
     subsets = list(subsets)
     copies = np.array([np.bincount(kept, minlength=task.n_classes) for kept in subsets])
-    losses = losses_among(task, copies.T)
-    return [_subtask(task, kept, losses[:, column]) for column, kept in enumerate(subsets)]
+    n_better = n_better_among(task, copies.T)
+    return [_subtask(task, kept, n_better[:, column]) for column, kept in enumerate(subsets)]
 
 
 def _thinned(task: SourceTask, kept: IntArray, rng: np.random.Generator) -> SourceTask:
@@ -60,12 +60,12 @@ def _thinned(task: SourceTask, kept: IntArray, rng: np.random.Generator) -> Sour
     return _subtask(task, kept, rng.binomial(others, (task.ranks - 1) / (task.n_classes - 1)))
 
 
-def _subtask(task: SourceTask, kept: IntArray, losses: IntArray) -> SourceTask:
+def _subtask(task: SourceTask, kept: IntArray, n_better: IntArray) -> SourceTask:
     rows, place = _instances_of(task, kept)
     in_order = np.argsort(rows, kind="stable")
     rows, place = rows[in_order], place[in_order]
     return SourceTask.from_ranks(
-        losses[rows] + _earlier_copies(kept)[place] + 1,
+        n_better[rows] + _earlier_copies(kept)[place] + 1,
         place,
         n_classes=kept.size,
         class_weight=_class_weight(task)[kept],

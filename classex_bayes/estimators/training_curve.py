@@ -126,9 +126,9 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     return factor
 
 
-def loss_shares(evidence: RankEvidence) -> tuple[IntArray, FloatArray]:
+def n_better_shares(evidence: RankEvidence) -> tuple[IntArray, FloatArray]:
     """Distinct losses, increasing, and their shares of the weight of the instances (sum 1)."""
-    losses, place = np.unique(evidence.losses, return_inverse=True)
+    n_better, place = np.unique(evidence.n_better, return_inverse=True)
     share = np.bincount(place, weights=evidence.instance_weight)
-    losses, share = losses[share > 0], share[share > 0]
-    return losses, share / share.sum()
+    n_better, share = n_better[share > 0], share[share > 0]
+    return n_better, share / share.sum()

@@ -16,7 +16,7 @@ from classex_bayes.estimators.training_curve import (
     TrainingCurve,
     best_fit,
     coarse_starts,
-    loss_shares,
+    n_better_shares,
     training_curve,
 )
 from classex_bayes.task.rank_evidence import RankEvidence
@@ -169,10 +169,10 @@ def _starts(curve: TrainingCurve) -> FloatArray:
 
 def _likeliest(evidence: RankEvidence, curve: TrainingCurve) -> tuple[float, float]:
     """Mean and sd that maximise the pseudolikelihood; the search starts at the nearest curves."""
-    losses, share = loss_shares(evidence)
-    if losses.size == 1 and losses[0] in (0, evidence.n_classes - 1):
-        return (np.inf if losses[0] == 0 else -np.inf), 1.0
-    objective = log_pseudolikelihood(losses, share, evidence.n_classes)
+    n_better, share = n_better_shares(evidence)
+    if n_better.size == 1 and n_better[0] in (0, evidence.n_classes - 1):
+        return (np.inf if n_better[0] == 0 else -np.inf), 1.0
+    objective = log_pseudolikelihood(n_better, share, evidence.n_classes)
 
     def loss(point: FloatArray) -> tuple[float, FloatArray]:
         value, by_mean, by_sd = objective(*_natural(point))
@@ -193,7 +193,7 @@ def _likeliest(evidence: RankEvidence, curve: TrainingCurve) -> tuple[float, flo
 
 
 def log_pseudolikelihood(
-    losses: IntArray, weight: FloatArray, n_classes: int
+    n_better: IntArray, weight: FloatArray, n_classes: int
 ) -> Callable[[float, float], tuple[float, float, float]]:
     r"""Pseudolikelihood of losses as a function of mean and standard deviation.
 
@@ -208,9 +208,9 @@ def log_pseudolikelihood(
     above 1e-12 is below 1e-9 for k1 up to 1e6, and below 1e-5 up to 1e9.
     """
     n_wrong = n_classes - 1
-    inner = (losses > 0) & (losses < n_wrong)
-    none, all_lost = weight[losses == 0].sum(), weight[losses == n_wrong].sum()
-    z, log_mass = _binomial_nodes(losses[inner].astype(float), n_wrong)
+    inner = (n_better > 0) & (n_better < n_wrong)
+    none, all_lost = weight[n_better == 0].sum(), weight[n_better == n_wrong].sum()
+    z, log_mass = _binomial_nodes(n_better[inner].astype(float), n_wrong)
 
     def evaluate(mean: float, sd: float) -> tuple[float, float, float]:
         standard = (z - mean) / sd
@@ -246,19 +246,19 @@ def _log_extreme(mean: float, sd: float, n_wrong: int) -> FloatArray:
     return _log_integrals(log_step, standard, sd)
 
 
-def _binomial_nodes(losses: FloatArray, n_wrong: int) -> tuple[FloatArray, FloatArray]:
+def _binomial_nodes(n_better: FloatArray, n_wrong: int) -> tuple[FloatArray, FloatArray]:
     """Nodes z and the log of step times binomial probability, of shape (m, n_nodes)."""
-    if losses.size == 0:
+    if n_better.size == 0:
         return np.empty((0, 1)), np.empty((0, 1))
-    wins = n_wrong - losses
-    log_choose = log_binomial(n_wrong, losses)
+    wins = n_wrong - n_better
+    log_choose = log_binomial(n_wrong, n_better)
 
     def log_chance(z: FloatArray) -> FloatArray:
         shape = (-1,) + (1,) * (z.ndim - 1)
-        lost, won, choose = (x.reshape(shape) for x in (losses, wins, log_choose))
+        lost, won, choose = (x.reshape(shape) for x in (n_better, wins, log_choose))
         return choose + won * log_ndtr(z) + lost * log_ndtr(-z)
 
-    peak = -ndtri(losses / n_wrong)
+    peak = -ndtri(n_better / n_wrong)
     floor = log_chance(peak) - _NEGLIGIBLE
     edges = []
     for side in (-1, 1):

@@ -9,7 +9,7 @@ from classex_bayes.bayes.coupling import coupled_order
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
-from classex_bayes.core.basis import loss_bins
+from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.evaluate.law_pool import LawPool
 from classex_bayes.evaluate.pilot_populations import Populations, child_seed
@@ -107,7 +107,7 @@ def _pilots_of_design(
 
 def bin_shares(law: MixtureLaw, n_classes: int) -> FloatArray:
     """Probabilities (n_pilots, n_bins) of the bins of ranks under laws (n_pilots, m)."""
-    matrix = law.basis.bin_probabilities(loss_bins(n_classes), n_classes)
+    matrix = law.basis.bin_probabilities(n_better_bins(n_classes), n_classes)
     shares = [np.maximum(matrix @ weights, 0) for weights in law.weights]
     return np.array([share / share.sum() for share in shares])
 
@@ -176,7 +176,7 @@ def _in_turn(
     """
     basis = prior.basis
     sizes = {pilot.n_classes for pilot in pilots}
-    matrix = {size: basis.bin_probabilities(loss_bins(size), size) for size in sizes}
+    matrix = {size: basis.bin_probabilities(n_better_bins(size), size) for size in sizes}
     accuracy = {size: basis.accuracy(np.array([size, k])) for size in sizes}
     pool = LawPool(matrix)
     fitted: set[int] = set()  # pilots whose population was fitted

@@ -17,7 +17,7 @@ from scipy.special import betaincc, expit, logit
 from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, depths_of
-from classex_bayes.bayes.tails.scale_choice import loss_bounds
+from classex_bayes.bayes.tails.scale_choice import n_better_bounds
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     TAIL_PARAMETERS,
@@ -66,7 +66,7 @@ class MatedTails:
         log_true, depth = scale.log_distance(nearest.true), depths_of(nearest, scale)
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
-        bounds = np.array(loss_bounds(task))
+        bounds = np.array(n_better_bounds(task))
         return cls(wrong, log_true, depth, bounds, parameters, decline)
 
     @cached_property
@@ -166,7 +166,7 @@ class MatedTails:
         instances = {
             "log_distance": ("instance", self.log_distance),
             "depth": ("instance", self.depth),
-            "losses": (("bound", "instance"), self.bounds),
+            "n_better": (("bound", "instance"), self.bounds),
         }
         drawn["decline"] = SAMPLE_DIMS, self.decline.reshape(shape)
         parameters = described(xr.Dataset(drawn), {**TAIL_PARAMETERS, "decline": _DECLINE})
@@ -181,7 +181,7 @@ class MatedTails:
             wrong,
             instances["log_distance"].values,
             instances["depth"].values,
-            instances["losses"].values,
+            instances["n_better"].values,
             np.column_stack(list(columns.values())),
             drawn["decline"].values.ravel(),
         )

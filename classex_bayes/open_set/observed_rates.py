@@ -8,9 +8,9 @@ import xarray as xr
 from classex_bayes.arguments import class_counts, numbers, whole_number
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.core.subsets import (
-    accuracy_given_losses,
-    top_accuracy_given_losses,
-    weighted_over_losses,
+    accuracy_given_n_better,
+    top_accuracy_given_n_better,
+    weighted_over_n_better,
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -95,25 +95,25 @@ def open_set_rates(
         table = np.bincount(place, minlength=rows.size * (levels.size + 1))
         table = table.reshape(rows.size, -1)[:, ::-1].cumsum(axis=1)[:, ::-1]
         above[np.ix_(rows, order)] = table[:, 1:]
-    losses, weight = evidence.losses, evidence.instance_weight
+    n_better, weight = evidence.n_better, evidence.instance_weight
 
     def identified(length: int, accepted: BoolArray) -> FloatArray:
-        return weighted_over_losses(
-            lambda values, part: top_accuracy_given_losses(values, k1, part, length),
-            losses, counts, weight * accepted,
+        return weighted_over_n_better(
+            lambda values, part: top_accuracy_given_n_better(values, k1, part, length),
+            n_better, counts, weight * accepted,
         )  # fmt: skip
 
-    def some_above(losses: IntArray, part: IntArray) -> FloatArray:
-        return 1 - accuracy_given_losses(losses, k1, part)
+    def some_above(n_better: IntArray, part: IntArray) -> FloatArray:
+        return 1 - accuracy_given_n_better(n_better, k1, part)
 
     rates: dict[str, list[FloatArray]] = {name: [] for name in _RATES}
     for number, accepted in zip(above.T, true >= sign * thresholds[:, None], strict=True):
         right = identified(1, accepted)
-        others = weighted_over_losses(some_above, number, counts, weight * ~accepted)
+        others = weighted_over_n_better(some_above, number, counts, weight * ~accepted)
         answered = float(weight @ accepted) + others
         rates["fnir"].append(1 - (right if best == 1 else identified(best, accepted)))
         # If no wrong score reaches the threshold, the sum of probabilities is exactly 0.
-        rates["fpir"].append(weighted_over_losses(some_above, number, counts + 1, weight))
+        rates["fpir"].append(weighted_over_n_better(some_above, number, counts + 1, weight))
         rates["answered"].append(answered)
         accuracy = np.divide(right, answered, out=np.ones(counts.size), where=answered > 0)
         rates["accuracy"].append(accuracy)

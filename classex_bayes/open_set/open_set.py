@@ -285,7 +285,7 @@ class OpenSetExtrapolator(FittedModel):
         threshold: Any = None,
         fpir: float | None = None,
         rank: int = 1,
-        prob: float = 0.95,
+        prob_kept: float = 0.95,
     ) -> OpenSetPrediction:
         r"""Posterior of FNIR and FPIR with k enrolled classes.
 
@@ -297,10 +297,10 @@ class OpenSetExtrapolator(FittedModel):
             Thresholds. Scores at or above a threshold are accepted, or distances at or below it.
         fpir : float, optional
             Largest acceptable FPIR, instead of a threshold. For each k it selects the loosest
-            threshold with :math:`P(FPIR(k, t) \le fpir) \ge prob`.
+            threshold with :math:`P(FPIR(k, t) \le fpir) \ge prob_{kept}`.
         rank : int
             Length R of the list of candidates. A mated probe is identified if its class is in it.
-        prob : float
+        prob_kept : float
             Posterior probability that FPIR is at most `fpir`.
 
         Returns
@@ -323,7 +323,7 @@ class OpenSetExtrapolator(FittedModel):
         """
         self._require("_tree")
         counts, best = class_counts(k), whole_number(rank, "rank", 1)
-        level = probability(prob, "prob")
+        level = probability(prob_kept, "prob_kept")
         if fpir is None:
             chosen, promise = (
                 self._from_scores(threshold, counts, "fpir", self._rates.nonmated),
@@ -332,7 +332,7 @@ class OpenSetExtrapolator(FittedModel):
         else:
             find = partial(self._rates.loosest_fpir, probability(fpir, "fpir"), level=level)
             chosen = self._loosest_thresholds(threshold, counts, f"fpir: {fpir}", find)
-            promise = f", FPIR at most {fpir:g} with probability {prob:g}"
+            promise = f", FPIR at most {fpir:g} with probability {prob_kept:g}"
         fnir = partial(self._rates.fnir, rank=best)
         draws: dict[str, Any] = {"fnir": fnir, "fpir": self._rates.fpir}
         return OpenSetPrediction(
@@ -351,7 +351,7 @@ class OpenSetExtrapolator(FittedModel):
         *,
         threshold: Any = None,
         accuracy: float | None = None,
-        prob: float = 0.95,
+        prob_kept: float = 0.95,
     ) -> SelectivePrediction:
         r"""Posterior of a classifier with k classes that answers if the best score reaches t.
 
@@ -370,8 +370,8 @@ class OpenSetExtrapolator(FittedModel):
             distance at or below it.
         accuracy : float, optional
             Smallest acceptable accuracy among the answered instances, instead of a threshold. For
-            each k it selects the loosest threshold that reaches it with probability `prob`.
-        prob : float
+            each k it selects the loosest threshold that reaches it with probability `prob_kept`.
+        prob_kept : float
             Posterior probability of reaching `accuracy`.
 
         Returns
@@ -396,7 +396,7 @@ class OpenSetExtrapolator(FittedModel):
         El-Yaniv and Wiener, Journal of Machine Learning Research 11, 2010.
         """
         self._require("_tree")
-        counts, level = class_counts(k), probability(prob, "prob")
+        counts, level = class_counts(k), probability(prob_kept, "prob_kept")
         if accuracy is None:
             chosen, promise = (
                 self._from_scores(threshold, counts, "accuracy", self._rates.wrong),
@@ -406,7 +406,7 @@ class OpenSetExtrapolator(FittedModel):
             wanted = probability(accuracy, "accuracy")
             find = partial(self._rates.loosest_accuracy, wanted, level=1 - level)
             chosen = self._loosest_thresholds(threshold, counts, f"accuracy: {accuracy}", find)
-            promise = f", accuracy at least {accuracy:g} with probability {prob:g}"
+            promise = f", accuracy at least {accuracy:g} with probability {prob_kept:g}"
         draws = {"accuracy": self._rates.accuracy, "answered": self._rates.answered}
         return SelectivePrediction(
             self._as_scores(chosen, counts, threshold),

@@ -85,11 +85,11 @@ def plot_ppc(
             texts = "Average test accuracy", N_CLASSES, "accuracy"
             if not x.size:
                 raise DataError("kind: the task knows the accuracy at no k; use kind='ranks'")
-        elif "loss_histogram" not in data:
+        elif "rank_histogram" not in data:
             raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
         else:
             draws, observed = _share_up_to(replicates), _share_up_to(data).values
-            x = data["bin"].values + 1
+            x = data["bin"].values
             texts = "Ranks", "rank of the true class", "share of instances with at most this rank"
     chart = Chart(ci_prob, ci_kind, log_x=kind != "classes")
     chart.draws("replicated", x, draws, f"{group} predictive")
@@ -148,7 +148,7 @@ def plot_prior_predictive(
 
 
 def _share_up_to(data: xr.Dataset) -> xr.DataArray:
-    counts = data["loss_histogram"].cumsum("bin")
+    counts = data["rank_histogram"].cumsum("bin")
     return counts / counts.isel(bin=-1)
 
 

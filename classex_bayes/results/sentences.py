@@ -110,8 +110,8 @@ def errors_sentence(task: SourceTask) -> str:
         )
     if not task.grid().size:
         return f"Errors of single classes are unknown: {task.evidence.why_unknown}."
-    losses = task.evidence.instances("errors of classes").plain.losses
-    errors = np.bincount(task.y, weights=losses > 0, minlength=task.n_classes)
+    n_better = task.evidence.instances("errors of classes").plain.n_better
+    errors = np.bincount(task.y, weights=n_better > 0, minlength=task.n_classes)
     total = int(errors.sum())
     if total == 0:
         return f"None of the {task.n_test:,} instances is wrong among {task.n_classes:,} classes."

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from classex_bayes.core.ranks.losses import loss_blocks, row_groups
+from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties, tie_noise
-from classex_bayes.core.subsets import accuracy_given_losses
+from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
@@ -33,8 +33,8 @@ def ranked_errors(
     Which competitors beat the true class is decided as for the ranks; among them, higher scores
     in double precision come first, and equal scores in the order of the tie-breaking noise.
     """
-    for block in loss_blocks(source, y, row_groups(y, source.shape[1]), ties, seed):
-        erring = np.flatnonzero(block.losses)
+    for block in rank_blocks(source, y, row_groups(y, source.shape[1]), ties, seed):
+        erring = np.flatnonzero(block.n_better)
         if erring.size == 0:
             continue
         row, competitor = np.nonzero(block.beaten_by(erring))
@@ -44,8 +44,8 @@ def ranked_errors(
         ordered = worse[order]
         if np.any((ordered[1:] == ordered[:-1]) & (row[1:] == row[:-1])):
             order = np.lexsort((-tie_noise(seed, instance, competitor), worse, row))
-        losses = block.losses[erring]
-        rank = np.arange(row.size) - np.repeat(np.cumsum(losses) - losses, losses)
+        n_better = block.n_better[erring]
+        rank = np.arange(row.size) - np.repeat(np.cumsum(n_better) - n_better, n_better)
         yield RankedErrors(instance, competitor[order], rank)
 
 
@@ -78,7 +78,7 @@ def chance_of_rank(rank: IntArray, n_classes: int, k: IntArray) -> FloatArray:
     :math:`q_j(k) = \binom{k_1 - 2 - j}{k - 2} / \binom{k_1 - 1}{k - 1}` for a subset of k of the k1
     classes that contains the true one (Zheng, Achanta and Benjamini, draft, 2016, (4)-(5), with the
     count of better classes corrected). Columns sum to 1 over all ranks 0..k1 - 2. The relative
-    error is that of `accuracy_given_losses`.
+    error is that of `accuracy_given_n_better`.
 
     >>> chance_of_rank(np.arange(3), 4, np.array([2, 3, 4])).round(3).T.tolist()
     [[0.333, 0.333, 0.333], [0.667, 0.333, 0.0], [1.0, 0.0, 0.0]]
@@ -87,7 +87,7 @@ def chance_of_rank(rank: IntArray, n_classes: int, k: IntArray) -> FloatArray:
     # losses.
     size = np.asarray(k)
     included = (size - 1) / (n_classes - 1)
-    return included * accuracy_given_losses(rank, n_classes - 1, size - 1)
+    return included * accuracy_given_n_better(rank, n_classes - 1, size - 1)
 
 
 def average_risk(cost_by_rank: FloatArray, k: IntArray) -> FloatArray:

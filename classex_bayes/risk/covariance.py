@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from classex_bayes.core.influence import Influence, class_sums, clustered_covariance
-from classex_bayes.core.ranks.losses import ranges_to
+from classex_bayes.core.ranks.rank_counts import ranges_to
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.risk.costs_by_rank import RankedErrors, chance_of_rank, ranked_errors
@@ -79,7 +79,7 @@ def stream_costs(
     statistics : ByRank
         See `risk_by_rank`.
     ties, seed
-        See `classex_bayes.core.ranks.losses.loss_blocks`.
+        See `classex_bayes.core.ranks.rank_counts.rank_blocks`.
 
     Returns
     -------

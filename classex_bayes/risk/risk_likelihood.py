@@ -125,7 +125,7 @@ class RiskData(Likelihood):
     @classmethod
     def of(cls, task: SourceTask, observed: ObservedRisk, basis: RadialBasis) -> Self:
         """Data of a task."""
-        losses = BernsteinData.of(task, basis).padded()
+        n_better = BernsteinData.of(task, basis).padded()
         error, risk = observed.error, observed.risk
         ratio = np.divide(risk, error, out=np.zeros_like(risk), where=error > 0)
         contrast = np.hstack([-np.diag(ratio), np.eye(risk.size)])
@@ -140,9 +140,9 @@ class RiskData(Likelihood):
         # Rows added to the risks of the bumps divide 0 by 0 unless they are copies.
         bump_risk = element_risk(basis, np.pad(observed.k, (0, N_SIZES - risk.size), "edge"))
         return cls(
-            losses.matrix,
-            losses.counts,
-            losses.design_effect,
+            n_better.matrix,
+            n_better.counts,
+            n_better.design_effect,
             bump_risk,
             _padded(_padded(whiten * error).T).T,
             _padded(whiten @ risk),

@@ -20,7 +20,7 @@ from classex_bayes.bayes.tails.scale_choice import (
     LARGEST_SLOPE,
     best_scale,
     competitor_effect,
-    loss_bounds,
+    n_better_bounds,
     why_no_tails,
 )
 from classex_bayes.bayes.tails.tail_calibration import DEPTHS, TAIL_PARAMETERS, on_grid, tail_sample
@@ -182,7 +182,7 @@ class ScoreInformedExtrapolator(LawModel):
             tail_error,
             evidence.class_weight[tested],
             competitor_effect(task),
-            TailCells.of(depths_of(nearest, scale), loss_bounds(task), place, task.n_classes),
+            TailCells.of(depths_of(nearest, scale), n_better_bounds(task), place, task.n_classes),
             task.n_classes,
             rng,
         )

@@ -135,7 +135,7 @@ def tail_checks(
         p += (by_depth * (np.exp(log_p) @ chance)) @ membership / size / len(points)
     number = np.maximum(np.rint(size), 1).astype(int)
     replicated = rng.binomial(number, losing) / number
-    lost = table.weight[table.losses > 0].sum(axis=0) @ membership / size
+    lost = table.weight[table.n_better > 0].sum(axis=0) @ membership / size
 
     def distance(share: FloatArray) -> FloatArray:
         variance = np.maximum(losing * (1 - losing), 0.5 / number) / number

@@ -8,7 +8,7 @@ import numpy as np
 
 from classex_bayes.arguments import class_counts, one_of, seed_sequence
 from classex_bayes.core.influence import equal_weights, weight_effect
-from classex_bayes.core.ranks.losses import loss_blocks, row_groups
+from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.core.subsets import average_test_accuracy
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.evidence import instance_weights
@@ -119,7 +119,7 @@ def _within_subsets(evidence: RankEvidence, k: int, rng: np.random.Generator) ->
     source = evidence.source
     assert source is not None
     groups = row_groups(evidence.y, evidence.n_classes)
-    for block in loss_blocks(source, evidence.y, groups, evidence.tie_rule, evidence.tie_seed):
+    for block in rank_blocks(source, evidence.y, groups, evidence.tie_rule, evidence.tie_seed):
         beaten = block.beaten_by(np.arange(block.rows.size)).astype(np.float32)
         for start in range(0, member.shape[1], _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
@@ -127,7 +127,7 @@ def _within_subsets(evidence: RankEvidence, k: int, rng: np.random.Generator) ->
             right[:, part] += of_instances[:, block.rows] @ wins
     accuracy = right / (weights @ member)
     exact = average_test_accuracy(
-        evidence.losses, evidence.n_classes, np.array([k]), of_instances[1]
+        evidence.n_better, evidence.n_classes, np.array([k]), of_instances[1]
     )
     return float(exact[0] + (accuracy[0] - accuracy[1]).mean())
 

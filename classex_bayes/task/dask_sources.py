@@ -11,11 +11,11 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from classex_bayes.arguments import matrix_shape, numeric_type
-from classex_bayes.core.influence import Influence, LossStatistics, loss_statistics
+from classex_bayes.core.influence import Influence, RankStatistics, rank_statistics
 from classex_bayes.core.ranks.array_access import is_on_device, to_host
 from classex_bayes.core.ranks.embeddings import PERFECT, Distance, EmbeddingScores, Reduce
-from classex_bayes.core.ranks.losses import LossCounts
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
@@ -53,7 +53,7 @@ class DaskSource(ABC):
 
     def statistics(
         self, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
-    ) -> LossStatistics:
+    ) -> RankStatistics:
         """Losses and the influence of each class, the sum of those of blocks of whole classes."""
         from dask import delayed
 
@@ -64,7 +64,7 @@ class DaskSource(ABC):
         ends = np.unique(class_ends[np.searchsorted(class_ends, np.cumsum(rows.chunks[0]))])
         counts, influences = [], []
         for instance, block in _blocks(rows, order, ends):
-            statistics = delayed(loss_statistics, nout=2)(
+            statistics = delayed(rank_statistics, nout=2)(
                 self.part(block, instance), y[instance], weight[instance], k, ties, seed, instance
             )
             counts.append(statistics[0])
@@ -75,10 +75,10 @@ class DaskSource(ABC):
             ]
             influences = [delayed(_sum)(*group) for group in groups]
         of_blocks, influence = _computed(counts, influences[0])
-        total = LossCounts.zeros(y.size)
-        for whole, part in zip(total, LossCounts.joined(of_blocks), strict=True):
+        total = RankCounts.zeros(y.size)
+        for whole, part in zip(total, RankCounts.joined(of_blocks), strict=True):
             whole[order] = part
-        return LossStatistics(total, influence)
+        return RankStatistics(total, influence)
 
     def nearest(self, y: IntArray) -> NearestClasses:
         """Lists of the nearest wrong classes, block by block, as `NearestClasses.of`."""

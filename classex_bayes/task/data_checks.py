@@ -34,7 +34,7 @@ def instance_checks(evidence: InstanceEvidence, names: Sequence[Any] | None) -> 
     checks = [
         few_classes(evidence.n_classes),
         few_weighty_classes(evidence.class_weight),
-        few_errors(plain.losses, evidence.y),
+        few_errors(plain.n_better, evidence.y),
         *plain.score_checks,
     ]
     if evidence.grid().size:
@@ -156,7 +156,7 @@ def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
     classes is therefore the participation number of the squared weights.
     """
     name, n_classes = "concentrated errors", round(participation(evidence.class_weight**2))
-    n_errors = int(np.count_nonzero(evidence.losses))
+    n_errors = int(np.count_nonzero(evidence.n_better))
     if n_classes < FEWEST_FOR_CONCENTRATION or n_errors < ERRORS_FOR_CONCENTRATION:
         return Check(
             name,
@@ -209,10 +209,10 @@ def few_weighty_classes(class_weight: FloatArray) -> Check:
     return noted("few weighty classes", enough, sentence, effective, float(FEWEST_CLASSES))
 
 
-def few_errors(losses: IntArray, y: IntArray) -> Check:
+def few_errors(n_better: IntArray, y: IntArray) -> Check:
     """Whether at least 10 instances in 5 classes are wrong. With fewer, the prior dominates."""
-    erring = np.unique(y[losses > 0]).size
-    n = int((losses > 0).sum())
+    erring = np.unique(y[n_better > 0]).size
+    n = int((n_better > 0).sum())
     enough = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
     sentence = f"{_counted(n, 'instance')} of {_counted(erring, 'class')} lost to a competitor"
     if n == 0:

@@ -15,7 +15,7 @@ from classex_bayes.core.influence import (
     weight_effect,
 )
 from classex_bayes.core.metrics import Accuracy, Metric
-from classex_bayes.core.ranks.losses import LossCounts
+from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.core.weighted_influence import WeightedStatistics, weighted_statistics
@@ -111,9 +111,9 @@ class DesignedRanks(InstanceEvidence):
         return self.drawn.kind
 
     @property
-    def losses(self) -> IntArray:
+    def n_better(self) -> IntArray:
         """Number (n,) of classes that beat each instance."""
-        return self.drawn.losses
+        return self.drawn.n_better
 
     @property
     def ties(self) -> TieHandling:
@@ -121,7 +121,7 @@ class DesignedRanks(InstanceEvidence):
         return self.drawn.ties
 
     @property
-    def counts(self) -> LossCounts | None:
+    def counts(self) -> RankCounts | None:
         """Losses as counted from the scores."""
         return self.drawn.counts
 
@@ -305,7 +305,7 @@ class DesignedRanks(InstanceEvidence):
 
         The dependence within a group is treated as common to all classes.
         """
-        plain = answer_dependence(self.drawn.losses, self.y, self.drawn.class_weight)
+        plain = answer_dependence(self.drawn.n_better, self.y, self.drawn.class_weight)
         if not self.design.is_grouped:
             return plain
         grid = self.grid()
@@ -333,7 +333,7 @@ class DesignedRanks(InstanceEvidence):
         n_nearest = np.maximum(nearest.sum(axis=1), 1)
         mean = (weight[lists.classes] * nearest).sum(axis=1) / n_nearest
         mean = np.where(nearest.any(axis=1), mean, 1.0)
-        return np.where(competitors.losses >= _NEAREST, competitors.number, total / mean)
+        return np.where(competitors.n_better >= _NEAREST, competitors.number, total / mean)
 
     @cached_property
     def _log_number(self) -> FloatArray:
@@ -354,8 +354,8 @@ class DesignedRanks(InstanceEvidence):
         return np.where(share > 0, np.rint(mean), 0).astype(np.int64)
 
     def bin_probabilities(self, basis: RadialBasis) -> FloatArray:
-        """Probability (n_bins, m) of each of `loss_bins` under each element of a basis."""
-        bins, share = self.loss_bins, np.bincount(self._level, self.instance_weight)
+        """Probability (n_bins, m) of each of `n_better_bins` under each element of a basis."""
+        bins, share = self.n_better_bins, np.bincount(self._level, self.instance_weight)
         unbeaten = np.bincount(self._level, self.instance_weight * self._absence)
         matrix = np.zeros((bins.size, basis.knots.size))
         for rivals, of_level, left in zip(self._rivals, share, unbeaten, strict=True):
@@ -365,17 +365,17 @@ class DesignedRanks(InstanceEvidence):
                 matrix[last.size - 1] += of_level - left
         return matrix
 
-    def histogram(self, last_loss: IntArray, group: IntArray | None = None) -> FloatArray:
+    def histogram(self, bin_ends: IntArray, group: IntArray | None = None) -> FloatArray:
         """Weighted number of instances in each bin of losses, of each group; sums to n."""
         if group is None:
-            return self.histogram(last_loss, np.zeros(self.n_test, dtype=np.int64))[0]
+            return self.histogram(bin_ends, np.zeros(self.n_test, dtype=np.int64))[0]
         # The last bin that the competitors of an instance reach.
-        lost_to_all = np.searchsorted(last_loss[:-1], self._rivals[self._level])
+        lost_to_all = np.searchsorted(bin_ends[:-1], self._rivals[self._level])
         bins = np.minimum(
-            np.searchsorted(last_loss, self.statistics.competitors.losses), lost_to_all
+            np.searchsorted(bin_ends, self.statistics.competitors.n_better), lost_to_all
         )
         weight, absence = self.n_test * self.instance_weight, self._absence
-        counts = np.zeros((int(group.max()) + 1, last_loss.size))
+        counts = np.zeros((int(group.max()) + 1, bin_ends.size))
         np.add.at(counts, (group, bins), weight * absence)
         np.add.at(counts, (group, lost_to_all), weight * (1 - absence))
         return counts

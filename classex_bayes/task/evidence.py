@@ -13,11 +13,11 @@ from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 
-from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.core.basis import RadialBasis, n_better_bins
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.metrics import Accuracy, Metric
-from classex_bayes.core.ranks.losses import LossCounts
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
@@ -212,7 +212,7 @@ class InstanceEvidence(Evidence):
 
     @property
     @abstractmethod
-    def losses(self) -> IntArray:
+    def n_better(self) -> IntArray:
         """Number (n,) of wrong classes that beat each instance; DataError if it is unknown."""
 
     @property
@@ -222,7 +222,7 @@ class InstanceEvidence(Evidence):
 
     @property
     @abstractmethod
-    def counts(self) -> LossCounts | None:
+    def counts(self) -> RankCounts | None:
         """Losses as counted from the scores; None if scores were never known."""
 
     @property
@@ -243,16 +243,16 @@ class InstanceEvidence(Evidence):
         """The wrong classes that score best for each instance; DataError if they are unknown."""
 
     @property
-    def loss_bins(self) -> IntArray:
+    def n_better_bins(self) -> IntArray:
         """Largest loss of each bin that the likelihood counts."""
-        return loss_bins(self.n_classes)
+        return n_better_bins(self.n_classes)
 
     def bin_probabilities(self, basis: RadialBasis) -> FloatArray:
-        """Probability (n_bins, m) of each of `loss_bins` under each element of a basis."""
-        return basis.bin_probabilities(self.loss_bins, self.n_classes)
+        """Probability (n_bins, m) of each of `n_better_bins` under each element of a basis."""
+        return basis.bin_probabilities(self.n_better_bins, self.n_classes)
 
     @abstractmethod
-    def histogram(self, last_loss: IntArray, group: IntArray | None = None) -> FloatArray:
+    def histogram(self, bin_ends: IntArray, group: IntArray | None = None) -> FloatArray:
         """Weighted number of instances in each bin of losses, of each group; sums to n."""
 
     def draw(self, n_classes: int, rng: np.random.Generator) -> IntArray:

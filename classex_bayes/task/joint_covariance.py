@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from classex_bayes.core.influence import (
-    GivenLosses,
+    GivenBetter,
     Influence,
     Instances,
     accuracy_after_deletion,
@@ -18,9 +18,9 @@ from classex_bayes.core.influence import (
     clustered_covariance,
     repair_covariance,
 )
-from classex_bayes.core.ranks.losses import LossBlock, loss_blocks, row_groups
+from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.subsets import accuracy_given_losses
+from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -28,7 +28,7 @@ from classex_bayes.typing import FloatArray, IntArray
 def joint_covariance(
     tests: Sequence[RankEvidence],
     k: IntArray,
-    given_losses: GivenLosses = accuracy_given_losses,
+    given_n_better: GivenBetter = accuracy_given_n_better,
 ) -> FloatArray:
     r"""Covariance (m n_k, m n_k) of ATA_k within and between m tests on the same k1 classes.
 
@@ -42,12 +42,12 @@ def joint_covariance(
 
     Both sums include instances that two tests share, so no further term is needed. If the scores of
     a test are unknown, the result is `classex_bayes.core.influence.clustered_covariance`.
-    With `given_losses` of another `classex_bayes.core.metrics.MeanMetric` it is the covariance of
+    With `given_n_better` of another `classex_bayes.core.metrics.MeanMetric` it is the covariance of
     that metric.
     """
     n_classes = tests[0].n_classes
     accuracies = [
-        class_accuracies(test.losses, test.y, n_classes, k, given_losses) for test in tests
+        class_accuracies(test.n_better, test.y, n_classes, k, given_n_better) for test in tests
     ]
     weights = [np.repeat(test.class_weight[:, None], k.size, axis=1) for test in tests]
     class_weight = np.hstack(weights)
@@ -57,13 +57,13 @@ def joint_covariance(
         return clustered
     influence = Influence.zeros(n_classes, len(tests) * k.size)
     for blocks in _blocks_of_classes(tests, sources):
-        influence.add(_instances_of_all_tests(tests, blocks, k, given_losses))
+        influence.add(_instances_of_all_tests(tests, blocks, k, given_n_better))
     return repair_covariance(influence.covariance(class_weight), clustered)
 
 
 def _blocks_of_classes(
     tests: Sequence[RankEvidence], sources: Sequence[ScoreSource]
-) -> Iterator[tuple[LossBlock, ...]]:
+) -> Iterator[tuple[RankBlock, ...]]:
     """Tuples with one block of each test; all blocks of a tuple have the same complete classes."""
     ends = np.cumsum([test.y.size for test in tests])
     y = np.concatenate([test.y for test in tests])
@@ -72,15 +72,15 @@ def _blocks_of_classes(
     for test, source, end in zip(tests, sources, ends, strict=True):
         start = end - test.y.size
         rows = [group[(group >= start) & (group < end)] - start for group in groups]
-        walks.append(loss_blocks(source, test.y, rows, test.tie_rule, test.tie_seed))
+        walks.append(rank_blocks(source, test.y, rows, test.tie_rule, test.tie_seed))
     return zip(*walks, strict=True)
 
 
 def _instances_of_all_tests(
     tests: Sequence[RankEvidence],
-    blocks: Sequence[LossBlock],
+    blocks: Sequence[RankBlock],
     k: IntArray,
-    given_losses: GivenLosses,
+    given_n_better: GivenBetter,
 ) -> Instances:
     """Instances of one block of each test. They contribute only to the means of their test."""
     parts = []
@@ -89,7 +89,7 @@ def _instances_of_all_tests(
         columns = slice(place * k.size, (place + 1) * k.size)
         values = np.zeros((2, y.size, len(tests) * k.size))
         values[:, :, columns] = accuracy_after_deletion(
-            block.losses, weight, test.n_classes, k, given_losses
+            block.n_better, weight, test.n_classes, k, given_n_better
         )
-        parts.append(Instances(y, block.defeats, block.losses, *values))
+        parts.append(Instances(y, block.defeats, block.n_better, *values))
     return Instances.joined(parts)

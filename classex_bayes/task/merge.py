@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.core.influence import LossStatistics
-from classex_bayes.core.ranks.losses import LossCounts
+from classex_bayes.core.influence import RankStatistics
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.shards import ConcatenatedScores
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import class_weights
@@ -89,8 +89,8 @@ def _joined(
         influences = [
             part.influence.scaled(factor) for part, factor in zip(statistics, factors, strict=True)
         ]
-        counts = LossCounts.joined(part.counts for part in statistics)
-        joined = LossStatistics(counts, sum(influences[1:], influences[0]))
+        counts = RankCounts.joined(part.counts for part in statistics)
+        joined = RankStatistics(counts, sum(influences[1:], influences[0]))
     return replace(
         first,
         y=y,

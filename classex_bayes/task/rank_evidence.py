@@ -7,26 +7,26 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from classex_bayes.core.basis import N_BINS, loss_bins, loss_histogram
+from classex_bayes.core.basis import N_BINS, n_better_bins, rank_histogram
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence
 from classex_bayes.core.influence import (
-    LossStatistics,
+    RankStatistics,
     class_accuracies,
     clustered_covariance,
     design_effect,
     equal_weights,
     independent_variance,
-    loss_statistics,
+    rank_statistics,
     repair_covariance,
     unseen_competitors,
     weight_effect,
 )
 from classex_bayes.core.metrics import Accuracy, Metric
-from classex_bayes.core.ranks.losses import LossCounts
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import TieHandling, Ties
-from classex_bayes.core.subsets import average_test_accuracy, distinct_losses, log_spaced
+from classex_bayes.core.subsets import average_test_accuracy, distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.check import Check
 from classex_bayes.task.dask_sources import DaskSource
@@ -101,7 +101,7 @@ class RankEvidence(InstanceEvidence):
     highest: IntArray
     made_from: MadeFrom = "ranks"
     source: ScoreSource | None = None
-    statistics: LossStatistics | None = None
+    statistics: RankStatistics | None = None
     tie_rule: Ties = "random"
     tie_seed: int = 0
     nearest: NearestClasses | None = None
@@ -123,12 +123,12 @@ class RankEvidence(InstanceEvidence):
         grid = log_spaced(2, class_weight.size, N_GRID)
         weight = instance_weights(y, class_weight)
         statistics = _pass(source, y, weight, grid, rule, tie_seed)
-        losses = statistics.losses
+        n_better = statistics.n_better
         evidence = cls(
             y,
             class_weight,
-            losses,
-            losses,
+            n_better,
+            n_better,
             made_from,
             source,
             statistics,
@@ -168,7 +168,7 @@ class RankEvidence(InstanceEvidence):
         return "decisions" if self.are_decisions else "tied scores"
 
     @property
-    def losses(self) -> IntArray:
+    def n_better(self) -> IntArray:
         """Losses (n,) of evidence that is exact."""
         return self.exact("this").lowest
 
@@ -194,7 +194,7 @@ class RankEvidence(InstanceEvidence):
         return replace(self, highest=self.lowest, source=None, statistics=None)
 
     @property
-    def counts(self) -> LossCounts | None:
+    def counts(self) -> RankCounts | None:
         """Losses as counted from the scores; None if scores were never known."""
         return None if self.statistics is None else self.statistics.counts
 
@@ -223,11 +223,11 @@ class RankEvidence(InstanceEvidence):
     def _distinct(self) -> dict[int, tuple[IntArray, FloatArray]]:
         return {}
 
-    def _distinct_losses(self, losses: IntArray) -> tuple[IntArray, FloatArray]:
+    def _distinct_n_better(self, n_better: IntArray) -> tuple[IntArray, FloatArray]:
         """Distinct losses and the weighted number of instances that have them."""
-        key = id(losses)
+        key = id(n_better)
         if key not in self._distinct:
-            values, where = distinct_losses(losses)
+            values, where = distinct_n_better(n_better)
             counts = np.bincount(where, weights=self.n_test * self.instance_weight)
             self._distinct[key] = values, counts
         return self._distinct[key]
@@ -236,12 +236,12 @@ class RankEvidence(InstanceEvidence):
     def _accuracies(self) -> dict[tuple[int, bytes], FloatArray]:
         return {}
 
-    def _accuracy(self, losses: IntArray, k: IntArray) -> FloatArray:
+    def _accuracy(self, n_better: IntArray, k: IntArray) -> FloatArray:
         """ATA_k (n_k,) at the lowest or highest losses."""
         # Every fit needs the same grid, and there may be a million distinct losses.
-        key = id(losses), k.tobytes()
+        key = id(n_better), k.tobytes()
         if key not in self._accuracies:
-            values, counts = self._distinct_losses(losses)
+            values, counts = self._distinct_n_better(n_better)
             if len(self._accuracies) >= _CACHED:
                 del self._accuracies[next(iter(self._accuracies))]
             self._accuracies[key] = average_test_accuracy(
@@ -252,10 +252,10 @@ class RankEvidence(InstanceEvidence):
     def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Bounds (n_k,) of a metric that falls, or rises, with the losses of every instance."""
 
-        def value(losses: IntArray) -> FloatArray:
+        def value(n_better: IntArray) -> FloatArray:
             if metric == Accuracy():
-                return self._accuracy(losses, k)
-            return metric.average(losses, self.n_classes, k, self.instance_weight)
+                return self._accuracy(n_better, k)
+            return metric.average(n_better, self.n_classes, k, self.instance_weight)
 
         if self.is_exact:
             return (value(self.lowest),) * 2
@@ -327,7 +327,7 @@ class RankEvidence(InstanceEvidence):
         """Losses (n,) within the intervals."""
         if self._has_influence and not self.is_exact:
             assert self.statistics is not None
-            return self.statistics.losses
+            return self.statistics.n_better
         return self.lowest
 
     @cached_property
@@ -448,26 +448,26 @@ class RankEvidence(InstanceEvidence):
         return int(self.lowest[self.lowest < self.highest].min())
 
     @property
-    def loss_bins(self) -> IntArray:
+    def n_better_bins(self) -> IntArray:
         """Largest loss of each bin of the histogram; the data distinguish neighbouring bins."""
         if self.kind not in ("decisions", "cut ranks"):
-            return loss_bins(self.n_classes)
+            return n_better_bins(self.n_classes)
         last_known = 0 if self.kind == "decisions" else self._list_length - 1
-        bins = loss_bins(self.n_classes, N_BINS - 2)
+        bins = n_better_bins(self.n_classes, N_BINS - 2)
         known = np.union1d(bins[bins < last_known], last_known)
         return np.append(known, self.n_classes - 1)
 
-    def histogram(self, last_loss: IntArray, group: IntArray | None = None) -> FloatArray:
+    def histogram(self, bin_ends: IntArray, group: IntArray | None = None) -> FloatArray:
         """Weighted number of instances in each bin, of each group, spread over their intervals."""
         if group is None and self.is_exact:
-            values, counts = self._distinct_losses(self.lowest)
-            return loss_histogram(values, last_loss, counts)
+            values, counts = self._distinct_n_better(self.lowest)
+            return rank_histogram(values, bin_ends, counts)
         one_group = np.zeros(self.n_test, dtype=np.int64)
         groups = one_group if group is None else group
         weight = self.n_test * self.instance_weight / (self.highest - self.lowest + 1)
-        counts = np.empty((int(groups.max()) + 1, last_loss.size))
+        counts = np.empty((int(groups.max()) + 1, bin_ends.size))
         first = 0
-        for column, last in enumerate(last_loss):
+        for column, last in enumerate(bin_ends):
             within = np.minimum(self.highest, last) - np.maximum(self.lowest, first) + 1
             counts[:, column] = np.bincount(groups, weight * np.maximum(within, 0), len(counts))
             first = last + 1
@@ -501,16 +501,16 @@ class RankEvidence(InstanceEvidence):
         if self.source is not None:
             return self._of_subset(rows, kept, y, weight)
         above = self.exact("a task on some of the classes", WITH_SCORES).lowest[rows]
-        losses = rng.hypergeometric(above, self.n_classes - 1 - above, kept.size - 1)
-        return type(self)(y, weight, losses, losses, self.made_from)
+        n_better = rng.hypergeometric(above, self.n_classes - 1 - above, kept.size - 1)
+        return type(self)(y, weight, n_better, n_better, self.made_from)
 
     def take(self, rows: IntArray, class_weight: FloatArray) -> Self:
         """Exact evidence of some of the instances, against all competitors."""
         if self.source is not None:
             columns = np.arange(self.n_classes)
             return self._of_subset(rows, columns, self.y[rows], class_weight)
-        losses = self.losses[rows]
-        return type(self)(self.y[rows], class_weight, losses, losses, self.made_from)
+        n_better = self.n_better[rows]
+        return type(self)(self.y[rows], class_weight, n_better, n_better, self.made_from)
 
     def _of_subset(
         self, rows: IntArray, columns: IntArray, y: IntArray, class_weight: FloatArray
@@ -564,11 +564,11 @@ class RankEvidence(InstanceEvidence):
 
 def _pass(
     source: ScoreSource, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
-) -> LossStatistics:
+) -> RankStatistics:
     """Losses and influences from one pass over the scores, wherever they are."""
     if isinstance(source, DaskSource):
         return source.statistics(y, weight, k, ties, seed)
-    return loss_statistics(source, y, weight, k, ties, seed)
+    return rank_statistics(source, y, weight, k, ties, seed)
 
 
 def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:

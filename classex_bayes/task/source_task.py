@@ -356,12 +356,15 @@ class SourceTask:
         length = None
         if truncated_at is not None:
             length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
-        losses = read_ranks(ranks, y, k1, length) - 1
+        n_better = read_ranks(ranks, y, k1, length) - 1
         names = class_names(classes, k1)
-        labels = class_labels(y, losses.size, k1, names, class_weight, untested)
-        lowest = highest = losses
+        labels = class_labels(y, n_better.size, k1, names, class_weight, untested)
+        lowest = highest = n_better
         if length is not None:
-            lowest, highest = np.minimum(losses, length), np.where(losses < length, losses, k1 - 1)
+            lowest, highest = (
+                np.minimum(n_better, length),
+                np.where(n_better < length, n_better, k1 - 1),
+            )
         return cls(RankEvidence(labels.y, labels.weight, lowest, highest), names)
 
     @classmethod
@@ -602,7 +605,7 @@ class SourceTask:
     @property
     def ranks(self) -> IntArray:
         """Rank of the true class of each test instance, 1 is best: shape (n_test,)."""
-        return self.evidence.instances("ranks").losses + 1
+        return self.evidence.instances("ranks").n_better + 1
 
     @property
     def y(self) -> IntArray:

@@ -236,7 +236,7 @@ def test_influences_are_those_of_deletion(repeats):
     assert_allclose(errors.influence, squares / squares.sum(), atol=1e-12)
     facts = facts_of_scores(task.evidence, np.random.default_rng(0))
     assert facts.as_competitor.sum() == pytest.approx(
-        task.evidence.instance_weight @ task.evidence.losses
+        task.evidence.instance_weight @ task.evidence.n_better
     )
 
 

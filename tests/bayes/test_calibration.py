@@ -9,7 +9,7 @@ from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
-from classex_bayes.core.basis import loss_bins, loss_histogram
+from classex_bayes.core.basis import n_better_bins, rank_histogram
 
 K1, N_TEST, N_REPEATS = 60, 150, 300
 K = np.array([2, 60, 600, 10_000])
@@ -20,18 +20,18 @@ def test_ranks_of_the_accuracy_are_uniform():
     # With independent instances the quasi-likelihood is the likelihood, and the ranks of true
     # accuracies among the posterior's are uniform, whatever the prior.
     prior = MixturePrior()
-    basis, last_loss = prior.basis, loss_bins(K1)
+    basis, bin_ends = prior.basis, n_better_bins(K1)
     rng = np.random.default_rng(1)
-    matrix, accuracy = basis.bin_probabilities(last_loss, K1), basis.accuracy(K)
+    matrix, accuracy = basis.bin_probabilities(bin_ends, K1), basis.accuracy(K)
     settings = SamplerSettings(draws=500, tune=500, chains=2, progressbar=False)
-    empty = BernsteinData(matrix, np.zeros(last_loss.size), 1.0)
+    empty = BernsteinData(matrix, np.zeros(bin_ends.size), 1.0)
     drawn = prior_draws(prior, empty, N_REPEATS, rng)
     ranks = []
     for repeat, weights in enumerate(drawn["weights"].values[0]):
         component = rng.choice(weights.size, N_TEST, p=weights / weights.sum())
         z = basis.knots[component] + basis.bandwidth * rng.standard_normal(N_TEST)
-        losses = rng.binomial(K1 - 1, ndtr(-z))
-        data = BernsteinData(matrix, loss_histogram(losses, last_loss, np.ones(N_TEST)), 1.0)
+        n_better = rng.binomial(K1 - 1, ndtr(-z))
+        data = BernsteinData(matrix, rank_histogram(n_better, bin_ends, np.ones(N_TEST)), 1.0)
         tree = sample_posterior(prior, data, settings, repeat)
         # Thinned, since ranks among dependent draws are not uniform.
         posterior = tree["mixture"]["weights"].values[:, ::20].reshape(-1, weights.size)

@@ -51,7 +51,7 @@ def test_curve_alone_holds_the_truth(fitted_curve, pilot):
     with pytest.raises(DataError, match=r"^likelihood:"):
         fitted_curve.compute_log_likelihood()
     group = fitted_curve.sample_posterior_predictive(random_seed=1)["posterior_predictive"]
-    assert group["accuracy"].shape == (2, 500, 5) and "loss_histogram" not in group
+    assert group["accuracy"].shape == (2, 500, 5) and "rank_histogram" not in group
 
 
 def test_losses_alone_are_noted(fit, small_task):
@@ -264,7 +264,7 @@ def test_repr_of_a_single_chain(fit, small_task):
 def test_model_of_the_fitted_task(fitted, pilot):
     assert isinstance(fitted.model, pm.Model)
     data = fitted.model["counts"].get_value()
-    assert_array_equal(data, fitted.idata["observed_data"]["loss_histogram"])
+    assert_array_equal(data, fitted.idata["observed_data"]["rank_histogram"])
     assert fitted.task is pilot.task
 
 
@@ -352,8 +352,8 @@ def test_measured_accuracies_have_seeds_and_survive_a_file(fitted, tmp_path):
 def test_measured_accuracy_of_other_tasks(fit, fitted_curve, small_task):
     found = fitted_curve.predict(500, kind="observed", repeats=2)
     assert found.accuracy.std() > fitted_curve.predict(500).accuracy.std()
-    losses = fit(small_task(), draws=50)
-    assert losses.predict(50, kind="observed", nested=True).accuracy.std() > 0
+    n_better = fit(small_task(), draws=50)
+    assert n_better.predict(50, kind="observed", nested=True).accuracy.std() > 0
 
 
 @pytest.mark.parametrize(

@@ -36,12 +36,12 @@ def test_groups_and_attributes(fit, pilot):
     assert_array_equal(mixture["knot"], model.prior.basis.knots)
     assert "weights" not in model.idata["posterior"] and "weights" not in model.idata["prior"]
     observed = model.idata["observed_data"].to_dataset()
-    assert observed["loss_histogram"].dims == ("bin",) and observed["accuracy"].dims == ("k",)
+    assert observed["rank_histogram"].dims == ("bin",) and observed["accuracy"].dims == ("k",)
     assert_array_equal(observed["accuracy"], pilot.task.accuracy(observed["k"].values))
     expected = np.histogram(
-        pilot.task.evidence.losses, np.append(-1, observed["bin"].values) + 0.5
+        pilot.task.evidence.n_better, np.append(0, observed["bin"].values) - 0.5
     )[0]
-    assert_allclose(observed["loss_histogram"], expected)
+    assert_allclose(observed["rank_histogram"], expected)
     assert model.idata["constant_data"]["matrix"].dims == ("bin", "knot")
     attributes = model.idata.attrs
     assert attributes["modeling_interface"] == "classex_bayes"
@@ -70,11 +70,11 @@ def test_posterior_predictive_covers_the_observed(fitted):
     group = fitted.idata["posterior_predictive"].to_dataset()
     observed = fitted.idata["observed_data"].to_dataset()
     assert group["accuracy"].dims == ("chain", "draw", "k")
-    assert group["loss_histogram"].dims == ("chain", "draw", "bin")
+    assert group["rank_histogram"].dims == ("chain", "draw", "bin")
     for name in ("k", "bin"):
         assert_array_equal(group[name], observed[name])
-    assert_allclose(group["loss_histogram"].sum("bin"), 400)
-    for name in ("accuracy", "loss_histogram"):
+    assert_allclose(group["rank_histogram"].sum("bin"), 400)
+    for name in ("accuracy", "rank_histogram"):
         low, high = group[name].quantile([0.025, 0.975], ["chain", "draw"]).values
         held = (low <= observed[name].values) & (observed[name].values <= high)
         assert held.mean() > 0.85, name
@@ -92,7 +92,7 @@ def test_predictive_draws_follow_the_seed_of_the_fit(fit, small_task):
         model = fit(small_task(), draws=10, tune=50, random_seed=seed)
         tree = model.sample_prior_predictive(draws=10)
         weights = tree["prior_mixture"]["weights"].values
-        noise = model.sample_posterior_predictive()["posterior_predictive"]["loss_histogram"]
+        noise = model.sample_posterior_predictive()["posterior_predictive"]["rank_histogram"]
         draws.append((weights, noise.values))
     for first, second, other in zip(*draws, strict=True):
         assert_array_equal(first, second)
@@ -106,8 +106,8 @@ def test_prior_predictive(fitted, pilot, small_task):
     assert prior["weights"].dims == ("chain", "draw", "knot")
     assert prior["weights"].shape == (1, 300, fresh.prior.basis.knots.size)
     assert replicated["accuracy"].dims == ("chain", "draw", "k")
-    assert replicated["loss_histogram"].sizes == {"chain": 1, "draw": 300, "bin": 48}
-    assert_allclose(replicated["loss_histogram"].sum("bin"), 400)
+    assert replicated["rank_histogram"].sizes == {"chain": 1, "draw": 300, "bin": 48}
+    assert_allclose(replicated["rank_histogram"].sum("bin"), 400)
     k = replicated["k"].values
     noise = (
         replicated["accuracy"].values - prior["weights"].values @ fresh.prior.basis.accuracy(k).T
@@ -129,7 +129,7 @@ def test_number_of_prior_draws(fitted, draws):
 
 
 def test_log_likelihood_adds_up_to_the_model(fitted, pilot):
-    group = fitted.compute_log_likelihood()["log_likelihood"].to_dataset()["loss_histogram"]
+    group = fitted.compute_log_likelihood()["log_likelihood"].to_dataset()["rank_histogram"]
     assert group.dims == ("chain", "draw", "class") and group["class"].values.tolist() == [
         *range(200)
     ]
@@ -138,10 +138,10 @@ def test_log_likelihood_adds_up_to_the_model(fitted, pilot):
     )
     share = fitted.weights_.values @ constant["matrix"].values.T
     deff = pilot.task.design_effect()
-    total = np.log(np.maximum(share, 1e-300)) @ observed["loss_histogram"].values / deff
+    total = np.log(np.maximum(share, 1e-300)) @ observed["rank_histogram"].values / deff
     assert_allclose(group.sum("class"), total, rtol=1e-10)
     # A class of two instances of the 400.
-    bins = np.searchsorted(observed["bin"].values, pilot.task.evidence.losses[pilot.task.y == 3])
+    bins = np.searchsorted(observed["bin"].values, pilot.task.ranks[pilot.task.y == 3])
     assert_allclose(group.sel({"class": 3}), np.log(share[..., bins]).sum(axis=-1) / deff)
 
 
@@ -152,9 +152,9 @@ def test_log_likelihood_of_named_weighted_and_untested_classes(fit):
         untested="competitors",
     )  # fmt: skip
     model = fit(task, draws=20, tune=50)
-    group = model.compute_log_likelihood()["log_likelihood"]["loss_histogram"]
+    group = model.compute_log_likelihood()["log_likelihood"]["rank_histogram"]
     assert group["class"].values.tolist() == list("dcba")
-    observed = model.idata["observed_data"]["loss_histogram"].values
+    observed = model.idata["observed_data"]["rank_histogram"].values
     assert_allclose(observed, 6 * np.array([0.45, 0.3, 0.05, 0.2, 0]), atol=1e-12)
     matrix = model.idata["constant_data"]["matrix"].values
     share = model.weights_.values @ matrix.T
@@ -169,12 +169,12 @@ def test_classes_of_any_name_are_left_out_after_loading(fit, tmp_path):
     y[:] = names
     task = SourceTask.from_ranks([1, 4, 2, 1, 3, 1], y, n_classes=6, classes=names)
     model = fit(task, draws=30, tune=50)
-    expected = model.compute_log_likelihood()["log_likelihood"]["loss_histogram"]
+    expected = model.compute_log_likelihood()["log_likelihood"]["rank_histogram"]
     labels = ["b", "3", "2.5", "é", "d", "(1, 2)"]
     assert expected["class"].values.tolist() == labels
     del model.idata["log_likelihood"]
     again = load(save(model, tmp_path / "model.nc")).compute_log_likelihood()
-    xr.testing.assert_equal(again["log_likelihood"]["loss_histogram"], expected)
+    xr.testing.assert_equal(again["log_likelihood"]["rank_histogram"], expected)
     assert loo(again).elpd == loo(model.compute_log_likelihood()).elpd
 
 

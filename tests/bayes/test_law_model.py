@@ -116,8 +116,8 @@ def test_replicates_have_the_law(model):
     k = replicated["k"].values
     expected = model.law_.expected(k).mean(axis=(0, 1))
     assert_allclose(replicated["accuracy"].mean(("chain", "draw")), expected, atol=0.01)
-    share = replicated["loss_histogram"].mean(("chain", "draw")).values
-    bins = BASIS.bin_probabilities(replicated["bin"].values, CLASSES) @ mean_weights(model)
+    share = replicated["rank_histogram"].mean(("chain", "draw")).values
+    bins = BASIS.bin_probabilities(replicated["bin"].values - 1, CLASSES) @ mean_weights(model)
     assert_allclose(share / share.sum(), bins, atol=0.01)
 
 

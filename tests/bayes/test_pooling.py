@@ -220,11 +220,11 @@ def test_replicates_have_the_shape_of_each_task(pooled, tasks):
         part, seen = task_part(group, number), task_part(observed, number)
         assert_array_equal(part["k"], seen["k"])
         assert_array_equal(seen["accuracy"], task.accuracy(seen["k"].values))
-        assert_allclose(part["loss_histogram"].sum("bin"), task.n_test)
+        assert_allclose(part["rank_histogram"].sum("bin"), task.n_test)
         error = part["accuracy"].mean(["chain", "draw"]) - seen["accuracy"]
         assert np.all(np.abs(error) < 4 * part["accuracy"].std(["chain", "draw"]) + 0.01)
     prior = pooled.sample_prior_predictive(draws=3)["prior_predictive"]
-    assert prior["loss_histogram"].sizes["bin"] == 78
+    assert prior["rank_histogram"].sizes["bin"] == 78
 
 
 def test_log_likelihood_by_class(pooled):
@@ -234,8 +234,8 @@ def test_log_likelihood_by_class(pooled):
     data = data_of(pooled.idata).arrays()
     share = np.maximum(weights @ data["matrix"].T, 1e-300)
     expected = np.log(share) @ (data["counts"] * data["precision"])
-    assert_allclose(group["loss_histogram"].sum("class"), expected)
-    assert "loss_histogram" in pooled.model.named_vars
+    assert_allclose(group["rank_histogram"].sum("class"), expected)
+    assert "rank_histogram" in pooled.model.named_vars
 
 
 def test_names_stand_once_where_classes_are_shared(tasks):
@@ -250,8 +250,8 @@ def test_names_stand_once_where_classes_are_shared(tasks):
     group = log_likelihood_group(weights, data, class_group(shared), tree.attrs["shared"])
     assert group["class"].values.tolist() == sorted(names)
     apart = log_likelihood_group(weights, data, class_group(shared), "nothing")
-    total = apart["loss_histogram"].sum("class")
-    assert_allclose(group["loss_histogram"].sum("class"), total)
+    total = apart["rank_histogram"].sum("class")
+    assert_allclose(group["rank_histogram"].sum("class"), total)
 
 
 def test_files(pooled, tasks, tmp_path):

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.provenance import seeds_of
-from classex_bayes.core.basis import loss_bins
+from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 
@@ -99,7 +99,7 @@ def test_refits_do_not_compile(fit, fitted, monkeypatch, small_task):
         task = small_task(k1, n_test)
         model = fit(task, draws=20, tune=50)
         assert model.predict([k1]).n_classes == k1
-        assert model.idata["observed_data"].sizes["bin"] == loss_bins(k1).size
+        assert model.idata["observed_data"].sizes["bin"] == n_better_bins(k1).size
     # The next task does not change what the last one left behind.
     assert fitted.idata.attrs["n_classes"] == 200
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from scipy.special import betainc, ndtr
 from scipy.stats import norm
 
-from classex_bayes.core.basis import RadialBasis, loss_bins, loss_histogram
+from classex_bayes.core.basis import RadialBasis, n_better_bins, rank_histogram
 
 BASIS = RadialBasis.regular(-4, 8, 0.25)
 BASES = st.builds(RadialBasis.regular, st.floats(-5, -1), st.floats(1, 9), st.floats(0.1, 1.5))
 
 
-def probability_of_loss(loss, knot, bandwidth, n_classes):
+def probability_of_n_better(loss, knot, bandwidth, n_classes):
     """P(L = loss) in 25 digits, by a trapezoid rule over eps in U* = Phi(knot + h eps)."""
     competitors, total = n_classes - 1, mpmath.mpf(0)
     with mpmath.workdps(25):
@@ -31,15 +31,15 @@ def probability_of_loss(loss, knot, bandwidth, n_classes):
         return float(step * total)
 
 
-def binned_by_brute_force(basis, last_loss, n_classes):
+def binned_by_brute_force(basis, bin_ends, n_classes):
     """Bin probabilities by a trapezoid rule over Z fine enough for the narrowest binomial."""
     # The binomial in Z is at least 1 / sqrt(k1) wide.
     step = min(0.05, 0.6 / np.sqrt(n_classes), basis.bandwidth / 4)
     z = np.arange(
         basis.knots[0] - 10 * basis.bandwidth, basis.knots[-1] + 10 * basis.bandwidth, step
     )
-    at_most = np.ones((last_loss.size, z.size))
-    for row, v in enumerate(last_loss[:-1]):
+    at_most = np.ones((bin_ends.size, z.size))
+    for row, v in enumerate(bin_ends[:-1]):
         # P(L <= v) = P(Beta(k1 - 1 - v, v + 1) < u), through the smaller of u and 1 - u.
         lower = betainc(n_classes - 1 - v, v + 1, ndtr(z))
         at_most[row] = np.where(z < 0, lower, 1 - betainc(v + 1, n_classes - 1 - v, ndtr(-z)))
@@ -109,18 +109,18 @@ def test_accuracy_is_the_moment_of_the_cdf():
     ],
 )
 def test_single_losses_in_arbitrary_precision(n_classes, loss, column):
-    found = BASIS.bin_probabilities(loss_bins(n_classes), n_classes)[loss, column]
-    expected = probability_of_loss(loss, BASIS.knots[column], 0.25, n_classes)
+    found = BASIS.bin_probabilities(n_better_bins(n_classes), n_classes)[loss, column]
+    expected = probability_of_n_better(loss, BASIS.knots[column], 0.25, n_classes)
     assert found == pytest.approx(expected, rel=1e-7, abs=1e-12)
 
 
 def test_wide_bins_in_arbitrary_precision():
-    last_loss = loss_bins(100, 12)
-    found = BASIS.bin_probabilities(last_loss, 100)
+    bin_ends = n_better_bins(100, 12)
+    found = BASIS.bin_probabilities(bin_ends, 100)
     for row, column in [(10, 18), (11, 12)]:
-        inside = range(last_loss[row - 1] + 1, last_loss[row] + 1)
+        inside = range(bin_ends[row - 1] + 1, bin_ends[row] + 1)
         knot = BASIS.knots[column]
-        expected = sum(probability_of_loss(loss, knot, 0.25, 100) for loss in inside)
+        expected = sum(probability_of_n_better(loss, knot, 0.25, 100) for loss in inside)
         assert found[row, column] == pytest.approx(expected, abs=1e-12)
 
 
@@ -131,23 +131,23 @@ def test_wide_bins_in_arbitrary_precision():
 )
 @pytest.mark.parametrize("n_classes", [3, 100, 5000, 10**6])
 def test_every_bin_by_brute_force(basis, n_classes):
-    last_loss = loss_bins(n_classes)
-    found = basis.bin_probabilities(last_loss, n_classes)
-    expected = binned_by_brute_force(basis, last_loss, n_classes)
+    bin_ends = n_better_bins(n_classes)
+    found = basis.bin_probabilities(bin_ends, n_classes)
+    expected = binned_by_brute_force(basis, bin_ends, n_classes)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_classes", [3, 10**4, 10**8, 10**12])
 def test_uniform_favorability_makes_every_loss_as_likely(n_classes):
-    last_loss = loss_bins(n_classes)
-    found = RadialBasis(np.zeros(1), 1.0).bin_probabilities(last_loss, n_classes)[:, 0]
-    expected = np.diff(last_loss, prepend=-1) / n_classes
+    bin_ends = n_better_bins(n_classes)
+    found = RadialBasis(np.zeros(1), 1.0).bin_probabilities(bin_ends, n_classes)[:, 0]
+    expected = np.diff(bin_ends, prepend=-1) / n_classes
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-11)
 
 
 @given(BASES, st.integers(3, 10**6), st.integers(10, 60))
 def test_bin_probabilities_are_distributions(basis, n_classes, n_bins):
-    share = basis.bin_probabilities(loss_bins(n_classes, n_bins), n_classes)
+    share = basis.bin_probabilities(n_better_bins(n_classes, n_bins), n_classes)
     assert share.shape == (min(n_bins, n_classes), basis.knots.size)
     assert np.all(share >= 0)
     np.testing.assert_allclose(share.sum(axis=0), 1, rtol=0, atol=1e-12)
@@ -156,17 +156,17 @@ def test_bin_probabilities_are_distributions(basis, n_classes, n_bins):
 @given(BASES, st.integers(3, 48))
 def test_bin_probabilities_and_accuracies_are_the_same_moments(basis, n_classes):
     # E[f_k(L)] = E[U^(k-1)]: what makes ATA_k unbiased.
-    k, losses = np.arange(1, n_classes + 1), np.arange(n_classes)
+    k, n_better = np.arange(1, n_classes + 1), np.arange(n_classes)
     total = n_classes - 1
-    f = np.array([[comb(total - v, j - 1) / comb(total, j - 1) for v in losses] for j in k])
-    share = basis.bin_probabilities(loss_bins(n_classes), n_classes)
+    f = np.array([[comb(total - v, j - 1) / comb(total, j - 1) for v in n_better] for j in k])
+    share = basis.bin_probabilities(n_better_bins(n_classes), n_classes)
     np.testing.assert_allclose(f @ share, basis.accuracy(k), rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("column", [42, 45, 48])
 def test_rare_bins_keep_their_relative_precision(column):
-    found = BASIS.bin_probabilities(loss_bins(100), 100)[1, column]
-    expected = probability_of_loss(1, BASIS.knots[column], 0.25, 100)
+    found = BASIS.bin_probabilities(n_better_bins(100), 100)[1, column]
+    expected = probability_of_n_better(1, BASIS.knots[column], 0.25, 100)
     assert expected < 1e-6
     assert found == pytest.approx(expected, rel=1e-6, abs=0)
 
@@ -176,7 +176,7 @@ def test_rare_bins_keep_their_relative_precision(column):
 
 @given(st.integers(2, 10**9), st.integers(2, 200))
 def test_loss_bins(n_classes, n_bins):
-    last = loss_bins(n_classes, n_bins)
+    last = n_better_bins(n_classes, n_bins)
     assert last.size == min(n_bins, n_classes)
     assert np.all(np.diff(last) >= 1)
     assert last[0] == 0 and last[-1] == n_classes - 1
@@ -187,7 +187,7 @@ def test_loss_bins(n_classes, n_bins):
 
 @given(st.integers(10**4, 10**9))
 def test_wide_bins_are_even_in_the_logarithm(n_classes):
-    last = loss_bins(n_classes)[20:]
+    last = n_better_bins(n_classes)[20:]
     ratio = np.diff(np.log(last))
     assert ratio.max() < ratio.min() + 2 / last[0]
 
@@ -199,11 +199,11 @@ def test_wide_bins_are_even_in_the_logarithm(n_classes):
     st.integers(10, 60),
 )
 def test_histogram_counts_every_loss_once(arguments, n_bins):
-    n_classes, losses = arguments
-    last = loss_bins(n_classes, n_bins)
-    weights = np.linspace(0.5, 2, len(losses))
-    histogram = loss_histogram(np.array(losses), last, weights)
+    n_classes, n_better = arguments
+    last = n_better_bins(n_classes, n_bins)
+    weights = np.linspace(0.5, 2, len(n_better))
+    histogram = rank_histogram(np.array(n_better), last, weights)
     expected = np.zeros(last.size)
-    for loss, weight in zip(losses, weights, strict=True):
+    for loss, weight in zip(n_better, weights, strict=True):
         expected[next(j for j, end in enumerate(last) if loss <= end)] += weight
     np.testing.assert_allclose(histogram, expected, rtol=1e-12)

@@ -27,7 +27,7 @@ SEEDS = st.integers(0, 10**6)
 def dependence_of(task):
     """As the extrapolator asks for it."""
     variance = float(task.accuracy_cov(task.grid())[-1, -1])
-    return answer_dependence(task.evidence.losses, task.y, task.evidence.class_weight, variance)
+    return answer_dependence(task.evidence.n_better, task.y, task.evidence.class_weight, variance)
 
 
 def test_design_effect_and_variance_are_the_formulas():
@@ -53,15 +53,15 @@ def test_estimates_are_those_of_all_pairs(seed, n_classes, equal, constants):
     repeats = rng.integers(1, 4, n_classes)
     repeats[0] = 3
     y = np.repeat(np.arange(n_classes), repeats)
-    losses = rng.integers(0, 2, y.size)
-    losses[:2] = 0, 1
+    n_better = rng.integers(0, 2, y.size)
+    n_better[:2] = 0, 1
     share = np.full(n_classes, 1 / n_classes)
     weight = share if equal else rng.dirichlet(np.full(n_classes, 5.0))
     variance = float(rng.uniform(0.001, 0.1))
     with constants(dependence, _CLASS_SD=1e9, _COMPETITOR_SD=1e9):  # trust the pilot alone
-        found = answer_dependence(losses, y, weight, variance)
+        found = answer_dependence(n_better, y, weight, variance)
 
-    right = (losses == 0).astype(float)
+    right = (n_better == 0).astype(float)
     # All classes tell alike how alike answers are, whatever their weights.
     means = np.array([right[y == j].mean() for j in range(n_classes)])
     if not equal:
@@ -111,26 +111,26 @@ def test_without_errors_or_without_right_answers_the_typical_values_stand(loss):
 def test_a_pilot_is_trusted_by_fishers_variance(repeats):
     # Classes that are right or wrong as a whole: an estimate of 1 beside the typical 0.20.
     n_classes, n_wrong = 40, 12
-    losses = np.repeat((np.arange(n_classes) < n_wrong).astype(int), repeats)
+    n_better = np.repeat((np.arange(n_classes) < n_wrong).astype(int), repeats)
     y = np.repeat(np.arange(n_classes), repeats)
-    found = answer_dependence(losses, y, np.full(n_classes, 1 / n_classes))
+    found = answer_dependence(n_better, y, np.full(n_classes, 1 / n_classes))
     trust = (found.within - 0.20) / (1 - 0.20)
     variance = 2 * (0.8 * (1 + (repeats - 1) * 0.2)) ** 2 / (repeats * (repeats - 1) * n_wrong)
     assert trust == pytest.approx(0.15**2 / (0.15**2 + variance))
 
 
 def test_one_instance_a_class_says_nothing_of_its_class():
-    losses = np.array([0, 1, 0, 2, 0, 0])
-    found = answer_dependence(losses, np.arange(6), np.full(6, 1 / 6), 0.05)
+    n_better = np.array([0, 1, 0, 2, 0, 0])
+    found = answer_dependence(n_better, np.arange(6), np.full(6, 1 / 6), 0.05)
     assert found.within == 0.2
     assert found.repeats == pytest.approx(1)
-    unknown = answer_dependence(losses, np.arange(6), np.full(6, 1 / 6))
+    unknown = answer_dependence(n_better, np.arange(6), np.full(6, 1 / 6))
     assert unknown.between == 0.08
 
 
 def test_untested_classes_do_not_count():
-    losses, y = np.array([0, 1, 0, 0]), np.array([0, 0, 2, 2])
-    found = answer_dependence(losses, y, np.array([0.5, 0, 0.5, 0]))
+    n_better, y = np.array([0, 1, 0, 0]), np.array([0, 0, 2, 2])
+    found = answer_dependence(n_better, y, np.array([0.5, 0, 0.5, 0]))
     assert (found.spread, found.repeats, found.accuracy, found.n_classes) == (1.0, 2.0, 0.75, 4)
     assert found.tested_share == 0.5 and not found.notes
     assert "instances of 2 of its 4 classes" in found.notes_on_tests[0]
@@ -139,14 +139,15 @@ def test_untested_classes_do_not_count():
 def test_few_tested_classes_tell_little_of_shared_competitors():
     # The variance of a mean over m tested classes is known to 2 / m, whatever the others are.
     rng = np.random.default_rng(8)
-    losses, y = rng.integers(0, 2, 40), np.arange(40)
+    n_better, y = rng.integers(0, 2, 40), np.arange(40)
     weight = np.where(np.arange(400) < 40, 1 / 40, 0.0)
     trust = [
-        answer_dependence(losses, y, weight, variance).between for variance in (0.25 / 40, 0.5 / 40)
+        answer_dependence(n_better, y, weight, variance).between
+        for variance in (0.25 / 40, 0.5 / 40)
     ]
-    informative = min(losses.sum(), 40 - losses.sum())
+    informative = min(n_better.sum(), 40 - n_better.sum())
     error = 2 * (400 / 40 + 0.08) ** 2 / informative
-    share = losses.mean() * (1 - losses.mean())
+    share = n_better.mean() * (1 - n_better.mean())
     slope = 400 * (0.5 / 40 / (share + 0.5 / 40) - 0.25 / 40 / (share + 0.25 / 40))
     assert trust[1] - trust[0] == pytest.approx(slope * 0.15**2 / (0.15**2 + error))
 

@@ -11,14 +11,14 @@ from classex_bayes.assumptions.drift import DriftPrior
 from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
-    loss_statistics,
+    rank_statistics,
     repair_covariance,
 )
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import (
-    accuracy_given_losses,
+    accuracy_given_n_better,
     log_binomial,
-    top_accuracy_given_losses,
+    top_accuracy_given_n_better,
 )
 from classex_bayes.risk.costs_by_rank import chance_of_rank
 
@@ -37,9 +37,9 @@ FAR = [10**9, 10**12]
 def test_chances_and_their_top_sums_among_many_classes(n_classes, few, share):
     many, total = int(share * n_classes), n_classes - 1
     expected = float(chance_of_none(few, many, total))
-    for losses, drawn in [(few, many), (many, few)]:
+    for n_better, drawn in [(few, many), (many, few)]:
         k = np.array([drawn + 1])
-        found = accuracy_given_losses(np.array([losses]), n_classes, k).item()
+        found = accuracy_given_n_better(np.array([n_better]), n_classes, k).item()
         assert found == pytest.approx(expected, rel=1e-9)
         # P(fewer than 3 of `few` marked among `many` drawn), by the ratios of neighbours.
         ways = [
@@ -48,7 +48,7 @@ def test_chances_and_their_top_sums_among_many_classes(n_classes, few, share):
             * prod(Fraction(total - many - i, total - j - i) for i in range(few - j))
             for j in range(min(few, 2) + 1)
         ]
-        found = top_accuracy_given_losses(np.array([losses]), n_classes, k, 3).item()
+        found = top_accuracy_given_n_better(np.array([n_better]), n_classes, k, 3).item()
         assert found == pytest.approx(float(sum(ways)), abs=1e-12)
     rank = np.array([few - 1])
     found = chance_of_rank(rank, n_classes, np.array([many + 1])).item()
@@ -56,15 +56,15 @@ def test_chances_and_their_top_sums_among_many_classes(n_classes, few, share):
     assert found == pytest.approx(float(included), rel=1e-9)
 
 
-@pytest.mark.parametrize(("losses", "k"), [(9_065_921, 80_000), (2_500_000, 900_000)])
-def test_chances_where_neither_number_is_small(losses, k):
+@pytest.mark.parametrize(("n_better", "k"), [(9_065_921, 80_000), (2_500_000, 900_000)])
+def test_chances_where_neither_number_is_small(n_better, k):
     n_classes = 10**12
     with mpmath.workdps(50):
         total, drawn = n_classes - 1, k - 1
-        up = mpmath.loggamma(total - losses + 1) + mpmath.loggamma(total - drawn + 1)
-        down = mpmath.loggamma(total - losses - drawn + 1) + mpmath.loggamma(total + 1)
+        up = mpmath.loggamma(total - n_better + 1) + mpmath.loggamma(total - drawn + 1)
+        down = mpmath.loggamma(total - n_better - drawn + 1) + mpmath.loggamma(total + 1)
         expected = float(mpmath.exp(up - down))
-    found = accuracy_given_losses(np.array([losses]), n_classes, np.array([k])).item()
+    found = accuracy_given_n_better(np.array([n_better]), n_classes, np.array([k])).item()
     assert found == pytest.approx(expected, rel=1e-7)
 
 
@@ -87,7 +87,7 @@ CYCLE = -((np.arange(9)[None, :] - np.arange(9)[:, None]) % 9).astype(float)
 
 @pytest.mark.parametrize("repeats", [1, 3])
 @pytest.mark.parametrize(
-    ("scores", "ties", "losses"),
+    ("scores", "ties", "n_better"),
     [
         (np.ones((9, 9)), "pessimistic", 8),
         (np.ones((9, 9)), "optimistic", 0),
@@ -96,11 +96,11 @@ CYCLE = -((np.arange(9)[None, :] - np.arange(9)[:, None]) % 9).astype(float)
         (np.roll(CYCLE, 4, axis=1), "random", 5),
     ],
 )
-def test_equal_losses_have_no_variance(scores, ties, losses, repeats):
+def test_equal_losses_have_no_variance(scores, ties, n_better, repeats):
     y, k, weight = np.repeat(np.arange(9), repeats), np.arange(2, 10), np.full(9, 1 / 9)
-    found = loss_statistics(ScoreMatrix(scores[y]), y, weight[y] / repeats, k, ties)
-    assert np.all(found.losses == losses)
-    clustered = clustered_covariance(class_accuracies(found.losses, y, 9, k), weight)
+    found = rank_statistics(ScoreMatrix(scores[y]), y, weight[y] / repeats, k, ties)
+    assert np.all(found.n_better == n_better)
+    clustered = clustered_covariance(class_accuracies(found.n_better, y, 9, k), weight)
     np.testing.assert_allclose(clustered, 0, atol=1e-30)
     repaired = repair_covariance(found.influence.covariance(weight), clustered)
     np.testing.assert_allclose(repaired, 0, atol=1e-15)

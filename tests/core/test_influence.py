@@ -14,7 +14,7 @@ from classex_bayes.core.influence import (
     design_effect,
     equal_weights,
     independent_variance,
-    loss_statistics,
+    rank_statistics,
     repair_covariance,
     unseen_competitors,
     weight_effect,
@@ -85,8 +85,8 @@ def written_out(scores, y, weight, k):
 def stream(source, y, weight, k):
     """Losses and the dyadic covariance, as one pass over the scores gives them."""
     repeats = np.bincount(y, minlength=weight.size)
-    statistics = loss_statistics(source, y, weight[y] / repeats[y], k)
-    return statistics.losses, statistics.influence.covariance(weight)
+    statistics = rank_statistics(source, y, weight[y] / repeats[y], k)
+    return statistics.n_better, statistics.influence.covariance(weight)
 
 
 @given(
@@ -105,10 +105,12 @@ def test_streamed_covariance_is_the_written_formula(
     if equal:
         weight = (weight > 0) / np.count_nonzero(weight)
     k = np.arange(2, n_classes + 1) if several_k else np.array([n_classes])
-    losses, covariance = stream(ScoreMatrix(scores), y, weight, k)
+    n_better, covariance = stream(ScoreMatrix(scores), y, weight, k)
     expected = written_out(scores, y, weight, k)
     np.testing.assert_allclose(covariance, expected, rtol=1e-9, atol=1e-14)
-    assert losses.tolist() == (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1).tolist()
+    assert (
+        n_better.tolist() == (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1).tolist()
+    )
 
 
 def test_order_of_the_numbers_of_classes_is_the_callers():
@@ -131,8 +133,8 @@ def test_one_class_with_nearly_all_the_weight():
 def test_repaired_covariance_is_a_covariance(seed, n_classes, most_repeats):
     scores, y, weight = weighted_scores(np.random.default_rng(seed), n_classes, most_repeats)
     k = np.arange(2, n_classes + 1)
-    losses, covariance = stream(ScoreMatrix(scores), y, weight, k)
-    clustered = clustered_covariance(class_accuracies(losses, y, n_classes, k), weight)
+    n_better, covariance = stream(ScoreMatrix(scores), y, weight, k)
+    clustered = clustered_covariance(class_accuracies(n_better, y, n_classes, k), weight)
     repaired = repair_covariance(covariance, clustered)
     values = np.linalg.eigvalsh(repaired)
     assert values.min() >= -1e-12 * values.max()
@@ -152,12 +154,12 @@ def test_repair_keeps_a_covariance_and_floors_variances():
 def test_clustered_covariance_is_that_of_class_means(seed, n_classes):
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(n_classes), rng.integers(1, 5, n_classes))
-    losses = rng.integers(0, n_classes, y.size)
+    n_better = rng.integers(0, n_classes, y.size)
     k = np.arange(2, n_classes + 1)
-    f = np.array([[chance(n_classes - 1 - v, n_classes, size) for size in k] for v in losses])
+    f = np.array([[chance(n_classes - 1 - v, n_classes, size) for size in k] for v in n_better])
     means = np.array([f[y == j].mean(axis=0) for j in range(n_classes)])
     equal = np.full(n_classes, 1 / n_classes)
-    found = clustered_covariance(class_accuracies(losses, y, n_classes, k), equal)
+    found = clustered_covariance(class_accuracies(n_better, y, n_classes, k), equal)
     np.testing.assert_allclose(found, np.cov(means.T) / n_classes, rtol=1e-9, atol=1e-15)
     weights = rng.dirichlet(np.ones(n_classes), k.size).T
     expected = between_classes(means, weights)
@@ -208,11 +210,11 @@ def test_weight_effect_is_kishs_and_exactly_1_for_equal_weights():
 
 
 def test_independent_variance_is_a_weighted_variance():
-    losses, k = np.array([0, 1, 1, 4]), np.array([2, 3, 5])
+    n_better, k = np.array([0, 1, 1, 4]), np.array([2, 3, 5])
     weights = np.array([0.1, 0.2, 0.3, 0.4])
-    f = np.array([[chance(4 - v, 5, size) for size in k] for v in losses])
+    f = np.array([[chance(4 - v, 5, size) for size in k] for v in n_better])
     expected = [np.cov(column, aweights=weights, ddof=0) / 4 for column in f.T]
-    np.testing.assert_allclose(independent_variance(losses, 5, k, weights), expected, rtol=1e-12)
+    np.testing.assert_allclose(independent_variance(n_better, 5, k, weights), expected, rtol=1e-12)
 
 
 def test_design_effect_is_a_floored_median_ratio():
@@ -236,9 +238,9 @@ def calibration(n_classes, repeats, n_tasks, noise_variance=0.2, seed=0):
     for child in np.random.SeedSequence(seed).spawn(n_tasks):
         probes, gallery, y = law.sample(n_classes, repeats=repeats, random_seed=child)
         source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
-        losses, covariance = stream(source, y, weight, k)
-        clustered = clustered_covariance(class_accuracies(losses, y, n_classes, k), weight)
-        accuracies.append(average_test_accuracy(losses, n_classes, k, weight[y] / repeats))
+        n_better, covariance = stream(source, y, weight, k)
+        clustered = clustered_covariance(class_accuracies(n_better, y, n_classes, k), weight)
+        accuracies.append(average_test_accuracy(n_better, n_classes, k, weight[y] / repeats))
         estimates.append(np.diag(repair_covariance(covariance, clustered)))
     squares = (np.array(accuracies) - np.mean(accuracies, axis=0)) ** 2
     terms = squares / np.mean(estimates, axis=0)

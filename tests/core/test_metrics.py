@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincc, ndtr
 
-from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.core.basis import RadialBasis, n_better_bins
 from classex_bayes.core.metrics import Accuracy, expected_top_accuracy, named_metric
 from classex_bayes.core.subsets import (
-    accuracy_given_losses,
+    accuracy_given_n_better,
     average_test_accuracy,
-    top_accuracy_given_losses,
+    top_accuracy_given_n_better,
 )
 from classex_bayes.exceptions import DataError
 
@@ -40,10 +40,10 @@ BASES = st.builds(RadialBasis.regular, st.floats(-5, -1), st.floats(1, 9), st.fl
 # Subsets of the source classes
 
 
-def exact_chance(losses, n_classes, k, top):
+def exact_chance(n_better, n_classes, k, top):
     """Hypergeometric CDF in exact fractions."""
-    wins, drawn = n_classes - 1 - losses, k - 1
-    ways = sum(comb(losses, j) * comb(wins, drawn - j) for j in range(min(top, drawn + 1)))
+    wins, drawn = n_classes - 1 - n_better, k - 1
+    ways = sum(comb(n_better, j) * comb(wins, drawn - j) for j in range(min(top, drawn + 1)))
     return float(Fraction(ways, comb(n_classes - 1, drawn)))
 
 
@@ -60,7 +60,7 @@ def test_equals_the_average_over_all_subsets(seed, n_classes, most_repeats, weig
     scores = rng.normal(size=(y.size, n_classes))
     class_weight = rng.dirichlet(np.ones(n_classes)) if weighted else np.ones(n_classes) / n_classes
     weight = class_weight[y] / repeats[y]
-    losses = (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1)
+    n_better = (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1)
     k = np.arange(1, n_classes + 1)
     for top in range(1, n_classes + 2):
         expected = np.zeros(k.size)
@@ -73,34 +73,34 @@ def test_equals_the_average_over_all_subsets(seed, n_classes, most_repeats, weig
                 # Every class is in the share k / k1 of the subsets.
                 share = n_classes / size / len(subsets)
                 expected[size - 1] += share * (weight[rows] @ (better < top))
-        found = Accuracy(top).average(losses, n_classes, k, weight)
+        found = Accuracy(top).average(n_better, n_classes, k, weight)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
         if top == 1:
-            found = average_test_accuracy(losses, n_classes, k, weight)
+            found = average_test_accuracy(n_better, n_classes, k, weight)
             np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @given(n_classes=st.integers(2, 300), data=st.data())
 def test_chance_in_exact_fractions(n_classes, data):
-    losses = np.arange(n_classes)
+    n_better = np.arange(n_classes)
     k = data.draw(st.lists(st.integers(1, n_classes), min_size=1, max_size=4))
     top = data.draw(st.integers(1, n_classes + 2))
     expected = [[exact_chance(v, n_classes, j, top) for j in k] for v in range(n_classes)]
-    found = top_accuracy_given_losses(losses, n_classes, np.array(k), top)
+    found = top_accuracy_given_n_better(n_better, n_classes, np.array(k), top)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "losses", "k", "top"),
+    ("n_classes", "n_better", "k", "top"),
     [
         *((10**6, 5, 200_001, 2), (10**6, 99_999, 51, 5), (10**6, 100, 999_000, 100)),
         *((10**6, 49_015, 2001, 100), (10**6, 999_000, 1001, 1000), (10**5, 60_000, 100, 61)),
     ],
 )
-def test_chance_among_many_classes(n_classes, losses, k, top):
-    found = top_accuracy_given_losses(np.array([losses]), n_classes, np.array([k]), top).item()
+def test_chance_among_many_classes(n_classes, n_better, k, top):
+    found = top_accuracy_given_n_better(np.array([n_better]), n_classes, np.array([k]), top).item()
     # Losses and drawn classes may change places, which makes the shorter one the sum.
-    drawn, marked = sorted((losses, k - 1))
+    drawn, marked = sorted((n_better, k - 1))
     expected = exact_chance(marked, n_classes, drawn + 1, top)
     assert 0.001 < expected < 1
     assert found == pytest.approx(expected, abs=1e-13)
@@ -112,12 +112,12 @@ def test_chance_among_many_classes(n_classes, losses, k, top):
     )
 )
 def test_average_rises_with_top_and_falls_with_k(arguments):
-    n_classes, losses = arguments
+    n_classes, n_better = arguments
     k = np.unique(np.geomspace(1, n_classes, 30).astype(int))
-    weights = np.full(len(losses), 1 / len(losses))
+    weights = np.full(len(n_better), 1 / len(n_better))
     tops = np.unique(np.geomspace(1, n_classes, 12).astype(int))
-    found = [Accuracy(int(m)).average(np.array(losses), n_classes, k, weights) for m in tops]
-    found.append(average_test_accuracy(np.array(losses), n_classes, k, weights))
+    found = [Accuracy(int(m)).average(np.array(n_better), n_classes, k, weights) for m in tops]
+    found.append(average_test_accuracy(np.array(n_better), n_classes, k, weights))
     assert np.min(found[-1]) >= 0 and np.max(found[-1]) <= 1
     assert np.all(np.diff(found.pop()) <= 1e-12)
     assert np.all(np.diff(found, axis=0) >= -1e-12)
@@ -129,20 +129,21 @@ def test_average_rises_with_top_and_falls_with_k(arguments):
 
 
 def test_best_one_is_the_accuracy_itself():
-    losses, k = np.array([0, 1, 5, 50, 999]), np.array([2, 10, 31, 1000])
+    n_better, k = np.array([0, 1, 5, 50, 999]), np.array([2, 10, 31, 1000])
     weights = np.array([0.1, 0.3, 0.2, 0.2, 0.2])
     np.testing.assert_array_equal(
-        top_accuracy_given_losses(losses, 1000, k, 1), accuracy_given_losses(losses, 1000, k)
+        top_accuracy_given_n_better(n_better, 1000, k, 1),
+        accuracy_given_n_better(n_better, 1000, k),
     )
     np.testing.assert_array_equal(
-        Accuracy(1).average(losses, 1000, k, weights),
-        average_test_accuracy(losses, 1000, k, weights),
+        Accuracy(1).average(n_better, 1000, k, weights),
+        average_test_accuracy(n_better, 1000, k, weights),
     )
 
 
 def test_many_distinct_losses_go_in_blocks():
-    losses, k = np.arange(0, 10**6, 5), np.array([2, 1000, 10**6])
-    found = Accuracy(10).average(losses, 10**6, k, np.full(losses.size, 1 / losses.size))
+    n_better, k = np.arange(0, 10**6, 5), np.array([2, 1000, 10**6])
+    found = Accuracy(10).average(n_better, 10**6, k, np.full(n_better.size, 1 / n_better.size))
     # Losses are uniform, so that every rank among k is as likely.
     np.testing.assert_allclose(found, np.minimum(10 / k, 1), rtol=0, atol=5e-6)
 
@@ -186,9 +187,9 @@ def test_uniform_favorability_is_guessing(top):
 
 @given(BASES, st.integers(3, 48), st.integers(1, 50))
 def test_subsampled_estimate_is_unbiased(basis, n_classes, top):
-    k, losses = np.arange(1, n_classes + 1), np.arange(n_classes)
-    share = basis.bin_probabilities(loss_bins(n_classes), n_classes)
-    mean = top_accuracy_given_losses(losses, n_classes, k, top).T @ share
+    k, n_better = np.arange(1, n_classes + 1), np.arange(n_classes)
+    share = basis.bin_probabilities(n_better_bins(n_classes), n_classes)
+    mean = top_accuracy_given_n_better(n_better, n_classes, k, top).T @ share
     np.testing.assert_allclose(mean, expected_top_accuracy(basis, k, top), rtol=0, atol=1e-11)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import hypergeom
 
-from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.core.basis import RadialBasis, n_better_bins
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import expected_top_accuracy, median_rank, named_metric
 from classex_bayes.exceptions import DataError
@@ -69,7 +69,7 @@ def test_equals_the_metric_over_all_subsets(seed, n_classes, weighted):
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "losses", "k"),
+    ("n_classes", "n_better", "k"),
     [
         *(
             (50, 49, 50),
@@ -82,14 +82,14 @@ def test_equals_the_metric_over_all_subsets(seed, n_classes, weighted):
         *((10**6, 3000, 2 * 10**5), (10**6, 10**5, 10**4), (10**6, 9 * 10**5, 9 * 10**5)),
     ],
 )
-def test_hypergeometric_means_among_many_classes(n_classes, losses, k):
-    law = hypergeom(n_classes - 1, losses, k - 1)
+def test_hypergeometric_means_among_many_classes(n_classes, n_better, k):
+    law = hypergeom(n_classes - 1, n_better, k - 1)
     first, last = (int(v) for v in (law.ppf(1e-15), law.isf(1e-15)))
     above = np.arange(max(first - 100, 0), last + 100)
     chance = law.pmf(above)
     for name in (*MEANS, "mrr@1000", "ndcg@1000"):
         metric = named_metric(name)
-        found = metric.given_losses(np.array([losses]), n_classes, np.array([k])).item()
+        found = metric.given_n_better(np.array([n_better]), n_classes, np.array([k])).item()
         expected = chance @ function(name)(above + 1) / chance.sum()
         # SciPy's probabilities have errors of 1e-9 in 10^6 classes.
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-10), name
@@ -101,10 +101,10 @@ def test_hypergeometric_means_among_many_classes(n_classes, losses, k):
     )
 )
 def test_pilots_rise_or_fall_within_bounds(arguments):
-    n_classes, losses = arguments
+    n_classes, n_better = arguments
     k = np.unique(np.geomspace(1, n_classes, 20).astype(int))
-    weights = np.full(len(losses), 1 / len(losses))
-    found = {n: named_metric(n).average(np.array(losses), n_classes, k, weights) for n in NAMES}
+    weights = np.full(len(n_better), 1 / len(n_better))
+    found = {n: named_metric(n).average(np.array(n_better), n_classes, k, weights) for n in NAMES}
     for name, values in found.items():
         rank = name.endswith("rank")
         assert np.all(np.diff(values) * (1 if rank else -1) >= -1e-10), name
@@ -119,9 +119,9 @@ def test_pilots_rise_or_fall_within_bounds(arguments):
 def test_half_of_the_instances_is_enough_for_the_median():
     # The sum of 14 of 28 equal weights is a little less than one half.
     weights = np.full(28, 1 / 28)
-    losses, k = np.array([0] * 14 + [6] * 14), np.array([9])
+    n_better, k = np.array([0] * 14 + [6] * 14), np.array([9])
     assert weights[:14].cumsum()[-1] < 0.5
-    assert named_metric("median_rank").average(losses, 9, k, weights).tolist() == [1]
+    assert named_metric("median_rank").average(n_better, 9, k, weights).tolist() == [1]
 
 
 # More classes
@@ -201,10 +201,10 @@ def test_whole_lists(basis, size):
 @few_examples(6)
 @given(BASES, st.integers(2, 60), st.sampled_from(MEANS))
 def test_subsampled_estimate_is_unbiased(basis, n_classes, name):
-    k, losses = np.arange(1, n_classes + 1), np.arange(n_classes)
-    share = basis.bin_probabilities(loss_bins(n_classes, n_classes), n_classes)
+    k, n_better = np.arange(1, n_classes + 1), np.arange(n_classes)
+    share = basis.bin_probabilities(n_better_bins(n_classes, n_classes), n_classes)
     metric = named_metric(name)
-    mean = metric.given_losses(losses, n_classes, k).T @ share
+    mean = metric.given_n_better(n_better, n_classes, k).T @ share
     np.testing.assert_allclose(mean, metric.expected(basis, k), rtol=1e-9, atol=1e-12)
 
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.subsets import (
-    accuracy_given_losses,
+    accuracy_given_n_better,
     average_test_accuracy,
-    distinct_losses,
+    distinct_n_better,
 )
 
 # Losses that are not zero on the task gauss2 of the R package ClassEx 0.0.0.9000 (k1 = 60, one
 # instance a class), and the average test accuracies that it computes.
-GAUSS2_LOSSES = np.repeat([0, 1, 2, 3, 8], [47, 9, 2, 1, 1])
+GAUSS2_N_BETTER = np.repeat([0, 1, 2, 3, 8], [47, 9, 2, 1, 1])
 GAUSS2_ATA = {
     1: 1.0,
     2: 0.9932203389830508,
@@ -32,24 +32,24 @@ GAUSS2_ATA = {
 }
 
 
-def exact_chance(losses, n_classes, k):
+def exact_chance(n_better, n_classes, k):
     """C(k1 - 1 - losses, k - 1) / C(k1 - 1, k - 1) in 40 digits."""
     total, drawn = n_classes - 1, k - 1
-    if losses + drawn > total:
+    if n_better + drawn > total:
         return 0.0
     with mpmath.workdps(40):
-        up = mpmath.loggamma(total - losses + 1) + mpmath.loggamma(total - drawn + 1)
-        down = mpmath.loggamma(total - losses - drawn + 1) + mpmath.loggamma(total + 1)
+        up = mpmath.loggamma(total - n_better + 1) + mpmath.loggamma(total - drawn + 1)
+        down = mpmath.loggamma(total - n_better - drawn + 1) + mpmath.loggamma(total + 1)
         return float(mpmath.exp(up - down))
 
 
 @given(n_classes=st.integers(2, 200), data=st.data())
 def test_chance_is_a_ratio_of_binomials(n_classes, data):
-    losses = np.arange(n_classes)
+    n_better = np.arange(n_classes)
     k = data.draw(st.lists(st.integers(1, n_classes), min_size=1, max_size=5))
     total = n_classes - 1
-    expected = [[comb(total - v, j - 1) / comb(total, j - 1) for j in k] for v in losses]
-    found = accuracy_given_losses(losses, n_classes, np.array(k))
+    expected = [[comb(total - v, j - 1) / comb(total, j - 1) for j in k] for v in n_better]
+    found = accuracy_given_n_better(n_better, n_classes, np.array(k))
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
 
 
@@ -61,10 +61,10 @@ def test_chance_in_arbitrary_precision(data):
         st.integers(0, n_classes - 1),
         st.integers(n_classes - 60, n_classes - 1),
     )
-    losses = data.draw(near_edges)
+    n_better = data.draw(near_edges)
     k = 1 + data.draw(near_edges)
-    found = accuracy_given_losses(np.array([losses]), n_classes, np.array([k])).item()
-    expected = exact_chance(losses, n_classes, k)
+    found = accuracy_given_n_better(np.array([n_better]), n_classes, np.array([k])).item()
+    expected = exact_chance(n_better, n_classes, k)
     assert found == pytest.approx(expected, rel=2e-10, abs=1e-300)
 
 
@@ -72,21 +72,21 @@ def test_chance_in_arbitrary_precision(data):
 def test_consecutive_sizes_by_recurrence(n_classes, seed):
     """Many consecutive k come from a recurrence, scattered ones from log gammas."""
     rng = np.random.default_rng(seed)
-    losses = np.append(rng.integers(0, n_classes, 5), [0, n_classes - 1])
+    n_better = np.append(rng.integers(0, n_classes, 5), [0, n_classes - 1])
     first = int(rng.integers(1, n_classes - 1))
     k = np.arange(first, n_classes + 1)
-    by_recurrence = accuracy_given_losses(losses, n_classes, k)
-    scattered = [accuracy_given_losses(losses, n_classes, k[part::2]) for part in (0, 1)]
+    by_recurrence = accuracy_given_n_better(n_better, n_classes, k)
+    scattered = [accuracy_given_n_better(n_better, n_classes, k[part::2]) for part in (0, 1)]
     expected = np.empty(by_recurrence.shape)
     expected[:, ::2], expected[:, 1::2] = scattered
     np.testing.assert_allclose(by_recurrence, expected, rtol=1e-10, atol=1e-300)
 
 
 def test_long_recurrences_stay_accurate_and_underflow_to_zero():
-    n_classes, losses = 10**6, np.array([1, 50, 10**5])
-    chance = accuracy_given_losses(losses, n_classes, np.arange(1, n_classes + 1))
+    n_classes, n_better = 10**6, np.array([1, 50, 10**5])
+    chance = accuracy_given_n_better(n_better, n_classes, np.arange(1, n_classes + 1))
     k = np.array([2, 999, 10**5, 899_999, n_classes - 1, n_classes])
-    for row, lost in zip(chance, losses.tolist(), strict=True):
+    for row, lost in zip(chance, n_better.tolist(), strict=True):
         for size in k[k <= n_classes - lost].tolist():
             expected = exact_chance(lost, n_classes, size)
             assert row[size - 1] == pytest.approx(expected, rel=1e-10, abs=1e-290)
@@ -94,31 +94,31 @@ def test_long_recurrences_stay_accurate_and_underflow_to_zero():
 
 
 def test_two_classes_give_the_mean_share_of_wins():
-    losses = np.array([0, 3, 10, 999])
-    found = average_test_accuracy(losses, 1000, np.array([2]), np.full(4, 0.25))
-    assert found == pytest.approx(1 - losses.mean() / 999, rel=1e-13)
+    n_better = np.array([0, 3, 10, 999])
+    found = average_test_accuracy(n_better, 1000, np.array([2]), np.full(4, 0.25))
+    assert found == pytest.approx(1 - n_better.mean() / 999, rel=1e-13)
 
 
 def test_equals_r():
     k, expected = np.array(list(GAUSS2_ATA)), list(GAUSS2_ATA.values())
-    found = average_test_accuracy(GAUSS2_LOSSES, 60, k, np.full(60, 1 / 60))
+    found = average_test_accuracy(GAUSS2_N_BETTER, 60, k, np.full(60, 1 / 60))
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("largest", [0, 9, 10**6 + 6, 10**6 + 7, 10**12])
 def test_distinct_losses_give_the_losses_back(largest):
-    losses = np.array([largest, 0, largest, largest // 2, 0, largest])
-    values, where = distinct_losses(losses)
-    assert values.tolist() == sorted(set(losses.tolist()))
-    assert values[where].tolist() == losses.tolist()
+    n_better = np.array([largest, 0, largest, largest // 2, 0, largest])
+    values, where = distinct_n_better(n_better)
+    assert values.tolist() == sorted(set(n_better.tolist()))
+    assert values[where].tolist() == n_better.tolist()
 
 
 def test_a_million_classes_need_little_memory():
     # The table of 4,000 distinct losses x 2,000 k takes 64 MB, and a dozen temporaries as much.
-    losses = np.arange(4000) ** 2 // 16
+    n_better = np.arange(4000) ** 2 // 16
     k = np.unique(np.geomspace(2, 10**6, 2800).astype(int))
     tracemalloc.start()
-    accuracy = average_test_accuracy(losses, 10**6, k, np.full(4000, 1 / 4000))
+    accuracy = average_test_accuracy(n_better, 10**6, k, np.full(4000, 1 / 4000))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 500e6

@@ -72,7 +72,7 @@ def test_draws_of_the_accuracies_have_their_covariance(repeats):
     # The median of the ratios over k is 1; the resamples' clustered variance sets how they differ.
     clustered = np.diag(
         clustered_covariance(
-            class_accuracies(task.evidence.losses, task.y, 60, k), task.evidence.class_weight
+            class_accuracies(task.evidence.n_better, task.y, 60, k), task.evidence.class_weight
         )
     )
     factor = np.median(expected / clustered)

@@ -23,7 +23,7 @@ def test_sizes():
     assert [half.n_classes for half in halve(few_errors(4), 2)] == [3, 3]
 
 
-@pytest.mark.parametrize("task", [TASK, few_errors()], ids=["scores", "losses"])
+@pytest.mark.parametrize("task", [TASK, few_errors()], ids=["scores", "n_better"])
 def test_halves_are_subsamples(task):
     """The draws are those of one generator that draws the classes, then thins the losses."""
     rng = np.random.default_rng(np.random.SeedSequence(5))

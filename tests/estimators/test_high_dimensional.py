@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import few_examples, losses_task, unsound_data
+from helpers import few_examples, ranked_task, unsound_data
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +35,7 @@ def test_exact_curves_are_recovered(signal, k):
 
 
 def test_default_extrapolates_the_accuracy_on_all_classes():
-    task = losses_task([0] * 30 + [1] * 6 + [7] * 4, 40)
+    task = ranked_task([0] * 30 + [1] * 6 + [7] * 4, 40)
     pred = HighDimensional().fit(task).predict([40, 1000])
     assert pred.mean[40] == pytest.approx(task.accuracy(40)[0], abs=1e-12)
     assert pred.mean[1000] < pred.mean[40]
@@ -112,7 +112,7 @@ def test_many_curves_at_once_are_as_one_by_one():
 
 
 def test_all_sizes_are_the_default_of_the_training_curve():
-    task = losses_task(np.random.default_rng(1).binomial(39, 0.03, 40), 40)
+    task = ranked_task(np.random.default_rng(1).binomial(39, 0.03, 40), 40)
     assert (
         HighDimensional("all").fit(task).signal_
         == HighDimensional(np.arange(2, 41)).fit(task).signal_
@@ -124,7 +124,7 @@ def test_all_sizes_are_the_default_of_the_training_curve():
 
 @pytest.mark.parametrize("k", [None, "all"])
 def test_perfect_accuracy_stays_perfect(k):
-    model = HighDimensional(k).fit(losses_task(np.zeros(10, int), 10))
+    model = HighDimensional(k).fit(ranked_task(np.zeros(10, int), 10))
     assert model.signal_ == np.inf and model.information_ == np.inf
     pred = model.predict([2, 1000])
     assert pred.mean.tolist() == [1.0, 1.0]
@@ -133,9 +133,9 @@ def test_perfect_accuracy_stays_perfect(k):
 
 @unsound_data
 @pytest.mark.parametrize("k", [None, "all"])
-@pytest.mark.parametrize("losses", [np.full(10, 9), np.arange(10), np.repeat([0, 9], [1, 9])])
-def test_guessing_and_worse_is_guessing(k, losses):
-    model = HighDimensional(k).fit(losses_task(losses, 10))
+@pytest.mark.parametrize("n_better", [np.full(10, 9), np.arange(10), np.repeat([0, 9], [1, 9])])
+def test_guessing_and_worse_is_guessing(k, n_better):
+    model = HighDimensional(k).fit(ranked_task(n_better, 10))
     assert model.signal_ == 0 and model.information_ == 0
     pred = model.predict([2, 7, 1000])
     np.testing.assert_allclose(pred.mean, [1 / 2, 1 / 7, 1 / 1000], atol=1e-12)
@@ -154,6 +154,6 @@ def test_a_curve_with_one_accuracy():
 @pytest.mark.parametrize("k", ["some", 41, [2, 2]])
 def test_bad_k(k):
     with pytest.raises(DataError, match=r"^k: "):
-        HighDimensional(k).fit(losses_task(np.zeros(40, int), 40))
+        HighDimensional(k).fit(ranked_task(np.zeros(40, int), 40))
     with pytest.raises(DataError, match=r"^k: "):
         HighDimensional(4).fit(curve([0.9, 0.8], k=[2, 10]))

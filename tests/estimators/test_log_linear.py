@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import losses_task
+from helpers import ranked_task
 
 from classex_bayes.estimators.log_linear import LogLinear
 from classex_bayes.exceptions import DataError
@@ -18,8 +18,8 @@ def curve(accuracy, k, n_test=10**5):
 @pytest.mark.parametrize(("n_classes", "tolerance"), [(40, 1e-10), (3000, 5e-4)])
 def test_line_through_all_numbers_of_classes(n_classes, tolerance):
     rng = np.random.default_rng(1)
-    losses = rng.binomial(n_classes - 1, rng.beta(0.3, 6, n_classes))
-    task = losses_task(losses, n_classes)
+    n_better = rng.binomial(n_classes - 1, rng.beta(0.3, 6, n_classes))
+    task = ranked_task(n_better, n_classes)
     k = np.arange(2, n_classes + 1)
     line = np.polyfit(np.log(k), task.accuracy(k), 1)
     model, far = LogLinear().fit(task), np.array([n_classes, 2 * n_classes])
@@ -37,7 +37,7 @@ def test_known_accuracies_count_the_same():
 
 
 def test_chosen_sizes_alone_are_fitted():
-    task = losses_task([0] * 20 + [1, 1, 2, 5, 9] + [0] * 5, 30)
+    task = ranked_task([0] * 20 + [1, 1, 2, 5, 9] + [0] * 5, 30)
     pred = LogLinear(k=[5, 30]).fit(task).predict([5, 30])
     np.testing.assert_allclose(pred.mean, task.accuracy([5, 30]), atol=1e-12)
 
@@ -52,7 +52,7 @@ def test_the_line_ends_at_0_and_1():
 
 
 def test_no_errors():
-    model = LogLinear().fit(losses_task(np.zeros(10, int), 10))
+    model = LogLinear().fit(ranked_task(np.zeros(10, int), 10))
     assert model.predict([2, 10**12]).mean.tolist() == pytest.approx([1, 1], abs=1e-12)
 
 
@@ -66,4 +66,4 @@ def test_a_line_never_rises():
 @pytest.mark.parametrize("k", [[5], [2, 41]])
 def test_bad_parameters(k):
     with pytest.raises(DataError, match=r"^k: "):
-        LogLinear(k=k).fit(losses_task(np.arange(40), 40))
+        LogLinear(k=k).fit(ranked_task(np.arange(40), 40))

@@ -6,7 +6,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from helpers import few_examples, losses_task, unsound_data
+from helpers import few_examples, ranked_task, unsound_data
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -160,16 +160,16 @@ def test_the_law_is_found_again_in_ranks():
 
 
 def test_no_errors():
-    model = PitmanYor().fit(losses_task(np.zeros(10, int), 10))
+    model = PitmanYor().fit(ranked_task(np.zeros(10, int), 10))
     assert (model.discount_, model.concentration_, model.entropy_) == (0, np.inf, np.inf)
     pred = model.predict([2, 10**9])
     assert pred.mean.tolist() == [1.0, 1.0] and "no errors" in pred.notes[0]
 
 
 @unsound_data
-@pytest.mark.parametrize("losses", [np.full(10, 9), np.arange(10)], ids=["wrong", "guessed"])
-def test_guessing(losses):
-    model = PitmanYor().fit(losses_task(losses, 10))
+@pytest.mark.parametrize("n_better", [np.full(10, 9), np.arange(10)], ids=["wrong", "guessed"])
+def test_guessing(n_better):
+    model = PitmanYor().fit(ranked_task(n_better, 10))
     assert (model.discount_, model.concentration_, model.entropy_) == (0, 0, 0)
     pred = model.predict([2, 1000])
     assert pred.mean.tolist() == [0.5, 0.001] and "guessing" in pred.notes[0]
@@ -191,7 +191,7 @@ def test_a_limit_is_told(accuracy, limit):
 
 
 def test_a_single_error_among_many_classes():
-    losses = np.append(np.zeros(9999, int), 1)
-    pred = PitmanYor().fit(losses_task(losses, 10_000)).predict([10_000, 10**6])
+    n_better = np.append(np.zeros(9999, int), 1)
+    pred = PitmanYor().fit(ranked_task(n_better, 10_000)).predict([10_000, 10**6])
     assert pred.mean[10_000] == pytest.approx(0.9999, abs=1e-5)
     assert 0.98 < pred.mean[10**6] < 0.9999

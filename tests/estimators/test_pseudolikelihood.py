@@ -7,7 +7,7 @@ import cvxpy
 import mpmath
 import numpy as np
 import pytest
-from helpers import few_examples, losses_task, unsound_data
+from helpers import few_examples, ranked_task, unsound_data
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -39,24 +39,24 @@ def random_task(seed, k1, n_test=None):
 def beta_task(a, k1, n_test, seed):
     """Favorability with CDF u^a, so AGA_k = a / (a + k - 1); the density rises for a > 1."""
     rng = np.random.default_rng(seed)
-    return losses_task(rng.binomial(k1 - 1, 1 - rng.beta(a, 1, n_test)), k1)
+    return ranked_task(rng.binomial(k1 - 1, 1 - rng.beta(a, 1, n_test)), k1)
 
 
-def columns(losses, k1, left, monotone):
+def columns(n_better, k1, left, monotone):
     """Probabilities of losses for U* = left, or uniform on [left, 1], by exact quadrature."""
-    losses = np.asarray(losses)[:, None]
+    n_better = np.asarray(n_better)[:, None]
     if not monotone:
-        return binom.pmf(losses, k1 - 1, 1 - left)
+        return binom.pmf(n_better, k1 - 1, 1 - left)
     nodes, weights = np.polynomial.legendre.leggauss(k1 // 2 + 1)
-    table = np.zeros((losses.size, left.size))
+    table = np.zeros((n_better.size, left.size))
     for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
-        table += weight * binom.pmf(losses, k1 - 1, (1 - left) * (1 - node))
+        table += weight * binom.pmf(n_better, k1 - 1, (1 - left) * (1 - node))
     return table
 
 
 def shares(task):
-    losses, place = np.unique(task.evidence.losses, return_inverse=True)
-    return losses, np.bincount(place, weights=task.evidence.instance_weight)
+    n_better, place = np.unique(task.evidence.n_better, return_inverse=True)
+    return n_better, np.bincount(place, weights=task.evidence.instance_weight)
 
 
 # Optimality
@@ -73,12 +73,12 @@ def test_conditions_of_optimality(monotone, moment, seed, k1, repeats):
         return
     model = PseudoLikelihood(monotone, moment).fit(task)
     assert model.weights_.sum() == pytest.approx(1, abs=1e-12) and (model.weights_ > 0).all()
-    losses, share = shares(task)
-    fitted = columns(losses, k1, model.support_, monotone) @ model.weights_
+    n_better, share = shares(task)
+    fitted = columns(n_better, k1, model.support_, monotone) @ model.weights_
     assert model.log_likelihood_ == pytest.approx(share @ np.log(fitted), abs=1e-8)
 
     left = np.append(np.sin(np.linspace(0, np.pi / 2, 400)) ** 2, 1 - np.geomspace(1e-3, 1e-9, 50))
-    slope = (share / fitted) @ columns(losses, k1, left, monotone)
+    slope = (share / fitted) @ columns(n_better, k1, left, monotone)
     if not moment:
         # Off the grid as well no law is likelier by more than the grid is coarse.
         assert slope.max() < 1 + (1e-3 if monotone else 4e-3)
@@ -90,7 +90,7 @@ def test_conditions_of_optimality(monotone, moment, seed, k1, repeats):
     # With a constraint the same holds for the slope less a multiple of the moment's excess.
     powers = columns([0], k1, left, monotone)[0] - right
     own = columns([0], k1, model.support_, monotone)[0] - right
-    own_slope = (share / fitted) @ columns(losses, k1, model.support_, monotone)
+    own_slope = (share / fitted) @ columns(n_better, k1, model.support_, monotone)
     multiplier = 0.0
     if np.abs(own).max() > 1e-9:
         multiplier = own @ (model.weights_ * (own_slope - 1)) / (own @ (model.weights_ * own))
@@ -103,9 +103,9 @@ def test_conditions_of_optimality(monotone, moment, seed, k1, repeats):
 def test_em_does_not_find_more(monotone, seed):
     task = random_task(seed, 30, 90)
     model = PseudoLikelihood(monotone, moment=False).fit(task)
-    losses, share = shares(task)
+    n_better, share = shares(task)
     left = np.sin(np.linspace(0, np.pi / 2, 120)) ** 2
-    table = columns(losses, 30, left, monotone)
+    table = columns(n_better, 30, left, monotone)
     weights = np.full(left.size, 1 / left.size)
     for _ in range(3000):
         weights = weights * ((share / (table @ weights)) @ table)
@@ -125,9 +125,9 @@ def test_em_does_not_find_more(monotone, seed):
 @pytest.mark.parametrize(("k1", "repeats"), [(12, 5), (60, 1), (60, 20)])
 def test_convex_solver_finds_the_same(monotone, moment, k1, repeats):
     task = random_task(7, k1, k1 * repeats)
-    losses, share = shares(task)
+    n_better, share = shares(task)
     gap = pseudolikelihood._grid(k1)
-    table = columns(losses, k1, 1 - gap, monotone)
+    table = columns(n_better, k1, 1 - gap, monotone)
     level = table.max(axis=1)
     weights = cvxpy.Variable(gap.size, nonneg=True)
     constraints = [cvxpy.sum(weights) == 1]
@@ -203,20 +203,20 @@ def test_moments_are_exact_for_every_k(monotone):
 @pytest.mark.parametrize("k1", [3, 20, 75])
 def test_probabilities_are_exact(monotone, k1):
     gap = pseudolikelihood._grid(k1)[::5]
-    losses = np.arange(k1)
-    found = np.exp(pseudolikelihood._Laws(gap, monotone).log_probabilities(losses, k1))
-    np.testing.assert_allclose(found, columns(losses, k1, 1 - gap, monotone), atol=1e-10)
+    n_better = np.arange(k1)
+    found = np.exp(pseudolikelihood._Laws(gap, monotone).log_probabilities(n_better, k1))
+    np.testing.assert_allclose(found, columns(n_better, k1, 1 - gap, monotone), atol=1e-10)
     np.testing.assert_allclose(found.sum(axis=0), 1, atol=1e-10)
 
 
 @pytest.mark.parametrize("k1", [10**6, 10**9])
 @pytest.mark.parametrize("monotone", [True, False])
 def test_probabilities_among_many_classes_in_arbitrary_precision(monotone, k1):
-    losses = np.array([0, 3, 50, 1000])
+    n_better = np.array([0, 3, 50, 1000])
     gap = np.array([1, 300, 2000]) / k1
-    found = pseudolikelihood._Laws(gap, monotone).log_probabilities(losses, k1)
+    found = pseudolikelihood._Laws(gap, monotone).log_probabilities(n_better, k1)
     with mpmath.workdps(80):
-        for row, lost in zip(found, losses.tolist(), strict=True):
+        for row, lost in zip(found, n_better.tolist(), strict=True):
             ways = mpmath.binomial(k1 - 1, lost)
             for value, width in zip(row, map(mpmath.mpf, gap.tolist()), strict=True):
                 if value < -60:
@@ -288,7 +288,7 @@ def test_all_laws_recover_a_decreasing_density():
 def test_recovers_few_values():
     rng = np.random.default_rng(5)
     favorability = rng.choice([0.5, 0.97, 1.0], 40_000, p=[0.2, 0.5, 0.3])
-    task = losses_task(rng.binomial(99, 1 - favorability), 100)
+    task = ranked_task(rng.binomial(99, 1 - favorability), 100)
     model = PseudoLikelihood(monotone=False).fit(task)
     k = np.array([2, 20, 100, 200])
     truth = np.power.outer(favorability, k - 1.0).mean(axis=0)
@@ -300,7 +300,7 @@ def test_recovers_few_values():
 
 @every_variant
 def test_without_errors_every_prediction_is_one(monotone, moment):
-    model = PseudoLikelihood(monotone, moment).fit(losses_task([0] * 10, 5))
+    model = PseudoLikelihood(monotone, moment).fit(ranked_task([0] * 10, 5))
     assert model.predict([2, 5, 10**12]).mean.tolist() == [1, 1, 1]
     assert model.support_.tolist() == [1] and model.weights_.tolist() == [1]
     assert model.log_likelihood_ == 0
@@ -308,9 +308,9 @@ def test_without_errors_every_prediction_is_one(monotone, moment):
 
 
 @unsound_data
-@pytest.mark.parametrize("losses", [[2, 1, 3, 4, 2], [4] * 5, [0, 1, 2, 3, 4]])
-def test_guessing_and_worse(losses):
-    task = losses_task(losses, 5)
+@pytest.mark.parametrize("n_better", [[2, 1, 3, 4, 2], [4] * 5, [0, 1, 2, 3, 4]])
+def test_guessing_and_worse(n_better):
+    task = ranked_task(n_better, 5)
     model = PseudoLikelihood().fit(task)
     result = model.predict([2, 5, 50])
     np.testing.assert_allclose(result.mean, [0.5, 0.2, 0.02], atol=1e-12)
@@ -323,28 +323,28 @@ def test_guessing_and_worse(losses):
 @pytest.mark.parametrize(("right", "others"), [(2, 100), (3, 250), (8, 950)])
 def test_just_above_guessing(right, others):
     # Guessing gets 1 of 1000 classes right; the losses of the others pull elsewhere.
-    losses = np.concatenate([np.zeros(right, int), np.full(1000 - right, others)])
-    model = PseudoLikelihood().fit(losses_task(losses, 1000))
+    n_better = np.concatenate([np.zeros(right, int), np.full(1000 - right, others)])
+    model = PseudoLikelihood().fit(ranked_task(n_better, 1000))
     assert model.predict(1000).mean.item() == pytest.approx(right / 1000, abs=1e-10)
 
 
 @unsound_data
 def test_no_instance_right():
-    task = losses_task([1, 2, 3, 1, 2], 5)
+    task = ranked_task([1, 2, 3, 1, 2], 5)
     with pytest.raises(DataError, match=r"^moment: "):
         PseudoLikelihood(monotone=False).fit(task)
     plain = PseudoLikelihood(monotone=False, moment=False).fit(task)
     assert plain.predict(10**6).mean.item() == pytest.approx(0, abs=1e-6)
-    hopeless = PseudoLikelihood(monotone=False, moment=False).fit(losses_task([4] * 5, 5))
+    hopeless = PseudoLikelihood(monotone=False, moment=False).fit(ranked_task([4] * 5, 5))
     assert hopeless.support_.tolist() == [0] and hopeless.predict([2, 9]).mean.tolist() == [0, 0]
 
 
 @every_variant
 def test_weights_count_like_repetitions(monotone, moment):
-    losses, weight = np.array([0, 0, 1, 0, 2, 0]), np.array([1, 3, 2, 1, 2, 3])
+    n_better, weight = np.array([0, 0, 1, 0, 2, 0]), np.array([1, 3, 2, 1, 2, 3])
     y = np.arange(6)
-    weighted = SourceTask.from_ranks(losses + 1, y, n_classes=6, class_weight=weight)
-    repeated = losses_task(np.repeat(losses, weight), 6)
+    weighted = SourceTask.from_ranks(n_better + 1, y, n_classes=6, class_weight=weight)
+    repeated = ranked_task(np.repeat(n_better, weight), 6)
     # A class without weight may lose to any number of others.
     unweighted = [
         SourceTask.from_ranks([1, 1, 2, 1, 3, last], y, n_classes=6, class_weight=[1] * 5 + [0])
@@ -377,7 +377,7 @@ def test_refuses_parameters(parameter, bad):
 
 def bernoulli_value(task, gamma):
     """Equation (12) of the draft with k1 - 1 competitors, divided by their number."""
-    wins = task.n_classes - 1 - task.evidence.losses
+    wins = task.n_classes - 1 - task.evidence.n_better
     beaten = wins[:, None] < np.arange(
         1, task.n_classes
     )  # the h-th competitor beats the true class
@@ -404,7 +404,7 @@ def test_convex_solver_finds_the_same_bernoulli_maximum(monotone, moment, k1, re
     left = np.unique(np.append(np.linspace(0, 1, 120)[:-1], model.support_))
     table = columns(np.arange(k1), k1, left, monotone)[::-1].cumsum(axis=0)[:-1]
     weights = cvxpy.Variable(left.size, nonneg=True)
-    wins = k1 - 1 - task.evidence.losses
+    wins = k1 - 1 - task.evidence.n_better
     share = task.evidence.instance_weight @ (wins[:, None] < np.arange(1, k1))
     value = share @ cvxpy.log(table @ weights) + (1 - share) @ cvxpy.log((1 - table) @ weights)
     constraints = [cvxpy.sum(weights) == 1]
@@ -420,7 +420,7 @@ def test_convex_solver_finds_the_same_bernoulli_maximum(monotone, moment, k1, re
 
 def test_free_shares_bound_the_bernoulli_likelihood():
     task = beta_task(3, 25, 200, seed=3)
-    wins = 24 - task.evidence.losses
+    wins = 24 - task.evidence.n_better
     free = task.evidence.instance_weight @ (wins[:, None] < np.arange(1, 25))
     model = PseudoLikelihood(False, False, "bernoulli").fit(task)
     assert model.log_likelihood_ < bernoulli_value(task, np.clip(free, 1e-300, 1 - 1e-16))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.estimators.resampling import losses_among, redraw_test_classes, subtasks
+from classex_bayes.estimators.resampling import n_better_among, redraw_test_classes, subtasks
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -24,7 +24,7 @@ def test_losses_among_copies(seed, k1, n_sets):
     scores, y, task = score_task(rng, k1, 2)
     copies = rng.integers(0, 4, size=(k1, n_sets))
     beaten_by = scores > scores[np.arange(y.size), y][:, None]
-    np.testing.assert_array_equal(losses_among(task, copies), beaten_by @ copies)
+    np.testing.assert_array_equal(n_better_among(task, copies), beaten_by @ copies)
 
 
 @pytest.mark.parametrize("ties", ["random", "pessimistic", "optimistic"])
@@ -32,8 +32,8 @@ def test_ties_are_broken_as_in_the_task(ties):
     rng = np.random.default_rng(0)
     _, _, task = score_task(rng, 20, 3, decimals=0, ties=ties, random_seed=4)
     assert task.evidence.n_tied > 0
-    once = losses_among(task, np.ones((20, 1)))[:, 0]
-    np.testing.assert_array_equal(once, task.evidence.losses)
+    once = n_better_among(task, np.ones((20, 1)))[:, 0]
+    np.testing.assert_array_equal(once, task.evidence.n_better)
 
 
 def test_embeddings():
@@ -70,7 +70,7 @@ def test_unknown_scores_are_thinned():
     for kept, part in zip(subsets, found, strict=True):
         np.testing.assert_array_equal(part.ranks, task.select(kept, rng).ranks)
     with pytest.raises(DataError, match=r"^task: "):
-        losses_among(task, np.ones((10, 1)))
+        n_better_among(task, np.ones((10, 1)))
 
 
 def test_copies_of_a_class_break_their_ties_at_random():
@@ -108,10 +108,10 @@ def test_unknown_scores_among_copies_lose_to_each_with_their_chance():
     task = SourceTask.from_ranks(np.full(40, 11), np.arange(40), n_classes=40)
     kept = np.repeat(np.arange(20), 2)
     rng = np.random.default_rng(2)
-    losses = [subtasks(task, [kept], rng)[0].ranks - 1 for _ in range(200)]
+    n_better = [subtasks(task, [kept], rng)[0].ranks - 1 for _ in range(200)]
     # 38 others lose with the chance 10/39, and half of the instances to their own copy.
     expected, variance = 38 * 10 / 39 + 0.5, 38 * 10 / 39 * 29 / 39
-    assert np.mean(losses) == pytest.approx(expected, abs=4 * np.sqrt(variance / (200 * 40)))
+    assert np.mean(n_better) == pytest.approx(expected, abs=4 * np.sqrt(variance / (200 * 40)))
 
 
 @given(seed=st.integers(0, 2**32 - 1), k1=st.integers(3, 12))

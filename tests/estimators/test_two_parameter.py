@@ -3,7 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
-from helpers import few_examples, losses_task, unsound_data
+from helpers import few_examples, ranked_task, unsound_data
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
@@ -69,9 +69,10 @@ def test_probabilities_of_losses_in_arbitrary_precision(k1, mean, sd):
 @few_examples(15)
 @given(mean=st.floats(-2, 4), log_sd=st.floats(np.log(0.05), np.log(5)), k1=st.integers(3, 60))
 def test_probabilities_sum_to_one(mean, log_sd, k1):
-    losses = np.arange(k1)
+    n_better = np.arange(k1)
     log_p = [
-        log_pseudolikelihood(losses[[v]], np.ones(1), k1)(mean, np.exp(log_sd))[0] for v in losses
+        log_pseudolikelihood(n_better[[v]], np.ones(1), k1)(mean, np.exp(log_sd))[0]
+        for v in n_better
     ]
     assert np.exp(log_p).sum() == pytest.approx(1, abs=1e-9)
 
@@ -85,8 +86,8 @@ def test_uniform_favorability_makes_losses_uniform():
 
 @pytest.mark.parametrize(("mean", "sd"), [(1.5, 0.9), (3.0, 0.2), (0.0, 4.0)])
 def test_slopes_of_the_pseudolikelihood(mean, sd):
-    losses, weight = np.array([0, 1, 4, 30, 59]), np.array([0.5, 0.2, 0.15, 0.1, 0.05])
-    objective = log_pseudolikelihood(losses, weight, 60)
+    n_better, weight = np.array([0, 1, 4, 30, 59]), np.array([0.5, 0.2, 0.15, 0.1, 0.05])
+    objective = log_pseudolikelihood(n_better, weight, 60)
     step = 1e-5
     _, by_mean, by_sd = objective(mean, sd)
     difference = objective(mean + step, sd)[0] - objective(mean - step, sd)[0]
@@ -111,11 +112,11 @@ def test_extreme_parameters_do_not_underflow():
     k1=st.integers(4, 120),
 )
 def test_pseudolikelihood_is_the_largest_of_a_grid(seed, shape, k1):
-    losses = betabinom(k1 - 1, *shape[::-1]).rvs(k1, random_state=seed)
-    if losses.max() == 0:
-        losses[0] = 1
-    model = TwoParameter("pseudolikelihood").fit(losses_task(losses, k1))
-    distinct, counts = np.unique(losses, return_counts=True)
+    n_better = betabinom(k1 - 1, *shape[::-1]).rvs(k1, random_state=seed)
+    if n_better.max() == 0:
+        n_better[0] = 1
+    model = TwoParameter("pseudolikelihood").fit(ranked_task(n_better, k1))
+    distinct, counts = np.unique(n_better, return_counts=True)
     objective = log_pseudolikelihood(distinct, counts / counts.sum(), k1)
     found = objective(model.mean_, model.sd_)[0]
     for sd in np.geomspace(0.05, 10, 9):
@@ -124,14 +125,14 @@ def test_pseudolikelihood_is_the_largest_of_a_grid(seed, shape, k1):
 
 
 def test_class_weights_count():
-    losses = np.array([0, 0, 0, 3, 5, 1, 0, 2, 0, 0])
+    n_better = np.array([0, 0, 0, 3, 5, 1, 0, 2, 0, 0])
     weight = np.array([1, 1, 1, 3, 2, 1, 1, 2, 1, 1])
-    weighted = TwoParameter("pseudolikelihood").fit(losses_task(losses, 10, class_weight=weight))
-    distinct = np.unique(losses)
-    share = np.array([weight[losses == v].sum() for v in distinct]) / weight.sum()
+    weighted = TwoParameter("pseudolikelihood").fit(ranked_task(n_better, 10, class_weight=weight))
+    distinct = np.unique(n_better)
+    share = np.array([weight[n_better == v].sum() for v in distinct]) / weight.sum()
     _, by_mean, by_sd = log_pseudolikelihood(distinct, share, 10)(weighted.mean_, weighted.sd_)
     assert (by_mean, by_sd) == pytest.approx((0, 0), abs=1e-6)
-    assert weighted.mean_ < TwoParameter("pseudolikelihood").fit(losses_task(losses, 10)).mean_
+    assert weighted.mean_ < TwoParameter("pseudolikelihood").fit(ranked_task(n_better, 10)).mean_
 
 
 # Recovery
@@ -220,7 +221,7 @@ def test_least_squares_are_the_least_of_a_grid(seed, noise):
 
 @METHODS
 def test_no_errors(method):
-    model = TwoParameter(method).fit(losses_task(np.zeros(10, int), 10))
+    model = TwoParameter(method).fit(ranked_task(np.zeros(10, int), 10))
     assert model.mean_ == np.inf
     pred = model.predict([2, 1000])
     assert pred.mean.tolist() == [1.0, 1.0] and "no errors" in pred.notes[0]
@@ -230,7 +231,7 @@ def test_no_errors(method):
 @unsound_data
 @METHODS
 def test_nothing_but_errors(method):
-    model = TwoParameter(method).fit(losses_task(np.full(10, 9), 10))
+    model = TwoParameter(method).fit(ranked_task(np.full(10, 9), 10))
     assert model.mean_ == -np.inf
     pred = model.predict([2, 1000])
     assert pred.mean.tolist() == [0.0, 0.0] and "only errors" in pred.notes[0]
@@ -240,18 +241,18 @@ def test_nothing_but_errors(method):
 @unsound_data
 @METHODS
 @pytest.mark.parametrize(
-    ("losses", "limit"), [(np.repeat([0, 49], 25), 10), (np.full(50, 1), 0.05)]
+    ("n_better", "limit"), [(np.repeat([0, 49], 25), 10), (np.full(50, 1), 0.05)]
 )
-def test_a_limit_of_the_sd_is_told(method, losses, limit):
-    model = TwoParameter(method).fit(losses_task(losses, 50))
+def test_a_limit_of_the_sd_is_told(method, n_better, limit):
+    model = TwoParameter(method).fit(ranked_task(n_better, 50))
     assert model.sd_ == pytest.approx(limit)
     assert "limit" in model.predict(100).notes[0]
 
 
 @METHODS
 def test_a_single_error(method):
-    losses = np.append(np.zeros(49, int), 1)
-    pred = TwoParameter(method).fit(losses_task(losses, 50)).predict([50, 500])
+    n_better = np.append(np.zeros(49, int), 1)
+    pred = TwoParameter(method).fit(ranked_task(n_better, 50)).predict([50, 500])
     assert pred.mean[50] == pytest.approx(0.98, abs=0.002)
     assert 0.5 < pred.mean[500] < 0.98
 
@@ -260,13 +261,13 @@ def test_many_classes():
     """The binomial in z is 0.01 wide at 10,000 classes."""
     k1 = 10_000
     law = FavorabilityLaw(means=(2.3,), sds=(0.3,))
-    losses = law.sample(k1, random_seed=1).ranks[:800] - 1
-    distinct, counts = np.unique(losses, return_counts=True)
+    n_better = law.sample(k1, random_seed=1).ranks[:800] - 1
+    distinct, counts = np.unique(n_better, return_counts=True)
     objective = log_pseudolikelihood(distinct, counts / 800, k1)
     values = [objective(2.3, sd)[0] for sd in (0.25, 0.3, 0.35)]
     assert np.argmax(values) == 1
     # With so many competitors the losses show Z itself, whose likelihood is normal.
-    z = ndtri((k1 - 1 - losses + 0.5) / k1)
+    z = ndtri((k1 - 1 - n_better + 0.5) / k1)
     log_normal = -0.5 * ((z - 2.3) / 0.3) ** 2 - np.log(0.3 * np.sqrt(2 * np.pi))
     log_density = 0.5 * z**2 + np.log(np.sqrt(2 * np.pi)) - np.log(k1)
     assert values[1] == pytest.approx(np.mean(log_normal + log_density), abs=2e-3)
@@ -276,7 +277,7 @@ def test_many_classes():
 
 
 def test_discriminability_is_the_normal_law():
-    model = TwoParameter().fit(losses_task([0, 0, 1, 2, 0, 3, 0, 0], 8))
+    model = TwoParameter().fit(ranked_task([0, 0, 1, 2, 0, 3, 0, 0], 8))
     u = np.array([0, 0.3, 0.9, 1])
     expected = ndtr((ndtri(u) - model.mean_) / model.sd_)
     np.testing.assert_allclose(model.discriminability(u), expected)
@@ -287,4 +288,4 @@ def test_discriminability_is_the_normal_law():
 
 def test_unknown_method():
     with pytest.raises(DataError, match=r"^method"):
-        TwoParameter("moments").fit(losses_task([0, 0, 1, 2], 4))
+        TwoParameter("moments").fit(ranked_task([0, 0, 1, 2], 4))

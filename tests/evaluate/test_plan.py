@@ -11,7 +11,7 @@ from scipy.stats import binom, norm
 
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.core.basis import RadialBasis, loss_bins
+from classex_bayes.core.basis import RadialBasis, n_better_bins
 from classex_bayes.core.dependence import typical_dependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.evaluate import pilot_populations
@@ -121,7 +121,7 @@ def test_same_numbers_whatever_else_is_tried(planned, plan_of_law):
 
 
 def test_bins_of_a_law_are_those_of_its_losses():
-    last = loss_bins(60)
+    last = n_better_bins(60)
     (shares,) = bin_shares(mixture(2.5), 60)
     ranks, _, _ = LAW.sample(60, n_test=40_000, random_seed=1)
     frequency = np.bincount(np.searchsorted(last, ranks - 1), minlength=last.size) / ranks.size
@@ -276,9 +276,9 @@ def rank_shares_and_accuracy(mean, log_sd, n_classes, k):
     """Of Z ~ N(mean, sd^2), by quadrature over Z."""
     z = mean + np.exp(log_sd) * np.linspace(-8, 8, 401)
     density = norm.pdf(np.linspace(-8, 8, 401))
-    losses = binom.pmf(np.arange(n_classes)[:, None], n_classes - 1, norm.sf(z))
+    n_better = binom.pmf(np.arange(n_classes)[:, None], n_classes - 1, norm.sf(z))
     weight = density / density.sum()
-    return losses @ weight, norm.cdf(z) ** (k - 1) @ weight
+    return n_better @ weight, norm.cdf(z) ** (k - 1) @ weight
 
 
 def standard_error(law, n_classes, n, k):

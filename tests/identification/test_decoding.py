@@ -45,7 +45,9 @@ def test_the_task_has_the_losses_of_the_scores():
     scores = decoding_scores(responses, predictions, covariance)
     task = identification_task(responses, predictions, covariance)
     assert task.evidence.kind == "embeddings" and task.n_classes == 60
-    assert task.evidence.losses.tolist() == (scores > np.diag(scores)[:, None]).sum(axis=1).tolist()
+    assert (
+        task.evidence.n_better.tolist() == (scores > np.diag(scores)[:, None]).sum(axis=1).tolist()
+    )
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 6])

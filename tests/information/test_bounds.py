@@ -4,7 +4,7 @@ import cvxpy as cp
 import mpmath
 import numpy as np
 import pytest
-from helpers import few_examples, losses_task
+from helpers import few_examples, ranked_task
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,8 +142,8 @@ def test_variance_bound():
 
 
 def test_formulas():
-    losses, k, alpha = np.array([0] * 90 + [3] * 10), 50, 0.1
-    task = losses_task(losses, k)  # two instances a class
+    n_better, k, alpha = np.array([0] * 90 + [3] * 10), 50, 0.1
+    task = ranked_task(n_better, k)  # two instances a class
     both = bayes_accuracy_bound(task, alpha)
     assert both.accuracy == pytest.approx(0.9)
     deviation = np.sqrt(np.log(1 / alpha) * (1 / 100 + 1 / 50) / 2)
@@ -165,7 +165,7 @@ def test_formulas():
 
 def test_methods_are_ordered_by_sharpness():
     for k in (10, 100, 1000):
-        task = losses_task(np.zeros(k, int), k)
+        task = ranked_task(np.zeros(k, int), k)
         for alpha in (0.01, 0.05, 0.2):
             bounds = [bayes_accuracy_bound(task, alpha, method).bound for method in METHODS]
             assert bounds == sorted(bounds, reverse=True)
@@ -173,8 +173,8 @@ def test_methods_are_ordered_by_sharpness():
 
 def test_unequal_repeats_cost():
     y = np.concatenate([np.arange(20), np.zeros(60, int)])
-    unequal = bayes_accuracy_bound(losses_task(np.zeros(80, int), 20, y=y))
-    equal = bayes_accuracy_bound(losses_task(np.zeros(80, int), 20))
+    unequal = bayes_accuracy_bound(ranked_task(np.zeros(80, int), 20, y=y))
+    equal = bayes_accuracy_bound(ranked_task(np.zeros(80, int), 20))
     assert unequal.accuracy == pytest.approx(1)
     squares = 19 / 400 + 61 / (20 * 61) ** 2
     assert unequal.test_deviation == pytest.approx(np.sqrt(np.log(20) * squares / 2))
@@ -183,7 +183,7 @@ def test_unequal_repeats_cost():
 
 
 def test_several_classifiers_pay_for_the_choice():
-    good, poor = (losses_task(np.repeat([0, 1], [200 - n, n]), 200) for n in (10, 40))
+    good, poor = (ranked_task(np.repeat([0, 1], [200 - n, n]), 200) for n in (10, 40))
     for method in METHODS:
         alone = bayes_accuracy_bound(good, method=method)
         chosen = bayes_accuracy_bound([poor, good], method=method)
@@ -193,13 +193,13 @@ def test_several_classifiers_pay_for_the_choice():
 
 
 def test_a_bound_below_guessing_is_guessing():
-    bound = bayes_accuracy_bound(losses_task(np.arange(5), 5))
+    bound = bayes_accuracy_bound(ranked_task(np.arange(5), 5))
     assert bound.bound == 1 / 5
-    assert bound.information() == 0 == information_bound(losses_task(np.arange(5), 5))
+    assert bound.information() == 0 == information_bound(ranked_task(np.arange(5), 5))
 
 
 def test_repr_says_what_and_how_sure():
-    text = repr(bayes_accuracy_bound(losses_task(np.zeros(100, int), 100), alpha=0.1))
+    text = repr(bayes_accuracy_bound(ranked_task(np.zeros(100, int), 100), alpha=0.1))
     assert text.startswith("average Bayes accuracy on 100 classes is at least 0.8483 with")
     assert "confidence 90%" in text and "bounded_differences" in text
 
@@ -260,16 +260,16 @@ def test_coverage_study(k1, repeats, alpha):
         (lambda: smallest_information(0.5, [5, 6]), "k"),
         (lambda: bayes_accuracy_variance(1), "k"),
         (lambda: bayes_accuracy_bound([]), "task"),
-        (lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3), alpha=0), "alpha"),
-        (lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3), method="normal"), "method"),
-        (lambda: information_bound(losses_task([0, 1, 0], 3), unit="bans"), "unit"),
+        (lambda: bayes_accuracy_bound(ranked_task([0, 1, 0], 3), alpha=0), "alpha"),
+        (lambda: bayes_accuracy_bound(ranked_task([0, 1, 0], 3), method="normal"), "method"),
+        (lambda: information_bound(ranked_task([0, 1, 0], 3), unit="bans"), "unit"),
         (lambda: bayes_accuracy_bound([[0.5]]), "task"),
         (
-            lambda: bayes_accuracy_bound(losses_task([0, 1, 0], 3, class_weight=[1, 2, 1])),
+            lambda: bayes_accuracy_bound(ranked_task([0, 1, 0], 3, class_weight=[1, 2, 1])),
             "task: .*class weights",
         ),
         (
-            lambda: bayes_accuracy_bound(losses_task([0, 1], 3, untested="competitors")),
+            lambda: bayes_accuracy_bound(ranked_task([0, 1], 3, untested="competitors")),
             "task: .*untested",
         ),
         (
@@ -279,7 +279,7 @@ def test_coverage_study(k1, repeats, alpha):
             "task: .*accuracies alone",
         ),
         (
-            lambda: bayes_accuracy_bound([losses_task([0, 1, 0], 3), losses_task([0] * 4, 4)]),
+            lambda: bayes_accuracy_bound([ranked_task([0, 1, 0], 3), ranked_task([0] * 4, 4)]),
             "task: .*same number",
         ),
     ],

@@ -431,7 +431,7 @@ def test_bad_questions(model, arguments, argument):
 
 def test_an_unreachable_promise(model):
     with pytest.raises(cb.DataError, match=r"^accuracy:"):
-        model.predict_selective(10**6, accuracy=0.9999999, prob=0.999)
+        model.predict_selective(10**6, accuracy=0.9999999, prob_kept=0.999)
 
 
 @pytest.mark.parametrize(

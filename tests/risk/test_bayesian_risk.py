@@ -298,9 +298,9 @@ def test_not_fitted(plane):
 
 def test_bad_arguments(plane):
     task, cost = plane
-    losses = SourceTask.from_ranks(task.ranks, task.y, n_classes=100)
+    n_better = SourceTask.from_ranks(task.ranks, task.y, n_classes=100)
     for model, data, argument in (
-        (BayesianRisk(cost), losses, "task"),
+        (BayesianRisk(cost), n_better, "task"),
         (BayesianRisk(cost[:50, :50]), task, "cost"),
         (BayesianRisk(0 * cost), task, "cost"),
         (BayesianRisk(cost, prior="flat"), task, "prior"),

@@ -122,11 +122,11 @@ def test_bad_k(task, k):
 
 
 def test_tasks_without_scores():
-    losses = SourceTask.from_ranks(np.ones(6, int), range(6), n_classes=6)
+    n_better = SourceTask.from_ranks(np.ones(6, int), range(6), n_classes=6)
     curve = SourceTask.from_accuracies([2, 6], [0.9, 0.8], n_test=20, n_classes=6)
     for function in (average_test_risk, average_test_risk_cov):
         with pytest.raises(DataError, match=r"^task: "):
-            function(losses, COST, 3)
+            function(n_better, COST, 3)
         with pytest.raises(DataError, match=r"^task: "):
             function(curve, COST, 3)
         with pytest.raises(DataError, match=r"^task: "):

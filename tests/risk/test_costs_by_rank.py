@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.core.ranks import losses as losses_module
+from classex_bayes.core.ranks import n_better as rank_counts_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import tie_noise
@@ -69,11 +69,11 @@ def test_average_over_all_subsets(seed, n_classes, n_levels, ties):
 
 def test_many_classes():
     n_classes, rng = 200_000, np.random.default_rng(1)
-    losses = np.rint(np.exp(rng.uniform(0, np.log(n_classes - 1), 50))).astype(int) - 1
+    n_better = np.rint(np.exp(rng.uniform(0, np.log(n_classes - 1), 50))).astype(int) - 1
     weight = np.full(50, 1 / 50)
-    by_rank = 1 - np.searchsorted(np.sort(losses), np.arange(n_classes - 1), "right") / 50
+    by_rank = 1 - np.searchsorted(np.sort(n_better), np.arange(n_classes - 1), "right") / 50
     k = np.array([2, 100, 10_000, 199_999, 200_000])
-    accuracy = average_test_accuracy(losses, n_classes, k, weight)
+    accuracy = average_test_accuracy(n_better, n_classes, k, weight)
     np.testing.assert_allclose(average_risk(by_rank, k), 1 - accuracy, atol=1e-9)
 
 
@@ -116,7 +116,7 @@ def test_layout_of_blocks_does_not_matter(constants):
     scores, y, weight, cost = random_task(np.random.default_rng(5), 25, 4, n_levels=6)
     whole = costs_by_rank(ScoreMatrix(scores), y, weight, cost)
     for elements in (1, 100, 700):
-        with constants(losses_module, _BLOCK_ELEMENTS=elements):
+        with constants(rank_counts_module, _BLOCK_ELEMENTS=elements):
             blocks = costs_by_rank(ScoreMatrix(scores), y, weight, cost)
             np.testing.assert_allclose(blocks, whole, atol=1e-14)
 

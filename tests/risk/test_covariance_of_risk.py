@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
-    loss_statistics,
+    rank_statistics,
     repair_covariance,
 )
-from classex_bayes.core.ranks import losses as losses_module
+from classex_bayes.core.ranks import n_better as rank_counts_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.risk import covariance as risk_covariance
@@ -102,10 +102,10 @@ def test_costs_of_one_have_the_covariance_of_accuracies(seed, n_classes, most_re
     source, ones = ScoreMatrix(scores), np.ones((n_classes, n_classes))
     streamed = stream_costs(source, y, weight, [ones], risk_by_rank(n_classes, k))
     instance_weight = weight[y] / np.bincount(y, minlength=n_classes)[y]
-    (losses, *_), influence = loss_statistics(source, y, instance_weight, k)
+    (n_better, *_), influence = rank_statistics(source, y, instance_weight, k)
     expected = influence.covariance(weight)
     np.testing.assert_allclose(streamed.covariance, expected, rtol=1e-9, atol=1e-13)
-    clustered = clustered_covariance(class_accuracies(losses, y, n_classes, k), weight)
+    clustered = clustered_covariance(class_accuracies(n_better, y, n_classes, k), weight)
     np.testing.assert_allclose(streamed.clustered, clustered, atol=1e-14)
 
 
@@ -139,7 +139,7 @@ def test_layout_does_not_matter(most_repeats, constants):
     whole = stream_costs(ScoreMatrix(scores), y, weight, [cost], coefficients)
     for elements, gains in ((1, 1), (100, 50), (1000, 10**6), (10**6, 300)):
         with (
-            constants(losses_module, _BLOCK_ELEMENTS=elements),
+            constants(rank_counts_module, _BLOCK_ELEMENTS=elements),
             constants(risk_covariance, _GAINS_AT_ONCE=gains),
         ):
             parts = stream_costs(ScoreMatrix(scores), y, weight, [cost], coefficients)

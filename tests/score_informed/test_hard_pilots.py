@@ -93,8 +93,8 @@ def test_scores_of_a_few_classes_alone_tell_no_distances(kept, floor):
 def test_classes_ruled_out_behind_a_few_leave_the_ranks():
     """A true class that lost to all that are left is not deep in their tail."""
     matrix, y = distances(noise=0.4)
-    losses = (matrix < matrix[y, y][:, None]).sum(axis=1)
-    chosen = np.flatnonzero((losses > 0) & (losses <= 3))[:8]
+    n_better = (matrix < matrix[y, y][:, None]).sum(axis=1)
+    chosen = np.flatnonzero((n_better > 0) & (n_better <= 3))[:8]
     cut = -matrix
     third = np.sort(cut[chosen], axis=1)[:, [-4]]
     cut[chosen] = np.where(cut[chosen] >= third, cut[chosen], -np.inf)

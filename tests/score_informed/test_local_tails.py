@@ -14,7 +14,7 @@ from classex_bayes.bayes.tails.local_tails import (
     LARGEST_DEPTH,
     N_NEAREST,
     depths_of,
-    held_out_losses,
+    held_out_n_better,
     share_tied,
     tail_depths,
 )
@@ -103,14 +103,14 @@ def test_distances_of_zero_and_ties():
 def test_held_out_losses_by_brute_force(pilot):
     scores, y = pilot
     in_half = np.random.default_rng(4).permutation(120) < 60
-    depth, losses = held_out_losses(lists(scores, y), DISTANCES, in_half)
+    depth, n_better = held_out_n_better(lists(scores, y), DISTANCES, in_half)
     wrong, true = [], []
     for i in range(120):
         others = np.delete(np.arange(120), i)
         wrong.append(np.sort(np.log(-scores[i, others[in_half[others]]]))[:N_NEAREST])
         true.append(np.log(-scores[i, i]))
         if depth[i] > 0:  # else the list may end before the true class
-            assert losses[i] == (scores[i, others[~in_half[others]]] > scores[i, i]).sum()
+            assert n_better[i] == (scores[i, others[~in_half[others]]] > scores[i, i]).sum()
     assert_allclose(depth, tail_depths(np.array(wrong), np.array(true)), rtol=1e-12)
 
 
@@ -120,8 +120,8 @@ def test_lists_that_are_too_short_have_no_depth(pilot):
     classes[:60, 3:], scores[:60, 3:] = -1, -np.inf
     cut = NearestClasses(classes, scores, nearest.true, 0.0)
     assert (depths_of(cut, DISTANCES)[:60] < 0).all()
-    depth, losses = held_out_losses(cut, DISTANCES, np.ones(120, dtype=bool))
-    assert (depth[:60] < 0).all() and (losses == 0).all()
+    depth, n_better = held_out_n_better(cut, DISTANCES, np.ones(120, dtype=bool))
+    assert (depth[:60] < 0).all() and (n_better == 0).all()
     assert share_tied(cut) == 0.5 and share_tied(nearest) == 0
 
 
@@ -217,8 +217,8 @@ def test_laws_on_knots_have_the_accuracies_of_the_tails():
     rng = np.random.default_rng(9)
     depth = rng.uniform(0.5, 12, size=4000)
     points, k = np.repeat(POINT[None], 3, axis=0), np.array([10.0, 100, 1e3, 1e4, 1e5, 1e6])
-    losses = np.zeros(depth.size, dtype=int)
-    cells = TailCells.of(depth, (losses, losses), np.arange(depth.size), 100)
+    n_better = np.zeros(depth.size, dtype=int)
+    cells = TailCells.of(depth, (n_better, n_better), np.arange(depth.size), 100)
     equal = np.full(depth.size, 1 / depth.size)
     weights = draw_laws(points, np.zeros(3), equal, 1.0, cells, 100, rng)
     assert_allclose(weights.sum(axis=1), 1)
@@ -232,8 +232,8 @@ def test_laws_on_knots_have_the_accuracies_of_the_tails():
 @pytest.mark.parametrize("at", [2.0, 5.0, 8.0])
 def test_one_depth_is_not_blurred(at):
     """The kernels of the knots are as wide as the scatter far out, which is narrowed by them."""
-    depth, losses = np.full(40, at), np.zeros(40, dtype=int)
-    cells = TailCells.of(depth, (losses, losses), np.arange(40), 100)
+    depth, n_better = np.full(40, at), np.zeros(40, dtype=int)
+    cells = TailCells.of(depth, (n_better, n_better), np.arange(40), 100)
     point, equal = np.array([-0.2, 1.08, -9.0]), np.full(40, 1 / 40)
     laws = draw_laws(point[None], np.zeros(1), equal, 1.0, cells, 100, np.random.default_rng(1))
     log_p, chance = tail_law(point, 99.0)
@@ -246,8 +246,8 @@ def test_one_depth_is_not_blurred(at):
 
 def test_accuracies_vary_as_resampled_classes_and_their_competitors_do():
     rng = np.random.default_rng(2)
-    depth, losses = rng.uniform(0.5, 8, size=60), np.zeros(60, dtype=int)
-    cells = TailCells.of(depth, (losses, losses), np.arange(60), 100)
+    depth, n_better = rng.uniform(0.5, 8, size=60), np.zeros(60, dtype=int)
+    cells = TailCells.of(depth, (n_better, n_better), np.arange(60), 100)
     points, equal, k = np.repeat(POINT[None], 1500, axis=0), np.full(60, 1 / 60), np.array([300.0])
     alone, shared = (
         MixtureLaw(BASIS, draw_laws(points, np.zeros(1500), equal, effect, cells, 100, rng))
@@ -259,20 +259,20 @@ def test_accuracies_vary_as_resampled_classes_and_their_competitors_do():
 
 
 def test_deeper_instances_never_lose_more_often():
-    losses, rng = np.zeros(1, dtype=int), np.random.default_rng(3)
+    n_better, rng = np.zeros(1, dtype=int), np.random.default_rng(3)
     accuracies = []
     for depth in (4.0, 6.0, 12.0):
-        cells = TailCells.of(np.array([depth]), (losses, losses), losses, 100)
+        cells = TailCells.of(np.array([depth]), (n_better, n_better), n_better, 100)
         laws = draw_laws(POINT[None], np.array([-3.0]), np.ones(1), 1.0, cells, 100, rng)
         accuracies.append(MixtureLaw(BASIS, laws).expected(np.array([1000.0]))[0, 0])
     assert np.diff(accuracies).min() > -0.01
 
 
 def test_instances_outside_their_tails_keep_their_ranks():
-    losses = np.array([5, 20, 60, 98])
-    cells = TailCells.of(np.full(4, -1.0), (losses, losses), np.arange(4), 100)
+    n_better = np.array([5, 20, 60, 98])
+    cells = TailCells.of(np.full(4, -1.0), (n_better, n_better), np.arange(4), 100)
     found = MixtureLaw(BASIS, cells.outside).expected(np.array([2.0]))[:, 0]
-    assert_allclose(found, 1 - (losses + 0.5) / 100, atol=0.04)
+    assert_allclose(found, 1 - (n_better + 0.5) / 100, atol=0.04)
     ends = np.array([5]), np.array([99])
     open_rank = TailCells.of(np.array([-1.0]), ends, np.zeros(1, int), 100)
     between = MixtureLaw(BASIS, open_rank.outside).expected(np.array([2.0]))[0, 0]
@@ -280,8 +280,8 @@ def test_instances_outside_their_tails_keep_their_ranks():
 
 
 def test_an_error_of_the_slope_moves_the_tail_alone():
-    depth, losses = np.full(50, 6.0), np.zeros(50, dtype=int)
-    cells = TailCells.of(depth, (losses, losses), np.arange(50), 100)
+    depth, n_better = np.full(50, 6.0), np.zeros(50, dtype=int)
+    cells = TailCells.of(depth, (n_better, n_better), np.arange(50), 100)
     errors, equal = np.array([0.0, 0.3]), np.full(50, 0.02)
     points, rng = np.repeat(POINT[None], 2, axis=0), np.random.default_rng(1)
     laws = MixtureLaw(BASIS, draw_laws(points, errors, equal, 1.0, cells, 100, rng))

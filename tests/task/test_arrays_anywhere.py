@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
-from classex_bayes.core.ranks import losses as losses_module
+from classex_bayes.core.ranks import n_better as rank_counts_module
 from classex_bayes.core.ranks.array_access import read_rows
 from classex_bayes.core.ranks.array_backends import packed
 from classex_bayes.core.ranks.packed_bits import unpack
@@ -52,7 +52,7 @@ def test_scores_from_disk(kind, grouped, tmp_path, constants):
     if grouped:
         y = np.sort(y)
     expected = SourceTask.from_scores(scores, y, random_seed=1)
-    with constants(losses_module, _PACKED_ELEMENTS=1000):
+    with constants(rank_counts_module, _PACKED_ELEMENTS=1000):
         if kind == "memory map":
             np.save(tmp_path / "scores.npy", scores)
             stored = np.load(tmp_path / "scores.npy", mmap_mode="r")
@@ -92,7 +92,7 @@ class Recorder:
 def test_stored_scores_are_read_once_in_order(grouped, constants):
     scores, y = random_scores(np.random.default_rng(2))
     y = np.sort(y) if grouped else y
-    with constants(losses_module, _PACKED_ELEMENTS=1000):
+    with constants(rank_counts_module, _PACKED_ELEMENTS=1000):
         stored = Recorder(scores)
         task, whole = (
             SourceTask.from_scores(array, y, random_seed=0) for array in (stored, scores)

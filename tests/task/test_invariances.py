@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import classex_bayes.core.ranks.embeddings as embeddings_module
-import classex_bayes.core.ranks.losses as losses_module
+import classex_bayes.core.ranks.rank_counts as rank_counts_module
 import classex_bayes.core.ranks.sources as scores_module
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior
@@ -129,7 +129,7 @@ def test_sizes_of_blocks(constants, given_test, height):
     whole = facts(SourceTask.from_scores(scores, y))
     with (
         constants(
-            losses_module,
+            rank_counts_module,
             _PACKED_ELEMENTS=height * scores.shape[1],
             _BLOCK_ELEMENTS=height * scores.shape[1],
         ),

@@ -8,9 +8,9 @@ from helpers import between_classes
 
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.core.ranks import losses as losses_module
+from classex_bayes.core.ranks import n_better as rank_counts_module
 from classex_bayes.core.ranks.sources import ScoreMatrix
-from classex_bayes.core.subsets import accuracy_given_losses
+from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task import joint_covariance as joint_module
 from classex_bayes.task.evidence import instance_weights
@@ -45,7 +45,7 @@ class Scored:
         return self.matrix < self.matrix[np.arange(self.y.size), self.y][:, None]
 
     @property
-    def losses(self):
+    def n_better(self):
         return self.n_classes - 1 - self.wins.sum(axis=1)
 
     @property
@@ -54,7 +54,7 @@ class Scored:
 
 
 def covariance_of(tests, k, metric="accuracy"):
-    return joint_covariance([t.evidence for t in tests], k, named_metric(metric).given_losses)
+    return joint_covariance([t.evidence for t in tests], k, named_metric(metric).given_n_better)
 
 
 def random_test(rng, difficulty, most_repeats, untested=0):
@@ -78,7 +78,7 @@ def influences(test, k, metric):
     k = np.minimum(k, n_classes - 1)
 
     def chance(won):
-        return named_metric(metric).given_losses(n_classes - 2 - won, n_classes - 1, k)
+        return named_metric(metric).given_n_better(n_classes - 2 - won, n_classes - 1, k)
 
     won = wins.sum(axis=1)
     untouched = chance(np.maximum(won - 1, 0))
@@ -164,7 +164,7 @@ def test_block_layout_does_not_matter(two_views, constants):
     )
     whole = covariance_of([two_views[0], half], k)
     for elements in (1, 500):
-        with constants(losses_module, _PACKED_ELEMENTS=elements):
+        with constants(rank_counts_module, _PACKED_ELEMENTS=elements):
             np.testing.assert_allclose(covariance_of([two_views[0], half], k), whole, rtol=1e-9)
 
 
@@ -173,7 +173,7 @@ def test_losses_alone_are_compared_between_classes(two_views):
     bare = SourceTask.from_ranks(two_views[0].ranks, two_views[0].y, n_classes=40)
     joint = covariance_of([bare, scored], k)
     means = [
-        accuracy_given_losses(task.evidence.losses, 40, k).reshape(40, 3, 2).mean(axis=1)
+        accuracy_given_n_better(task.evidence.n_better, 40, k).reshape(40, 3, 2).mean(axis=1)
         for task in (bare, scored)
     ]
     np.testing.assert_allclose(joint, np.cov(np.hstack(means).T) / 40, rtol=1e-9)
@@ -217,6 +217,6 @@ def test_losses_alone_leave_each_test_the_covariance_it_has_by_itself():
     found = covariance_of(tasks, k).reshape(2, 3, 2, 3)
     for place, task in enumerate(tasks):
         alone = clustered_covariance(
-            class_accuracies(task.evidence.losses, y, 10, k), task.evidence.class_weight
+            class_accuracies(task.evidence.n_better, y, 10, k), task.evidence.class_weight
         )
         np.testing.assert_allclose(found[place, :, place], alone, rtol=1e-12)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from classex_bayes.core.ranks.losses import count_losses
+from classex_bayes.core.ranks.rank_counts import count_better
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
@@ -74,8 +74,8 @@ def test_merged_shards_are_the_whole(seed, n_classes, n_parts, ties, weighted, s
     parts = [SourceTask.from_scores(scores[part], y[part], **options) for part in rows]
     merged = SourceTask.merge(parts, options["class_weight"])
     assert_equal(merged, whole, np.concatenate(rows))
-    walked = count_losses(merged.evidence.source, merged.y, merged.evidence.ties)
-    np.testing.assert_array_equal(walked[0], merged.evidence.losses)
+    walked = count_better(merged.evidence.source, merged.y, merged.evidence.ties)
+    np.testing.assert_array_equal(walked[0], merged.evidence.n_better)
     assert walked[1] == merged.evidence.n_tied
     if shards is whole_classes:
         light = SourceTask.merge([p.without_scores() for p in parts], options["class_weight"])

@@ -83,8 +83,8 @@ def test_documents_counted_one_by_one(rng, level):
     assert size >= 3
     for row, (query, listed) in enumerate(run.items()):
         relevant = [document for document, r in qrels[query].items() if r >= level]
-        best, losses, wrong = counted(relevant, listed)
-        bounds = (longest, 99) if losses is None else (losses, losses)
+        best, n_better, wrong = counted(relevant, listed)
+        bounds = (longest, 99) if n_better is None else (n_better, n_better)
         assert names[task.y[row]] == relevant[0]
         assert task.evidence.lowest[row] == bounds[0]
         assert task.evidence.highest[row] == bounds[1]
@@ -92,7 +92,7 @@ def test_documents_counted_one_by_one(rng, level):
         assert shown == wrong[:size]
         scores = [listed[document] for document in shown] + [-np.inf] * (size - len(shown))
         assert lists.scores[row].tolist() == scores
-        assert lists.true[row] == (-np.inf if losses is None else listed[best])
+        assert lists.true[row] == (-np.inf if n_better is None else listed[best])
 
 
 def test_lists_of_one_document_each_are_results_of_a_search(rng):
@@ -112,7 +112,7 @@ def test_lists_of_one_document_each_are_results_of_a_search(rng):
     k = np.arange(2, 51)
     for bound, expected in zip(task.accuracy_bounds(k), searched.accuracy_bounds(k), strict=True):
         np.testing.assert_allclose(bound, expected, rtol=1e-12)
-    assert task.evidence.loss_bins.tolist() == searched.evidence.loss_bins.tolist()
+    assert task.evidence.n_better_bins.tolist() == searched.evidence.n_better_bins.tolist()
     np.testing.assert_array_equal(task.nearest_classes.scores, searched.nearest_classes.scores)
     # Whole numbers are names like any other: positions follow their order as text.
     names = np.array(sorted(range(50), key=str))

@@ -85,8 +85,8 @@ def test_all_but_equal_chances_change_nothing():
     np.testing.assert_allclose(equal.accuracy_cov(k[:-1]), plain.accuracy_cov(k[:-1]), rtol=1e-3)
     assert equal.design_effect() == pytest.approx(plain.design_effect(), rel=0.1)
     np.testing.assert_allclose(
-        equal.evidence.histogram(equal.evidence.loss_bins),
-        plain.evidence.histogram(plain.evidence.loss_bins),
+        equal.evidence.histogram(equal.evidence.n_better_bins),
+        plain.evidence.histogram(plain.evidence.n_better_bins),
         atol=1e-9,
     )
     basis = RadialBasis.regular(-4, 8, 0.5)
@@ -243,15 +243,15 @@ def test_bins_have_the_probabilities_of_drawn_pilots(unequal_population):
     basis = RadialBasis.regular(-4, 8, 0.5)
     matrix = task.evidence.bin_probabilities(basis)
     np.testing.assert_allclose(matrix.sum(axis=0), 1, rtol=1e-9)
-    counts = task.evidence.histogram(task.evidence.loss_bins)
+    counts = task.evidence.histogram(task.evidence.n_better_bins)
     assert counts.sum() == pytest.approx(task.n_test)
     # One element: U* = Phi(t + h eps); losses are binomial among N competitors.
     number = task.evidence.competitor_number
     weight = instance_weights(np.arange(kept.size), 1 / inclusion)
     place = 12
     u = norm.cdf(basis.knots[place] + basis.bandwidth * rng.standard_normal((400, kept.size)))
-    losses = rng.binomial(np.rint(number).astype(int), 1 - u)
-    none = ((losses == 0) @ weight).mean()
+    n_better = rng.binomial(np.rint(number).astype(int), 1 - u)
+    none = ((n_better == 0) @ weight).mean()
     assert matrix[0, place] == pytest.approx(none, abs=0.02)
 
 
@@ -278,11 +278,12 @@ def test_who_loses_to_a_sibling_is_counted_as_losing_to_all():
     beaten = beaten_by(probes, gallery, y)
     own = group[y][:, None] == group
     by_sibling = (beaten & own).any(axis=1)
-    losses = np.where(by_sibling, 56, (beaten & ~own).sum(axis=1))
+    n_better = np.where(by_sibling, 56, (beaten & ~own).sum(axis=1))
     expected = np.bincount(
-        np.searchsorted(task.evidence.loss_bins, losses), minlength=task.evidence.loss_bins.size
+        np.searchsorted(task.evidence.n_better_bins, n_better),
+        minlength=task.evidence.n_better_bins.size,
     )
-    np.testing.assert_allclose(task.evidence.histogram(task.evidence.loss_bins), expected)
+    np.testing.assert_allclose(task.evidence.histogram(task.evidence.n_better_bins), expected)
 
 
 def test_losses_to_siblings_do_not_grow():

@@ -59,7 +59,7 @@ def test_cut_lists_are_cut_ranks(matrix, length):
     assert task.evidence.kind == cut.evidence.kind == "cut ranks"
     for bound, expected in zip(task.accuracy_bounds(k), cut.accuracy_bounds(k), strict=True):
         np.testing.assert_array_equal(bound, expected)
-    assert task.evidence.loss_bins.tolist() == cut.evidence.loss_bins.tolist()
+    assert task.evidence.n_better_bins.tolist() == cut.evidence.n_better_bins.tolist()
     same_lists(task.nearest_classes, whole.nearest_classes, length - 1)
     kept = f"cut ranks with the scores of the {length - 1} nearest classes"
     assert kept in " ".join(repr(task).split()) and "nearest" not in repr(cut)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, hypergeom
 
-from classex_bayes.core.basis import loss_bins
+from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
@@ -65,7 +65,7 @@ def test_all_constructors_see_the_same_task(seed):
     from_ranks = SourceTask.from_ranks(task.ranks, y, n_classes=8)
     np.testing.assert_array_equal(from_ranks.accuracy(k), task.accuracy(k))
     np.testing.assert_array_equal(
-        from_ranks.evidence.histogram(loss_bins(8)), task.evidence.histogram(loss_bins(8))
+        from_ranks.evidence.histogram(n_better_bins(8)), task.evidence.histogram(n_better_bins(8))
     )
     curve = SourceTask.from_accuracies(k, task.accuracy(k), n_test=16, n_classes=8)
     np.testing.assert_array_equal(curve.accuracy(k), task.accuracy(k))
@@ -174,10 +174,10 @@ def test_classes_weigh_the_same_or_as_told(seed, weighted):
     share = np.full(6, 1 / 6) if weight is None else weight / weight.sum()
     np.testing.assert_allclose(task.evidence.class_weight, share, rtol=1e-12)
     for k in range(2, 7):
-        f = np.array([comb(5 - loss, k - 1) / comb(5, k - 1) for loss in task.evidence.losses])
+        f = np.array([comb(5 - loss, k - 1) / comb(5, k - 1) for loss in task.evidence.n_better])
         expected = sum(share[j] * f[y == j].mean() for j in range(6))
         assert task.accuracy(k)[0] == pytest.approx(expected, rel=1e-12)
-    counts = task.evidence.histogram(loss_bins(6))
+    counts = task.evidence.histogram(n_better_bins(6))
     expected = [
         y.size * sum(share[j] * np.mean(task.ranks[y == j] == loss + 1) for j in range(6))
         for loss in range(6)
@@ -204,7 +204,7 @@ def test_untested_classes_compete():
         SourceTask.from_scores(scores, y)
     task = SourceTask.from_scores(scores, y, untested="competitors")
     own = scores[np.arange(y.size), y][:, None]
-    assert task.evidence.losses.tolist() == (scores > own).sum(axis=1).tolist()
+    assert task.evidence.n_better.tolist() == (scores > own).sum(axis=1).tolist()
     assert task.evidence.class_weight.tolist() == [0.2, 0.2, 0.2, 0.2, 0.0, 0.2]
     right = scores.argmax(axis=1) == y
     balanced = np.mean([right[y == j].mean() for j in (0, 1, 2, 3, 5)])
@@ -260,7 +260,7 @@ def test_losses_alone_give_the_inflated_clustered_covariance():
     task = SourceTask.from_ranks(with_scores.ranks, y, n_classes=20)
     k = np.array([2, 5, 20])
     clustered = clustered_covariance(
-        class_accuracies(task.evidence.losses, y, 20, k), task.evidence.class_weight
+        class_accuracies(task.evidence.n_better, y, 20, k), task.evidence.class_weight
     )
     np.testing.assert_allclose(task.accuracy_cov(k), 1.25 * clustered)
 
@@ -272,10 +272,10 @@ def test_design_effect_is_the_ratio_of_variances(known):
     if known == "ranks":
         task = SourceTask.from_ranks(task.ranks, y, n_classes=50)
     k = task.grid()
-    independent = independent_variance(task.evidence.losses, 50, k, task.evidence.instance_weight)
+    independent = independent_variance(task.evidence.n_better, 50, k, task.evidence.instance_weight)
     clustered = np.diag(
         clustered_covariance(
-            class_accuracies(task.evidence.losses, y, 50, k), task.evidence.class_weight
+            class_accuracies(task.evidence.n_better, y, 50, k), task.evidence.class_weight
         )
     )
     ratios = np.diag(task.accuracy_cov(k)) / independent

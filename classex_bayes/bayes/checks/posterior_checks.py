@@ -271,12 +271,12 @@ def _of_ranks(
     observed: xr.Dataset, replicated: xr.Dataset, weights: FloatArray, data: BernsteinData
 ) -> dict[str, Discrepancy]:
     """Shares of instances in groups of ranks, and Pearson's distance over the groups."""
-    counts = observed["loss_histogram"].values
-    draws = replicated["loss_histogram"].transpose(*SAMPLE_DIMS, "bin").values
+    counts = observed["rank_histogram"].values
+    draws = replicated["rank_histogram"].transpose(*SAMPLE_DIMS, "bin").values
     share = np.maximum(weights @ data.matrix.T, 0).reshape(-1, counts.size)
     share /= share.sum(axis=1, keepdims=True)
-    last_loss = observed["bin"].values
-    starts = rank_groups(last_loss, data.effective_sample * share.mean(axis=0))
+    last_rank = observed["bin"].values
+    starts = rank_groups(last_rank, data.effective_sample * share.mean(axis=0))
     total = data.counts.sum()
     expected = total * np.add.reduceat(share, starts, axis=1)
     histograms = np.vstack([counts * total / counts.sum(), draws.reshape(-1, counts.size)])
@@ -285,20 +285,20 @@ def _of_ranks(
     distance = ((groups[:1] - expected) ** 2 / scale).sum(axis=1)
     replicated_distance = ((groups[1:] - expected) ** 2 / scale).sum(axis=1)
     discrepancies: dict[str, Discrepancy] = {"ranks: distance": (distance, replicated_distance)}
-    first = np.append(0, last_loss[:-1] + 1)[starts] + 1
-    last = np.append(first[1:] - 1, last_loss[-1] + 1)
+    first = np.append(0, last_rank[:-1])[starts] + 1
+    last = np.append(first[1:] - 1, last_rank[-1])
     for low, high, values in zip(first, last, groups.T / total, strict=True):
         label = f"ranks: {low}" + (f" to {high}" if high > low else "")
         discrepancies[label] = float(values[0]), values[1:]
     return discrepancies
 
 
-def rank_groups(last_loss: IntArray, expected: FloatArray) -> IntArray:
+def rank_groups(last_rank: IntArray, expected: FloatArray) -> IntArray:
     """First bins of groups of ranks, each with at least 5 expected instances.
 
     If fewer than 5 instances are expected in total, there is one group.
     """
-    decade = np.floor(_GROUPS_PER_DECADE * np.log10(last_loss + 1.0) + 1e-9)
+    decade = np.floor(_GROUPS_PER_DECADE * np.log10(last_rank) + 1e-9)
     decade[0] = -1  # rank 1: a correct answer
     starts = [0]
     for bin_ in np.flatnonzero(np.diff(decade)) + 1:

@@ -18,7 +18,7 @@ from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.idata import task_part, task_sizes, weights_of
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.provenance import stage_rng
-from classex_bayes.core.basis import loss_bins
+from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -87,10 +87,10 @@ def observed_and_replicated(
     if task is None or any(task is fitted for fitted in model.tasks):
         return observed, replicated
     observed = observed.copy()
-    if "loss_histogram" in observed:
+    if "rank_histogram" in observed:
         ranks = task.evidence.instances("a histogram of ranks")
-        counts = ranks.histogram(observed["bin"].values)
-        observed["loss_histogram"] = ("bin", counts)
+        counts = ranks.histogram(observed["bin"].values - 1)
+        observed["rank_histogram"] = ("bin", counts)
     if observed["k"].size:
         observed["accuracy"] = ("k", task.accuracy(observed["k"].values))
     return observed, replicated
@@ -115,7 +115,7 @@ def replicated_classes(
             raise DataError("classes: a loaded model has no task; pass its task to check them")
         task = model.tasks[position]
     ranks = task.evidence.exact("the check of classes", name="classes")
-    losses = ranks.losses
+    n_better = ranks.n_better
     tested = np.flatnonzero(ranks.class_weight)
     tested = tested[np.linspace(0, tested.size - 1, min(tested.size, _MOST_CLASSES)).astype(int)]
     seen = np.isin(task.y, tested)
@@ -127,10 +127,10 @@ def replicated_classes(
         )
     if group == "prior" and "prior" not in model.idata:
         _sample(model, group, random_seed)
-    last_loss = loss_bins(task.n_classes)
-    share = _shares(model, group, last_loss, task.n_classes)
-    uniform = np.diff(last_loss, prepend=-1) / task.n_classes
-    bins = np.searchsorted(last_loss, losses[seen])
+    bin_ends = n_better_bins(task.n_classes)
+    share = _shares(model, group, bin_ends, task.n_classes)
+    uniform = np.diff(bin_ends, prepend=-1) / task.n_classes
+    bins = np.searchsorted(bin_ends, n_better[seen])
     counts = bins_by_class(bins, y, uniform.size)
     class_weight = ranks.class_weight[tested] / ranks.class_weight[tested].sum()
 
@@ -167,10 +167,10 @@ def _sample(model: LawModel, group: Group, random_seed: RandomSeed) -> None:
         with_prior.sample_prior_predictive(random_seed=random_seed)
 
 
-def _shares(model: LawModel, group: Group, last_loss: IntArray, n_classes: int) -> FloatArray:
+def _shares(model: LawModel, group: Group, bin_ends: IntArray, n_classes: int) -> FloatArray:
     """Probabilities (n_draws, n_bins) of bins of losses for every draw."""
     weights = weights_of(model.idata, group).values
-    matrix = model.law_.basis.bin_probabilities(last_loss, n_classes)
+    matrix = model.law_.basis.bin_probabilities(bin_ends, n_classes)
     share = np.maximum(weights.reshape(-1, len(matrix.T)) @ matrix.T, _SMALLEST_SHARE)
     return share / share.sum(axis=1, keepdims=True)
 

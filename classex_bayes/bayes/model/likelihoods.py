@@ -60,7 +60,7 @@ class BernsteinData(Likelihood):
     """
 
     kind: ClassVar[str] = "bernstein"
-    observed: ClassVar[str] = "loss_histogram"
+    observed: ClassVar[str] = "rank_histogram"
     rows: ClassVar[str] = "bin"
     matrix: FloatArray  # (n_bins, m): probability of each bin under each basis element
     counts: FloatArray  # (n_bins,): weighted number of instances in each bin
@@ -72,7 +72,7 @@ class BernsteinData(Likelihood):
         ranks = task.evidence.instances("the likelihood of ranks")
         return cls(
             ranks.bin_probabilities(basis),
-            ranks.histogram(ranks.loss_bins),
+            ranks.histogram(ranks.n_better_bins),
             task.design_effect(),
         )
 

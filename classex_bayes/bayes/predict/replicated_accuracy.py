@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.subsets import accuracy_given_losses
+from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.typing import FloatArray, IntArray
 
 # Largest number of simulated instances. The noise of their mean is nearly normal, so it is scaled
@@ -36,8 +36,8 @@ def replicated_accuracy(
     for row, below in enumerate(cumulative):
         component = np.searchsorted(below[:-1], rng.random(simulated) * below[-1])
         z = basis.knots[component] + basis.bandwidth * rng.standard_normal(simulated)
-        losses = rng.binomial(n_classes - 1, ndtr(-z))
-        values, counts = np.unique(losses, return_counts=True)
-        result[row] = counts @ accuracy_given_losses(values, n_classes, sizes) / simulated
+        n_better = rng.binomial(n_classes - 1, ndtr(-z))
+        values, counts = np.unique(n_better, return_counts=True)
+        result[row] = counts @ accuracy_given_n_better(values, n_classes, sizes) / simulated
     noise = result.reshape(expected.shape) - expected
     return np.clip(expected + noise * np.sqrt(simulated / effective), 0, 1)

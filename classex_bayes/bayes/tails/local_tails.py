@@ -89,7 +89,7 @@ def depths_of(nearest: NearestClasses, scale: DistanceScale) -> FloatArray:
     return np.where(nearest.classes[:, N_NEAREST - 1] >= 0, depth, OUTSIDE)
 
 
-def held_out_losses(
+def held_out_n_better(
     nearest: NearestClasses, scale: DistanceScale, in_half: BoolArray
 ) -> tuple[FloatArray, IntArray]:
     """Depths (n,) in the classes of a half (k1,), and numbers (n,) of nearer classes in the other.

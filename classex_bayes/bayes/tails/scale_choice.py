@@ -61,7 +61,7 @@ def best_scale(
     return best
 
 
-def loss_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
+def n_better_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
     """Smallest and largest losses (n,) that the ranks allow."""
     evidence = task.evidence.instances("a tail of scores")
     return evidence.lowest, evidence.highest

@@ -23,7 +23,7 @@ from scipy.special import expit
 
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
-from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, held_out_losses
+from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, held_out_n_better
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
@@ -64,7 +64,7 @@ class HeldOutTable:
         Mean number of wrong classes in a half.
     """
 
-    losses: IntArray
+    n_better: IntArray
     weight: FloatArray
     n_rivals: float
 
@@ -80,10 +80,10 @@ class HeldOutTable:
 
         `weight` (n,) holds the weights of the instances. They are divided by the number of halves.
         """
-        depths, losses = zip(
-            *(held_out_losses(nearest, scale, half) for half in halves), strict=True
+        depths, n_better = zip(
+            *(held_out_n_better(nearest, scale, half) for half in halves), strict=True
         )
-        depth, lost = np.concatenate(depths), np.concatenate(losses)
+        depth, lost = np.concatenate(depths), np.concatenate(n_better)
         share = np.tile(weight, len(depths)) / len(depths)
         inside = depth > 0
         values, row = np.unique(lost[inside], return_inverse=True)
@@ -92,7 +92,7 @@ class HeldOutTable:
 
     def group(self) -> xr.Dataset:
         """The table as a group of `idata`."""
-        coords = {"loss": self.losses, "depth": DEPTHS}
+        coords = {"loss": self.n_better, "depth": DEPTHS}
         values = {"weight": (("loss", "depth"), self.weight), "n_rivals": self.n_rivals}
         return xr.Dataset(values, coords)
 
@@ -106,7 +106,7 @@ class HeldOutTable:
         log_p, chance = tail_law(parameters, self.n_rivals)
         log_wins = np.log1p(-np.exp(log_p))
         row, column = self._filled
-        lost = self.losses[row, None]
+        lost = self.n_better[row, None]
         terms = lost * log_p[column] + (self.n_rivals - lost) * log_wins[column]
         top = terms.max(axis=1)
         log_chance = np.log(np.exp(terms - top[:, None]) @ chance) + top

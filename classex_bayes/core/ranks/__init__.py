@@ -9,7 +9,7 @@ A pass over the scores goes through these modules:
    the result is certain. Pairs (instance, competitor) within the rounding bound are "close".
 2. `tiles` or `array_backends` do the comparison, in code compiled for the processor or in the array
    namespace of the device that holds the arrays. They write `packed_bits`.
-3. `losses` decides the close pairs by the reference formula, breaks ties (`ties`) and counts.
+3. `n_better` decides the close pairs by the reference formula, breaks ties (`ties`) and counts.
 
 `array_access` reads rows of arrays on disks and devices. `threads` divides the work. `progress`
 reports progress. `defeats` and `shards` combine tests that were scored in parts.

@@ -20,7 +20,7 @@ _WORDS, _GROUPS = 16, 64
 
 def add_defeats(
     words: NumberArray,
-    losses: IntArray,
+    n_better: IntArray,
     y: IntArray,
     gain: FloatArray,
     as_competitor: FloatArray,
@@ -31,35 +31,35 @@ def add_defeats(
     :math:`\sum_i b_{ij} g_i` to `as_competitor` (width, m). It returns
     :math:`\sum_{lj} D_{lj} D_{lj}'` (m, m) with :math:`D_{lj} = \sum_{i: y_i = l} b_{ij} g_i`. Both
     are additive over ranges of classes. They are additive over sets of instances if all instances
-    of each class are in one set. Instances of one class must be consecutive. `losses` (n,) are
+    of each class are in one set. Instances of one class must be consecutive. `n_better` (n,) are
     their numbers of bits set.
     """
     starts = np.append(np.flatnonzero(np.diff(y, prepend=-1)), y.size)
     repeats = np.diff(starts)
     few = np.repeat(repeats <= _FEW_REPEATS, repeats)
     if few.all():
-        add_gains(words, losses, gain, as_competitor)
+        add_gains(words, n_better, gain, as_competitor)
         if y.size == repeats.size:
-            return (losses[:, None] * gain).T @ gain
+            return (n_better[:, None] * gain).T @ gain
         return common_products(words, gain, starts)
-    total = add_defeats(words[few], losses[few], y[few], gain[few], as_competitor)
+    total = add_defeats(words[few], n_better[few], y[few], gain[few], as_competitor)
     for start, stop in pairwise(starts):
         if stop - start > _FEW_REPEATS:
             of_class, part = np.zeros_like(as_competitor), slice(start, stop)
-            add_gains(words[part], losses[part], gain[part], of_class)
+            add_gains(words[part], n_better[part], gain[part], of_class)
             as_competitor += of_class
             total += of_class.T @ of_class
     return total
 
 
-def add_gains(words: NumberArray, losses: IntArray, gain: FloatArray, total: FloatArray) -> None:
+def add_gains(words: NumberArray, n_better: IntArray, gain: FloatArray, total: FloatArray) -> None:
     """Add the gains (n, m) of instances to the competitors (width, m) that beat them.
 
     The sum of each competitor runs over the instances in order, so it does not depend on the number
     of threads. If most competitors beat an instance, its gain is added to all competitors and
     subtracted from the others.
     """
-    most = 2 * losses > len(total)
+    most = 2 * n_better > len(total)
     total += gain[most].sum(axis=0)
     flip = np.where(most, ~np.uint64(0), np.uint64(0))
     signed = np.where(most[:, None], -gain, gain)

@@ -10,7 +10,7 @@ from classex_bayes.arguments import one_of, truth_value
 from classex_bayes.core.subsets import log_binomial, log_spaced
 from classex_bayes.estimators.base import LawEstimator
 from classex_bayes.estimators.pseudolikelihood.mixture_weights import ROUNDING, likeliest_weights
-from classex_bayes.estimators.training_curve import loss_shares
+from classex_bayes.estimators.training_curve import n_better_shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.evidence import WITH_RANKS
 from classex_bayes.task.source_task import SourceTask
@@ -156,12 +156,12 @@ class PseudoLikelihood(LawEstimator):
         constrained = truth_value(self.moment, "moment")
         one_of(self.likelihood, ("binomial", "bernoulli"), "likelihood")
         evidence = task.evidence.exact("PseudoLikelihood", f"{WITH_RANKS}, or use MixedExponential")
-        losses, share = loss_shares(evidence)
+        n_better, share = n_better_shares(evidence)
         laws = _Laws(_grid(task.n_classes), monotone)
         excess = np.zeros(laws.gap.size)
         notes: tuple[str, ...] = ()
         if constrained:
-            accuracy = share[0] if losses[0] == 0 else 0.0
+            accuracy = share[0] if n_better[0] == 0 else 0.0
             if accuracy == 0 and not monotone:
                 raise DataError(
                     f"moment: the test accuracy on {task.n_classes} classes is 0, which only "
@@ -171,12 +171,12 @@ class PseudoLikelihood(LawEstimator):
             if excess.min() > ROUNDING:
                 notes = ("the test accuracy is below that of guessing; 1 / k is used instead",)
         if self.likelihood == "binomial":
-            log_chance = laws.log_probabilities(losses, task.n_classes)
+            log_chance = laws.log_probabilities(n_better, task.n_classes)
             # A factor of a row does not change the maximum. It prevents underflow in far tails.
             level = log_chance.max(axis=1)
             chance = np.exp(log_chance - level[:, None])
         else:
-            chance, share = _nested_events(laws, losses, share, task.n_classes)
+            chance, share = _nested_events(laws, n_better, share, task.n_classes)
             level = np.zeros(share.size)
         weights, slope = likeliest_weights(chance, share, excess)
         fitted = chance @ weights
@@ -221,9 +221,9 @@ class _Laws:
             mean_power = -np.expm1(size * log_left) / (size * self.gap)
         return np.where(self.gap > 0, mean_power, 1.0)
 
-    def log_probabilities(self, losses: IntArray, n_classes: int) -> FloatArray:
+    def log_probabilities(self, n_better: IntArray, n_classes: int) -> FloatArray:
         """Log-probabilities of losses among k1 classes: array of shape (n_losses, m)."""
-        lost = losses[:, None].astype(float)
+        lost = n_better[:, None].astype(float)
         won = n_classes - 1 - lost
         if not self.monotone:
             ways = log_binomial(n_classes - 1, lost)
@@ -257,7 +257,7 @@ class _Laws:
 
 
 def _nested_events(
-    laws: _Laws, losses: IntArray, share: FloatArray, n_classes: int
+    laws: _Laws, n_better: IntArray, share: FloatArray, n_classes: int
 ) -> tuple[FloatArray, FloatArray]:
     """Probabilities (n_events, m) that losses reach, and miss, 1..k1 - 1; shares of these events.
 
@@ -269,7 +269,7 @@ def _nested_events(
         threshold = log_spaced(1, n_classes - 1, _MOST_EVENTS).astype(float)
     ends = np.concatenate([[0.5], (threshold[1:] + threshold[:-1]) / 2, [n_classes - 0.5]])
     weight = np.diff(ends) / (n_classes - 1)
-    at_least = np.append(share[::-1].cumsum()[::-1], 0.0)[np.searchsorted(losses, threshold)]
+    at_least = np.append(share[::-1].cumsum()[::-1], 0.0)[np.searchsorted(n_better, threshold)]
     at_least = np.minimum(at_least, 1.0)
     chance = np.vstack(laws.reaches(threshold, n_classes))
     shares = np.concatenate([weight * at_least, weight * (1 - at_least)])

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from classex_bayes.core.influence import loss_statistics
+from classex_bayes.core.influence import rank_statistics
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.losses import count_losses
+from classex_bayes.core.ranks.rank_counts import count_better
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.threads import available_threads
 from classex_bayes.core.subsets import log_spaced
@@ -47,9 +47,9 @@ def _embeddings(n: int, n_classes: int, noise: float) -> tuple[FloatArray, Float
 def _covariance(source: EmbeddingScores | ScoreMatrix, y: IntArray) -> IntArray:
     n_classes = source.shape[1]
     k = log_spaced(2, n_classes, 12)
-    statistics = loss_statistics(source, y, np.full(y.size, 1 / y.size), k)
+    statistics = rank_statistics(source, y, np.full(y.size, 1 / y.size), k)
     statistics.influence.covariance(np.bincount(y, minlength=n_classes) / y.size)
-    return statistics.losses
+    return statistics.n_better
 
 
 @benchmark("products")
@@ -64,7 +64,7 @@ def products(setup: Setup) -> list[Measurement]:
         source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
         share = n * n_classes * _DIM / size**3
         for what, work in (
-            ("ranks", lambda s=source, y=y: count_losses(s, y)),
+            ("ranks", lambda s=source, y=y: count_better(s, y)),
             ("ranks and covariance", lambda s=source, y=y: _covariance(s, y)),
         ):
             ratios = time_ratios(lambda: np.matmul(square, square, out=out), work)
@@ -94,7 +94,7 @@ def bandwidth(setup: Setup) -> list[Measurement]:
 
         source = ScoreMatrix(scores)
         for what, work in (
-            ("ranks", lambda s=source: count_losses(s, y)),
+            ("ranks", lambda s=source: count_better(s, y)),
             ("ranks and covariance", lambda s=source: _covariance(s, y)),
         ):
             name = f"{what} of a matrix, {n:,} x {n:,} {np.dtype(dtype)}"
@@ -159,7 +159,7 @@ def gpu(setup: Setup) -> list[Measurement]:
     times: list[float] = []
 
     def rank() -> None:
-        times.append(seconds(lambda: count_losses(source, np.asarray(y))))
+        times.append(seconds(lambda: count_better(source, np.asarray(y))))
 
     ratios = time_ratios(lambda: (square @ square).block_until_ready(), rank)
     share = n * n_classes * _DIM / size**3

@@ -13,7 +13,7 @@ import classex_bayes as cb
 from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
-from classex_bayes.core.basis import loss_bins
+from classex_bayes.core.basis import n_better_bins
 from classex_bayes.evaluate.trials import SAMPLER
 from classex_bayes.typing import FloatArray, IntArray
 from studies.pages import markdown
@@ -70,10 +70,10 @@ def sbc(
     k = n_classes * np.array([1, 10, 100])
     settings = SamplerSettings.of(sampler, progressbar=False, cores=1)
     of_parameters, of_data, of_fits, of_ranks = np.random.SeedSequence(random_seed).spawn(4)
-    last_loss = loss_bins(n_classes)
-    matrix = prior.basis.bin_probabilities(last_loss, n_classes)
+    bin_ends = n_better_bins(n_classes)
+    matrix = prior.basis.bin_probabilities(bin_ends, n_classes)
     # The simulation uses only the total of this histogram.
-    blank = BernsteinData(matrix, np.full(last_loss.size, n_test / last_loss.size), 1.0)
+    blank = BernsteinData(matrix, np.full(bin_ends.size, n_test / bin_ends.size), 1.0)
     drawn = prior_draws(prior, blank, n_simulations, np.random.default_rng(of_parameters))
     histograms = blank.replicates(drawn["weights"].values, np.random.default_rng(of_data))[0]
     truth = _quantities(drawn, prior, k)

@@ -20,7 +20,7 @@ from classex_bayes.bayes.checks.replicates import (
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
-from classex_bayes.core.basis import loss_bins
+from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
@@ -222,8 +222,8 @@ def test_prior_replicates_are_wider(fitted, pilot):
     slope=st.floats(0.1, 3),
 )
 def test_groups_hold_enough_instances(k1, n, slope):
-    last = loss_bins(k1)
-    share = (1.0 + last) ** -slope
+    last = n_better_bins(k1) + 1
+    share = (last + 0.0) ** -slope
     expected = n * share / share.sum()
     starts = rank_groups(last, expected)
     assert starts[0] == 0 and (np.diff(starts) > 0).all()

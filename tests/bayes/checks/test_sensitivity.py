@@ -61,7 +61,7 @@ def test_scaled_says_when_few_draws_remain(conjugate):
 
 def test_log_likelihood_is_that_of_the_model(fitted, fitted_curve):
     weights = fitted.weights_.values
-    classes = fitted.compute_log_likelihood()["log_likelihood"]["loss_histogram"]
+    classes = fitted.compute_log_likelihood()["log_likelihood"]["rank_histogram"]
     assert_allclose(data_of(fitted.idata).log_likelihood(weights), classes.sum("class"))
     data = data_of(fitted_curve.idata)
     weights = fitted_curve.weights_.values

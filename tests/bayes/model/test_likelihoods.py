@@ -92,7 +92,7 @@ def test_histograms_that_the_model_draws():
         BernsteinData.register(
             {"matrix": data.matrix, "design_effect": 4.0, "counts": data.counts}, weights
         )
-    drawn = pm.draw(model["loss_histogram"], 4000, random_seed=1, mode="FAST_COMPILE")
+    drawn = pm.draw(model["rank_histogram"], 4000, random_seed=1, mode="FAST_COMPILE")
     np.testing.assert_allclose(drawn.sum(axis=1), 120)
     # As noisy as 30 independent instances.
     share = data.matrix @ weights

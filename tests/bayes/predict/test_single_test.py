@@ -86,9 +86,11 @@ def test_nested_at_the_pilot_itself_is_what_it_showed():
     "weight", [[1] * 49 + [49], [1] * 49 + [441], [1 / (j + 1) for j in range(50)]]
 )
 def test_nested_at_a_pilot_of_unequal_weights_is_what_it_showed(weight):
-    losses = np.arange(50) % 7 == 0
-    pilot = answer_dependence(losses.astype(int), np.arange(50), np.array(weight) / np.sum(weight))
-    shown = 1 - np.array(weight) @ losses / np.sum(weight)
+    n_better = np.arange(50) % 7 == 0
+    pilot = answer_dependence(
+        n_better.astype(int), np.arange(50), np.array(weight) / np.sum(weight)
+    )
+    shown = 1 - np.array(weight) @ n_better / np.sum(weight)
     np.testing.assert_allclose(nested([0.85, 0.4], 0.85, [50, 5000], 1, pilot)[..., 0], shown)
 
 
@@ -153,7 +155,7 @@ def standardised_errors(law, k1, k2, r, n_tasks):
         pilot = SourceTask.from_embeddings(probes[mine], gallery[:k1], y[mine])
         variance = float(pilot.accuracy_cov(pilot.grid())[-1, -1])
         found = answer_dependence(
-            pilot.evidence.losses, pilot.y, pilot.evidence.class_weight, variance
+            pilot.evidence.n_better, pilot.y, pilot.evidence.class_weight, variance
         )
         draws = nested(true, before, [k2], r, found, draws=500)
         nearest = 2 * probes @ gallery.T - (gallery**2).sum(axis=1)
@@ -187,7 +189,7 @@ def test_intervals_of_the_posterior_hold_what_is_measured(law, fit, capsys):
         task = SourceTask.from_embeddings(probes[y < k1], gallery[:k1], y[y < k1])
         variance = float(task.accuracy_cov(task.grid())[-1, -1])
         found = answer_dependence(
-            task.evidence.losses, task.y, task.evidence.class_weight, variance
+            task.evidence.n_better, task.y, task.evidence.class_weight, variance
         )
         draws = fit(task).predict(sizes).accuracy.values
         rng = np.random.default_rng(mine)

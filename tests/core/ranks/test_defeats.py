@@ -3,21 +3,21 @@
 import numpy as np
 import pytest
 
-from classex_bayes.core.influence import loss_statistics
+from classex_bayes.core.influence import rank_statistics
 from classex_bayes.core.ranks.defeats import add_defeats
-from classex_bayes.core.ranks.losses import count_losses
+from classex_bayes.core.ranks.rank_counts import count_better
 from classex_bayes.core.ranks.sources import ScoreMatrix
 
 
 def test_ties_break_by_the_numbers_of_the_whole_test():
     rng = np.random.default_rng(1)
     scores, y = rng.integers(0, 2, size=(60, 30)), rng.integers(0, 30, 60)
-    losses, tied = count_losses(ScoreMatrix(scores), y, seed=5)
+    n_better, tied = count_better(ScoreMatrix(scores), y, seed=5)
     some = rng.permutation(60)[:20]
-    part = loss_statistics(
+    part = rank_statistics(
         ScoreMatrix(scores[some]), y[some], np.full(20, 0.05), np.array([2]), seed=5, instance=some
     )
-    np.testing.assert_array_equal(part.losses, losses[some])
+    np.testing.assert_array_equal(part.n_better, n_better[some])
     assert 0 < part.counts.tied < tied
 
 
@@ -40,8 +40,8 @@ def test_sums_by_their_definition_and_over_ranges(repeats):
     )
     as_competitor, pair_sum = np.zeros((101, 3)), 0
     for classes in (slice(0, 70), slice(70, 101)):
-        losses = beaten[:, classes].sum(axis=1)
+        n_better = beaten[:, classes].sum(axis=1)
         words = packed(beaten[:, classes])
-        pair_sum += add_defeats(words, losses, y, gain, as_competitor[classes])
+        pair_sum += add_defeats(words, n_better, y, gain, as_competitor[classes])
     np.testing.assert_allclose(as_competitor, sums.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(pair_sum, np.einsum("ljm,ljn->mn", sums, sums), rtol=1e-12)

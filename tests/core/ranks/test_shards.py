@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.losses import loss_blocks
+from classex_bayes.core.ranks.rank_counts import rank_blocks
 from classex_bayes.core.ranks.shards import ConcatenatedScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 
@@ -27,8 +27,8 @@ def test_any_order_of_the_instances_gives_the_losses_of_the_whole(embedded, seed
     y, rows = rng.integers(0, 9, 40), rng.permutation(40)
     for ties in ("pessimistic", "optimistic"):
         (found,), (expected,) = (
-            loss_blocks(source, y, [rows], ties, 0) for source in (joined, whole)
+            rank_blocks(source, y, [rows], ties, 0) for source in (joined, whole)
         )
-        assert found.losses.tolist() == expected.losses.tolist()
+        assert found.n_better.tolist() == expected.n_better.tolist()
         assert found.counts.tied == expected.counts.tied
     np.testing.assert_array_equal(joined.scores(rows), whole.scores(rows))

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.core.influence import loss_statistics
+from classex_bayes.core.influence import rank_statistics
 from classex_bayes.core.ranks import defeats as defeats_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
-from classex_bayes.core.ranks import losses as losses_module
+from classex_bayes.core.ranks import n_better as rank_counts_module
 from classex_bayes.core.ranks import sources as scores_module
 from classex_bayes.core.ranks import threads as workers_module
 from classex_bayes.core.ranks.defeats import add_gains, common_products
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.losses import count_losses
 from classex_bayes.core.ranks.packed_bits import unpack
+from classex_bayes.core.ranks.rank_counts import count_better
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
 
@@ -31,8 +31,8 @@ LAYOUTS = st.fixed_dictionaries(
         (embeddings_module, "_TILE_ELEMENTS"): st.sampled_from([1, 999]),
         (embeddings_module, "_PAIRS_AT_ONCE"): st.sampled_from([1, 10]),
         (scores_module, "_PART_ELEMENTS"): st.sampled_from([1, 999]),
-        (losses_module, "_PACKED_ELEMENTS"): st.sampled_from([1, 2000]),
-        (losses_module, "_WORDS_AT_ONCE"): st.sampled_from([1, 10]),
+        (rank_counts_module, "_PACKED_ELEMENTS"): st.sampled_from([1, 2000]),
+        (rank_counts_module, "_WORDS_AT_ONCE"): st.sampled_from([1, 10]),
         (defeats_module, "_WORDS"): st.sampled_from([1, 2]),
         (defeats_module, "_GROUPS"): st.sampled_from([1, 2]),
         (defeats_module, "_FEW_REPEATS"): st.sampled_from([1, 2]),
@@ -59,9 +59,9 @@ def random_source(rng, embedded, n_classes):
 
 def statistics(source, y, n_classes, ties="random"):
     """Losses, number of ties and the covariance of the accuracies."""
-    counts, influence = loss_statistics(source, y, np.full(y.size, 1 / y.size), K, ties, 5)
+    counts, influence = rank_statistics(source, y, np.full(y.size, 1 / y.size), K, ties, 5)
     covariance = influence.covariance(np.bincount(y, minlength=n_classes) / y.size)
-    return counts.losses, counts.tied, covariance
+    return counts.n_better, counts.tied, covariance
 
 
 def assert_same(found, expected):
@@ -105,9 +105,9 @@ def test_order_of_the_instances_does_not_matter(seed, embedded):
     rng = np.random.default_rng(seed)
     source, y = random_source(rng, embedded, 70)
     rows = rng.permutation(y.size)
-    losses, tied, covariance = statistics(source, y, 70, "pessimistic")
+    n_better, tied, covariance = statistics(source, y, 70, "pessimistic")
     permuted = statistics(source.subset(rows, np.arange(70)), y[rows], 70, "pessimistic")
-    assert_same(permuted, (losses[rows], tied, covariance))
+    assert_same(permuted, (n_better[rows], tied, covariance))
 
 
 @given(seed=SEEDS, n=st.integers(1, 30), n_classes=st.integers(1, 200), density=st.floats(0, 1))
@@ -141,8 +141,8 @@ def test_invalid_scores_are_seen_in_whole_words_and_in_the_rest(column, sign, dt
         spoilt = scores.copy()
         spoilt[5, column] = bad
         with pytest.raises(DataError, match=f"at row 5, column {column};"):
-            count_losses(ScoreMatrix(spoilt, sign == 1), y)
+            count_better(ScoreMatrix(spoilt, sign == 1), y)
     ruled_out = scores.copy()
     ruled_out[5, column] = -sign * np.inf
     expected = (sign * ruled_out > sign * scores[y, y][:, None]).sum(axis=1)
-    assert count_losses(ScoreMatrix(ruled_out, sign == 1), y)[0].tolist() == expected.tolist()
+    assert count_better(ScoreMatrix(ruled_out, sign == 1), y)[0].tolist() == expected.tolist()

@@ -16,7 +16,7 @@ from classex_bayes.bayes.model.likelihoods import likelihood_data
 from classex_bayes.bayes.model.priors import SHARPNESS
 from classex_bayes.bayes.pooling import pooled_data
 
-LOSSES = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
+N_BETTER = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
 OTHER = SourceTask.from_ranks(
     [1, 4, 4, 2, 1, 1, 8, 101], range(8), n_classes=200, untested="competitors"
 )
@@ -33,7 +33,7 @@ PRIORS = [
     MixturePrior(tail=0.25, separation=0, monotone=True),
     DirichletPrior(concentration=0.7),
 ]
-TASKS = {"losses": (LOSSES,), "curve": (CURVE,), "pool": (LOSSES, OTHER)}
+TASKS = {"n_better": (N_BETTER,), "curve": (CURVE,), "pool": (N_BETTER, OTHER)}
 
 
 def data_of(prior, tasks):
@@ -57,7 +57,7 @@ OF_ALL_TASKS = PRIORS[2], PRIORS[-1]
         (prior, tasks)
         for prior in PRIORS
         for tasks in TASKS
-        if tasks == "losses" or prior in OF_ALL_TASKS
+        if tasks == "n_better" or prior in OF_ALL_TASKS
     ],
     ids=str,
 )
@@ -82,7 +82,7 @@ def test_density_and_gradient_are_those_of_the_pymc_model(prior, tasks):
 @pytest.mark.parametrize("mu", [-0.5, 2.0])
 def test_the_derivative_by_the_tail_where_the_scale_is_nearly_a_logarithm(tail, mu):
     prior = PRIORS[0]
-    packed, x = pack(prior, data_of(prior, (LOSSES,))), points(prior, 1, seed=6)[0]
+    packed, x = pack(prior, data_of(prior, (N_BETTER,))), points(prior, 1, seed=6)[0]
     place = list(layout(prior).free).index("tail")
     x[0], x[place] = mu, tail
 
@@ -176,7 +176,7 @@ def exact_prior(prior, x):
     return density, height
 
 
-@pytest.mark.parametrize("tasks", ["losses", "curve"])
+@pytest.mark.parametrize("tasks", ["n_better", "curve"])
 @pytest.mark.parametrize("prior", PRIORS, ids=str)
 def test_density_in_arbitrary_precision(prior, tasks):
     data = data_of(prior, TASKS[tasks])
@@ -198,7 +198,7 @@ def test_density_in_arbitrary_precision(prior, tasks):
 
 @pytest.mark.parametrize("prior", PRIORS, ids=str)
 def test_expanded_draws_are_those_of_the_pymc_model(prior):
-    data = data_of(prior, (LOSSES,))
+    data = data_of(prior, (N_BETTER,))
     model, names = build_model(prior, data), layout(prior)
     order = [variable.name for variable in model.value_vars]
     assert order == list(names.free)
@@ -225,7 +225,7 @@ def split(values, shapes):
 
 @pytest.mark.parametrize("prior", PRIORS[:5:3], ids=str)
 def test_the_coordinates_of_the_sampler_keep_volumes_and_their_gradient_is_right(prior):
-    packed = pack(prior, data_of(prior, (LOSSES,)))
+    packed = pack(prior, data_of(prior, (N_BETTER,)))
 
     def to_parameters(q):
         x = np.empty(q.size)
@@ -244,7 +244,7 @@ def test_the_coordinates_of_the_sampler_keep_volumes_and_their_gradient_is_right
 
 def test_the_first_coordinates_are_the_moments_of_the_two_groups():
     prior = PRIORS[0]
-    packed, q = pack(prior, data_of(prior, (LOSSES,))), points(prior, 1, seed=3)[0]
+    packed, q = pack(prior, data_of(prior, (N_BETTER,))), points(prior, 1, seed=3)[0]
     x = np.empty(q.size)
     density.from_moved(q, packed, x)
     share, apart, ratio = 1 / (1 + np.exp(-x[2])), np.exp(x[3]), np.exp(x[4])
@@ -258,7 +258,7 @@ def test_the_first_coordinates_are_the_moments_of_the_two_groups():
 
 def test_a_point_far_away_is_a_divergence_and_no_crash():
     prior = PRIORS[0]
-    packed = pack(prior, data_of(prior, (LOSSES,)))
+    packed = pack(prior, data_of(prior, (N_BETTER,)))
     for sign in (-1, 1):
         q = np.full(layout(prior).start.size, sign * 800.0)
         assert not np.isfinite(density.moved_log_density(q, packed, np.empty(q.size)))
@@ -266,7 +266,7 @@ def test_a_point_far_away_is_a_divergence_and_no_crash():
 
 def test_bins_that_only_pad_or_are_empty_are_left_out():
     prior = PRIORS[0]
-    data = likelihood_data(LOSSES, prior.basis, "auto")
+    data = likelihood_data(N_BETTER, prior.basis, "auto")
     assert pack(prior, data).size == pack(prior, data.padded()).size
     assert pack(prior, data)[density.N_ROWS] == np.count_nonzero(data.counts)
     assert compiled_model(prior, data).n_dim == layout(prior).start.size

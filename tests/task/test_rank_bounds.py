@@ -11,7 +11,7 @@ import pytest
 import classex_bayes as cb
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.subsets import accuracy_given_losses
+from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataWarning
 from classex_bayes.risk.test_risks import average_test_risk
 
@@ -258,7 +258,7 @@ def test_the_likelihood_is_that_of_the_intervals(kind):
 @pytest.mark.parametrize("kind", OPEN)
 def test_histograms_spread_instances_over_their_intervals(kind):
     task = OPEN[kind](class_weight=np.arange(1, 41)) if kind != "cut ranks" else lists()
-    bins = task.evidence.loss_bins
+    bins = task.evidence.n_better_bins
     expected = np.zeros((40, bins.size))
     ends = task.evidence.lowest, task.evidence.highest
     for i, (lowest, highest) in enumerate(zip(*ends, strict=True)):
@@ -277,7 +277,7 @@ def test_unknown_orders_widen_the_variance_by_that_between_the_bounds():
     ).evidence
     lower, upper = task.accuracy_bounds(random.grid())
     of_orders = (upper - lower) ** 2 / 12  # of a uniform law
-    chance = accuracy_given_losses(random.losses, 40, random.grid())
+    chance = accuracy_given_n_better(random.n_better, 40, random.grid())
     added = (of_orders / (chance.var(axis=0) / task.n_test)).max()
     assert task.design_effect() == pytest.approx(random.design_effect + added, abs=1e-5)
 
@@ -291,7 +291,7 @@ def test_a_fit_is_saved_and_says_what_it_assumed(kind, tmp_path):
     again = cb.load(cb.save(model, tmp_path / "fit.nc"))
     assert (again.predict(400).accuracy == model.predict(400).accuracy).all()
     model.compute_log_likelihood()
-    by_class = model.idata["log_likelihood"]["loss_histogram"].sum("class")
+    by_class = model.idata["log_likelihood"]["rank_histogram"].sum("class")
     np.testing.assert_allclose(by_class, model.data_.log_likelihood(model.weights_.values))
     assert "ranks: distance" in cb.posterior_checks(model).table.index
 

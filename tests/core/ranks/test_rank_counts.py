@@ -6,9 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from classex_bayes.core.ranks import losses as losses_module
+from classex_bayes.core.ranks import n_better as rank_counts_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.losses import count_losses, loss_blocks, row_groups
+from classex_bayes.core.ranks.rank_counts import count_better, rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
 
@@ -16,7 +16,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 METRICS = ["sqeuclidean", "cosine", "dot"]
 
 
-def naive_losses(scores, y, ties="optimistic"):
+def naive_n_better(scores, y, ties="optimistic"):
     """Count the wrong classes that score above the true one, pair by pair."""
     counts = []
     for row, own in zip(scores, y, strict=True):
@@ -43,12 +43,14 @@ def reference_scores(probes, gallery, template_class, metric, reduce):
     return np.stack([combine(total[:, template_class == j], axis=1) for j in classes], axis=1)
 
 
-def assert_losses_equal(source, scores, y):
+def assert_n_better_equal(source, scores, y):
     """Compare with the double loop; also compare what the tie rules add."""
     for ties in ("optimistic", "pessimistic"):
-        losses, tied = count_losses(source, y, ties)
-        assert losses.tolist() == naive_losses(scores, y, ties)
-        assert tied == sum(naive_losses(scores, y, "pessimistic")) - sum(naive_losses(scores, y))
+        n_better, tied = count_better(source, y, ties)
+        assert n_better.tolist() == naive_n_better(scores, y, ties)
+        assert tied == sum(naive_n_better(scores, y, "pessimistic")) - sum(
+            naive_n_better(scores, y)
+        )
 
 
 # Matrices
@@ -76,7 +78,7 @@ def test_matrix_of_any_type(seed, dtype, higher_is_better, layout):
     }[layout]
     y = rng.integers(0, n_classes, n)
     scores = values.astype(float) * (1 if higher_is_better else -1)
-    assert_losses_equal(ScoreMatrix(view, higher_is_better), scores, y)
+    assert_n_better_equal(ScoreMatrix(view, higher_is_better), scores, y)
 
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
@@ -86,7 +88,7 @@ def test_extreme_values_of_a_type(dtype, higher_is_better):
     values = np.array([[limits.min, 0, 1, limits.max - 1, limits.max]] * 5, dtype=dtype)
     values[:, 3] = limits.max if dtype[0] == "f" else limits.max - 1
     scores = [[int(v) * (1 if higher_is_better else -1) for v in row] for row in values]
-    assert_losses_equal(ScoreMatrix(values, higher_is_better), scores, np.arange(5))
+    assert_n_better_equal(ScoreMatrix(values, higher_is_better), scores, np.arange(5))
 
 
 # Embeddings
@@ -120,7 +122,7 @@ def test_embeddings_of_any_type(seed, metric, reduce, several_templates, dtype):
     source = EmbeddingScores(probes, gallery, template_class, metric, reduce)
     scores = reference_scores(probes, gallery, template_class, metric, reduce)
     assert source.shape == scores.shape
-    assert_losses_equal(source, scores, y)
+    assert_n_better_equal(source, scores, y)
     np.testing.assert_allclose(
         source.scores(np.arange(5)), scores[:5], rtol=1e-10, atol=1e-10 * np.abs(scores).max()
     )
@@ -134,7 +136,7 @@ def test_subset_of_embeddings(seed, metric):
     rows = np.flatnonzero(np.isin(y, columns))
     source = EmbeddingScores(probes, gallery, template_class, metric, "max").subset(rows, columns)
     scores = reference_scores(probes, gallery, template_class, metric, "max")
-    assert_losses_equal(source, scores[np.ix_(rows, columns)], np.searchsorted(columns, y[rows]))
+    assert_n_better_equal(source, scores[np.ix_(rows, columns)], np.searchsorted(columns, y[rows]))
 
 
 def ulps(rng, values, most):
@@ -181,7 +183,7 @@ def test_near_ties_are_decided_in_double_precision(adversary, place, dtype, metr
     template_class = np.arange(len(gallery))
     source = EmbeddingScores(probes, gallery, template_class, metric, "max")
     scores = reference_scores(probes, gallery, template_class, metric, "max")
-    assert_losses_equal(source, scores, y)
+    assert_n_better_equal(source, scores, y)
 
 
 @pytest.mark.parametrize("distance", [1e3, 1e6, 1e9, 1e12, 1e14])
@@ -191,7 +193,7 @@ def test_probes_far_from_every_template(distance):
     y = rng.integers(0, 20, 200)
     source = EmbeddingScores(probes, gallery, np.arange(20), "sqeuclidean", "max")
     scores = reference_scores(probes, gallery, np.arange(20), "sqeuclidean", "max")
-    assert_losses_equal(source, scores, y)
+    assert_n_better_equal(source, scores, y)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e100, 1e139])
@@ -201,9 +203,9 @@ def test_unit_of_the_embeddings_does_not_matter(metric, scale):
     # Small whole numbers, hence ties.
     probes, gallery, template_class, y = random_embeddings(rng, True, "i2")
     unit = 2.0 ** np.round(np.log2(scale))
-    expected = count_losses(EmbeddingScores(probes, gallery, template_class, metric, "max"), y)
+    expected = count_better(EmbeddingScores(probes, gallery, template_class, metric, "max"), y)
     scaled = EmbeddingScores(unit * probes, unit * gallery, template_class, metric, "max")
-    found = count_losses(scaled, y)
+    found = count_better(scaled, y)
     assert found[0].tolist() == expected[0].tolist() and found[1] == expected[1]
 
 
@@ -216,8 +218,8 @@ def test_duplicated_templates_tie(metric, reduce):
     source = EmbeddingScores(
         probes, np.vstack([gallery, gallery]), np.repeat(np.arange(6), 2), metric, reduce
     )
-    losses, tied = count_losses(source, rng.integers(0, 6, 30), "pessimistic")
-    assert tied == 30 and losses.min() >= 1 and np.all(losses % 2 == 1)
+    n_better, tied = count_better(source, rng.integers(0, 6, 30), "pessimistic")
+    assert tied == 30 and n_better.min() >= 1 and np.all(n_better % 2 == 1)
 
 
 # Blocks
@@ -226,7 +228,7 @@ def test_duplicated_templates_tie(metric, reduce):
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 12))
 def test_row_groups_hold_whole_classes_and_few_rows(constants, y, height):
     y = np.array(y)
-    with constants(losses_module, _BLOCK_ELEMENTS=7 * height):
+    with constants(rank_counts_module, _BLOCK_ELEMENTS=7 * height):
         groups = list(row_groups(y, 7))
     assert sorted(np.concatenate(groups)) == list(range(y.size))
     for group in groups:
@@ -238,7 +240,7 @@ def test_blocks_hold_the_competitors_above():
     rng = np.random.default_rng(0)
     scores, y = rng.integers(0, 4, (30, 5)), rng.integers(0, 5, 30)
     seen = []
-    for block in loss_blocks(ScoreMatrix(scores), y, row_groups(y, 5), "random", 3):
+    for block in rank_blocks(ScoreMatrix(scores), y, row_groups(y, 5), "random", 3):
         seen += block.rows.tolist()
         own = scores[block.rows, y[block.rows]][:, None]
         places = np.arange(block.rows.size)
@@ -246,7 +248,7 @@ def test_blocks_hold_the_competitors_above():
         assert np.all(beaten_by[scores[block.rows] > own])
         assert not np.any(beaten_by[scores[block.rows] < own])
         assert not np.any(beaten_by[places, y[block.rows]])
-        assert beaten_by.sum(axis=1).tolist() == block.losses.tolist()
+        assert beaten_by.sum(axis=1).tolist() == block.n_better.tolist()
     assert sorted(seen) == list(range(30))
 
 
@@ -259,12 +261,12 @@ def test_ties_add_a_uniform_number_of_losses(n_tied):
     row = np.array([0.5] * (n_tied + 1) + [0.7, 0.1])
     n = 500
     scores, y = np.tile(row, (n, 1)), np.arange(n) % (n_tied + 1)
-    losses = [count_losses(ScoreMatrix(scores), y, "random", seed)[0] for seed in range(20)]
-    counts = np.bincount(np.ravel(losses), minlength=n_tied + 2)
+    n_better = [count_better(ScoreMatrix(scores), y, "random", seed)[0] for seed in range(20)]
+    counts = np.bincount(np.ravel(n_better), minlength=n_tied + 2)
     assert counts[0] == 0 and counts.size == n_tied + 2
     assert chisquare(counts[1:]).pvalue > 1e-4
     # Independent over instances: a seed's total varies as a sum of independent uniforms does.
-    variance = np.var([total.sum() for total in losses], ddof=1)
+    variance = np.var([total.sum() for total in n_better], ddof=1)
     assert 0.3 < variance / (n * ((n_tied + 1) ** 2 - 1) / 12) < 2.5
 
 
@@ -273,7 +275,7 @@ def test_tied_classes_are_in_one_order():
     scores = np.zeros((1, 8))
     for seed in range(20):
         ranks = [
-            count_losses(ScoreMatrix(scores), np.array([own]), "random", seed)[0][0]
+            count_better(ScoreMatrix(scores), np.array([own]), "random", seed)[0][0]
             for own in range(8)
         ]
         assert sorted(ranks) == list(range(8))
@@ -282,12 +284,12 @@ def test_tied_classes_are_in_one_order():
 def test_seed_decides_the_ties():
     scores, y = np.zeros((50, 6)), np.arange(50) % 6
 
-    def losses(seed):
-        return count_losses(ScoreMatrix(scores), y, "random", seed)[0].tolist()
+    def n_better(seed):
+        return count_better(ScoreMatrix(scores), y, "random", seed)[0].tolist()
 
-    assert losses(1) == losses(1)
-    assert losses(1) != losses(2)
-    assert losses(2**64 - 1) != losses(0)
+    assert n_better(1) == n_better(1)
+    assert n_better(1) != n_better(2)
+    assert n_better(2**64 - 1) != n_better(0)
 
 
 def test_noise_follows_the_position_of_the_instance_alone():
@@ -295,7 +297,7 @@ def test_noise_follows_the_position_of_the_instance_alone():
     rng = np.random.default_rng(0)
     y, tied = rng.integers(0, 5, 40), rng.random(40) < 0.5
     half = np.where(tied[:, None], 0.0, rng.normal(size=(40, 5)))
-    some, all_tied = (count_losses(ScoreMatrix(s), y, "random", 9)[0] for s in (half, 0 * half))
+    some, all_tied = (count_better(ScoreMatrix(s), y, "random", 9)[0] for s in (half, 0 * half))
     assert some[tied].tolist() == all_tied[tied].tolist()
 
 
@@ -317,14 +319,14 @@ def test_first_invalid_score_is_named(bad, higher_is_better, name, dtype, elemen
     scores, y = np.zeros((12, 4), dtype), np.tile([3, 2, 1, 0], 3)
     scores[4, 3] = scores[4, 1] = scores[7, 0] = bad
     with (
-        constants(losses_module, _PACKED_ELEMENTS=elements),
+        constants(rank_counts_module, _PACKED_ELEMENTS=elements),
         pytest.raises(DataError, match=rf"^scores: found {name} at row 4, column 1;"),
     ):
-        count_losses(ScoreMatrix(scores, higher_is_better), y)
+        count_better(ScoreMatrix(scores, higher_is_better), y)
 
 
 def test_classes_ruled_out():
     scores = np.array([[0.2, -np.inf, 0.3], [-np.inf, -np.inf, -np.inf], [-np.inf, 1.0, -np.inf]])
     for matrix, higher_is_better in ((scores, True), (-scores, False)):
         source = ScoreMatrix(matrix, higher_is_better)
-        assert_losses_equal(source, scores, np.array([0, 1, 2]))
+        assert_n_better_equal(source, scores, np.array([0, 1, 2]))

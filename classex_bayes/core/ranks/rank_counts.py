@@ -1,4 +1,8 @@
-"""Losses of every test instance, in one streaming pass over blocks of rows of the scores."""
+"""Ranks of all test instances, in one streaming pass over blocks of rows of the scores.
+
+Inside the package, `n_better` is the number of wrong classes that score better than the true one:
+rank - 1, which texts also call the losses of an instance.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,13 +25,13 @@ _MOST_ROWS = 2**15
 _WORDS_AT_ONCE = 2**13
 
 
-class LossCounts(NamedTuple):
+class RankCounts(NamedTuple):
     """Number of competitors that beat each instance, and its range over all orders of ties.
 
     All counts are additive over ranges of classes.
     """
 
-    losses: IntArray  # (n,): ties broken by the rule
+    n_better: IntArray  # (n,): ties broken by the rule
     lowest: IntArray  # (n,): every tie won by the true class
     highest: IntArray  # (n,): every tie lost by it
     two_values: IntArray  # (n,): 1 if the scores have exactly two values, like 0/1 decisions, or 0
@@ -43,40 +47,40 @@ class LossCounts(NamedTuple):
         return int((self.highest - self.lowest).sum())
 
     @classmethod
-    def joined(cls, parts: "Iterable[LossCounts]") -> Self:
+    def joined(cls, parts: "Iterable[RankCounts]") -> Self:
         """Counts of all parts, one part after the other."""
         return cls._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
-class LossBlock:
+class RankBlock:
     """Competitors that beat the true class, for a block of test instances."""
 
     rows: IntArray  # (n_rows,): the instances
     # (n_rows, n_words): bit b of word w is set if class 64 w + b beat the instance. The next block
     # overwrites this array.
     defeats: NumberArray
-    counts: LossCounts  # (n_rows,): numbers of competitors that beat the instances
+    counts: RankCounts  # (n_rows,): numbers of competitors that beat the instances
     n_classes: int
 
     @property
-    def losses(self) -> IntArray:
+    def n_better(self) -> IntArray:
         """Number of competitors that beat each instance, with ties broken."""
-        return self.counts.losses
+        return self.counts.n_better
 
     def beaten_by(self, places: IntArray) -> BoolArray:
         """Indicator (n_places, k1) of the classes that beat the instances at `places`."""
         return unpack(self.defeats[places], self.n_classes)
 
 
-def loss_blocks(
+def rank_blocks(
     source: ScoreSource,
     y: IntArray,
     groups: Iterable[IntArray],
     ties: Ties,
     seed: int,
     instance: IntArray | None = None,
-) -> Iterator[LossBlock]:
+) -> Iterator[RankBlock]:
     """Yield, for each group of instances (see `row_groups`), the competitors that beat them.
 
     If a competitor's score equals that of the true class, `ties` decides. With "random" the order
@@ -93,18 +97,18 @@ def loss_blocks(
         number = rows if instance is None else instance[rows]
         tie_break = TieBreak(ties, seed, number, y[rows])
         counts = compare_block(source.block(rows, y[rows]), y[rows], tie_break, defeats)
-        yield LossBlock(rows, defeats, counts, n_classes)
+        yield RankBlock(rows, defeats, counts, n_classes)
 
 
 def compare_block(
     block: ScoreBlock, y: IntArray, tie_break: TieBreak, defeats: NumberArray
-) -> LossCounts:
+) -> RankCounts:
     """Compare a block of n instances with all classes and return their loss counts.
 
     `y` (n,) are the columns of the true classes. The packed bits of the competitors that beat each
     instance are written to `defeats` (n, n_words).
     """
-    totals, adding = LossCounts.zeros(y.size), Lock()
+    totals, adding = RankCounts.zeros(y.size), Lock()
 
     def compare(part: Any) -> None:
         pairs = block.compare(part)
@@ -114,7 +118,7 @@ def compare_block(
         defeats[pairs.rows, words] = pairs.above
         counts = count_bits(pairs.above)
         with adding:
-            totals.losses[pairs.rows] += counts
+            totals.n_better[pairs.rows] += counts
             totals.lowest[pairs.rows] += counts - lost
             totals.highest[pairs.rows] += counts + won
             totals.two_values[pairs.rows] += pairs.two_values
@@ -187,22 +191,22 @@ def block_height(n_classes: int, packed: bool) -> int:
     return min(max(1, (_PACKED_ELEMENTS if packed else _BLOCK_ELEMENTS) // n_classes), _MOST_ROWS)
 
 
-def count_losses(
+def count_better(
     source: ScoreSource, y: IntArray, ties: Ties = "random", seed: int = 0
 ) -> tuple[IntArray, int]:
     """Losses (n,) of every instance, 0..k1 - 1, and the number of tied pairs.
 
     >>> from classex_bayes.core.ranks.sources import ScoreMatrix
     >>> scores = np.array([[3.0, 1.0, 2.0], [3.0, 1.0, 2.0]])
-    >>> losses, tied = count_losses(ScoreMatrix(scores), np.array([0, 1]))
-    >>> losses.tolist(), tied
+    >>> n_better, tied = count_better(ScoreMatrix(scores), np.array([0, 1]))
+    >>> n_better.tolist(), tied
     ([0, 2], 0)
     """
     n, n_classes = source.shape
-    losses, tied = np.empty(n, dtype=np.int64), 0
+    n_better, tied = np.empty(n, dtype=np.int64), 0
     height = block_height(n_classes, packed=True)
     groups = np.split(np.arange(n), range(height, n, height))
-    for block in loss_blocks(source, y, groups, ties, seed):
-        losses[block.rows] = block.losses
+    for block in rank_blocks(source, y, groups, ties, seed):
+        n_better[block.rows] = block.n_better
         tied += block.counts.tied
-    return losses, tied
+    return n_better, tied
