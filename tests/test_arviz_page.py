@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import classex_bayes as cb
 
+pytestmark = pytest.mark.nightly
 PAGE = (Path(__file__).parents[1] / "docs" / "arviz.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.M | re.S)
 
@@ -26,7 +27,6 @@ def names():
     return namespace
 
 
-@pytest.mark.nightly
 def test_groups_are_those_of_the_table(names):
     model = names["model"]
     model.sample_prior_predictive(draws=50)

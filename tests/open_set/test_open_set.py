@@ -420,7 +420,7 @@ def test_the_model_tells_what_it_is(pilot, model):
         ({"threshold": [0.5, np.nan]}, "threshold"),
         ({"threshold": "x"}, "threshold"),
         ({"fpir": 0}, "fpir"),
-        ({"fpir": 0.1, "prob": 1}, "prob"),
+        ({"fpir": 0.1, "prob_kept": 1}, "prob_kept"),
         ({"threshold": 0.5, "rank": 0}, "rank"),
     ],
 )
