@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.core.ranks import n_better as rank_counts_module
+from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import tie_noise

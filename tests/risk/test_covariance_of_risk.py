@@ -12,7 +12,7 @@ from classex_bayes.core.influence import (
     rank_statistics,
     repair_covariance,
 )
-from classex_bayes.core.ranks import n_better as rank_counts_module
+from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.risk import covariance as risk_covariance

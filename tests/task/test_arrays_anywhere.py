@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
-from classex_bayes.core.ranks import n_better as rank_counts_module
+from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.array_access import read_rows
 from classex_bayes.core.ranks.array_backends import packed
 from classex_bayes.core.ranks.packed_bits import unpack

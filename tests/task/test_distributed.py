@@ -198,7 +198,7 @@ def test_tasks_grow_linearly_with_rows_and_each_chunk_is_read_once():
             )
         assert set(probes.times) == set(gallery.times) == {1}
         n_rows = -(-y.size // 23)
-        assert names["loss_statistics"] == n_rows
+        assert names["rank_statistics"] == n_rows
         totals.append(sum(names.values()) / n_rows)
     assert max(totals) < 1.1 * min(totals)
 

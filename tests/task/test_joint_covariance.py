@@ -8,7 +8,7 @@ from helpers import between_classes
 
 from classex_bayes.core.influence import class_accuracies, clustered_covariance
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.core.ranks import n_better as rank_counts_module
+from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.simulate import GaussianNearestNeighbor

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from classex_bayes.core.ranks import n_better as rank_counts_module
+from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.rank_counts import count_better, rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreMatrix

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from classex_bayes.core.influence import rank_statistics
 from classex_bayes.core.ranks import defeats as defeats_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
-from classex_bayes.core.ranks import n_better as rank_counts_module
+from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks import sources as scores_module
 from classex_bayes.core.ranks import threads as workers_module
 from classex_bayes.core.ranks.defeats import add_gains, common_products
