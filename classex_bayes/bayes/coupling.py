@@ -29,8 +29,8 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 # Correlation that is assumed if too few classes have errors. It was 0.1 to 0.25 between fonts of
 # the same characters, and 0.5 between classifiers of the same instances.
 TYPICAL_CORRELATION = 0.25
-# A difference is in doubt if this share of its standard deviation is Monte Carlo error.
-_DOUBTFUL_SHARE = 0.3
+# A difference is imprecise if this share of its standard deviation is Monte Carlo error.
+_IMPRECISE_SHARE = 0.3
 _ACCURACY = Accuracy()
 
 
@@ -142,12 +142,12 @@ def couple(
         for (name, law), places in zip(drawn.items(), order, strict=True)
     }
     table = pd.DataFrame(correlation, index=list(fitted), columns=list(fitted))
-    doubts = _doubtful_differences(at_source, table)
-    notes = {name: (*model.predict(2).notes, *doubts) for name, model in fitted.items()}
+    imprecise = _imprecise_differences(at_source, table)
+    notes = {name: (*model.predict(2).notes, *imprecise) for name, model in fitted.items()}
     return JointPosterior(laws, table, n_classes, notes, metric)
 
 
-def _doubtful_differences(at_source: Sequence[FloatArray], correlation: pd.DataFrame) -> list[str]:
+def _imprecise_differences(at_source: Sequence[FloatArray], correlation: pd.DataFrame) -> list[str]:
     """A note if Monte Carlo error can decide which of two tasks is higher.
 
     `at_source` are draws (chain, draw) of each task at k1, in the order of sampling. Fits are
@@ -156,15 +156,15 @@ def _doubtful_differences(at_source: Sequence[FloatArray], correlation: pd.DataF
     sd = [draws.std() for draws in at_source]
     error = [mcse(draws) for draws in at_source]
     names, rho = [str(name) for name in correlation.index], correlation.to_numpy()
-    doubtful = []
+    imprecise = []
     for a, b in combinations(range(len(names)), 2):
         variance = sd[a] ** 2 + sd[b] ** 2 - 2 * rho[a, b] * sd[a] * sd[b]
-        if np.hypot(error[a], error[b]) > _DOUBTFUL_SHARE * np.sqrt(max(variance, 0.0)):
-            doubtful.append(f"{names[a]} and {names[b]}")
-    if not doubtful:
+        if np.hypot(error[a], error[b]) > _IMPRECISE_SHARE * np.sqrt(max(variance, 0.0)):
+            imprecise.append(f"{names[a]} and {names[b]}")
+    if not imprecise:
         return []
     return [
-        f"The draws are too few to compare {', '.join(doubtful)}: the Monte Carlo error of the "
+        f"The draws are too few to compare {', '.join(imprecise)}: the Monte Carlo error of the "
         "fits is a large part of the uncertainty of the difference. Increase draws"
     ]
 

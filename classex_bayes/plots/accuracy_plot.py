@@ -151,31 +151,31 @@ def _smallest(metric: str) -> int:
 
 
 def predictions_at(
-    given: Sequence[Any],
+    predictions: Sequence[Any],
     k: ClassCounts | None = None,
     truth: Any = None,
     metric: str = _ACCURACY,
     name: str = "predictions",
 ) -> list[Extrapolation]:
     """Return predictions, and those of fitted estimators, at `k` or on a grid."""
-    for item in given:
+    for item in predictions:
         if not isinstance(item, Extrapolation) and not callable(getattr(item, "predict", None)):
             raise DataError(f"{name}: expected {_EXPECTED}, found {type(item).__name__}")
-    if not given:
+    if not predictions:
         raise DataError(f"{name}: expected {_EXPECTED}, found none")
-    models = [item for item in given if not isinstance(item, Extrapolation)]
+    models = [item for item in predictions if not isinstance(item, Extrapolation)]
     for model in models:
         require_estimator(model, name)
     grid: ClassCounts = [] if k is None else k
     if k is None and models:
         source = max(model.predict(2).n_classes for model in models)
-        largest = [int(item.k.max()) for item in given if isinstance(item, Extrapolation)]
+        largest = [int(item.k.max()) for item in predictions if isinstance(item, Extrapolation)]
         largest += [truth.n_classes] if isinstance(truth, SourceTask) else []
         end = max(largest, default=_FARTHEST * source)
         grid = log_spaced(min(_smallest(metric), end), end, _N_K)
     return [
         at_k(item, k) if isinstance(item, Extrapolation) else prediction_of(item, grid, metric)
-        for item in given
+        for item in predictions
     ]
 
 

@@ -288,7 +288,7 @@ class SourceTask:
         source, names = labelled.source, labelled.names
         if not isinstance(sampling, Sampling | None):
             raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
-        design = SamplingDesign.of(sampling or Sampling(), source.shape[1], names)
+        design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
         labels = class_labels(labelled.y, *source.shape, names, class_weight, untested)
         if labelled.made_from == "embeddings":
             refuse_foreign_coordinates(source, labels.y)
