@@ -20,7 +20,6 @@ from classex_bayes.bayes.idata import (
     predictive_group,
     split_weights,
     task_groups,
-    weights_of,
     with_predictions,
 )
 from classex_bayes.bayes.law_model import LawModel
@@ -287,18 +286,7 @@ class BayesianExtrapolator(LawModel):
         DataError
             An argument is invalid, or the likelihood needs ranks that the task does not have.
         """
-        from classex_bayes.bayes.model.graph import prior_draws
-
-        n_draws = how_many(draws, "draws")
-        if task is None:
-            prior, data, tree = self.prior_, self.data_, self.idata
-            rng = stage_rng(tree.attrs, _PRIOR_PREDICTIVE, random_seed)
-        else:
-            source_task(task)
-            prior = checked_prior(self.prior)
-            data, tree = task_groups(task, prior.basis, self.likelihood)
-            rng = np.random.default_rng(seed_sequence(random_seed))
-        drawn = prior_draws(prior, data, n_draws, rng)
+        prior, tree, drawn, rng = self._prior_draws(task, draws, random_seed)
         law = MixtureLaw(prior.basis, drawn["weights"].values)
         groups = {
             **split_weights(drawn, prior.basis, descriptions_of(prior), "prior"),
@@ -310,6 +298,23 @@ class BayesianExtrapolator(LawModel):
         if task is None:
             self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
         return xr.DataTree.from_dict(groups)
+
+    def _prior_draws(
+        self, task: SourceTask | None, draws: int, random_seed: RandomSeed
+    ) -> tuple[Prior, xr.DataTree, xr.Dataset, np.random.Generator]:
+        """The prior, groups of its data, draws of it, and the generator that goes on."""
+        from classex_bayes.bayes.model.graph import prior_draws
+
+        n_draws = how_many(draws, "draws")
+        if task is None:
+            prior, data, tree = self.prior_, self.data_, self.idata
+            rng = stage_rng(tree.attrs, _PRIOR_PREDICTIVE, random_seed)
+        else:
+            source_task(task)
+            prior = checked_prior(self.prior)
+            data, tree = task_groups(task, prior.basis, self.likelihood)
+            rng = np.random.default_rng(seed_sequence(random_seed))
+        return prior, tree, prior_draws(prior, data, n_draws, rng), rng
 
     def predict_prior(
         self,
@@ -352,12 +357,10 @@ class BayesianExtrapolator(LawModel):
         True
         """
         counts = class_counts(k)
-        tree = self.sample_prior_predictive(task, draws=draws, random_seed=random_seed)
-        basis = (self.prior_ if task is None else self.prior).basis
-        law = MixtureLaw(basis, weights_of(tree, "prior").values)
-        n_classes = int(self.idata.attrs["n_classes"]) if task is None else task.n_classes
+        prior, tree, drawn, _ = self._prior_draws(task, draws, random_seed)
+        expected = MixtureLaw(prior.basis, drawn["weights"].values).expected(counts)
         return Extrapolation.from_draws(
-            counts, law.expected(counts), f"prior of {self.name}", "credible", n_classes
+            counts, expected, f"prior of {self.name}", "credible", int(tree.attrs["n_classes"])
         )
 
     def compute_log_likelihood(self) -> xr.DataTree:

@@ -38,7 +38,7 @@ class SamplerSettings:
 
     @classmethod
     def of(cls, sampler: Mapping[str, Any] | None, progressbar: bool, **fixed: Any) -> Self:
-        """Settings from the argument `sampler`, of which those in `fixed` have no say."""
+        """Settings from the argument `sampler`; those in `fixed` override it."""
         if not isinstance(sampler, Mapping | None):
             raise DataError(
                 f"sampler: expected a mapping such as {{'draws': 500}}, found {sampler!r}"

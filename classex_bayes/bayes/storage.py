@@ -1,6 +1,7 @@
 """Save and load fitted models: draws, data and provenance in one netCDF or zarr file."""
 
 from importlib import import_module
+from inspect import ismodule
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +104,11 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
 def _model_class(name: Any) -> type[FittedModel] | None:
     """Class of models of this name: a public one, or one that was defined in this process."""
     package: Any = import_module(__name__.partition(".")[0])
-    public = getattr(package, name) if name in package.__all__ else None
-    if isinstance(public, type) and issubclass(public, FittedModel):
-        return public
+    names = [getattr(package, public) for public in package.__all__]
+    for place in (package, *filter(ismodule, names)):
+        public = getattr(place, name) if name in getattr(place, "__all__", ()) else None
+        if isinstance(public, type) and issubclass(public, FittedModel):
+            return public
     kinds = [FittedModel]
     for kind in kinds:  # grows
         kinds += kind.__subclasses__()

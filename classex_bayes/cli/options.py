@@ -176,7 +176,7 @@ class DataOptions:
 
     labels: Annotated[
         Path | None,
-        _input(metavar="FILE", help="Labels (.npy) of scores in .npy.", callback=present),
+        _input(metavar="FILE", help="Labels (.npy or .txt) of scores in .npy.", callback=present),
     ] = None
     lower_is_better: Annotated[
         bool, _input("--lower-is-better", help="Scores are distances: the smallest is the best.")
@@ -184,7 +184,7 @@ class DataOptions:
     distance: Annotated[
         Literal["sqeuclidean", "cosine", "dot"] | None,
         _input(
-            metavar="METRIC",
+            metavar="DISTANCE",
             help="How embeddings are compared: sqeuclidean (default), cosine or dot.",
         ),
     ] = None

@@ -59,8 +59,7 @@ def accuracy_after_deletion(
     Let f(L; k1) be the probability of `accuracy_given_n_better`. The first array (n, n_k) is
     f(L; k1 - 1), for a competitor that the instance beat. The second is
     f(L - 1; k1 - 1) - f(L; k1 - 1), the gain if the competitor had beaten the instance. Sizes k are
-    at least 2; k = k1 is treated as k1 - 1. `given_n_better` is f,
-    of another metric if given.
+    at least 2; k = k1 is treated as k1 - 1. For another metric, pass its f as `given_n_better`.
     """
     remaining, sizes = n_classes - 1, np.minimum(k, n_classes - 1)
     values, place = distinct_n_better(n_better)
@@ -291,7 +290,7 @@ def rank_statistics(
 
     Returns
     -------
-    LossStatistics
+    RankStatistics
         `influence.covariance(class_weight)` is the dyadic covariance of ATA_k.
 
     Examples

@@ -151,39 +151,42 @@ _MOST_GAINS = 1000  # a sum over ranks has m terms
 
 
 @dataclass(frozen=True)
-class _GainMetric(MeanMetric):
-    """Mean of a gain that decreases with the rank. If m is given, ranks beyond m have gain 0."""
+class GainMetric(MeanMetric):
+    """Mean of a gain in [0, 1] that decreases with the rank. Ranks beyond m, if given, gain 0.
+
+    A subclass names itself, `short` as an argument and `long` in texts, and defines `of_rank`.
+    """
 
     m: int | None = None
 
-    _short: ClassVar[str]
-    _long: ClassVar[str]
+    short: ClassVar[str]
+    long: ClassVar[str]
 
     def __post_init__(self) -> None:
         """Raise DataError if m is so large that the sums take too long."""
         if self.m is not None and self.m > _MOST_GAINS:
             raise DataError(
                 f"metric: found {self.name!r}, expected an m of at most {_MOST_GAINS}; pass "
-                f"{self._short!r} for gains at every rank"
+                f"{self.short!r} for gains at every rank"
             )
 
     @property
     def name(self) -> str:
         """The short name, with @m if there is an m."""
-        return self._short if self.m is None else f"{self._short}@{self.m}"
+        return self.short if self.m is None else f"{self.short}@{self.m}"
 
     @property
     def label(self) -> str:
         """The long name, with @m if there is an m."""
-        return self._long if self.m is None else f"{self._long}@{self.m}"
+        return self.long if self.m is None else f"{self.long}@{self.m}"
 
     @abstractmethod
-    def _of_rank(self, rank: FloatArray) -> FloatArray:
-        """Gains of ranks without the cutoff m."""
+    def of_rank(self, rank: FloatArray) -> FloatArray:
+        """Gains in [0, 1] of ranks, without the cutoff m."""
 
     def gain(self, rank: FloatArray) -> FloatArray:
         """Gains of ranks, 0 beyond m."""
-        gains = self._of_rank(rank)
+        gains = self.of_rank(rank)
         return gains if self.m is None else np.where(rank <= self.m, gains, 0.0)
 
     def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
@@ -196,21 +199,22 @@ class _GainMetric(MeanMetric):
 
 
 @dataclass(frozen=True)
-class MeanReciprocalRank(_GainMetric):
+class MeanReciprocalRank(GainMetric):
     r"""Mean reciprocal rank :math:`\sum_{r \le m} P(R = r) / r`; without m, r runs up to k.
 
     Without m it is :math:`E[(1 - U^k) / (k (1 - U))]`. This is also the mean of the expected
     accuracies on 1, ..., k classes.
     """
 
-    _short, _long = "mrr", "MRR"
+    short, long = "mrr", "MRR"
 
-    def _of_rank(self, rank: FloatArray) -> FloatArray:
+    def of_rank(self, rank: FloatArray) -> FloatArray:
+        """The reciprocal rank."""
         return 1 / rank
 
 
 @dataclass(frozen=True)
-class DiscountedGain(_GainMetric):
+class DiscountedGain(GainMetric):
     r"""nDCG with one relevant document: :math:`\sum_{r \le m} P(R = r) / \log_2(1 + r)`.
 
     Without m, r runs up to k. The ideal gain is 1.
@@ -220,9 +224,10 @@ class DiscountedGain(_GainMetric):
     Järvelin and Kekäläinen, ACM Trans. Inf. Syst. 20(4), 2002.
     """
 
-    _short, _long = "ndcg", "nDCG"
+    short, long = "ndcg", "nDCG"
 
-    def _of_rank(self, rank: FloatArray) -> FloatArray:
+    def of_rank(self, rank: FloatArray) -> FloatArray:
+        """The discount of the rank."""
         return 1 / np.log2(1 + rank)
 
 

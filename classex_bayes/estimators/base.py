@@ -23,7 +23,7 @@ _ROUNDING = 1e-9  # of predictions
 
 
 def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `fit(task)` warn of doubtful data. `fit(scores, y)` raises an error with a remedy."""
+    """Let `fit(task)` warn of faulty data. `fit(scores, y)` raises an error with a remedy."""
 
     @wraps(fit)
     def fit_task(self: Any, *arguments: Any, **settings: Any) -> Any:
@@ -195,7 +195,7 @@ class PointEstimator(Parameters, ABC):
         -------
         Extrapolation
             Point estimate. Its notes say at which k it lies outside [0, 1] or is a limit, and which
-            data are doubtful or scarce.
+            data are probably faulty, or scarce.
 
         Raises
         ------

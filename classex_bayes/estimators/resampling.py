@@ -55,7 +55,7 @@ def _thinned(task: SourceTask, kept: IntArray, rng: np.random.Generator) -> Sour
     """Task on some of the classes, from ranks only."""
     copies = np.bincount(kept, minlength=task.n_classes)
     if copies.max() == 1:
-        return task.select(kept, rng)
+        return SourceTask(task.evidence.instances("a subset").select(kept, rng), None)
     others = np.maximum(kept.size - copies[task.y], 0)
     return _subtask(task, kept, rng.binomial(others, (task.ranks - 1) / (task.n_classes - 1)))
 

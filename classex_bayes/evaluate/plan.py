@@ -70,7 +70,7 @@ class Plan(Shown):
         Mean and standard deviation of the accuracies at k, or of the differences of two, that the
         pilots were simulated from.
     notes : tuple of str
-        Doubts about the existing pilot, such as few errors, in which case the prior dominates the
+        Notes on the existing pilot, such as few errors, in which case the prior dominates the
         assumed accuracy. The assumed weights of new classes, if weights are unequal. Without a
         pilot, the number of real populations that the pilots were simulated from, and the number of
         those whose accuracy at k is an extrapolation. For two classifiers, the assumed correlation

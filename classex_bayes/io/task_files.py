@@ -94,7 +94,7 @@ def read_task(
     **arguments
         Further arguments of the constructor, such as ``ties="unknown"`` of `SourceTask.from_scores`
         or ``n_classes=1000`` of `SourceTask.from_run`; or of `Sampling`, as files have them, too.
-        They go before those in the file.
+        They override those in the file.
 
     Returns
     -------
@@ -285,6 +285,8 @@ def _task_of(arrays: dict[str, Any], name: str, settings: dict[str, Any]) -> Sou
         raise DataError(f"{argument}: {name} has {', '.join(layout)}, to which it does not apply")
     values = {key: value for key, value in (arrays | settings).items() if key in accepted}
     design = {key: values.pop(key) for key in _SAMPLING & values.keys()}
+    if "sampling" in settings and (twice := _SAMPLING & settings.keys()):
+        raise DataError(f"sampling: found {min(twice)}, too; expected one of the two")
     if design:
         values.setdefault("sampling", Sampling(**design))
     try:

@@ -180,7 +180,7 @@ class OpenSetExtrapolator(FittedModel):
         Warns
         -----
         DataWarning, ConvergenceWarning
-            If the data are doubtful, or if the importance weights are unreliable.
+            If the data are probably faulty, or if the importance weights are unreliable.
         """
         source_task(task)
         one_of(self.tail, ("local", "pareto"), "tail")

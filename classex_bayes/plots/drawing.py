@@ -252,7 +252,10 @@ def _docstring(fill_chart: Callable[..., Chart], visuals: Sequence[str]) -> str:
     text, common = inspect.getdoc(fill_chart) or "", inspect.getdoc(draw) or ""
     if not text or not common:  # as of python -OO
         return text
-    summary, parameters, *others = _SECTION.split(text)
+    summary, *sections = _SECTION.split(text)
+    if not sections or not sections[0].startswith("Parameters"):
+        raise TypeError(f"{fill_chart.__name__}: its docstring has no section Parameters")
+    parameters, *others = sections
     _, drawing, result, *_ = _SECTION.split(common)
     names = ", ".join(f'"{name}"' for name in visuals[:-1]) + f' or "{visuals[-1]}"'
     drawing = drawing[drawing.index("visuals :") :].replace("those of the chart", names)

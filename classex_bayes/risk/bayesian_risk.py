@@ -23,13 +23,13 @@ from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import RISK, Estimand, Extrapolation
+from classex_bayes.risk.average_risks import cost_matrix
 from classex_bayes.risk.risk_likelihood import (
     MonotoneRiskData,
     ObservedRisk,
     RiskData,
     element_risk,
 )
-from classex_bayes.risk.test_risks import cost_matrix
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray, RandomSeed
 

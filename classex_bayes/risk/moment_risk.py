@@ -10,9 +10,9 @@ from classex_bayes.arguments import numbers, one_of, truth_value
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.kde.bandwidth import positive_bandwidth
 from classex_bayes.estimators.training_curve import training_curve
+from classex_bayes.risk.average_risks import average_test_risk, cost_matrix, task_costs
 from classex_bayes.risk.covariance import ByRank, risk_by_rank
 from classex_bayes.risk.polynomial_risk import LinearRisk, polynomial_degree, power_moments
-from classex_bayes.risk.test_risks import average_test_risk, cost_matrix, task_costs
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 

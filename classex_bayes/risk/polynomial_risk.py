@@ -14,8 +14,8 @@ from classex_bayes.arguments import class_count, class_counts, number, one_of
 from classex_bayes.estimators.base import PointEstimator, note_outside
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import RISK, Estimand
+from classex_bayes.risk.average_risks import cost_matrix, task_costs
 from classex_bayes.risk.covariance import ByRank, StreamedCosts
-from classex_bayes.risk.test_risks import cost_matrix, task_costs
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 

@@ -12,9 +12,9 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData, Likelihood, whi
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.influence import repair_covariance
 from classex_bayes.exceptions import DataError
+from classex_bayes.risk.average_risks import task_costs
 from classex_bayes.risk.costs_by_rank import average_risk
 from classex_bayes.risk.covariance import risk_by_rank
-from classex_bayes.risk.test_risks import task_costs
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 

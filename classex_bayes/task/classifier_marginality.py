@@ -82,7 +82,7 @@ class Marginality(NamedTuple):
     why: str = ""
 
     @property
-    def caution(self) -> str | None:
+    def note(self) -> str | None:
         """Note for readers of predictions; None for a marginal classifier."""
         measure = (
             "train it on some smaller sets of classes too, and pass these tasks to cb.measure_drift"

@@ -52,9 +52,9 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     faults = [*_other_classifier(clf, scorer, n_other, rows.n), *_known_rows(scorer, scores)]
     checks = [Check("classifier", not faults, "; ".join(faults))]
     marginality = marginality_of(clf)
-    if marginality.caution is not None:
-        checks.append(Check("marginality", True, marginality.caution, is_note=True))
-    for sentence in (*faults, *([marginality.caution] if marginality.degree == "not" else ())):
+    if marginality.note is not None:
+        checks.append(Check("marginality", True, marginality.note, is_note=True))
+    for sentence in (*faults, *([marginality.note] if marginality.degree == "not" else ())):
         warn(sentence, DataWarning)
     source = ScoreMatrix(scores, scorer.higher_is_better)
     return LabelledScores(source, labels, names, checks=tuple(checks))

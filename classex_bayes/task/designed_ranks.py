@@ -58,7 +58,7 @@ class DesignedRanks(InstanceEvidence):
     The likelihood counts instances in bins of L. An instance that loses to a sibling loses at any
     k, so it counts in the last bin that it can reach, in proportion to the siblings present. The
     share of these instances in that bin is taken as observed. The probability of a bin is the mean
-    over the other instances of its probability given `competitor_number`. `sibling_counts` gives
+    over the other instances of its probability given `competitor_number`. `siblings` gives
     the precision of the share. The law of U* (`classex_bayes.bayes.law_model.LawModel.law_`) draws
     it.
 

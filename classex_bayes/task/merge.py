@@ -71,6 +71,7 @@ def _joined(
     sources = [part.source for part in parts if part.source is not None]
     readable = [source for source in sources if not isinstance(source, DaskSource)]
     source = ConcatenatedScores(readable) if len(readable) == len(parts) else None
+    tied = next((part for part in parts if part.n_tied), first)  # it has the rule of all parts
     checks = tuple(dict.fromkeys(check for part in parts for check in part.score_checks))
     statistics = [part.statistics for part in parts if part.statistics is not None]
     scored = len(statistics) == len(parts)
@@ -81,9 +82,9 @@ def _joined(
                 "them has no scores at hand, which are needed to find shared competitors; put all "
                 "instances of a class into one part, keep the scores, or join arrays of Dask"
             )
-        ties = next((part.ties for part in parts if part.n_tied), first.ties)
-        seed = first.tie_seed
-        return RankEvidence.of_scores(source, y, weight, ties, seed, first.made_from, checks)
+        return RankEvidence.of_scores(
+            source, y, weight, tied.ties, tied.tie_seed, first.made_from, checks
+        )
     joined = None
     if scored:
         influences = [
@@ -92,7 +93,7 @@ def _joined(
         counts = RankCounts.joined(part.counts for part in statistics)
         joined = RankStatistics(counts, sum(influences[1:], influences[0]))
     return replace(
-        first,
+        tied,
         y=y,
         class_weight=weight,
         lowest=np.concatenate([part.lowest for part in parts]),

@@ -86,7 +86,7 @@ class RankEvidence(InstanceEvidence):
         What the task was made from.
     source : ScoreSource or None
         The scores, if they are still known.
-    statistics : LossStatistics or None
+    statistics : RankStatistics or None
         Losses and the influence of the classes on ATA_k on `grid`, from a pass over the scores;
         None if scores were never known.
     tie_rule, tie_seed
@@ -170,7 +170,7 @@ class RankEvidence(InstanceEvidence):
     @property
     def n_better(self) -> IntArray:
         """Losses (n,) of evidence that is exact."""
-        return self.exact("this").lowest
+        return self.exact("task.ranks").lowest
 
     def exact(self, user: str, remedy: str = WITH_RANKS, name: str = "task") -> Self:
         """The evidence itself if it is exact; otherwise raise a DataError."""
@@ -502,7 +502,7 @@ class RankEvidence(InstanceEvidence):
             return self._of_subset(rows, kept, y, weight)
         above = self.exact("a task on some of the classes", WITH_SCORES).lowest[rows]
         n_better = rng.hypergeometric(above, self.n_classes - 1 - above, kept.size - 1)
-        return type(self)(y, weight, n_better, n_better, self.made_from)
+        return type(self)(y, weight, n_better, n_better)
 
     def take(self, rows: IntArray, class_weight: FloatArray) -> Self:
         """Exact evidence of some of the instances, against all competitors."""
@@ -510,7 +510,7 @@ class RankEvidence(InstanceEvidence):
             columns = np.arange(self.n_classes)
             return self._of_subset(rows, columns, self.y[rows], class_weight)
         n_better = self.n_better[rows]
-        return type(self)(self.y[rows], class_weight, n_better, n_better, self.made_from)
+        return type(self)(self.y[rows], class_weight, n_better, n_better)
 
     def _of_subset(
         self, rows: IntArray, columns: IntArray, y: IntArray, class_weight: FloatArray

@@ -1,6 +1,7 @@
 """SourceTask: the tested classes, reduced to the statistics that extrapolation needs."""
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.designed_ranks import DesignedRanks
@@ -434,8 +436,7 @@ class SourceTask:
         lists = read_ids(ids, k1, names)
         if distances is not None:
             distances = read_distances(distances, lists)
-        one = one_answer(y, names)
-        labels = class_labels(one, len(lists), k1, names, class_weight, untested)
+        labels = class_labels(one_answer(y, names), len(lists), k1, names, class_weight, untested)
         results = search_results(lists, labels.y, k1, distances, higher)
         lowest, highest, nearest = results
         evidence = RankEvidence(labels.y, labels.weight, lowest, highest, nearest=nearest)
@@ -639,17 +640,19 @@ class SourceTask:
         """
         return self.evidence.instances("a list of the nearest classes").nearest_classes
 
+    @cached_property
+    def _checks(self) -> list[Check]:
+        return self.evidence.checks(self.classes)
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences that say why the data may be faulty. `fit` warns of each."""
-        checks = self.evidence.checks(self.classes)
-        return tuple(check.sentence for check in checks if check.passed is False)
+        return tuple(check.sentence for check in self._checks if check.passed is False)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on the data that every prediction shows, `warnings` among them."""
-        checks = self.evidence.checks(self.classes)
-        noted = [check.sentence for check in checks if check.is_note]
+        noted = [check.sentence for check in self._checks if check.is_note]
         return tuple(dict.fromkeys([*self.evidence.assumptions, *self.warnings, *noted]))
 
     def grid(self, number: int = N_GRID) -> IntArray:
@@ -759,8 +762,9 @@ class SourceTask:
 
         With scores the estimate is dyadic-cluster-robust. It takes one more pass over the scores,
         except at `grid()`. After `without_scores` it is interpolated between `grid()`, linearly in
-        log k. With ranks alone it is 1.25 times the class-clustered covariance, or less if class
-        weights are unequal. For an accuracy curve it is Cov(k <= k') = a_k' (1 - a_k) deff / n.
+        log k; of a sampling design it is then known at `grid()` alone. With ranks alone it is 1.25
+        times the class-clustered covariance, or less if class weights are unequal. For an accuracy
+        curve it is Cov(k <= k') = a_k' (1 - a_k) deff / n.
 
         Parameters
         ----------
@@ -826,17 +830,17 @@ class SourceTask:
         """
         size = class_count(n_classes, "n_classes", self.n_classes, FEWEST_CLASSES)
         rng = np.random.default_rng(seed_sequence(random_seed))
-        return self.select(self.evidence.instances("subsample").draw(size, rng), rng)
+        return self._on(self.evidence.instances("subsample").draw(size, rng), rng)
 
-    def select(self, kept: IntArray, rng: np.random.Generator | None = None) -> Self:
+    def select(self, kept: IntArray, random_seed: RandomSeed = None) -> Self:
         """Task on the given classes. For tasks made from ranks see `subsample`.
 
         Parameters
         ----------
         kept : int array
             Positions of the classes to keep, without repetition, at least 3.
-        rng : Generator, optional
-            Generator that thins ranks whose scores are unknown.
+        random_seed : int, SeedSequence or None
+            Seed of the ranks on these classes if the scores are unknown.
 
         Returns
         -------
@@ -851,8 +855,10 @@ class SourceTask:
         enough_classes(places.size, "kept")
         if np.bincount(places).max() > 1:
             raise DataError(f"kept: expected different positions, found {places.tolist()}")
-        evidence = self.evidence.instances("select")
-        evidence = evidence.select(places, rng or np.random.default_rng())
+        return self._on(places, np.random.default_rng(seed_sequence(random_seed)))
+
+    def _on(self, places: IntArray, rng: np.random.Generator) -> Self:
+        evidence = self.evidence.instances("a task on some of the classes").select(places, rng)
         return type(self)(evidence, self.classes and [self.classes[j] for j in places])
 
     def without_scores(self) -> Self:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.formatting import folded, with_error
-from classex_bayes.task.evidence import Evidence, InstanceEvidence
+from classex_bayes.task.evidence import Evidence
 
 
 def task_facts(task: Any) -> dict[str, str]:
@@ -45,9 +45,9 @@ def task_line(task: Any) -> str:
 
 def _ties(evidence: Evidence) -> str:
     """Number of tied pairs and the rule for them; empty if there are none."""
-    if not isinstance(evidence, InstanceEvidence) or not evidence.n_tied:
+    if not evidence.n_tied:
         return ""
-    return f"{evidence.n_tied:,} ({evidence.ties})"
+    return f"{evidence.n_tied:,} ({evidence.instances('the rule of ties').ties})"
 
 
 def _kept_scores(evidence: Evidence) -> str:

@@ -47,6 +47,10 @@ def verbs(command, name=""):
 VERBS = dict(verbs(get_command(cli.app)))
 
 
+def test_every_verb_is_tried():
+    assert set(VERBS) == {*SMALL, "demo", "report"}
+
+
 @pytest.mark.parametrize("verb", SMALL)
 def test_results_and_words_have_their_streams(run, strict, task, tmp_path, verb):
     options = [*SMALL[verb], *NO_FILES.get(verb, ["--no-files"])]

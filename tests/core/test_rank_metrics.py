@@ -13,7 +13,7 @@ from scipy.stats import hypergeom
 
 from classex_bayes.core.basis import RadialBasis, n_better_bins
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.metrics import expected_top_accuracy, median_rank, named_metric
+from classex_bayes.core.metrics import METRICS, expected_top_accuracy, median_rank, named_metric
 from classex_bayes.exceptions import DataError
 
 MEANS = ("accuracy@3", "mrr", "mrr@1", "mrr@3", "mrr@40", "ndcg", "ndcg@1", "ndcg@3", "mean_rank")
@@ -41,6 +41,11 @@ def statistic(name, ranks, weights):
     order = np.argsort(ranks)
     share = np.cumsum(weights[order]) / weights.sum()
     return ranks[order][np.argmax(share >= 0.5 - 1e-9)]
+
+
+def test_every_metric_is_tried():
+    of_accuracy = {"recall", "hit_rate", "success"}  # other names of it
+    assert METRICS.keys() - of_accuracy == {name.partition("@")[0] for name in NAMES}
 
 
 # Pilots

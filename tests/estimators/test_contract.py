@@ -1,5 +1,7 @@
 """What every estimator does: parameters, names, refusals, results, and invariances."""
 
+import inspect
+
 import numpy as np
 import pytest
 from helpers import few_examples, random_scores, unsound_data
@@ -7,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from classex_bayes import estimators, risk
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.estimators import (
@@ -76,8 +79,15 @@ BAYESIAN = [
 ]
 
 
-def of_each(estimators):
-    return pytest.mark.parametrize("estimator", estimators, ids=lambda estimator: estimator.name)
+def test_every_point_estimator_is_held_to_the_contract():
+    public = [getattr(room, name) for room in (estimators, risk) for name in room.__all__]
+    kinds = filter(inspect.isclass, public)
+    wanted = {kind for kind in kinds if issubclass(kind, PointEstimator)}
+    assert wanted - {type(estimator) for estimator in POINT_ESTIMATORS} == {PointEstimator}
+
+
+def of_each(chosen):
+    return pytest.mark.parametrize("estimator", chosen, ids=lambda estimator: estimator.name)
 
 
 def methods(estimator, *names):

@@ -20,10 +20,10 @@ from classex_bayes.information import (
     implied_information,
     information_bound,
 )
+from classex_bayes.risk.average_risks import average_test_risk, average_test_risk_cov
 from classex_bayes.risk.moment_risk import MomentRisk
 from classex_bayes.risk.polynomial_risk import PolynomialRisk, noise_amplification
 from classex_bayes.risk.risk_likelihood import element_risk
-from classex_bayes.risk.test_risks import average_test_risk, average_test_risk_cov
 from classex_bayes.task.source_task import SourceTask
 
 # Examples at random are often no better than guessing.

@@ -11,6 +11,7 @@ from helpers import assert_same_task
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.io import read_task, read_tree, write_tree
+from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
 
 RNG = np.random.default_rng(0)
@@ -126,6 +127,15 @@ def test_options_that_do_not_apply(npz, option):
         read_task(npz(scores=SCORES, y=Y), **option)
     ranks = npz(ranks=[1, 2, 1], y=[0, 1, 2], n_classes=3)
     assert read_task(ranks, random_seed=1).n_classes == 3
+
+
+def test_a_design_is_said_once(npz):
+    groups = [0, 0, 1, 1, 2]
+    path = npz(scores=SCORES, y=Y)
+    with pytest.raises(DataError, match=r"^sampling:"):
+        read_task(path, sampling=Sampling(inclusion=[0.5, 1, 1, 1, 1]), groups=groups)
+    once = read_task(npz(scores=SCORES, y=Y, groups=groups), sampling=Sampling())
+    assert_same_task(once, SourceTask.from_scores(SCORES, Y))
 
 
 # Bad files

@@ -1,5 +1,7 @@
 """BayesianRisk: the factors of its likelihood, and risks that are known."""
 
+import subprocess
+import sys
 import warnings
 from types import SimpleNamespace
 
@@ -15,8 +17,10 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.graph import build_model
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.bayes.storage import save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, NotFittedError
+from classex_bayes.risk.average_risks import average_test_risk, average_test_risk_cov
 from classex_bayes.risk.bayesian_risk import BayesianRisk
 from classex_bayes.risk.risk_likelihood import (
     MonotoneRiskData,
@@ -25,7 +29,6 @@ from classex_bayes.risk.risk_likelihood import (
     cost_functions,
     element_risk,
 )
-from classex_bayes.risk.test_risks import average_test_risk, average_test_risk_cov
 from classex_bayes.simulate import BivariateNormal
 from classex_bayes.task.source_task import SourceTask
 
@@ -278,6 +281,14 @@ def test_a_fitted_model(fitted_risk):
     assert fitted_risk.task.n_classes == 100 and fitted_risk.idata.attrs["n_classes"] == 100
     few = fitted_risk.diagnosis_.problems
     assert len(fitted_risk.predict(50).notes) == len(few)
+
+
+@pytest.mark.nightly
+def test_a_process_that_has_not_seen_the_class_loads_it(fitted_risk, tmp_path):
+    path = save(fitted_risk, tmp_path / "risk.nc")
+    code = f"import classex_bayes as cb; print(cb.load({str(path)!r}).predict(50).mean[50])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(found.stdout) == pytest.approx(fitted_risk.predict(50).mean[50])
 
 
 def test_not_fitted(plane):

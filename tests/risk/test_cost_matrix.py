@@ -6,7 +6,7 @@ import pytest
 
 from classex_bayes.core.influence import repair_covariance
 from classex_bayes.exceptions import DataError
-from classex_bayes.risk.test_risks import (
+from classex_bayes.risk.average_risks import (
     average_test_risk,
     average_test_risk_cov,
     cost_matrix,

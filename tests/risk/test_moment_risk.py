@@ -10,9 +10,9 @@ from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators import training_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.risk import moment_risk
+from classex_bayes.risk.average_risks import average_test_risk, average_test_risk_cov
 from classex_bayes.risk.moment_risk import MomentRisk
 from classex_bayes.risk.polynomial_risk import PolynomialRisk
-from classex_bayes.risk.test_risks import average_test_risk, average_test_risk_cov
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 

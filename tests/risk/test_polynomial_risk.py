@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.exceptions import DataError
+from classex_bayes.risk.average_risks import average_test_risk
 from classex_bayes.risk.polynomial_risk import PolynomialRisk, noise_amplification
-from classex_bayes.risk.test_risks import average_test_risk
 from classex_bayes.task.source_task import SourceTask
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

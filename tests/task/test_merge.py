@@ -194,3 +194,17 @@ def test_parts_that_are_none_or_given_twice_are_refused():
         SourceTask.merge(None)
     with pytest.raises(DataError, match="part 1 is part 0 once more"):
         SourceTask.merge([part, part])
+
+
+def test_the_order_of_parts_with_and_without_ties_does_not_matter():
+    rng = np.random.default_rng(4)
+    y = np.arange(20)
+    fine, coarse = rng.normal(size=(20, 40)), rng.integers(0, 4, (20, 40)).astype(float)
+    parts = [
+        SourceTask.from_scores(fine, y, untested="competitors", ties="pessimistic"),
+        SourceTask.from_scores(coarse, y + 20, untested="competitors", ties="pessimistic"),
+    ]
+    for merged in (SourceTask.merge(parts), SourceTask.merge(parts[::-1])):
+        assert merged.evidence.ties == "pessimistic" and merged.evidence.n_tied > 0
+        again = merged.select(np.arange(40))
+        np.testing.assert_array_equal(again.ranks, merged.ranks)

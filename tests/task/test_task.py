@@ -349,6 +349,12 @@ def test_subsample_of_ranks_keeps_the_accuracies_on_average():
     assert sorted(whole.ranks) == sorted(ranks)
 
 
+def test_without_scores_a_subsample_is_one_of_ranks():
+    scores, y = random_scores(3, 30, 2)
+    task = SourceTask.from_scores(scores, y).without_scores().subsample(10, random_seed=1)
+    assert task.evidence.kind == "ranks"
+
+
 def test_subsample_without_weight_is_refused():
     task = SourceTask.from_scores(np.eye(20), np.arange(20), class_weight=[1, 1] + [0] * 18)
     with pytest.raises(DataError, match="n_classes"):

@@ -124,7 +124,7 @@ class _OnKnots:
 
     lower: float = -4.0
     upper: float = 8.0
-    bandwidth: float = 0.25
+    bandwidth: float = 0.1
 
     def __post_init__(self) -> None:
         """Validate numbers, and make them plain floats, which files can hold."""
@@ -251,7 +251,6 @@ class MixturePrior(_OnKnots):
         "sigma": "scale of the smooth deviation from the groups",
         "z": "standard normal coefficients of the deviation",
     }
-    bandwidth: float = 0.1
     location: float = 3.0
     location_sd: float = 1.8
     scale: float = 1.2
