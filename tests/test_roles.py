@@ -30,22 +30,33 @@ def few_draws(monkeypatch):
 
 
 def outputs(text):
-    """Words of the outputs of a page, and their numbers, without notes and tables' rules."""
+    """Words of the outputs of a page, its numbers, and of how many draws or pilots these are.
+
+    Notes and rules of tables are left out. Fits have an effective sample size of 500.
+    """
     blocks = re.findall(r"^```text\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-    printed = re.sub(r"^note: .*(\n  .*)*", "", "\n".join(blocks), flags=re.MULTILINE)
-    numbers = [float(number.replace(",", "")) for number in re.findall(NUMBER, printed)]
-    return re.sub(NUMBER, "", printed).split(), numbers
+    words, numbers, sizes = [], [], []
+    for block in blocks:
+        printed = re.sub(r"^note: .*(\n  .*)*", "", block, flags=re.MULTILINE)
+        found = [float(number.replace(",", "")) for number in re.findall(NUMBER, printed)]
+        planned = re.search(r"(\d+) pilots of each design", printed)
+        words += re.sub(NUMBER, "", printed).split()
+        numbers += found
+        sizes += [int(planned[1]) if planned else 500] * len(found)
+    return words, numbers, sizes
 
 
-def tolerance(number):
-    """Four Monte Carlo standard errors of a number, for an effective sample size of 500.
+def tolerance(number, size):
+    """Four Monte Carlo standard errors of a number from so many draws or pilots.
 
     No mean of values between 0 and 1, such as a probability, has a larger error. The largest error
-    of other numbers is that of upper limits of a number of classes (8% over six seeds).
+    of other numbers of fits is that of upper limits of a number of classes (8% over six seeds). A
+    share of 20 pilots has one of 11%, in percent too.
     """
     if abs(number) >= 1:
-        return 0.25 * abs(number)
-    return max(0.02, 4 * math.sqrt(abs(number) * (1 - abs(number)) / 500))
+        return (0.25 if size >= 500 else 0.5) * abs(number)
+    share = (abs(number) * size + 2) / (size + 4)  # a share of 0 or 1 has an error, too
+    return max(0.02, 4 * math.sqrt(share * (1 - share) / size))
 
 
 @pytest.mark.nightly
@@ -53,14 +64,14 @@ def tolerance(number):
 def test_numbers_are_those_that_the_code_prints(page, few_draws):
     """Within four Monte Carlo standard errors of few draws."""
     text = page.read_text(encoding="utf-8")
-    words, numbers = outputs(text)
-    words_again, numbers_again = outputs(with_outputs(text))
+    words, numbers, sizes = outputs(text)
+    words_again, numbers_again, _ = outputs(with_outputs(text))
     assert len(numbers) >= 10 and words_again == words
-    for number, again in zip(numbers, numbers_again, strict=True):
-        assert again == pytest.approx(number, abs=tolerance(number))
+    for number, again, size in zip(numbers, numbers_again, sizes, strict=True):
+        assert again == pytest.approx(number, abs=tolerance(number, size))
 
 
 def test_another_number_is_seen():
     page = "```python\nprint('mean', 0.75)\n```\n\n```text\nmean 0.85\n```\n"
-    assert outputs(page) == (["mean"], [0.85])
-    assert outputs(with_outputs(page)) == (["mean"], [0.75])
+    assert outputs(page)[:2] == (["mean"], [0.85])
+    assert outputs(with_outputs(page))[:2] == (["mean"], [0.75])
