@@ -15,7 +15,7 @@ from classex_bayes.assumptions.confusion_graph import linked_share, mean_degree,
 from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
 from classex_bayes.assumptions.task_report import ClassErrors, TaskReport
 from classex_bayes.task.check import Check
-from classex_bayes.task.data_checks import FEWEST_CLASSES, noted, participation
+from classex_bayes.task.data_checks import FEW_CLASSES, noted, participation
 from classex_bayes.task.evidence import InstanceEvidence
 from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
@@ -102,7 +102,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     source_task(task)
     evidence = task.evidence
     checks = {check.name: check for check in evidence.checks(task.classes)}
-    checks["few classes"] = few_classes(task)
+    checks["few classes"] = reachable_classes(task)
     title = f"{task.n_classes} classes, {task.n_test} test instances from {evidence.kind}"
     plain = evidence.plain if isinstance(evidence, InstanceEvidence) else None
     if plain is None or plain.source is None:
@@ -139,7 +139,7 @@ def _class_errors(evidence: RankEvidence, facts: ScoreFacts) -> ClassErrors:
     )
 
 
-def few_classes(task: SourceTask) -> Check:
+def reachable_classes(task: SourceTask) -> Check:
     r"""Factor by which k1 classes can be extrapolated with a straight line in log k.
 
     With the slope b of ATA between about k1 / 2 and k1, the line at :math:`f k_1` has the variance
@@ -159,7 +159,7 @@ def few_classes(task: SourceTask) -> Check:
         within = variance <= TOLERATED_ERROR**2
         factor = float(np.exp(t[np.argmin(within) - 1])) if not within.all() else farthest
         factor = factor if within[0] else 1.0
-    enough = task.n_classes >= FEWEST_CLASSES and factor >= 2
+    enough = task.n_classes >= FEW_CLASSES and factor >= 2
     if factor < 2:
         carries = "not even twice as many classes can be reached"
     else:

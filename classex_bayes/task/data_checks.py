@@ -19,7 +19,7 @@ from classex_bayes.task.check import Check
 from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES, InstanceEvidence
 from classex_bayes.typing import FloatArray, IntArray
 
-FEWEST_CLASSES, FEWEST_ERRORS, MOST_TIES, _FARTHEST_RULES = 20, 10, 0.05, 2.0
+FEW_CLASSES, FEWEST_ERRORS, MOST_TIES, _FARTHEST_RULES = 20, 10, 0.05, 2.0
 FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20
 # Ranks at random: the variance of an instance's accuracy between two classes is at most 1 / 12,
 # up to 1 / k1. So many standard errors are more than good classifiers reach if instances are few;
@@ -184,14 +184,14 @@ def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
 
 def few_classes(n_classes: int) -> Check:
     """Whether there are at least 20 classes, enough to describe their population."""
-    enough = n_classes >= FEWEST_CLASSES
+    enough = n_classes >= FEW_CLASSES
     sentence = f"{n_classes} classes"
     if not enough:
         sentence += (
             " are few. Rely on intervals and not on means or point estimates, and test "
-            f"{FEWEST_CLASSES} or more classes"
+            f"{FEW_CLASSES} or more classes"
         )
-    return noted("few classes", enough, sentence, float(n_classes), float(FEWEST_CLASSES))
+    return noted("few classes", enough, sentence, float(n_classes), float(FEW_CLASSES))
 
 
 def few_weighty_classes(class_weight: FloatArray) -> Check:
@@ -199,14 +199,14 @@ def few_weighty_classes(class_weight: FloatArray) -> Check:
     n_classes = class_weight.size
     # Computed from the effect of the weights, which is exactly 1 for equal ones.
     effective = float(np.count_nonzero(class_weight) / weight_effect(class_weight))
-    enough = n_classes < FEWEST_CLASSES or effective >= FEWEST_CLASSES
+    enough = n_classes < FEW_CLASSES or effective >= FEW_CLASSES
     sentence = (
         f"with these weights {n_classes} classes are as informative as {effective:.1f} "
         "equally weighted ones"
     )
     if not enough:
         sentence += ". Rely on intervals and not on means or point estimates"
-    return noted("few weighty classes", enough, sentence, effective, float(FEWEST_CLASSES))
+    return noted("few weighty classes", enough, sentence, effective, float(FEW_CLASSES))
 
 
 def few_errors(n_better: IntArray, y: IntArray) -> Check:

@@ -155,3 +155,25 @@ def test_the_drift_follows_the_data_and_widens_beyond_them():
     assert np.all(np.diff(foretold + drift, axis=1) <= 1e-9)
     fixed = level_drift(lists, grid, np.tile(foretold, (3, 1)), 0.0, rng)
     assert np.all(np.diff(fixed, axis=1) == 0)
+
+
+def test_steps_of_the_drift_are_those_of_their_posterior():
+    """Mean and spread of each step against its density, which is integrated on a grid."""
+    rng = np.random.default_rng(6)
+    lists = power_law_lists(2000, 300, rng)
+    grid = threshold_grid(lists, 6.0)
+    foretold = 6 * grid + 0.5
+    drift = level_drift(lists, grid, np.tile(foretold, (4000, 1)), 0.35, rng)
+    levels = [observed_level(lists, at) for at in grid]
+    for place in range(1, 6):
+        (before, _), (level, pairs) = levels[place - 1 : place + 1]
+        fall = foretold[place - 1] - foretold[place]
+        step = np.linspace(-1.5, fall - 1e-9, 4001)
+        kept, lost = level * pairs, (before - level) * pairs
+        log_density = kept * (step - fall) + lost * np.log1p(-np.exp(step - fall))
+        log_density -= step**2 / (2 * 0.35**2 * fall)
+        density = np.exp(log_density - log_density.max())
+        mean, square = (np.average(step**power, weights=density) for power in (1, 2))
+        found, sd = np.diff(drift, axis=1)[:, place - 1], np.sqrt(square - mean**2)
+        assert found.mean() == pytest.approx(mean, abs=0.2 * sd)
+        assert found.std() == pytest.approx(sd, rel=0.1)

@@ -125,7 +125,6 @@ def test_any_rows_can_be_read_from_a_disk(rows):
 # Devices
 
 
-@pytest.mark.nightly
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),
@@ -140,7 +139,6 @@ def test_scores_on_a_device(seed, name, higher_is_better, dtype):
     assert_same(found, SourceTask.from_scores(scores, y, **options))
 
 
-@pytest.mark.nightly
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),

@@ -16,6 +16,7 @@ from classex_bayes.core.influence import (
     clustered_covariance,
     independent_variance,
 )
+from classex_bayes.core.metrics import named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -479,3 +480,12 @@ def test_the_trial_that_found_heavy_classes_unseen():
     weight[[3, 5]] = 1
     heavy = SourceTask.from_ranks(ranks, np.arange(50), n_classes=50, class_weight=weight)
     assert heavy.evidence.competitor_effect == 1
+
+
+def test_a_curve_knows_no_metric_but_the_accuracy():
+    curve = SourceTask.from_accuracies([2, 5, 9], [0.9, 0.8, 0.7], n_test=90, n_classes=9)
+    k = np.arange(2, 10)
+    assert curve.evidence.known_counts(named_metric("accuracy"), k).tolist() == [2, 5, 9]
+    assert curve.evidence.known_counts(named_metric("mrr"), k).size == 0
+    with pytest.raises(DataError, match="^task: "):
+        curve.metric("mrr", 5)
