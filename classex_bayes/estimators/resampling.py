@@ -18,8 +18,8 @@ def n_better_among(task: SourceTask, copies: NumberArray) -> IntArray:
     by the rule for ties of the task. `copies` c (n_classes, n_sets) are the numbers of times that
     each class is in each set. All sets are counted in one pass over the scores.
     """
-    evidence = task.evidence.exact("counting losses among other competitors", WITH_SCORES)
-    source = evidence.scores("counting losses among other competitors")
+    evidence = task.evidence.exact("counting better classes among other competitors", WITH_SCORES)
+    source = evidence.scores("counting better classes among other competitors")
     groups = row_groups(task.y, task.n_classes)
     # Sums of whole numbers below 2^24 are exact in single precision.
     factor = copies.astype(np.float32)

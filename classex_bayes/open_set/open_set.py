@@ -532,8 +532,9 @@ class OpenSetExtrapolator(FittedModel):
         slope = float(self.posterior_["slope"].mean())
         if slope > LARGEST_SLOPE:
             notes.append(
-                f"losses decrease {slope:.2f} times as fast as the tails of the distances, so "
-                "FNIR may be wrong; compare it at a loose threshold with BayesianExtrapolator"
+                f"the probability of losing to a class decreases {slope:.2f} times as fast as the "
+                "tails of the distances, so FNIR may be wrong; compare it at a loose threshold "
+                "with BayesianExtrapolator"
             )
         kind = "wrong score of the pilot" if tails is self._rates.wrong else "non-mated score"
         if chosen.min() < tails.tightest:

@@ -173,7 +173,10 @@ class ScoreInformedExtrapolator(LawModel):
         number_of_draws = settings.chains * settings.draws
         parameters = posterior.draw(number_of_draws, rng)
         if (slope := float(parameters[:, 1].mean())) > LARGEST_SLOPE:
-            why = f"losses decrease {slope:.2f} times as fast as the tails of the distances"
+            why = (
+                f"the probability of losing to a class decreases {slope:.2f} times as fast as the "
+                "tails of the distances"
+            )
             return self._fit_ranks(task, settings, seeds, why)
         tail_error = discrepancy * rng.standard_normal(number_of_draws)
         tested, place = np.unique(task.y, return_inverse=True)

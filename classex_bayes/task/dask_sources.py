@@ -93,7 +93,7 @@ class DaskSource(ABC):
 
     def _refuse(self) -> NoReturn:
         raise DataError(
-            "task: its scores are in Dask arrays, from which only losses, their covariance and "
+            "task: its scores are in Dask arrays, from which only ranks, their covariance and "
             "nearest classes can be computed; use task.subsample(n_classes), which reads the "
             "scores of some classes into memory"
         )

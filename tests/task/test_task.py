@@ -487,5 +487,5 @@ def test_a_curve_knows_no_metric_but_the_accuracy():
     k = np.arange(2, 10)
     assert curve.evidence.known_counts(named_metric("accuracy"), k).tolist() == [2, 5, 9]
     assert curve.evidence.known_counts(named_metric("mrr"), k).size == 0
-    with pytest.raises(DataError, match="^task: "):
+    with pytest.raises(DataError, match=r"^task: "):
         curve.metric("mrr", 5)

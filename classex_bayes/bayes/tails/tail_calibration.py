@@ -33,7 +33,7 @@ TAIL_PARAMETERS = {
     "laws",
     "slope": "b: rate at which log p falls with the depth; 1 for power laws",
     "look_alikes": "share of the instances that have look-alikes",
-    "tail_error": "error of the slope at depths with hardly any losses",
+    "tail_error": "error of the slope at depths with hardly any better classes",
 }
 # Depths at which the likelihood and laws are tabulated.
 DEPTHS = np.linspace(0.0, LARGEST_DEPTH, 151)
@@ -92,14 +92,14 @@ class HeldOutTable:
 
     def group(self) -> xr.Dataset:
         """The table as a group of `idata`."""
-        coords = {"loss": self.n_better, "depth": DEPTHS}
-        values = {"weight": (("loss", "depth"), self.weight), "n_rivals": self.n_rivals}
+        coords = {"n_better": self.n_better, "depth": DEPTHS}
+        values = {"weight": (("n_better", "depth"), self.weight), "n_rivals": self.n_rivals}
         return xr.Dataset(values, coords)
 
     @classmethod
     def of_group(cls, group: xr.Dataset) -> "HeldOutTable":
         """Inverse of `group`."""
-        return cls(group["loss"].values, group["weight"].values, float(group["n_rivals"]))
+        return cls(group["n_better"].values, group["weight"].values, float(group["n_rivals"]))
 
     def log_likelihood(self, parameters: FloatArray) -> float:
         """Log-likelihood of one point (level, slope, log odds of look-alikes)."""
@@ -182,7 +182,7 @@ def tail_law_with_error(
 ) -> tuple[FloatArray, FloatArray]:
     r"""As `tail_law`, with the slope :math:`b + \delta` beyond the depth :math:`2 + \log j`.
 
-    `tail_error` is :math:`\delta`, the error of the slope at depths with hardly any losses.
+    `tail_error` is :math:`\delta`, the error of the slope at depths with hardly any better classes.
     """
     log_p, chance = tail_law(parameters, n_rivals, scatter)
     error = max(tail_error, -parameters[1])  # p never rises with the depth
