@@ -161,7 +161,7 @@ def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: in
         if not (np.isfinite(value) and value == np.floor(value)):
             raise DataError(f"{name}: expected whole numbers, found {value}")
         if not smallest <= value <= largest:
-            raise DataError(f"{name}: expected numbers in {smallest}..{largest}, found {value}")
+            raise DataError(f"{name}: expected numbers in {smallest}..{largest}, found {value:g}")
     counts = array.astype(np.int64)
     values, repeats = np.unique(counts, return_counts=True)
     if np.any(repeats > 1):

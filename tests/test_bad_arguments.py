@@ -15,6 +15,20 @@ CASES = {
     "report path": (lambda: cb.write_report(None, 3.5, 9), "(path|model): "),
     "store": (lambda: cb.backtest(FEW, TASK, 3, store=2), "store: expected a path, found 2"),
     "jobs": (lambda: cb.backtest(FEW, TASK, 3, n_jobs="two"), "n_jobs: .*'two'"),
+    "a model for a prediction": (
+        lambda: cb.measure_drift(TASK).apply(cb.BayesianExtrapolator()),
+        "prediction: expected what predict returns",
+    ),
+    "accuracies by names": (lambda: cb.measure_drift(TASK, {"a": 0.3}), "smaller_tasks: "),
+    "accuracies as tasks": (lambda: cb.check_marginality(TASK, [1]), "smaller_tasks: task 0: "),
+    "scores of a classifier": (
+        lambda: cb.compare_classifiers({"a": TASK, "b": np.eye(3)}, 9),
+        r"tasks\['b'\]: ",
+    ),
+    "a metric that nobody predicts": (
+        lambda: cb.backtest([cb.ClassExReg(0.5)], TASK, 3, metric="mrr", n_pilots=2, n_jobs=1),
+        "estimators: .*predicts accuracy alone",
+    ),
     "sampler": (lambda: cb.backtest(FEW, TASK, 3, sampler=[1]), r"sampler: .*\[1\]"),
     "sampler of two": (
         lambda: cb.compare_classifiers({"a": TASK, "b": TASK}, 9, sampler=5),

@@ -221,6 +221,10 @@ class Drift(Shown):
             If the prediction is a point estimate, a risk, a top-m or measured accuracy, or comes
             from another number of classes.
         """
+        if not isinstance(prediction, Extrapolation):
+            raise DataError(
+                f"prediction: expected what predict returns, found {type(prediction).__name__}"
+            )
         if prediction.n_classes != self.n_classes:
             raise DataError(
                 f"prediction: made from {prediction.n_classes} classes, expected the "
@@ -355,6 +359,7 @@ def measure_drift(
 
 def _as_tasks(task: SourceTask, accuracies: Mapping[int, float]) -> list[SourceTask]:
     """Tasks of known accuracies, with the repeats and the design effect of the large task."""
+    class_counts(list(accuracies), "smaller_tasks")
     return [
         SourceTask.from_accuracies(
             [k],

@@ -88,8 +88,9 @@ def checked_smaller_tasks(
     if not (isinstance(smaller_tasks, SourceTask) or np.iterable(smaller_tasks)):
         raise DataError(f"smaller_tasks: expected one task or several, found {smaller_tasks!r}")
     smaller = [smaller_tasks] if isinstance(smaller_tasks, SourceTask) else list(smaller_tasks)
-    for candidate in (task, *smaller):
-        source_task(candidate)
+    source_task(task)
+    for place, small in enumerate(smaller):
+        source_task(small, f"smaller_tasks: task {place}")
     for place, small in enumerate(smaller):
         if small.n_classes >= task.n_classes:
             raise DataError(

@@ -35,7 +35,15 @@ class MixtureLaw:
 
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
         """Value (..., n_k) of a metric on `k` (n_k,) classes. Accuracy is E[U*^(k-1)]."""
-        return metric.under(self.weights, self.basis, self.without_siblings(k))
+        described = self.without_siblings(k)
+        value = metric.under(self.weights, self.basis, described)
+        if self.siblings and np.any(alone := described < 2):
+            # Only siblings compete, so an instance that none of them beats is right.
+            beaten = self.weights[..., :1]
+            ends = RadialBasis(np.array([_NEVER, -_NEVER]), self.basis.bandwidth)
+            rest = np.concatenate([beaten, 1 - beaten], axis=-1)
+            value[..., alone] = metric.under(rest, ends, np.array([2]))
+        return value
 
     def without_siblings(self, k: FloatArray | IntArray) -> FloatArray | IntArray:
         """Numbers of classes (n_k,) that U* describes: `k` without the siblings, at least 1."""

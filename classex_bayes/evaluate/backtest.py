@@ -100,7 +100,7 @@ def backtest(
     metric: str = "accuracy",
     n_pilots: int = 100,
     ci_prob: float | None = None,
-    sampler: Mapping[str, Any] = SAMPLER,
+    sampler: Mapping[str, Any] | None = SAMPLER,
     random_seed: int = 0,
     n_jobs: int | None = None,
     store: str | Path | None = None,

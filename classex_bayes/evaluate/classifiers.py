@@ -323,8 +323,8 @@ def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
         )
     if len(tasks) < 2:
         raise DataError(f"tasks: expected at least two classifiers, found {len(tasks)}")
-    for task in tasks.values():
-        source_task(task)
+    for name, task in tasks.items():
+        source_task(task, f"tasks[{name!r}]")
     named = {str(name): task for name, task in tasks.items()}
     if len(named) < len(tasks):
         raise DataError(f"tasks: expected names that differ as text, found {list(tasks)!r}")

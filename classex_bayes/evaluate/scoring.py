@@ -71,7 +71,8 @@ def score_trials(
                 **_averages(fitted, prob, levels),
             }
     if not rows:
-        raise DataError("trials: no estimator was fitted in any of them")
+        reasons = "; ".join(trials["note"].unique())
+        raise DataError(f"estimators: no estimator was fitted in any trial ({reasons})")
     index = pd.MultiIndex.from_tuples(rows, names=["cell", "estimator", "k"])
     return pd.DataFrame(list(rows.values()), index=index)
 

@@ -149,7 +149,7 @@ def run_trials(
     metric: str = "accuracy",
     random_seed: int = 0,
     ci_prob: float | None = None,
-    sampler: Mapping[str, Any] = SAMPLER,
+    sampler: Mapping[str, Any] | None = SAMPLER,
     n_jobs: int | None = None,
     store: str | Path | None = None,
     progressbar: bool = True,
@@ -180,7 +180,7 @@ def run_trials(
         named_metric(metric).name,
         random_seed,
         interval_settings(ci_prob, "eti")[0],
-        dict(sampler),
+        dict(sampler or {}),
     )
     n_tasks = how_many(n_simulations, "n_simulations")
     jobs, show = checked_jobs(n_jobs), truth_value(progressbar, "progressbar")

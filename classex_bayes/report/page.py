@@ -134,7 +134,10 @@ def write_report(
                 "itself, and the rate wanted as fpir"
             )
         if not open_set.is_fitted_to(task):
-            raise DataError("open_set: it was fitted to another task or with other parameters")
+            raise DataError(
+                "open_set: expected a model that is fitted to this task with its present "
+                "parameters; call fit(task) first"
+            )
         rates = open_set, open_set.predict(counts, fpir=fpir)
     if references is None:
         # The default references predict accuracy only.

@@ -23,6 +23,7 @@ OBSERVED = "observed_risk"  # in the PyMC model; draws of the risk are called "r
 # Directions whose variance is below this share of the largest are noise. The share for relative
 # costs is larger, because they change little with k and few errors determine them.
 _SMALLEST_DIRECTION = {"relative": 1e-2, "risk": 1e-3}
+_ROUNDING = 1e-12  # of a variance
 # Prior of the logit of the relative cost, on the scale of Phi^-1(u).
 _LEVEL_SD, _LENGTH, _TREND, _N_FUNCTIONS = 1.5, 2.0, 0.3, 12
 _MIDDLE, _MIDDLE_SD = 2.5, 1.5
@@ -133,6 +134,9 @@ class RiskData(Likelihood):
             contrast @ observed.covariance @ contrast.T,
             contrast @ observed.clustered @ contrast.T,
         )
+        # If all errors cost the same, their relative cost is known, up to rounding.
+        known = np.diag(covariance) <= _ROUNDING * np.diag(observed.covariance)[risk.size :]
+        covariance[known, :] = covariance[:, known] = 0.0
         # An uncertainty of one error is added, because costs of few errors may agree by chance.
         error_sd = observed.costs[1] * observed.unseen
         covariance += np.outer(error_sd, error_sd)

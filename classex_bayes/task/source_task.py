@@ -96,7 +96,8 @@ class SourceTask:
             `decision_function`. Columns of a pandas or polars frame and coordinates of xarray name
             the classes, unless `y` contains positions. Memory maps, HDF5 and Zarr arrays are read
             in blocks, once, in order. Arrays of the array API (PyTorch, CuPy, JAX) are compared on
-            their device. Dask arrays may be larger than memory (docs/dask.md).
+            their device. Dask arrays may be larger than memory (docs/dask.md). Scores are not
+            copied: an array that is changed later changes what `select` and `subsample` return.
         y : array-like of shape (n,)
             True classes: positions of columns, or names if the classes are named. Labels belong to
             rows by position. A pandas index in another order is an error.

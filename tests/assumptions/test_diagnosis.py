@@ -363,7 +363,7 @@ def test_report_text():
         (lambda task: diagnose(task, random_seed=-1), "random_seed"),
         (lambda task: check_marginality(task, []), "smaller_tasks"),
         (lambda task: check_marginality(task, [task]), "smaller_tasks"),
-        (lambda task: check_marginality(task, [4]), "task"),
+        (lambda task: check_marginality(task, [4]), "smaller_tasks"),
     ],
 )
 def test_refused(call, name):

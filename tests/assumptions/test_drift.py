@@ -187,7 +187,7 @@ def test_certain_accuracies_stay(task):
         ({"smaller_tasks": {SIZE: 0.5}}, "smaller_tasks"),
         ({"smaller_tasks": {20: 1.5}}, "accuracy"),
         ({"smaller_tasks": {20: 0.5}, "nested": True}, "smaller_tasks"),
-        ({"smaller_tasks": [3]}, "task"),
+        ({"smaller_tasks": [3]}, "smaller_tasks"),
         ({"smaller_tasks": {20: 0.5}, "nested": 1}, "nested"),
         ({"prior": 0.1}, "prior"),
     ],

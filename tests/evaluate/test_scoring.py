@@ -107,14 +107,14 @@ def test_errors_of_few_trials_are_unbiased():
 
 
 def test_point_estimates_and_failures():
-    table = forecasts(10).assign(lower=np.nan, upper=np.nan, pit=np.nan)
+    table = forecasts(10).assign(lower=np.nan, upper=np.nan, pit=np.nan, note="none")
     table["crps"] = (table["mean"] - table["truth"]).abs()
     table.loc[0, ["mean", "crps"]] = np.nan
     row = score_trials(table).iloc[0]
     assert row["n"] == 9 and row["failed"] == 1
     assert row["crps"] == pytest.approx((table["truth"][1:]).abs().mean())
     assert np.isnan(row[["coverage90", "coverage90_se", "interval_score", "width"]]).all()
-    with pytest.raises(DataError, match=r"^trials"):
+    with pytest.raises(DataError, match=r"^estimators: .*\(none\)"):
         score_trials(table.assign(mean=np.nan))
     with pytest.raises(DataError, match=r"^levels"):
         score_trials(table, levels=(90,))

@@ -58,6 +58,7 @@ def test_curves_pass_through_what_is_known_and_are_monotone():
     smooth, dots, straight = chart.marks
     shown = smooth.smoothed()
     assert shown.x.size >= 200 and straight.smoothed() is straight
+    assert shown.x[0] == smooth.x[0] and np.count_nonzero(shown.x > smooth.x[-2]) > 2
     assert_allclose(np.interp(x, shown.x, shown.y[0]), y)
     assert np.all(np.diff(shown.y[0]) <= 0) and dots.kind == "points"
     chart.curve("log", x, np.log(x))  # straight on the axis

@@ -108,7 +108,7 @@ def test_what_is_refused(model, open_set, pilot, tmp_path):
     other = cb.OpenSetExtrapolator().fit(
         pilot.task.subsample(30, random_seed=1), sampler={"draws": 20}
     )
-    with pytest.raises(DataError, match="open_set: it was fitted to another task"):
+    with pytest.raises(DataError, match=r"^open_set: "):
         cb.write_report(model, K, path, open_set=other)
     with pytest.raises(DataError, match="fpir: "):
         cb.write_report(model, K, path, open_set=open_set, fpir=2)

@@ -170,6 +170,18 @@ def test_functions_of_the_relative_cost_are_smooth_with_a_trend():
     assert_allclose(ends @ ends, 2 + (0.3 * 12) ** 2, rtol=0.02)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_costs_that_are_all_the_same_add_nothing(seed):
+    """Their relative cost is known; what rounding leaves of its variance is none."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(90) % 30
+    scores = rng.normal(size=(90, 30)) + 2 * np.eye(30)[y]
+    task = SourceTask.from_scores(scores, y)
+    for largest in (1.0, 0.3):
+        data = RiskData.of(task, ObservedRisk.of(task, largest * (1 - np.eye(30))), BASIS)
+        assert not data.whitened_risk.any() and not data.whitened_error.any()
+
+
 def test_zero_one_costs_are_the_model_of_accuracies(plane):
     task, _ = plane
     data = RiskData.of(task, ObservedRisk.of(task, 1 - np.eye(100)), BASIS)

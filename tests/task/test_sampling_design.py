@@ -484,3 +484,22 @@ def test_diagnosis_sees_groups_that_stand_together(grouped_population):
             assert check.passed
     assert hinted["together"] == 10
     assert hinted["mixed"] <= 1 and hinted["one by one"] <= 1  # 0.1 expected
+
+
+@pytest.mark.parametrize("sizes", [[3] * 10, [5] * 6])
+def test_among_siblings_alone_the_posterior_is_the_share_that_none_beats(sizes, fit):
+    """On as many classes as a group has, no other class competes, and the pilot knows the share."""
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 30
+    scores = rng.normal(size=(90, 30)) + 2 * np.eye(30)[y]
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    task = cb.SourceTask.from_scores(scores, y, sampling=cb.Sampling(groups=groups))
+    k = np.arange(2, sizes[0] + 1)
+    model = fit(task, draws=200, tune=200)
+    found = model.predict(k)
+    sd = found.summary()["sd"].to_numpy()
+    assert np.all(sd > 0) and np.all(np.abs(found.mean - task.accuracy(k)) < 2 * sd)
+    best = 1 - (1 - found.mean) / 2  # who loses to a sibling stands second
+    np.testing.assert_allclose(model.predict(k, metric="mrr").mean, best, rtol=1e-9)
+    replicated = model.sample_posterior_predictive(random_seed=1)["posterior_predictive"]
+    assert replicated["accuracy"].sel(k=2).mean() == pytest.approx(found.mean[2], abs=0.02)

@@ -39,5 +39,7 @@ def replicated_accuracy(
         n_better = rng.binomial(n_classes - 1, ndtr(-z))
         values, counts = np.unique(n_better, return_counts=True)
         result[row] = counts @ accuracy_given_n_better(values, n_classes, sizes) / simulated
+        if law.siblings:  # the first component has the instances that a sibling beats
+            result[row, sizes < 2] = np.mean(component > 0)
     noise = result.reshape(expected.shape) - expected
     return np.clip(expected + noise * np.sqrt(simulated / effective), 0, 1)
