@@ -65,7 +65,7 @@ class Prior(Protocol):
 
     See Also
     --------
-    MixturePrior, DirichletPrior : The priors of this package.
+    classex_bayes.MixturePrior, DirichletPrior : The priors of this package.
 
     Notes
     -----
