@@ -56,7 +56,8 @@ def test_results_and_words_have_their_streams(run, strict, task, tmp_path, verb)
     options = [*SMALL[verb], *NO_FILES.get(verb, ["--no-files"])]
     code, out, err = run(verb, *options)
     assert code in ANSWERED and "note" not in out and "Traceback" not in err
-    assert err
+    notes = re.findall("^note.*", err, flags=re.MULTILINE)
+    assert err and len(notes) == len(set(notes))
     # Lines of a pipe have no frames, and none is cut.
     assert not re.search("[╭─│┃━┏…]", out)
     again, text, err = run(verb, *options, "--quiet", "--json")
