@@ -23,7 +23,7 @@ from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray, NumberArray
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a graph do
     import pymc as pm
@@ -172,7 +172,7 @@ def data_groups(
         if isinstance(data, BernsteinData)
         else ("direction", data.whitened, data.observed)
     )
-    position = np.arange(values.size)
+    position: IntArray = np.arange(values.size)
     if row == "bin":
         position = task.evidence.instances("a histogram").n_better_bins + 1
     coords = {"knot": basis.knots, row: position, "k": k}

@@ -293,7 +293,7 @@ def _refuse_repeats(digests: list[bytes]) -> None:
 
 def _with_warning(task: SourceTask, warning: str) -> SourceTask:
     """The task with one more warning about its data."""
-    evidence = task.evidence.instances("an encoding model")
+    evidence = task.evidence.undesigned("an encoding model")
     checks = (*evidence.score_checks, Check("classifier", False, warning))
     return SourceTask(replace(evidence, score_checks=checks), task.classes)
 

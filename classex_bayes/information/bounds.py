@@ -11,7 +11,6 @@ from scipy.special import xlogy
 from classex_bayes.arguments import as_numeric, class_count, one_of, probability
 from classex_bayes.core.increasing_root import increasing_root
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.designed_ranks import DesignedRanks
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray
@@ -260,9 +259,7 @@ def _common_classes(tasks: list[SourceTask]) -> int:
         raise DataError("task: expected at least one task, found none")
     for member in tasks:
         source_task(member)
-        if isinstance(member.evidence, DesignedRanks):
-            member.evidence.exact("the bound")
-        evidence = member.evidence.instances("the bound")
+        evidence = member.evidence.undesigned("the bound")
         weight = evidence.class_weight
         if np.ptp(weight) > 1e-12:
             raise DataError(

@@ -18,7 +18,7 @@ from classex_bayes.typing import FloatArray, IntArray
 _WARN_AT, _REFUSE_AT = 2.0, 4.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AccuracyCurve(Evidence):
     """Accuracies measured at increasing numbers of classes on n instances.
 

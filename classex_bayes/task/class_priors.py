@@ -103,7 +103,7 @@ def accuracy_under_priors(
         )
     seeds = seed_sequence(random_seed).spawn(counts.size)
     accuracies = [
-        _within_subsets(evidence, int(size), np.random.default_rng(seed))
+        _within_subsets(evidence.exact(user), int(size), np.random.default_rng(seed))
         for size, seed in zip(counts, seeds, strict=True)
     ]
     return np.array(accuracies)

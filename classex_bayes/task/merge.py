@@ -13,7 +13,6 @@ from classex_bayes.core.ranks.shards import ConcatenatedScores
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import class_weights
 from classex_bayes.task.dask_sources import DaskSource
-from classex_bayes.task.designed_ranks import DesignedRanks
 from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray
@@ -36,10 +35,7 @@ def merged_evidence(
         if (first := next(j for j, other in enumerate(tasks) if other is task)) < number:
             raise DataError(f"parts: part {number} is part {first} once more")
         source_task(task, name)
-        evidence = task.evidence.instances("merging", name)
-        if isinstance(evidence, DesignedRanks):
-            evidence.exact("merging", name=name)
-        evidences.append(evidence)
+        evidences.append(task.evidence.undesigned("merging", name))
         for what in ("n_classes", "classes"):
             _same(what, getattr(task, what), getattr(tasks[0], what), number)
     tied = {number: part.ties for number, part in enumerate(evidences) if part.n_tied}

@@ -172,6 +172,10 @@ class RankEvidence(InstanceEvidence):
         """Losses (n,) of evidence that is exact."""
         return self.exact("task.ranks").lowest
 
+    def undesigned(self, user: str, name: str = "task") -> Self:
+        """The evidence itself, since its classes were drawn one by one, equally."""
+        return self
+
     def exact(self, user: str, remedy: str = WITH_RANKS, name: str = "task") -> Self:
         """The evidence itself if it is exact; otherwise raise a DataError."""
         if not self.is_exact:

@@ -63,7 +63,7 @@ def best_scale(
 
 def n_better_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
     """Smallest and largest losses (n,) that the ranks allow."""
-    evidence = task.evidence.instances("a tail of scores")
+    evidence = task.evidence.undesigned("a tail of scores")
     return evidence.lowest, evidence.highest
 
 
