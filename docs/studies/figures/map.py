@@ -71,9 +71,8 @@ def main() -> None:
     for name, (place, text, served) in BESIDE.items():
         x, y, (to_x, to_y) = STEP * place, -2.35, places[served]
         room(axis, x, y, name, text, GREEN)
-        end = to_x + (x - to_x) * 0.3, to_y - HEIGHT / 2 - 0.03
-        arrow = {"arrowstyle": "->", "color": GREEN}
-        axis.annotate("", end, (x, y + HEIGHT / 2 + 0.03), arrowprops=arrow)
+        ends = (to_x + (x - to_x) * 0.3, to_y - HEIGHT / 2 - 0.03), (x, y + HEIGHT / 2 + 0.03)
+        axis.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": GREEN})
     axis.text(-1.55, -2.35, "beside\nthe trunk", va="center", color=GREEN)
     axis.text(-1.55, -3.2, f"on the ground: {GROUND}", va="center", color=GREY)
     axis.set(xlim=(-1.7, STEP * 6 + 0.85), ylim=(-3.45, 2.95))
