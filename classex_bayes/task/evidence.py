@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.check import Check
 from classex_bayes.typing import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from classex_bayes.task.rank_evidence import RankEvidence
 
 MadeFrom = Literal[  # what a task is made from
     "scores", "embeddings", "ranks", "accuracies", "decisions", "tied scores", "cut ranks"
@@ -147,14 +144,14 @@ class Evidence(ABC):
         """
         self._refuse(user, name=name)
 
-    def undesigned(self, user: str, name: str = "task") -> "RankEvidence":
+    def undesigned(self, user: str, name: str = "task") -> Any:
         """The evidence itself if it has ranks of classes that were drawn one by one, equally.
 
         Otherwise raise a DataError that says that `user` needs them.
         """
         self._refuse(user, name=name)
 
-    def exact(self, user: str, remedy: str = WITH_RANKS, name: str = "task") -> "RankEvidence":
+    def exact(self, user: str, remedy: str = WITH_RANKS, name: str = "task") -> Any:
         """The evidence itself, a `RankEvidence`, if it is exact.
 
         Otherwise raise a DataError that says that `user` needs exact ranks.
@@ -212,7 +209,7 @@ class InstanceEvidence(Evidence):
 
     @property
     @abstractmethod
-    def plain(self) -> "RankEvidence":
+    def plain(self) -> Any:
         """The `RankEvidence` if classes had been drawn equally and unknown ranks were the best."""
 
     @property
