@@ -6,6 +6,7 @@ import pytest
 from helpers import embedded
 
 import classex_bayes as cb
+from classex_bayes.core.metrics import named_metric
 from classex_bayes.io import read_design
 from classex_bayes.simulate import HierarchicalNormal
 
@@ -192,3 +193,11 @@ def test_diagnosis_says_what_to_pass():
     group = ((sample.gallery[:, None] - law.group_centres) ** 2).sum(axis=2).argmin(axis=1)
     told = cb.SourceTask.from_embeddings(*sample, sampling=cb.Sampling(groups=group))
     assert cb.diagnose(told, random_seed=1)["grouped confusions"].passed is None
+
+
+def test_a_design_knows_the_accuracy_alone(small_task):
+    k = np.arange(2, 25)
+    assert small_task.evidence.known_counts(named_metric("accuracy"), k).tolist() == k.tolist()
+    assert small_task.evidence.known_counts(named_metric("mrr"), k).size == 0
+    with pytest.raises(cb.DataError, match=r"^task: "):
+        small_task.metric("mrr", 5)
