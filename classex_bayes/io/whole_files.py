@@ -145,13 +145,6 @@ def _without_encodings(tree: xr.DataTree) -> xr.DataTree:
     return tree
 
 
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # a name that is too long, say
-        return False
-
-
 def _require_library(path: Path) -> None:
     """Raise unless the ending is known and the library of its format is installed."""
     if path.suffix == ".nc":
