@@ -14,6 +14,7 @@ from .assumptions.drift import measure_drift as measure_drift
 from .assumptions.marginality import check_marginality as check_marginality
 from .bayes.checks.posterior_checks import posterior_checks as posterior_checks
 from .bayes.checks.sensitivity import sensitivity as sensitivity
+from .bayes.checks.tail_checks import tail_checks as tail_checks
 from .bayes.extrapolator import BayesianExtrapolator as BayesianExtrapolator
 from .bayes.model.priors import MixturePrior as MixturePrior
 from .bayes.storage import load as load
@@ -32,8 +33,6 @@ from .open_set.open_set import OpenSetExtrapolator as OpenSetExtrapolator
 from .plots.accuracy_plot import plot_accuracy as plot_accuracy
 from .report.page import write_report as write_report
 from .results.extrapolation import Extrapolation as Extrapolation
-from .score_informed.score_informed import ScoreInformedExtrapolator as ScoreInformedExtrapolator
-from .score_informed.tail_checks import tail_checks as tail_checks
 from .task.glyphs import load_glyphs as load_glyphs
 from .task.sampling_design import Sampling as Sampling
 from .task.source_task import SourceTask as SourceTask

@@ -58,8 +58,8 @@ def fit():
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.bayes.model.priors import MixturePrior
 
-    def fit(task, prior=None, likelihood="auto", random_seed=1, **sampler):
-        model = BayesianExtrapolator(prior or MixturePrior(), likelihood)
+    def fit(task, prior=None, likelihood="auto", random_seed=1, evidence="all", **sampler):
+        model = BayesianExtrapolator(prior or MixturePrior(), likelihood, evidence)
         sampler = {"draws": 500, "tune": 500, "chains": 2, **sampler}
         return model.fit(task, sampler=sampler, random_seed=random_seed, progressbar=False)
 
@@ -81,6 +81,12 @@ def pilot():
 def fitted(fit, pilot):
     """Model fitted to the pilot. Tests may add groups to its `idata`; the draws stay."""
     return fit(pilot.task)
+
+
+@pytest.fixture(scope="session")
+def fitted_to_ranks(fit, pilot):
+    """Model fitted to the ranks of the pilot alone."""
+    return fit(pilot.task, evidence="ranks")
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,6 @@ TRUNK = (
         "information",
         "open_set",
         "risk",
-        "score_informed",
     },
     {"evaluate"},
     {"plots"},

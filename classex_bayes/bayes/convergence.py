@@ -18,6 +18,7 @@ _FEWEST_WEIGHTED = 25  # the tail of the weights is a fifth of the draws and nee
 _LARGEST_R_HAT = 1.01
 _SMALLEST_ESS_PER_CHAIN = 100
 _LARGEST_SHARE_DIVERGENT = 0.001
+_WITHOUT_WEIGHTS = "use BayesianExtrapolator(evidence='ranks'), which needs no weights"
 _DIAGNOSED = 1, 10, 100  # multiples of k1 at which predictions must have converged
 
 
@@ -40,8 +41,8 @@ class Diagnosis:
     independent : bool
         Whether the draws were made independently. Such draws need not converge.
     pareto_k : float or None
-        Tail index of the importance weights of independent draws, if they have weights. Above 0.7
-        the draws are unreliable.
+        Tail index of the importance weights of the tails of scores, if there are any. Above 0.7 the
+        draws are unreliable.
     """
 
     r_hat: float
@@ -96,12 +97,13 @@ def diagnosis_of(tree: xr.DataTree) -> Diagnosis:
     posterior = tree["posterior"].to_dataset()
     predictions = [name for name, values in posterior.data_vars.items() if "k" in values.dims]
     quantities = posterior[predictions] if predictions else posterior
+    pareto_k = tree.attrs.get("pareto_k")
     if "sample_stats" in tree.children:
-        return _of_chains(quantities, int(tree["sample_stats"]["diverging"].sum()))
-    return _of_independent(quantities, tree.attrs.get("pareto_k"))
+        return _of_chains(quantities, int(tree["sample_stats"]["diverging"].sum()), pareto_k)
+    return _of_independent(quantities, pareto_k)
 
 
-def _of_chains(quantities: xr.Dataset, divergent: int) -> Diagnosis:
+def _of_chains(quantities: xr.Dataset, divergent: int, pareto_k: float | None) -> Diagnosis:
     """Diagnosis of quantities (chain, draw, ...) from the chains of a sampler."""
     chains, draws = quantities.sizes["chain"], quantities.sizes["draw"]
 
@@ -131,8 +133,22 @@ def _of_chains(quantities: xr.Dataset, divergent: int) -> Diagnosis:
         )
     if divergent > _LARGEST_SHARE_DIVERGENT * chains * draws:
         problems.append(f"{divergent} of {chains * draws} draws diverged")
-    remedy = "increase draws and tune, or raise target_accept"
-    return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems), remedy)
+    remedies = ["increase draws and tune, or raise target_accept"] if problems else []
+    if unreliable := _of_weights(pareto_k):
+        problems.append(unreliable)
+        remedies.append(_WITHOUT_WEIGHTS)
+    remedy = " and ".join(remedies)
+    return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems), remedy, pareto_k=pareto_k)
+
+
+def _of_weights(pareto_k: float | None) -> str:
+    """The problem of importance weights; empty if there is none."""
+    if pareto_k is None or pareto_k <= importance_sample.LARGEST_PARETO_K:
+        return ""
+    return (
+        f"the importance weights of the calibration have a Pareto k of {pareto_k:.2f}, above "
+        f"{importance_sample.LARGEST_PARETO_K}"
+    )
 
 
 def _of_independent(quantities: xr.Dataset, pareto_k: float | None) -> Diagnosis:
@@ -142,12 +158,9 @@ def _of_independent(quantities: xr.Dataset, pareto_k: float | None) -> Diagnosis
     if n_draws < _SMALLEST_ESS_PER_CHAIN:
         problems.append(f"{n_draws} draws are fewer than {_SMALLEST_ESS_PER_CHAIN}")
         remedies.append("increase draws")
-    if pareto_k is not None and pareto_k > importance_sample.LARGEST_PARETO_K:
-        problems.append(
-            f"the importance weights of the calibration have a Pareto k of {pareto_k:.2f}, above "
-            f"{importance_sample.LARGEST_PARETO_K}"
-        )
-        remedies.append("use BayesianExtrapolator, which needs no weights")
+    if unreliable := _of_weights(pareto_k):
+        problems.append(unreliable)
+        remedies.append(_WITHOUT_WEIGHTS)
     remedy = " and ".join(remedies)
     return Diagnosis(np.nan, n_draws, n_draws, 0, tuple(problems), remedy, True, pareto_k)
 

@@ -6,7 +6,7 @@ sampling errors of the tasks.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -15,6 +15,7 @@ import pandas as pd
 from arviz_stats import mcse
 
 from classex_bayes.arguments import seed_sequence
+from classex_bayes.bayes.idata import EVIDENCE
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.law import MixtureLaw
@@ -52,6 +53,8 @@ class JointPosterior:
         Notes for readers of each task's predictions.
     metric : MeanMetric
         The metric whose sampling errors have this correlation.
+    evidence : dict from name to str
+        What the posterior of each task used.
     """
 
     laws: dict[Any, MixtureLaw]
@@ -59,6 +62,7 @@ class JointPosterior:
     n_classes: dict[Any, int]
     notes: dict[Any, tuple[str, ...]]
     metric: MeanMetric = _ACCURACY
+    evidence: dict[Any, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Names of the tasks, number of chains and number of draws."""
@@ -75,7 +79,14 @@ class JointPosterior:
         estimand = Estimand(metric=self.metric.name)
         return {
             name: Extrapolation.from_draws(
-                k, draws, str(name), "credible", self.n_classes[name], self.notes[name], estimand
+                k,
+                draws,
+                str(name),
+                "credible",
+                self.n_classes[name],
+                self.notes[name],
+                estimand,
+                self.evidence.get(name, ""),
             )
             for name, draws in self.expected(k).items()
         }
@@ -144,7 +155,8 @@ def couple(
     table = pd.DataFrame(correlation, index=list(fitted), columns=list(fitted))
     imprecise = _imprecise_differences(at_source, table)
     notes = {name: (*model.predict(2).notes, *imprecise) for name, model in fitted.items()}
-    return JointPosterior(laws, table, n_classes, notes, metric)
+    evidence = {name: model.idata.attrs.get(EVIDENCE, "") for name, model in fitted.items()}
+    return JointPosterior(laws, table, n_classes, notes, metric, evidence)
 
 
 def _imprecise_differences(at_source: Sequence[FloatArray], correlation: pd.DataFrame) -> list[str]:

@@ -5,9 +5,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
-from classex_bayes.arguments import class_counts, how_many, seed_sequence
+from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.fit_gap import FitGap, FitGapOnDemand
 from classex_bayes.bayes.fitted import checked_tasks
@@ -20,14 +21,25 @@ from classex_bayes.bayes.idata import (
     predictive_group,
     split_weights,
     task_groups,
+    weights_of,
     with_predictions,
 )
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PooledData, PowerData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior, descriptions_of
 from classex_bayes.bayes.pooling import pooled_groups
-from classex_bayes.bayes.provenance import stage_rng
+from classex_bayes.bayes.provenance import stage_rng, stage_seeds
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
+from classex_bayes.bayes.score_evidence import (
+    DEPTHS_OBSERVED,
+    TAILS,
+    add_scores,
+    depth_group,
+    evidence_text,
+    note_ranks_alone,
+    scales_of,
+    why_not_scores,
+)
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError, Interrupted
@@ -44,7 +56,7 @@ _DEFAULT_PRIOR = MixturePrior()
 _BY_CLASS = "ranks_by_class"  # group of `idata`
 _MOST_STORED = 10**5  # tested classes; 400 bytes each
 # Stages of one seed, beside those of `LawModel`.
-_PRIOR_PREDICTIVE, _FIT_GAP = 1, 6
+_PRIOR_PREDICTIVE, _FIT_GAP, _SCORES = 1, 6, 8
 
 
 def sample_posterior_of_tasks(
@@ -67,12 +79,26 @@ def sample_posterior_of_tasks(
 
 
 class BayesianExtrapolator(LawModel):
-    r"""Posterior of the accuracy on more classes, from the ranks on k1 classes.
+    r"""Posterior of the accuracy on more classes, from ranks and scores on k1 classes.
 
     The discriminability function is a mixture of radial-basis CDFs,
     :math:`D(u) = \sum_l w_l \Phi((\Phi^{-1}(u) - t_l) / h)`. The weights have a prior, and the
     moment likelihood links them to the ranks. The expected accuracy on k classes is
     :math:`AGA_k = \sum_l w_l E[\Phi(t_l + h\varepsilon)^{k-1}]`.
+
+    Ranks say how accurate the classifier is on up to k1 classes. Scores say how the curve goes on.
+    Let d be the distance of the true class of an instance, :math:`r_1 \le \dots \le r_j` those of
+    its j = 4 nearest wrong classes and m their local exponent (Hill's estimate). A random class is
+    nearer than the true one with probability
+
+    .. math:: \log p = \log \frac{j}{k_1 - 1} + c - b v q + \varepsilon, \qquad
+              q = m \log \frac{r_j}{d}.
+
+    Level c, slope b and the share :math:`\pi` of instances with look-alikes (v uniform on [0, 1]
+    instead of 1) are calibrated by the ranks in one half of the classes, given depths q from the
+    other half (`classex_bayes.bayes.tails.tail_calibration`). Each draw is a law of U* = 1 - p. It
+    is moved to the accuracy on k1 classes that both evidences support
+    (`classex_bayes.bayes.tails.anchor`).
 
     Parameters
     ----------
@@ -82,15 +108,26 @@ class BayesianExtrapolator(LawModel):
     likelihood : {"auto", "bernstein", "power"}
         "bernstein" uses the histogram of ranks (quasi-multinomial), and "power" the accuracies at
         12 numbers of classes (normal). "auto" is "bernstein" if ranks are known, else "power".
+    evidence : {"all", "ranks"}
+        "all" uses scores too, if the task has distances, similarities, logits or probabilities
+        from which tails can be fitted. Otherwise a note on every prediction gives the reason.
+        "ranks" uses ranks alone, so the result does not depend on the scale of the scores.
 
     Attributes
     ----------
     idata : DataTree
         Groups posterior (parameters), mixture (weights), sample_stats, observed_data,
         constant_data and ranks_by_class, and groups that other methods add. Dimensions are chain,
-        draw, knot, bin, k and class.
+        draw, knot, bin, k and class. If scores were used, mixture is the law given ranks and
+        scores, and the groups mixture_given_ranks, tails (parameters), held_out_ranks and
+        observed_depths are added. The attribute evidence is "ranks" or "ranks and scores".
+    evidence_ : str
+        What was used, with the scales on which scores are distances.
+    scales_ : Series
+        Probability of every scale on which scores were tried as distances; empty if only ranks
+        were used.
     model : pymc.Model
-        The PyMC model of the fitted task.
+        The PyMC model of the ranks of the fitted task.
     task : SourceTask or None
         The fitted task; None if there are several, and after `classex_bayes.load`.
     tasks : tuple of SourceTask
@@ -99,16 +136,36 @@ class BayesianExtrapolator(LawModel):
         Convergence of the accuracies at 1, 10 and 100 times k1. Parameters are not diagnosed,
         because several values of them can describe the same law.
     fit_gap_ : FitGap or None
-        Log-likelihood of the best law on the knots less that of the posterior, compared with
-        replicates. None for the power form, or if the optimizer did not find the best law.
+        Log-likelihood of the ranks under the best law on the knots less that under the posterior
+        given ranks, compared with replicates. None for the power form, or if the optimizer did not
+        find the best law.
+
+    Notes
+    -----
+    Distances and the cosine are used on their natural scale. Powers of distances give the same
+    result. For other scores the result is averaged over :math:`\log(s_0 - s)` with several origins
+    :math:`s_0`, :math:`-s` (logits) and :math:`-\log s` (probabilities), each with its posterior
+    probability. So neither the unit nor the origin of logits matters.
+
+    Tails are not used for ties, scores with only two values or of only a few classes, fewer than 20
+    classes, class weights with an effective number of fewer than 10 classes, lists of fewer than 15
+    wrong classes, classes drawn with unequal probabilities or in groups, several tasks, and a prior
+    with knots of a bandwidth above 0.15.
+    docs/scores.md reports errors on real populations and shows where scores fail. The templates of
+    all classes must be made in the same way. A template that is made from the test instance is too
+    near.
 
     References
     ----------
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018 (D(u), radial basis); Zheng, thesis (2017),
-    Lemma 1 (the family at the centre of the prior).
+    Lemma 1 (the family at the centre of the prior); Hill, Annals of Statistics 3, 1975 (the
+    exponent); Amsaleg et al., KDD 2015 (local intrinsic dimension); Scheirer, Rocha, Micheals and
+    Boult, IEEE TPAMI 33, 2011 (extreme values of recognition scores).
 
     Examples
     --------
+    From ranks alone:
+
     >>> from classex_bayes.task.source_task import SourceTask
     >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     >>> few = {"draws": 1000, "tune": 1000, "chains": 2}
@@ -116,11 +173,29 @@ class BayesianExtrapolator(LawModel):
     >>> pred = model.predict([50, 500])
     >>> bool(pred.mean[500] < pred.mean[50])
     True
+
+    From ranks and distances:
+
+    >>> rng = np.random.default_rng(1)
+    >>> gallery = rng.normal(size=(60, 8))
+    >>> probes = gallery + 0.4 * rng.normal(size=(60, 8))
+    >>> task = SourceTask.from_embeddings(probes, gallery, range(60))
+    >>> model = BayesianExtrapolator().fit(task, sampler=few, random_seed=1, progressbar=False)
+    >>> model.evidence_
+    'ranks and scores, as distances -s'
     """
 
-    def __init__(self, prior: Prior = _DEFAULT_PRIOR, likelihood: str = "auto") -> None:
+    def __init__(
+        self, prior: Prior = _DEFAULT_PRIOR, likelihood: str = "auto", evidence: str = "all"
+    ) -> None:
         self.prior = prior
         self.likelihood = likelihood
+        self.evidence = evidence
+
+    @property
+    def name(self) -> str:
+        """Name in tables and legends."""
+        return super().name + "(ranks)" * (self.evidence == "ranks")
 
     @takes_one_task
     def fit(
@@ -177,17 +252,24 @@ class BayesianExtrapolator(LawModel):
         Warns
         -----
         DataWarning
-            The data are probably faulty (`SourceTask.warnings`).
+            The data are probably faulty (`SourceTask.warnings`), or the model contradicts the
+            accuracy on the source classes (`contradiction_`).
         ConvergenceWarning
-            r_hat is above 1.01, the effective sample size is below 100 per chain, or more than
-            0.1% of the draws diverged.
+            r_hat is above 1.01, the effective sample size is below 100 per chain, more than 0.1% of
+            the draws diverged, or the importance weights of the tails have a Pareto k above 0.7.
         """
         settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
+        one_of(self.evidence, ("all", "ranks"), "evidence")
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         tree, stop = sample_posterior_of_tasks(
             tasks, prior, self.likelihood, shared, settings, seeds
         )
+        try:
+            add_scores(tree, tasks, self.evidence, stage_seeds(seeds, _SCORES))
+        except KeyboardInterrupt:  # the draws given ranks are kept
+            note_ranks_alone(tree, "the fit was interrupted")
+            stop = Interrupted("the fit was interrupted after the draws given ranks")
         return self._keep(tree, tasks, seeds, settings, stop)
 
     def build(
@@ -229,7 +311,28 @@ class BayesianExtrapolator(LawModel):
 
     def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
         shared = self.idata.attrs.get("shared", "nothing")
-        return pooled_groups(tasks, self.prior_.basis, self.likelihood, shared)[1]
+        tree = pooled_groups(tasks, self.prior_.basis, self.likelihood, shared)[1]
+        if self.evidence == "ranks" or not any(task.evidence.has_scores for task in tasks):
+            return tree
+        scales = scales_of(self.idata.attrs)
+        reason = why_not_scores(tasks, self.prior_.basis.bandwidth)
+        if bool(reason) == bool(scales):
+            raise DataError(f"task: {reason or 'it has scores, but only ranks were fitted'}")
+        if scales:
+            tree[DEPTHS_OBSERVED] = xr.DataTree(depth_group(tasks[0], scales))
+        return tree
+
+    @property
+    def scales_(self) -> "pd.Series[float]":
+        """Probability of every scale on which scores were tried as distances."""
+        scales = scales_of(self.idata.attrs)
+        index = pd.Index([str(scale) for scale in scales], name="distance", dtype=object)
+        return pd.Series(list(scales.values()), index, float, name="probability")
+
+    @property
+    def evidence_(self) -> str:
+        """What was used: "ranks", or "ranks and scores" with scales of the scores."""
+        return evidence_text(self.idata.attrs)
 
     @property
     def prior_(self) -> Prior:
@@ -244,7 +347,7 @@ class BayesianExtrapolator(LawModel):
     @cached_property
     def _gap_on_demand(self) -> FitGapOnDemand:
         rng = stage_rng(self.idata.attrs, _FIT_GAP, None)
-        return FitGapOnDemand(self.data_, self.weights_.values, rng)
+        return FitGapOnDemand(self.data_, weights_of(self.idata, "ranks").values, rng)
 
     @property
     def fit_gap_(self) -> FitGap | None:
@@ -252,7 +355,8 @@ class BayesianExtrapolator(LawModel):
         return self._gap_on_demand.gap
 
     def _fit_text(self) -> str:
-        return "" if self.fit_gap_ is None else repr(self.fit_gap_)
+        gap = "" if self.fit_gap_ is None else f"; {self.fit_gap_!r}"
+        return f"{self.evidence_}{gap}"
 
     def _model_notes(self) -> list[Note]:
         return [self._gap_on_demand.notes]
@@ -364,7 +468,9 @@ class BayesianExtrapolator(LawModel):
         )
 
     def compute_log_likelihood(self) -> xr.DataTree:
-        """Pointwise log-likelihood by class, for leave-one-class-out cross-validation.
+        """Pointwise log-likelihood of the ranks by class, for leave-one-class-out cross-validation.
+
+        It is that of the law given ranks, also if scores were used.
 
         Returns
         -------
@@ -397,7 +503,7 @@ class BayesianExtrapolator(LawModel):
             )
         shared = self.idata.attrs.get("shared")
         self.idata["log_likelihood"] = xr.DataTree(
-            log_likelihood_group(self.weights_, data, classes, shared)
+            log_likelihood_group(weights_of(self.idata, "ranks"), data, classes, shared)
         )
         return self.idata
 
@@ -407,7 +513,8 @@ class BayesianExtrapolator(LawModel):
         Returns
         -------
         DataTree
-            `idata` with the group log_prior.
+            `idata` with the group log_prior. If scores were used, its variable scores is the joint
+            log prior of level, slope, look_alikes and tail_error.
 
         Raises
         ------
@@ -420,6 +527,8 @@ class BayesianExtrapolator(LawModel):
             densities = pm.stats.compute_log_prior(
                 self.idata, extend_inferencedata=False, progressbar=False
             )
+        if TAILS in self.idata.children:
+            densities = densities.assign(scores=self.idata[TAILS]["prior_density"])
         self.idata["log_prior"] = xr.DataTree(densities)
         return self.idata
 

@@ -17,7 +17,7 @@ from classex_bayes.bayes.convergence import Diagnosis, diagnosis_of, warn_of_pro
 from classex_bayes.bayes.provenance import described, parameters_of, provenance
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.estimators.base import Parameters
-from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.exceptions import DataError, DataWarning, Interrupted, warn
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import write_tree
 from classex_bayes.results import interval_settings
@@ -81,6 +81,8 @@ class FittedModel(Parameters, ABC):
         if stop is not None:
             raise Interrupted(f"{stop}, which the model keeps", self) from None
         warn_of_problems(self.diagnosis_)
+        if self.contradiction_:
+            warn(self.contradiction_, DataWarning)
         return self
 
     def _restore(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
@@ -182,8 +184,9 @@ class FittedModel(Parameters, ABC):
         except DataError:  # this model cannot be fitted to such tasks
             return False
         sizes = ("n_classes", "n_test", "design_effect")
-        return all(np.isclose(data.attrs[name], fitted.attrs[name]) for name in sizes) and (
-            data["observed_data"].to_dataset().equals(fitted["observed_data"].to_dataset())
+        observed = [name for name in data.children if name.startswith("observed_")]
+        return all(np.isclose(data.attrs[name], fitted.attrs[name]) for name in sizes) and all(
+            data[name].to_dataset().equals(fitted[name].to_dataset()) for name in observed
         )
 
     @property
@@ -200,6 +203,11 @@ class FittedModel(Parameters, ABC):
     def diagnosis_(self) -> Diagnosis:
         """Diagnosis of the draws of predictions, or of the parameters if there are none."""
         return diagnosis_of(self.idata)
+
+    @property
+    def contradiction_(self) -> str:
+        """Sentence if the model contradicts what was measured on its pilot; else empty."""
+        return ""
 
     @property
     def _draw_notes(self) -> tuple[str, ...]:

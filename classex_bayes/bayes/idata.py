@@ -28,12 +28,14 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a graph do
     import pymc as pm
 
-# Name of the group of mixture weights, by the name of the group of parameters.
-MIXTURE = {"posterior": "mixture", "prior": "prior_mixture"}
+# Name of the group of mixture weights: of the law that predicts, of the law given ranks alone if
+# scores were used too, and of the prior of the latter.
+MIXTURE = {"posterior": "mixture", "ranks": "mixture_given_ranks", "prior": "prior_mixture"}
 _N_OBSERVED_K = 25
 # Attribute with three numbers: effective number of instances that no sibling beats, effective
 # number of the others, and mean number of siblings among the source classes.
 SIBLINGS = "siblings"
+EVIDENCE = "evidence"  # attribute: "ranks" or "ranks and scores"
 # Dimensions along which the rows of several tasks are concatenated. A coordinate such as k_task
 # holds the number of the task of each row.
 ROWS = {BernsteinData.rows, PowerData.rows, "k"}
@@ -96,7 +98,9 @@ def mixture_group(law: MixtureLaw) -> xr.Dataset:
 
 
 def weights_of(tree: xr.DataTree, group: str = "posterior") -> xr.DataArray:
-    """Draws of the mixture weights (chain, draw, knot), of the posterior or the prior."""
+    """Draws of the mixture weights (chain, draw, knot): a key of `MIXTURE`."""
+    if group == "ranks" and MIXTURE[group] not in tree.children:
+        group = "posterior"  # no scores were used
     weights = tree[MIXTURE[group]].to_dataset()["weights"]
     return weights.transpose(*SAMPLE_DIMS, "knot")
 

@@ -1,6 +1,7 @@
 """LawModel: predictions from draws of the law of the favorability U*."""
 
 import json
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.fit_gap import FitGap
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import (
+    EVIDENCE,
     EXPECTED_ACCURACY,
     SIBLINGS,
     basis_of,
@@ -48,6 +50,8 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 _ACCURACY = Accuracy()
 # Stages of one seed. Each stage draws from its own child seed.
 _POSTERIOR_PREDICTIVE, _MEASURED, _POPULATION, _SIBLINGS_STAGE = 2, 3, 4, 9
+# The law contradicts its pilot beyond both: posterior standard deviations, and a difference.
+_CONFLICT, _SMALLEST_CONFLICT = 3.0, 0.02
 
 
 class LawModel(FittedModel):
@@ -60,7 +64,7 @@ class LawModel(FittedModel):
 
     Examples
     --------
-    A Bayesian bootstrap of the instances:
+    A Bayesian bootstrap of the instances, in which correct answers stay correct:
 
     >>> from scipy.special import ndtri
     >>> import classex_bayes as cb
@@ -75,7 +79,7 @@ class LawModel(FittedModel):
     ...     def fit(self, task, *, draws=1000, random_seed=None):
     ...         seeds = seed_sequence(random_seed)
     ...         basis = RadialBasis.regular(-4, 8, self.bandwidth)
-    ...         z = ndtri(1 - (task.ranks - 0.5) / task.n_classes)
+    ...         z = np.minimum(ndtri(1 - (task.ranks - 1) / task.n_classes), 8)
     ...         knot = abs(basis.knots - z[:, None]).argmin(axis=1)
     ...         share = np.random.default_rng(seeds).dirichlet(np.ones(task.n_test), (1, draws))
     ...         weights = share @ np.eye(basis.knots.size)[knot]  # (chain, draw, knot)
@@ -130,6 +134,28 @@ class LawModel(FittedModel):
     def fit_gap_(self) -> FitGap | None:
         """Log-likelihood of the best law on the knots less that of the posterior, or None."""
         return None
+
+    @cached_property
+    def contradiction_(self) -> str:
+        """Sentence if the law gives another accuracy on up to k1 classes than was measured.
+
+        The difference is above 0.02 and above three posterior standard deviations.
+        """
+        measured = self.idata["observed_data"].to_dataset()["accuracy"]
+        if not measured.size or "n_tasks" in self.idata.attrs:
+            return ""
+        k, draws = measured["k"].values, self.law_.expected(measured["k"].values)
+        mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
+        excess = np.abs(measured.values - mean) - np.maximum(_CONFLICT * sd, _SMALLEST_CONFLICT)
+        worst = int(excess.argmax())
+        if excess[worst] <= 0:
+            return ""
+        return (
+            f"the model contradicts its pilot: the accuracy on {k[worst]} of its classes was "
+            f"{measured.values[worst]:.3f}, but the model gives {mean[worst]:.3f}. Classes may be "
+            "confused in groups, such as twins, which are not drawn one by one; see "
+            "posterior_checks and Sampling(groups=...)"
+        )
 
     @property
     def data_(self) -> LikelihoodData:
@@ -254,7 +280,14 @@ class LawModel(FittedModel):
         elif population is not None:
             notes += dependence_of(self.idata).notes
         prediction = Extrapolation.from_draws(
-            counts, draws, self.name, "credible", self._n_classes, notes, estimand=estimand
+            counts,
+            draws,
+            self.name,
+            "credible",
+            self._n_classes,
+            notes,
+            estimand,
+            self.idata.attrs.get(EVIDENCE, ""),
         )
         question = {"metric": chosen.name, "kind": kind, "population": population}
         answered = {name: value for name, value in question.items() if value is not None}
@@ -290,6 +323,8 @@ class LawModel(FittedModel):
         attributes = self.idata.attrs
         kinds = attributes["task_kind"].split(", ")
         notes: list[Note] = [*self._draw_notes, *self._model_notes()]
+        if self.contradiction_:
+            notes.append(self.contradiction_)
         if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(
                 "without the scores of all classes, the variance between classes is multiplied by "

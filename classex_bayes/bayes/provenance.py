@@ -50,9 +50,12 @@ def stage_rng(
     """Generator of a stage after the fit, by default from the seed of the fit."""
     if random_seed is not None:
         return np.random.default_rng(seed_sequence(random_seed))
-    fit = seeds_of(attributes)
-    child = np.random.SeedSequence(fit.entropy, spawn_key=(*fit.spawn_key, stage))
-    return np.random.default_rng(child)
+    return np.random.default_rng(stage_seeds(seeds_of(attributes), stage))
+
+
+def stage_seeds(fit: np.random.SeedSequence, stage: int) -> np.random.SeedSequence:
+    """Seeds of a stage of a fit."""
+    return np.random.SeedSequence(fit.entropy, spawn_key=(*fit.spawn_key, stage))
 
 
 def described(parameters: Mapping[str, Any], *, strict: bool = False) -> str:

@@ -212,7 +212,7 @@ def ended(model: Any, failures: Sequence[str], terminal: Terminal, is_met: bool 
         terminal.error(failure)
     if failures:
         raise typer.Exit(ExitCode.NOT_WRITTEN)
-    if model.diagnosis_.problems:  # the notes name them
+    if model.diagnosis_.problems or model.contradiction_:  # the notes name them
         raise typer.Exit(ExitCode.NOT_CONVERGED)
     if not is_met:
         raise typer.Exit(ExitCode.NOT_MET)

@@ -42,6 +42,9 @@ from classex_bayes.typing import RandomSeed
 
 SAMPLER = {"draws": 300, "tune": 300, "chains": 2, "target_accept": 0.9}
 USUAL_POWER = 0.8
+_RANKS_OF_PILOTS = (
+    "intervals are those of ranks alone; with scores, intervals far beyond the pilot are narrower"
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -349,6 +352,8 @@ def plan(
         table["power"] = ((lower > excluded) | (upper < excluded)).mean(axis=1)
     table["error"] = np.sqrt(np.mean((draws.mean(axis=-1) - truth) ** 2, axis=1))
     on_data = () if isinstance(task, Mapping) else notes_of(tasks)
+    if any(pilot.evidence.has_scores for pilot in tasks):
+        on_data += (_RANKS_OF_PILOTS,)
     return Plan(
         table,
         target_k,

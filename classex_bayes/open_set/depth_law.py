@@ -9,7 +9,7 @@ exponential with mean 1. The calibration generalises the number and the law:
 """
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -58,28 +58,31 @@ class HeldOutDepths:
         """Largest observed depth."""
         return float(EVENT_DEPTHS[self.depths > 0].max(initial=0.0))
 
-    def log_density(self, parameters: FloatArray) -> float:
-        """Log density of the posterior at (c, b, xi), up to a constant.
+    def log_density(self, points: FloatArray) -> FloatArray:
+        """Log densities (n,) of the posterior at points (n, 3): c, b, xi; up to a constant.
 
         The numbers of held-out classes are Poisson. Their rate has a gamma law with the variance of
         the scatter.
         """
-        level, slope, shape = parameters
-        if slope <= _SMALLEST_SLOPE or 1 + shape * slope * self._deepest <= 0:
-            return _IMPOSSIBLE  # a depth lies beyond the end point of the law
+        prior = (((points - _MEAN) / _SCALE) ** 2).sum(axis=1)
+        level, slope, shape = points.T[:, :, None]
+        # Where a depth lies beyond the end point of the law.
+        impossible = (slope <= _SMALLEST_SLOPE) | (1 + shape * slope * self._deepest <= 0)
+        slope = np.maximum(slope, _SMALLEST_SLOPE)
         rate, gamma = N_NEAREST * np.exp(level), self.scatter**-2
         of_count = gammaln(self.counts + gamma) - gammaln(gamma) + gamma * np.log(gamma)
-        of_count += self.counts * np.log(rate) - (self.counts + gamma) * np.log(rate + gamma)
+        of_count = of_count + self.counts * np.log(rate)
+        of_count = of_count - (self.counts + gamma) * np.log(rate + gamma)
         survival = log_survival(EVENT_DEPTHS, slope, shape)
         # The density is b (1 + xi b q)^(-1 / xi - 1) = b S^(1 + xi).
         of_depth = np.log(slope) + (1 + shape) * survival
-        prior = (((parameters - _MEAN) / _SCALE) ** 2).sum()
-        return float(self.weight @ of_count + self.depths @ of_depth - 0.5 * prior)
+        total = of_count @ self.weight + of_depth @ self.depths - 0.5 * prior
+        return np.where(impossible[:, 0], _IMPOSSIBLE, total)
 
     def sample(self, rng: np.random.Generator) -> ImportanceSample:
         """Importance sample of (c, b, xi)."""
-        mode, _ = mode_of(self.log_density, _MEAN, _SCALE)
-        return ImportanceSample.of(partial(HeldOutDepths.log_density, self), mode, _SCALE, rng)
+        mode = mode_of(self.log_density, _MEAN, _SCALE)
+        return ImportanceSample.of(self.log_density, mode, _SCALE, rng)
 
 
 def log_survival(depth: FloatArray, slope: FloatArray, shape: FloatArray) -> FloatArray:

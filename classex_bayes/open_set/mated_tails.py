@@ -23,7 +23,7 @@ from classex_bayes.bayes.tails.tail_calibration import (
     TAIL_PARAMETERS,
     law_outside,
     on_grid_by_row,
-    tail_law_with_error,
+    tail_law,
 )
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.open_set.wrong_tails import WrongTails
@@ -35,7 +35,9 @@ _LOG_P = np.linspace(-60.0, -1e-3, 6000)
 _COARSE = 0.2  # range of depths in one cell
 # Prior of the decline: gamma, with a mean of 1.5 and a standard deviation of 1.
 _PRIOR_MEAN, _PRIOR_SHAPE = 1.5, 2.25
+_DRAWS_AT_ONCE = 200
 _NAMES = tuple(TAIL_PARAMETERS)
+_UNSEEN = "share of instances unlike those of the pilot, half of which are identified"
 _DECLINE = "how fast wrong classes thin out from the true class inwards; 1 for a power law"
 
 
@@ -51,6 +53,8 @@ class MatedTails:
     # (draws,): factor by which wrong classes thin out faster than a power law, from the true class
     # inwards
     decline: FloatArray
+    # (draws,): share of instances unlike those of the pilot, half of which are identified
+    unseen: FloatArray
 
     @classmethod
     def of(
@@ -67,7 +71,9 @@ class MatedTails:
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
         bounds = np.array(n_better_bounds(task))
-        return cls(wrong, log_true, depth, bounds, parameters, decline)
+        # Jeffreys' prior: half an instance that is identified, and half of one that is not.
+        unseen = rng.beta(0.5, task.n_test / effect + 0.5, len(parameters))
+        return cls(wrong, log_true, depth, bounds, parameters, decline, unseen)
 
     @cached_property
     def _outside(self) -> tuple[IntArray, IntArray]:
@@ -90,8 +96,8 @@ class MatedTails:
         by_depth = self._mean_by_depth(lambda log_p: np.interp(log_p, _LOG_P, chance))
         bounds, place = self._outside
         outside = np.zeros(self.depth.size)
-        k1 = self.wrong.lists.n_rivals + 1
-        laws = [law_outside(low, high, k1) for low, high in bounds.T]
+        n_rivals = self.wrong.lists.n_rivals
+        laws = [law_outside(low, high, n_rivals) for low, high in bounds.T]
         values = [np.interp(log_p, _LOG_P, chance) @ weight for log_p, weight in laws]
         outside[~self.has_depth] = np.array(values)[place] if values else 0.0
         return by_depth, outside
@@ -99,7 +105,8 @@ class MatedTails:
     def identified(self, log_threshold: float, listed: tuple[FloatArray, FloatArray]) -> FloatArray:
         """Probability (draws,) that the true class is among the best and reaches a threshold.
 
-        `listed` are the probabilities that it is among the best, from the method of this name.
+        `listed` are the probabilities that it is among the best, from the method of this name. The
+        probability is never exactly 0 or 1, because other instances than those of the pilot exist.
         """
         by_depth, outside = listed
         wrong, inside = self.wrong, self.has_depth
@@ -109,14 +116,17 @@ class MatedTails:
         )
         used = cells.any(axis=0)
         without_depth = wrong.group_weight @ np.bincount(wrong.group, share * outside, n_groups)
-        return np.clip(wrong.mean(cells[:, used], by_depth[:, used]) + without_depth, 0.0, 1.0)
+        seen = np.clip(wrong.mean(cells[:, used], by_depth[:, used]) + without_depth, 0.0, 1.0)
+        return seen + self.unseen * (0.5 - seen)
 
     def _mean_by_depth(self, of_log_p: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Mean (draws, 151) of a function of log p at `DEPTHS`."""
         means = np.empty((len(self.parameters), DEPTHS.size))
-        for row, point in enumerate(self.parameters):
-            log_p, weight = tail_law_with_error(point[:3], point[3], self.wrong.lists.n_rivals)
-            means[row] = of_log_p(log_p) @ weight
+        for first in range(0, len(means), _DRAWS_AT_ONCE):
+            part = slice(first, first + _DRAWS_AT_ONCE)
+            points, error = self.parameters[part, :3], self.parameters[part, 3]
+            log_p, weight = tail_law(points, self.wrong.lists.n_rivals, error)
+            means[part] = (of_log_p(log_p) @ weight[:, :, None])[..., 0]
         return means
 
     @cached_property
@@ -169,7 +179,9 @@ class MatedTails:
             "n_better": (("bound", "instance"), self.bounds),
         }
         drawn["decline"] = SAMPLE_DIMS, self.decline.reshape(shape)
-        parameters = described(xr.Dataset(drawn), {**TAIL_PARAMETERS, "decline": _DECLINE})
+        drawn["unseen"] = SAMPLE_DIMS, self.unseen.reshape(shape)
+        texts = {**TAIL_PARAMETERS, "decline": _DECLINE, "unseen": _UNSEEN}
+        parameters = described(xr.Dataset(drawn), texts)
         return parameters, xr.Dataset(instances)
 
     @classmethod
@@ -184,6 +196,7 @@ class MatedTails:
             instances["n_better"].values,
             np.column_stack(list(columns.values())),
             drawn["decline"].values.ravel(),
+            drawn["unseen"].values.ravel(),
         )
 
 

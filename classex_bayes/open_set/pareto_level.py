@@ -4,8 +4,6 @@ The excesses y of wrong scores over a high score u have the survival function
 :math:`(1 + \xi y / \sigma)^{-1 / \xi}` (Pickands, Annals of Statistics 3, 1975).
 """
 
-from functools import partial
-
 import numpy as np
 
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
@@ -38,8 +36,12 @@ def pareto_level(
     above, weight = above[finite], weight[finite]
     centre = np.array([np.log(np.average(above, weights=weight)), 0.0])
     scale = np.array([_PRIOR_SCALE_SD, _PRIOR_SHAPE_SD])
-    log_density = partial(_log_density, above, weight, centre, scale)
-    mode, _ = mode_of(log_density, centre, scale)
+
+    def log_density(points: FloatArray) -> FloatArray:
+        # One at a time, because there may be millions of excesses.
+        return np.array([_log_density(above, weight, centre, scale, point) for point in points])
+
+    mode = mode_of(log_density, centre, scale)
     drawn = ImportanceSample.of(log_density, mode, scale, rng).draw(len(log_level), rng)
     slope, shape = np.exp(-drawn[:, :1]), drawn[:, 1:]
     tail = log_survival(grid[start] - grid[start:], slope, shape)

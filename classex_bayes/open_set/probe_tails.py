@@ -15,7 +15,6 @@ from scipy.special import digamma, polygamma
 from classex_bayes.arguments import as_matrix, finite_rows
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import (
-    LARGEST_DEPTH,
     N_NEAREST,
     nearest_in_half,
     share_tied,
@@ -119,12 +118,12 @@ def observed_tails(wrong: FloatArray) -> FloatArray:
     """Locations and log exponents (n, 2) from log distances (n, j), ascending.
 
     Both are NaN if fewer than j classes have a distance. Only the log exponent is NaN if the j
-    distances are equal.
+    distances are equal, or if one of them is 0.
     """
     location = np.where(np.isfinite(wrong[:, -1]), wrong[:, -1], np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = np.clip(location[:, None] - wrong[:, :-1], 0.0, LARGEST_DEPTH)
-        log_exponent = digamma(N_NEAREST - 1) - np.log(ratios.sum(axis=1))
+        total = (location[:, None] - wrong[:, :-1]).sum(axis=1)
+        log_exponent = digamma(N_NEAREST - 1) - np.log(total)
     finite = np.isfinite(log_exponent)
     if finite.any():
         lower, upper = np.percentile(log_exponent[finite], _EXTREME)

@@ -2,9 +2,9 @@
 
 from typing import Unpack
 
+from classex_bayes.bayes.checks.tail_checks import TailReport
 from classex_bayes.plots.chart import INK, Chart, require_type
 from classex_bayes.plots.drawing import Drawing, plot_function
-from classex_bayes.score_informed.tail_checks import TailReport
 
 
 @plot_function("ci_band", "mean", "observed")

@@ -21,11 +21,13 @@ _ROW = ("estimator", "k", "mean", "lower", "upper", "interval_type", "truth", "e
 def document(findings: "Findings") -> dict[str, Any]:
     """Return all findings as JSON types; numbers that are not finite or not requested are null."""
     from classex_bayes.bayes.checks.posterior_checks import classes_at_random
+    from classex_bayes.bayes.idata import EVIDENCE
 
     model, comparison = findings.model, findings.comparison
     numbers: dict[str, Any] = {
         "schema": SCHEMA,
         **facts(model, findings.task),
+        "evidence": model.idata.attrs.get(EVIDENCE),
         "metric": findings.metric,
         "ci_prob": findings.ci_prob,
         "predictions": records(by_limits(comparison.table), _ROW),

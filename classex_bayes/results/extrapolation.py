@@ -42,6 +42,8 @@ class Extrapolation(CurveDraws):
     estimand : Estimand
         The predicted quantity: its metric, whether it is expected or measured in one test, and
         whether the population is finite.
+    evidence : str
+        What the posterior used: "ranks" or "ranks and scores". Empty for other estimators.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Extrapolation(CurveDraws):
     n_classes: int
     notes: Notes = NOTES
     estimand: Estimand = _ACCURACY
+    evidence: str = ""
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle notes as sentences, because functions among them contain a whole posterior."""
@@ -106,6 +109,7 @@ class Extrapolation(CurveDraws):
         n_classes: int,
         notes: tuple[Note, ...] = (),
         estimand: Estimand = _ACCURACY,
+        evidence: str = "",
     ) -> "Extrapolation":
         """Wrap draws of a metric, or of the risk.
 
@@ -125,6 +129,8 @@ class Extrapolation(CurveDraws):
             Notes for readers. A note is added if k is far beyond k1.
         estimand : Estimand
             The quantity that is predicted.
+        evidence : str
+            What the posterior used.
 
         Returns
         -------
@@ -149,7 +155,7 @@ class Extrapolation(CurveDraws):
             },
             name=estimand.quantity,
         )
-        return cls(array, estimator, interval_type, n_classes, notes, estimand)
+        return cls(array, estimator, interval_type, n_classes, notes, estimand, evidence)
 
     @property
     def accuracy(self) -> xr.DataArray:
@@ -226,8 +232,9 @@ class Extrapolation(CurveDraws):
             bounds = self.interval()
             limits = [bounds["lower"], bounds["upper"]]
         curves = [curve.to_numpy() for curve in (self.mean, *limits)]
+        source = f"{self.evidence} of " * bool(self.evidence) + f"{self.n_classes:,} source classes"
         return Display(
-            f"{self.estimator}: {self.description}, from {self.n_classes:,} source classes",
+            f"{self.estimator}: {self.description}, from {source}",
             self._table().text(),
             tuple(f"note: {note}" for note in self.notes),
             picture=sparkline(self.k, *curves),

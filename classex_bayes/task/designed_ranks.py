@@ -126,6 +126,16 @@ class DesignedRanks(InstanceEvidence):
         return self.drawn.counts
 
     @property
+    def is_designed(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether scores of the nearest wrong classes are known."""
+        return self.drawn.has_scores
+
+    @property
     def nearest_classes(self) -> NoReturn:
         """Raise DataError: such lists assume classes drawn one by one with equal probabilities."""
         self._refuse("a tail of scores")

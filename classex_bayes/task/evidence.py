@@ -68,6 +68,16 @@ class Evidence(ABC):
         """Whether every rank is known, among classes that were drawn one by one, equally."""
         return False
 
+    @property
+    def is_designed(self) -> bool:
+        """Whether classes were drawn with unequal probabilities or in groups."""
+        return False
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether scores of the nearest wrong classes are known."""
+        return False
+
     @abstractmethod
     def grid(self, number: int = N_GRID) -> IntArray:
         """Log-spaced numbers of classes at which the accuracy is known; there may be none."""

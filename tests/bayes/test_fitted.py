@@ -48,11 +48,11 @@ class LaplacePrior:
 
 
 MODELS = {
-    "ranks": lambda: cb.BayesianExtrapolator(likelihood="bernstein"),
+    "ranks": lambda: cb.BayesianExtrapolator(likelihood="bernstein", evidence="ranks"),
     "own prior": lambda: cb.BayesianExtrapolator(LaplacePrior()),
     "risk": lambda: cb.risk.BayesianRisk(COST),
     "monotone risk": lambda: cb.risk.BayesianRisk(COST, monotone=True),
-    "scores": lambda: cb.ScoreInformedExtrapolator(0.05),
+    "scores": lambda: cb.BayesianExtrapolator(),
 }
 PRIORS = {"own prior": LaplacePrior()}
 
@@ -178,7 +178,7 @@ def test_text_and_page(named):
     assert "fitted to 60 classes and 60 instances, from embeddings" in repr(model)
     page = model._repr_html_()
     assert "60 classes and 60 instances" in page and "convergence" in page
-    assert ("importance sampling" in page) == name.startswith("scores")
+    assert ("as distances -s" in page) == (name == "scores")
     for parameter in model.get_params():
         assert parameter in page and parameter in MODELS[name]()._repr_html_()
 
@@ -211,7 +211,7 @@ def test_a_prior_of_ones_own_is_asked_for(models):
         with pytest.raises(DataError, match=r"^prior:"):
             load(idata, other)
     with pytest.raises(DataError, match=r"^prior:"):
-        cb.ScoreInformedExtrapolator.from_idata(models["scores"].idata, cb.MixturePrior())
+        load(models["scores"].idata, LaplacePrior())
 
 
 class Plain:

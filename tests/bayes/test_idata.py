@@ -11,7 +11,7 @@ from scipy.stats import halfnorm, norm, t, uniform
 
 import classex_bayes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import class_group
+from classex_bayes.bayes.idata import class_group, weights_of
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.exceptions import DataError
@@ -30,6 +30,7 @@ def test_groups_and_attributes(fit, pilot):
     model.predict([10, 1000])
     groups = "posterior mixture sample_stats observed_data constant_data ranks_by_class predictions"
     groups += " prior prior_mixture prior_predictive posterior_predictive log_likelihood log_prior"
+    groups += " mixture_given_ranks tails held_out_ranks observed_depths"
     assert set(model.idata.children) == set(groups.split())
     mixture = model.idata["mixture"].to_dataset()
     assert mixture["weights"].dims == ("chain", "draw", "knot")
@@ -136,7 +137,7 @@ def test_log_likelihood_adds_up_to_the_model(fitted, pilot):
     observed, constant = (
         fitted.idata[name].to_dataset() for name in ("observed_data", "constant_data")
     )
-    share = fitted.weights_.values @ constant["matrix"].values.T
+    share = weights_of(fitted.idata, "ranks").values @ constant["matrix"].values.T
     deff = pilot.task.design_effect()
     total = np.log(np.maximum(share, 1e-300)) @ observed["rank_histogram"].values / deff
     assert_allclose(group.sum("class"), total, rtol=1e-10)
@@ -211,7 +212,7 @@ def test_log_prior(fitted):
         "share": uniform(),
         "z": norm(),
     }
-    assert set(group) == {*laws, "tau"}
+    assert set(group) == {*laws, "tau", "scores"}
     log_tau = np.log(posterior["tau"])
     scaled = t(prior.scale_freedom, np.log(prior.scale), prior.scale_log_sd)
     assert_allclose(group["tau"], scaled.logpdf(log_tau) - log_tau, rtol=1e-6)

@@ -14,7 +14,12 @@ from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
+from classex_bayes.exceptions import (
+    ConvergenceWarning,
+    DataError,
+    DataWarning,
+    NotFittedError,
+)
 from classex_bayes.plots.ppc_plot import plot_prior_predictive
 from classex_bayes.simulate import FavorabilityLaw
 
@@ -123,7 +128,10 @@ def test_replicates_have_the_law(model):
 
 def test_checks_pass_for_the_law_and_not_for_another(model, task):
     assert cb.posterior_checks(model).passed
-    other = KnownLawModel(mean=1.0).fit(task, random_seed=1)
+    with pytest.warns(DataWarning, match="contradicts its pilot"):
+        other = KnownLawModel(mean=1.0).fit(task, random_seed=1)
+    assert other.predict(100).notes.count(other.contradiction_) == 1
+    assert other.contradiction_ and not model.contradiction_
     assert "ranks: distance" in cb.posterior_checks(other).unusual
 
 

@@ -8,6 +8,7 @@ import pytest
 from helpers import paths
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.evaluate import trials
@@ -42,7 +43,7 @@ def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, tmp_path, lengths
         model.fit(pilot.task, **SHORT)
     size = f"{len(chains)} x {draws} of 3 x 200 draws"
     assert interruption.value.partial is model and size in str(interruption.value)
-    kept, expected = model.weights_, whole.weights_
+    kept, expected = (weights_of(one.idata, "ranks") for one in (model, whole))
     np.testing.assert_array_equal(kept, expected.isel(chain=chains, draw=slice(draws)))
     prediction = model.predict(1000)
     assert f"sampling was interrupted: {size}" in prediction.notes

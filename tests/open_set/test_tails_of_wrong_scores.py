@@ -117,7 +117,8 @@ def test_the_law_of_depths_ends_beyond_all_of_them():
     rng = np.random.default_rng(6)
     depth = np.where(rng.random((400, 6)) < 0.6, rng.exponential(size=(400, 6)), -1.0)
     held_out = HeldOutDepths.of(depth, np.ones(400), N**-0.5)
-    assert all(held_out.log_density(np.array([0.0, 1.0, x])) < -1e9 for x in (-0.5, -0.9, -0.999))
+    points = np.array([[0.0, 1.0, shape] for shape in (-0.5, -0.9, -0.999)])
+    assert (held_out.log_density(points) < -1e9).all()
     drawn = held_out.sample(rng).draw(500, rng)
     assert np.all(1 + drawn[:, 2] * drawn[:, 1] * depth.max() > 0)
 

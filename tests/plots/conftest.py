@@ -57,8 +57,8 @@ def results(fitted, pilot, prediction, point, open_set):
     table = table.assign(width_sd=0.01, reached=0.5, error=0.1)
     until = xr.DataArray([10 ** np.random.default_rng(1).normal(4, 1, 200)], dims=("chain", "draw"))
     few = pilot.task.subsample(60, random_seed=1)
-    informed = cb.ScoreInformedExtrapolator().fit(
-        few, sampler={"draws": 100, "chains": 2}, random_seed=1
+    informed = cb.BayesianExtrapolator().fit(
+        few, sampler={"draws": 100, "tune": 200, "chains": 2}, random_seed=1, progressbar=False
     )
     return {
         "model": fitted,

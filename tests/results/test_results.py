@@ -133,6 +133,17 @@ def test_text(drawn):
     assert repr(noted).splitlines()[-2:] == ["note: first", "note: second"]
 
 
+@pytest.mark.parametrize("evidence", ["ranks", "ranks and scores"])
+def test_the_header_says_what_was_used(drawn, evidence):
+    found = Extrapolation.from_draws(
+        list(LAWS), drawn.accuracy.values, "drawn", "credible", 1000, evidence=evidence
+    )
+    header = f"drawn: expected accuracy, from {evidence} of 1,000 source classes"
+    assert found.evidence == evidence and drawn.evidence == ""
+    assert repr(found).startswith(header) and header in found._repr_html_()
+    assert repr(pickle.loads(pickle.dumps(found))) == repr(found)
+
+
 def test_html_is_escaped():
     named = Extrapolation.from_point([20], [0.5], "<b>KDE & co</b>", 10, notes=("1 < 2 <script>",))
     html = named._repr_html_()

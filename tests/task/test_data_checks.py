@@ -30,7 +30,7 @@ ESTIMATORS = {
     "point": lambda task: cb.ClassExReg(0.5).fit(task),
     "points of scores": lambda task: cb.KDE("nrd0").fit(task),
     "posterior": lambda task: cb.BayesianExtrapolator().fit(task, **FEW),
-    "scores": lambda task: cb.ScoreInformedExtrapolator().fit(task, **FEW),
+    "ranks": lambda task: cb.BayesianExtrapolator(evidence="ranks").fit(task, **FEW),
 }
 
 

@@ -71,7 +71,6 @@ def test_backtests_and_bandwidths_keep_the_design(small_task):
     [
         cb.KDE("ucv"),
         cb.estimators.PseudoLikelihood(),
-        cb.ScoreInformedExtrapolator(),
         cb.OpenSetExtrapolator(),
     ],
 )

@@ -12,6 +12,8 @@ from arviz_stats import psense
 from classex_bayes.arguments import number, one_of
 from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
+from classex_bayes.bayes.idata import weights_of
+from classex_bayes.bayes.score_evidence import TAILS
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
@@ -137,7 +139,9 @@ def sensitivity(
     Prior and likelihood are raised in turn to a power :math:`\alpha` near 1. The sensitivity is
     the slope, in :math:`\log_2 \alpha`, of the cumulative Jensen-Shannon distance between the
     posteriors of :math:`AGA_k` before and after. It is computed by importance weights without a
-    refit. The prior is the joint density of all parameters on their natural scale.
+    refit. The prior is the joint density of all parameters on their natural scale. If scores were
+    used, these include the parameters of the tails and their error far beyond the pilot, and the
+    likelihood includes that of the ranks in held-out halves.
 
     Parameters
     ----------
@@ -167,8 +171,11 @@ def sensitivity(
 
     Notes
     -----
-    `arviz_stats.psense_summary(model.idata)` has the same numbers in its rows of the accuracy, at
-    1, 10 and 100 times k1, after `compute_log_prior` and `compute_log_likelihood`. Its other rows
+    If only ranks were used, `arviz_stats.psense_summary(model.idata)` has the same numbers in its
+    rows of the accuracy, at 1, 10 and 100 times k1, after `compute_log_prior` and
+    `compute_log_likelihood`. With scores its likelihood is that of the ranks alone. Draws of ranks
+    and tails are paired by their accuracy on the source classes, and the sensitivity takes them as
+    joint draws, which is an approximation. Its other rows
     are parameters of the prior. Most parameters are sensitive to the prior even if the accuracy is
     not, because the ranks determine them less well.
 
@@ -199,7 +206,9 @@ def sensitivity(
     prior = model.compute_log_prior()["log_prior"].to_dataset()
     joint = prior.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum("parameter")
     dims = tuple(SAMPLE_DIMS)
-    values = model.data_.log_likelihood(model.weights_.values)
+    values = model.data_.log_likelihood(weights_of(model.idata, "ranks").values)
+    if TAILS in model.idata.children:
+        values = values + model.idata[TAILS].to_dataset()["rank_density"].values
     log_density = xr.Dataset(
         {"prior": (dims, joint.transpose(*dims).values), "likelihood": (dims, values)},
         coords={name: accuracy[name].values for name in dims},

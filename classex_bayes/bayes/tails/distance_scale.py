@@ -11,7 +11,9 @@ from classex_bayes.typing import FloatArray
 
 # Origins to try beyond the best score, in standard deviations of the listed scores.
 _BEYOND = 0.03, 0.1, 0.3, 1.0, 3.0
-_ROUNDING = 1e-9  # by which a cosine may exceed 1
+# By which a score may exceed that of a perfect match, relative to the scores: twice the error of
+# single precision.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class DistanceScale:
         return {
             "exponential": "exp(-s)",
             "reciprocal": "1 / s",
-            "origin": f"{self.origin:.4g} - s" if self.origin else "-s",
+            "origin": f"{self.origin:.6g} - s" if self.origin else "-s",
         }[self.kind]
 
 
@@ -74,14 +76,15 @@ def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
     listed = nearest.scores[np.isfinite(nearest.scores)]
     true = nearest.true[np.isfinite(nearest.true)]
     best = float(np.concatenate([listed, true]).max())
-    if nearest.perfect is not None and best <= nearest.perfect + _ROUNDING:
+    largest = float(np.abs(listed).max())
+    if nearest.perfect is not None and best <= nearest.perfect + _ROUNDING * largest:
         yield DistanceScale("origin", nearest.perfect)
         return
     yield DistanceScale("exponential")
-    if min(listed.min(), true.min()) >= 0:
+    if min(listed.min(), true.min()) > 0 and best <= 1:  # probabilities
         yield DistanceScale("reciprocal")
     # Squares of numbers above 1e154 overflow.
-    unit = max(float(np.abs(listed).max()), np.finfo(float).tiny)
+    unit = max(largest, np.finfo(float).tiny)
     spread = float((listed / unit).std()) * unit
     for beyond in _BEYOND:
         if np.isfinite(origin := best + beyond * spread):

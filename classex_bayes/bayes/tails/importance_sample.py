@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from arviz_stats.base import array_stats
 from scipy.optimize import minimize
+from scipy.special import gammaln, logsumexp
 
 from classex_bayes.typing import FloatArray
 
@@ -15,7 +16,8 @@ _DIFFERENCE = 0.3  # step of the finite differences of the Hessian, in scales of
 _FREEDOM, _N_PROPOSALS = 3.0, 1000
 _SMALLEST_VARIANCE = 1e-9  # in scales of the prior, squared
 
-LogDensity = Callable[[FloatArray], float]
+# Unnormalised log densities (n,) of a posterior at points (n, m).
+LogDensity = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -30,11 +32,14 @@ class ImportanceSample:
         Pareto-smoothed importance weights, summing to 1.
     pareto_k : float
         Tail index of the weights before smoothing. Above 0.7 the weights are uncertain.
+    log_evidence : float
+        Log of the integral of the unnormalised density.
     """
 
     proposals: FloatArray
     weight: FloatArray
     pareto_k: float
+    log_evidence: float
 
     @classmethod
     def of(
@@ -42,8 +47,7 @@ class ImportanceSample:
     ) -> Self:
         """Sample twice: first about the mode with its curvature, then with the weighted moments.
 
-        `log_density` is the unnormalised log density of the posterior. `scale` (m,) holds the
-        scales of the prior.
+        `scale` (m,) holds the scales of the prior.
         """
         centre, precision = mode, _curvature(log_density, mode, scale)
         for _ in range(2):
@@ -54,18 +58,21 @@ class ImportanceSample:
             stretch = np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, _N_PROPOSALS))
             standard = normal * stretch[:, None]
             proposals = centre + standard @ root.T
-            target = np.array([log_density(point) for point in proposals])
             power = (_FREEDOM + mode.size) / 2
             proposed = -power * np.log1p((standard**2).sum(axis=1) / _FREEDOM)
+            log_ratio = log_density(proposals) - proposed
             # `psislw` takes log-likelihoods of left-out data, which are minus the log weights.
-            log_weight, pareto_k = array_stats.psislw(proposed - target)
+            log_weight, pareto_k = array_stats.psislw(-log_ratio)
             weight = np.exp(log_weight - log_weight.max())
             weight /= weight.sum()
             centre = weight @ proposals
             away = (proposals - centre) / scale * np.sqrt(weight)[:, None]
             # If one proposal has all the weight, the variance is 0; the Pareto k shows this.
             precision = np.linalg.inv(away.T @ away + _SMALLEST_VARIANCE * np.eye(mode.size))
-        return cls(proposals, weight, float(pareto_k))
+        constant = gammaln(power) - gammaln(_FREEDOM / 2) - mode.size / 2 * np.log(_FREEDOM * np.pi)
+        log_volume = np.linalg.slogdet(root)[1] - constant
+        log_evidence = logsumexp(log_ratio) - np.log(_N_PROPOSALS) + log_volume
+        return cls(proposals, weight, float(pareto_k), float(log_evidence))
 
     def draw(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Draws (number, m) with the weights, in random order."""
@@ -74,23 +81,19 @@ class ImportanceSample:
         return self.proposals[rng.permutation(np.minimum(places, self.weight.size - 1))]
 
 
-def mode_of(
-    log_density: LogDensity, mean: FloatArray, scale: FloatArray
-) -> tuple[FloatArray, float]:
-    """Mode of a posterior, by a search from the prior's mean, and the log density there."""
-    best = minimize(lambda unit: -log_density(mean + scale * unit), np.zeros(mean.size))
-    return mean + scale * best.x, -float(best.fun)
+def mode_of(log_density: LogDensity, mean: FloatArray, scale: FloatArray) -> FloatArray:
+    """Mode of a posterior, by a search from the prior's mean."""
+    best = minimize(
+        lambda unit: -float(log_density((mean + scale * unit)[None])[0]), np.zeros(mean.size)
+    )
+    return mean + scale * best.x
 
 
 def _curvature(log_density: LogDensity, mode: FloatArray, scale: FloatArray) -> FloatArray:
     """Hessian of minus the log density at the mode, in scales of the prior."""
     size = mode.size
-    hessian = np.empty((size, size))
     steps = _DIFFERENCE * np.diag(scale)
-    for i in range(size):
-        for j in range(i, size):
-            plus, minus = steps[i] + steps[j], steps[i] - steps[j]
-            corners = [log_density(mode + move) for move in (plus, minus, -minus, -plus)]
-            second = corners[0] - corners[1] - corners[2] + corners[3]
-            hessian[i, j] = hessian[j, i] = -second / (4 * _DIFFERENCE**2)
-    return hessian
+    plus, minus = steps[:, None] + steps, steps[:, None] - steps
+    corners = mode + np.stack([plus, minus, -minus, -plus])
+    at = log_density(corners.reshape(-1, size)).reshape(4, size, size)
+    return -(at[0] - at[1] - at[2] + at[3]) / (4 * _DIFFERENCE**2)

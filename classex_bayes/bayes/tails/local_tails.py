@@ -54,11 +54,11 @@ def tail_depths(wrong: FloatArray, true: FloatArray) -> FloatArray:
     """
     spacings, farthest = wrong.shape[1] - 1, wrong[:, -1]
     with np.errstate(invalid="ignore"):
-        # Classes that are all at one distance give no exponent; the mean is used.
-        ratios = np.clip(farthest[:, None] - wrong[:, :-1], 0.0, LARGEST_DEPTH)
+        total = (farthest[:, None] - wrong[:, :-1]).sum(axis=1)
         inside = farthest - true
-    total = np.nan_to_num(ratios).sum(axis=1)
-    spread = total > 0
+    # Classes that are all at one distance, or with one at the distance 0, give no exponent. The
+    # mean is used.
+    spread = np.isfinite(total) & (total > 0)
     logs = digamma(spacings) - np.log(total[spread])
     if not logs.size:
         return np.full(true.size, OUTSIDE)

@@ -1,26 +1,40 @@
 """Whether tails can be fitted to the scores of a task, and on which scale they are distances."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.special import softmax
 
 from classex_bayes.bayes.tails.distance_scale import DistanceScale, candidate_scales
+from classex_bayes.bayes.tails.importance_sample import ImportanceSample
 from classex_bayes.bayes.tails.local_tails import N_NEAREST, SHORTEST_LIST, share_tied
-from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, random_halves, tail_mode
+from classex_bayes.bayes.tails.tail_calibration import (
+    KNOWN_ORIGIN,
+    UNKNOWN_ORIGIN,
+    HeldOutTable,
+    TailPrior,
+    random_halves,
+)
 from classex_bayes.core.influence import UNSEEN_COMPETITORS
-from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import IntArray
 
 # With fewer classes the halves are too small for tails. With fewer effective classes (their weights
 # are too unequal) the variance between classes is unknown.
 _FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
 LARGEST_TIED_SHARE = 0.05
-# All but one of the populations of docs/corpus.md have a smaller slope. For that
-# one tails predict worse than ranks.
-LARGEST_SLOPE = 1.25
+# Guesses lose to a uniform share of the wrong classes. Standard errors from a half.
+_SD_OF_GUESSES, _ERRORS = 12**-0.5, 3.0
 
 
-def why_no_tails(task: SourceTask, nearest: NearestClasses) -> str:
-    """Reason why no tails can be fitted to the scores of a task, or an empty text."""
+def why_no_tails(tasks: Sequence[SourceTask]) -> str:
+    """Reason why no tails can be fitted to the scores of tasks, or an empty text."""
+    if len(tasks) > 1:
+        return f"scores of {len(tasks)} tasks cannot be combined yet"
+    (task,) = tasks
+    if task.evidence.is_designed:
+        return "tails of scores need classes drawn one by one with equal probabilities"
     if task.n_classes < _FEWEST_CLASSES:
         return f"{task.n_classes} classes are fewer than the {_FEWEST_CLASSES} that tails need"
     effective = 1 / float((task.evidence.instances("tails").class_weight ** 2).sum())
@@ -29,6 +43,14 @@ def why_no_tails(task: SourceTask, nearest: NearestClasses) -> str:
             f"the weights of the {task.n_classes} classes are so unequal that they count as "
             f"{effective:.1f} classes, fewer than {_FEWEST_EFFECTIVE}"
         )
+    weight = task.evidence.instances("tails").instance_weight
+    beaten = float(weight @ n_better_bounds(task)[0]) / (task.n_classes - 1)
+    if beaten > 0.5 - _ERRORS * _SD_OF_GUESSES / np.sqrt(effective):
+        return (
+            f"true classes score below {beaten:.0%} of the wrong ones, which is hardly better than "
+            "guessing, so they have no tails"
+        )
+    nearest = task.nearest_classes
     if (length := nearest.scores.shape[1]) < SHORTEST_LIST:
         return (
             f"lists of {length} wrong classes are shorter than the {SHORTEST_LIST} that tails need "
@@ -45,20 +67,35 @@ def why_no_tails(task: SourceTask, nearest: NearestClasses) -> str:
     return ""
 
 
-def best_scale(
-    nearest: NearestClasses, weight: FloatArray, n_classes: int, rng: np.random.Generator
-) -> tuple[DistanceScale, HeldOutTable, FloatArray]:
-    """The scale with the highest posterior mode, the table of held-out losses, and the mode."""
-    halves = random_halves(n_classes, rng)
-    best: tuple[DistanceScale, HeldOutTable, FloatArray] | None = None
-    highest = -np.inf
-    for scale in candidate_scales(nearest):
-        table = HeldOutTable.of(nearest, scale, weight, halves)
-        mode, height = tail_mode(table)
-        if best is None or height > highest:
-            best, highest = (scale, table, mode), height
-    assert best is not None
-    return best
+@dataclass(frozen=True, eq=False)
+class ScaleFit:
+    """The calibration on one scale of the scores."""
+
+    prior: TailPrior
+    scale: DistanceScale
+    table: HeldOutTable
+    sample: ImportanceSample
+    prob: float  # posterior probability of the scale
+
+
+def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
+    """Calibrations on every scale of the scores of a task, the most probable one first.
+
+    All scales are equally probable a priori, and all have the same held-out numbers of better
+    classes to predict.
+    """
+    nearest = task.nearest_classes
+    # Instances of a class are dependent, and so are instances that share competitors.
+    weight = task.evidence.instances("tails").instance_weight
+    weight = task.n_test * weight / max(task.design_effect(), 1.0)
+    halves = random_halves(task.n_classes, rng)
+    scales = list(candidate_scales(nearest))
+    prior = KNOWN_ORIGIN if len(scales) == 1 else UNKNOWN_ORIGIN
+    tables = [HeldOutTable.of(nearest, scale, weight, halves) for scale in scales]
+    samples = [prior.sample(table, rng) for table in tables]
+    probs = softmax([sample.log_evidence for sample in samples]).tolist()
+    fits = [ScaleFit(prior, *fit) for fit in zip(scales, tables, samples, probs, strict=True)]
+    return sorted(fits, key=lambda fit: fit.prob, reverse=True)
 
 
 def n_better_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:

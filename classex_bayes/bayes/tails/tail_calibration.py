@@ -15,11 +15,11 @@ Binomial(n, p).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import xarray as xr
-from scipy.special import expit
+from scipy.special import betaincinv, expit, logsumexp
 
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
@@ -38,27 +38,29 @@ TAIL_PARAMETERS = {
 # Depths at which the likelihood and laws are tabulated.
 DEPTHS = np.linspace(0.0, LARGEST_DEPTH, 151)
 _N_SPLITS = 4
-# Priors: c ~ N, b ~ Student t, logit(pi) ~ N. Means and scales are those of the populations of
-# docs/corpus.md. The t law allows for exponents that change with the distance.
-_MEAN, _SCALE = np.array([-0.2, 1.08, -2.8]), np.array([0.12, 0.1, 0.6])
 _SLOPE_FREEDOM = 3.0
 _LARGEST_LOG_P, _SMALLEST_SHARE = -0.02, 1e-12
-SCATTER_NODES, _HERMITE = np.polynomial.hermite_e.hermegauss(15)
-SCATTER_WEIGHT = _HERMITE / _HERMITE.sum()
+_SCATTER_NODES, _HERMITE = np.polynomial.hermite_e.hermegauss(15)
+_SCATTER_WEIGHT = _HERMITE / _HERMITE.sum()
 # Depth at which p is about e^-2 / k1. Beyond it losses are too rare to estimate the slope.
 _INFORMATIVE_DEPTH = np.log(N_NEAREST) + 2.0
 _SHORTER = (np.arange(10) + 0.5) / 10
+_N_NODES = _SCATTER_NODES.size + _SHORTER.size
+# Levels of the quantiles that stand for the law of p given losses, and how many losses are tried
+# between bounds.
+_LEVELS, _WITHIN_BOUNDS = (np.arange(15) + 0.5) / 15, 20
+_MOST_TERMS = 4_000_000  # of the likelihood at once: 32 MB
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutTable:
-    """Weight of the instances by losses in the other half and by depth. The sum is at most n.
+    """Weight of the instances by better classes in the other half and by depth; at most n in all.
 
     Attributes
     ----------
-    losses : int array of shape (n_losses,)
-        Losses that occur.
-    weight : array of shape (n_losses, 151)
+    n_better : int array of shape (n_counts,)
+        Numbers of better classes that occur.
+    weight : array of shape (n_counts, 151)
         Weights, split linearly between the two nearest of `DEPTHS`.
     n_rivals : float
         Mean number of wrong classes in a half.
@@ -101,16 +103,19 @@ class HeldOutTable:
         """Inverse of `group`."""
         return cls(group["n_better"].values, group["weight"].values, float(group["n_rivals"]))
 
-    def log_likelihood(self, parameters: FloatArray) -> float:
-        """Log-likelihood of one point (level, slope, log odds of look-alikes)."""
-        log_p, chance = tail_law(parameters, self.n_rivals)
-        log_wins = np.log1p(-np.exp(log_p))
+    def log_likelihood(self, points: FloatArray) -> FloatArray:
+        """Log-likelihoods (n,) of points (n, 3): level, slope, log odds of look-alikes."""
         row, column = self._filled
-        lost = self.n_better[row, None]
-        terms = lost * log_p[column] + (self.n_rivals - lost) * log_wins[column]
-        top = terms.max(axis=1)
-        log_chance = np.log(np.exp(terms - top[:, None]) @ chance) + top
-        return float(self.weight[row, column] @ log_chance)
+        lost, weight = self.n_better[row, None], self.weight[row, column]
+        at_once = max(_MOST_TERMS // max(row.size * _N_NODES, 1), 1)
+        values = np.empty(len(points))
+        for first in range(0, len(points), at_once):
+            part = slice(first, first + at_once)
+            log_p, chance = tail_law(points[part], self.n_rivals)
+            log_wins = np.log1p(-np.exp(log_p))
+            terms = lost * log_p[:, column] + (self.n_rivals - lost) * log_wins[:, column]
+            values[part] = logsumexp(terms, axis=2, b=chance[:, None]) @ weight
+        return values
 
     @cached_property
     def _filled(self) -> tuple[IntArray, IntArray]:
@@ -127,14 +132,14 @@ def random_halves(n_classes: int, rng: np.random.Generator) -> list[BoolArray]:
 
 
 def split_linearly(values: FloatArray, grid: FloatArray) -> list[tuple[IntArray, FloatArray]]:
-    """Places on an even grid and shares of the two points next to each value."""
-    position = np.clip((values - grid[0]) / (grid[1] - grid[0]), 0, grid.size - 1)
+    """Places on an increasing grid and shares of the two points next to each value."""
+    position = np.interp(values, grid, np.arange(grid.size))
     left = np.minimum(position.astype(np.int64), grid.size - 2)
     return [(left, 1 - (position - left)), (left + 1, position - left)]
 
 
 def on_grid(values: FloatArray, weight: FloatArray | float, grid: FloatArray) -> FloatArray:
-    """Weight of the values at each point of an even grid, split linearly."""
+    """Weight of the values at each point of an increasing grid, split linearly."""
     return on_grid_by_row(0, 1, values, weight, grid)[0]
 
 
@@ -152,73 +157,80 @@ def on_grid_by_row(
     return total.reshape(n_rows, grid.size)
 
 
-def tail_law(
-    parameters: FloatArray, n_rivals: float, scatter: FloatArray | float = N_NEAREST**-0.5
+def mean_log_p(
+    points: FloatArray, n_rivals: float, tail_error: FloatArray | float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Nodes of log p (151, m) at `DEPTHS`, and their probabilities (m,).
+    r"""Log p (n, 1) at depth 0, and its decline (n, 151) to the depths `DEPTHS`, without scatter.
 
-    `parameters` are level, slope and log odds of look-alikes. `scatter` is the standard deviation
-    of log p, one for each depth or for all.
+    The slope is b, and :math:`b + \delta` beyond the depth :math:`2 + \log j`. `tail_error` (n,) is
+    :math:`\delta`, the error at depths with hardly any better classes. p never rises with depth.
     """
-    level, slope, odds = parameters
-    share = max(float(expit(odds)), _SMALLEST_SHARE)
-    base = np.log(N_NEAREST / n_rivals) + level
-    usual = (base - slope * DEPTHS)[:, None] + np.reshape(scatter, (-1, 1)) * SCATTER_NODES
-    look_alike = base - slope * DEPTHS[:, None] * _SHORTER
-    chance = np.concatenate(
-        [
-            (1 - share) * SCATTER_WEIGHT,
-            np.full(_SHORTER.size, share / _SHORTER.size),
-        ]
-    )
-    return np.minimum(np.hstack([usual, look_alike]), _LARGEST_LOG_P), chance
+    level, slope, _ = points.T[:, :, None]
+    beyond = np.maximum(DEPTHS - _INFORMATIVE_DEPTH, 0.0)
+    error = np.maximum(np.reshape(tail_error, (-1, 1)), -slope)
+    return np.log(N_NEAREST / n_rivals) + level, slope * DEPTHS + error * beyond
 
 
-def tail_law_with_error(
-    parameters: FloatArray,
-    tail_error: float,
+def tail_law(
+    points: FloatArray,
     n_rivals: float,
+    tail_error: FloatArray | float = 0.0,
     scatter: FloatArray | float = N_NEAREST**-0.5,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""As `tail_law`, with the slope :math:`b + \delta` beyond the depth :math:`2 + \log j`.
+    """Nodes of log p (n, 151, m) at `DEPTHS`, and their probabilities (n, m).
 
-    `tail_error` is :math:`\delta`, the error of the slope at depths with hardly any better classes.
+    `points` (n, 3) are level, slope and log odds of look-alikes. `tail_error` is that of
+    `mean_log_p`. `scatter` is the standard deviation of log p of instances without look-alikes, of
+    shape (n, 151), or one for all.
     """
-    log_p, chance = tail_law(parameters, n_rivals, scatter)
-    error = max(tail_error, -parameters[1])  # p never rises with the depth
-    return log_p - (error * np.maximum(DEPTHS - _INFORMATIVE_DEPTH, 0.0))[:, None], chance
+    start, decline = (values[..., None] for values in mean_log_p(points, n_rivals, tail_error))
+    share = np.maximum(expit(points[:, 2:]), _SMALLEST_SHARE)
+    usual = start - decline + np.asarray(scatter)[..., None] * _SCATTER_NODES
+    look_alike = start - decline * _SHORTER
+    shorter = np.full(_SHORTER.size, 1 / _SHORTER.size)
+    chance = np.concatenate([(1 - share) * _SCATTER_WEIGHT, share * shorter], axis=1)
+    return np.minimum(np.concatenate([usual, look_alike], axis=2), _LARGEST_LOG_P), chance
 
 
-def law_outside(lowest: int, highest: int, n_classes: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes (m,) of log p given the losses on k1 classes, and their probabilities.
+def law_outside(lowest: int, highest: int, n_rivals: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes (m,) of log p given the number of better ones among n wrong classes; probabilities.
 
-    If the losses are known up to an interval, log p is uniform between its ends.
+    With v better classes the law of p is Beta(v + 1/2, n - v + 1/2), the posterior under Jeffreys'
+    prior. If v is known up to an interval, the law is a mixture in which log(v + 1/2) is uniform.
     """
-    ends = np.log((np.array([lowest, highest]) + 0.5) / n_classes)
-    centres = np.linspace(ends[0], ends[1], 1 if lowest == highest else 20)
-    log_p = np.add.outer(centres, SCATTER_NODES / np.sqrt(lowest + 0.5))
-    return log_p.ravel(), np.tile(SCATTER_WEIGHT / centres.size, centres.size)
+    number = 1 if lowest == highest else _WITHIN_BOUNDS
+    shape = np.geomspace(lowest + 0.5, highest + 0.5, number)[:, None]
+    log_p = np.log(betaincinv(shape, n_rivals + 1 - shape, _LEVELS)).ravel()
+    return log_p, np.full(log_p.size, 1 / log_p.size)
 
 
-def log_prior(parameters: FloatArray) -> float:
-    """Log prior density of level, slope and log odds of look-alikes, up to a constant."""
-    level, slope, odds = (((parameters - _MEAN) / _SCALE) ** 2).tolist()
-    of_slope = (_SLOPE_FREEDOM + 1) * np.log1p(slope / _SLOPE_FREEDOM)
-    return float(-0.5 * (level + odds + of_slope))
+@dataclass(frozen=True)
+class TailPrior:
+    """Independent priors: c normal, b Student t with 3 degrees of freedom, logit(pi) normal.
+
+    The t law allows for exponents that change with the distance.
+    """
+
+    mean: tuple[float, float, float]
+    scale: tuple[float, float, float]
+
+    def log_density(self, points: FloatArray) -> FloatArray:
+        """Log densities (n,) of points (n, 3), up to a constant."""
+        level, slope, odds = (((points - self.mean) / self.scale) ** 2).T
+        of_slope = (_SLOPE_FREEDOM + 1) * np.log1p(slope / _SLOPE_FREEDOM)
+        return -0.5 * (level + odds + of_slope)
+
+    def sample(self, table: HeldOutTable, rng: np.random.Generator) -> ImportanceSample:
+        """Importance sample of level, slope and log odds of look-alikes given held-out ranks."""
+
+        def log_density(points: FloatArray) -> FloatArray:
+            return table.log_likelihood(points) + self.log_density(points)
+
+        mean, scale = np.array(self.mean), np.array(self.scale)
+        return ImportanceSample.of(log_density, mode_of(log_density, mean, scale), scale, rng)
 
 
-def log_density(table: HeldOutTable, point: FloatArray) -> float:
-    """Log density of the posterior at (level, slope, log odds of look-alikes), unnormalised."""
-    return table.log_likelihood(point) + log_prior(point)
-
-
-def tail_mode(table: HeldOutTable) -> tuple[FloatArray, float]:
-    """Mode of the posterior, and the log density there, by which scales of scores are compared."""
-    return mode_of(partial(log_density, table), _MEAN, _SCALE)
-
-
-def tail_sample(
-    table: HeldOutTable, mode: FloatArray, rng: np.random.Generator
-) -> ImportanceSample:
-    """Importance sample of level, slope and log odds of look-alikes."""
-    return ImportanceSample.of(partial(log_density, table), mode, _SCALE, rng)
+# The populations of docs/corpus.md have slopes of 1.05 to 1.3, and one of 1.6. Scores of an unknown
+# origin are distances only roughly.
+KNOWN_ORIGIN = TailPrior((-0.2, 1.1, -5.5), (0.12, 0.15, 1.8))
+UNKNOWN_ORIGIN = TailPrior((-0.2, 1.2, -5.5), (0.12, 0.3, 1.8))

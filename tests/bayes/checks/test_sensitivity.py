@@ -59,19 +59,19 @@ def test_scaled_says_when_few_draws_remain(conjugate):
         conjugate.scaled(1.0, "both")
 
 
-def test_log_likelihood_is_that_of_the_model(fitted, fitted_curve):
-    weights = fitted.weights_.values
-    classes = fitted.compute_log_likelihood()["log_likelihood"]["rank_histogram"]
-    assert_allclose(data_of(fitted.idata).log_likelihood(weights), classes.sum("class"))
+def test_log_likelihood_is_that_of_the_model(fitted_to_ranks, fitted_curve):
+    weights = fitted_to_ranks.weights_.values
+    classes = fitted_to_ranks.compute_log_likelihood()["log_likelihood"]["rank_histogram"]
+    assert_allclose(data_of(fitted_to_ranks.idata).log_likelihood(weights), classes.sum("class"))
     data = data_of(fitted_curve.idata)
     weights = fitted_curve.weights_.values
     expected = norm.logpdf(data.whitened, weights @ data.matrix.T).sum(axis=-1)
     assert_allclose(np.ptp(expected - data.log_likelihood(weights)), 0, atol=1e-8)
 
 
-def test_a_pilot_of_200_classes(fitted):
+def test_a_pilot_of_200_classes(fitted_to_ranks):
     with pytest.warns(ExtrapolationWarning):
-        found = sensitivity(fitted, [200, 400, 10**6])
+        found = sensitivity(fitted_to_ranks, [200, 400, 10**6])
     table = found.table
     assert table.index.tolist() == [200, 400, 10**6]
     assert table.loc[200, "diagnosis"] == "data decide"
@@ -87,12 +87,12 @@ def test_a_pilot_of_200_classes(fitted):
     assert_allclose(table["prior_pull"], slope, rtol=1e-5)
 
 
-def test_sensitivities_are_arviz(fitted):
-    found = sensitivity(fitted, [200, 1000])
-    tree = fitted.idata.copy()
+def test_sensitivities_are_arviz(fitted_to_ranks):
+    found = sensitivity(fitted_to_ranks, [200, 1000])
+    tree = fitted_to_ranks.idata.copy()
     tree["posterior"] = xr.DataTree(found.prediction.accuracy.to_dataset())
-    fitted.compute_log_likelihood()
-    tree["log_likelihood"] = fitted.idata["log_likelihood"]
+    fitted_to_ranks.compute_log_likelihood()
+    tree["log_likelihood"] = fitted_to_ranks.idata["log_likelihood"]
     for group in ("prior", "likelihood"):
         expected = arviz_stats.psense(tree, group=group)["accuracy"]
         assert_allclose(found.table[group], expected, rtol=1e-6)
@@ -121,7 +121,7 @@ def test_the_error_of_a_sensitivity_is_its_scatter_over_draws(n_repeats):
 def test_prior_dominates_far_beyond_a_tiny_pilot(fit, pilot):
     tiny = pilot.task.subsample(20, random_seed=1)
     with pytest.warns(ExtrapolationWarning):
-        table = sensitivity(fit(tiny), [20, 40, 10**6]).table
+        table = sensitivity(fit(tiny, evidence="ranks"), [20, 40, 10**6]).table
     assert table.loc[10**6, "diagnosis"] == "prior dominates"
     assert table.loc[20, "likelihood"] > table.loc[20, "prior"]
 
@@ -129,7 +129,8 @@ def test_prior_dominates_far_beyond_a_tiny_pilot(fit, pilot):
 @pytest.mark.slow
 def test_a_law_that_the_prior_does_not_expect(fit, pilot):
     # The pilot says 3.4 or so, about as surely as the prior says something else.
-    model = fit(pilot.task, MixturePrior(location=4.5, location_sd=0.1, deviation=0))
+    prior = MixturePrior(location=4.5, location_sd=0.1, deviation=0)
+    model = fit(pilot.task, prior, evidence="ranks")
     table = sensitivity(model, [200, 2000]).table
     assert table.loc[2000, "diagnosis"] == "prior and data disagree"
     assert (table["prior_pull"] > 0).all() and (table["likelihood_pull"] < 0).all()

@@ -7,13 +7,14 @@ import pandas as pd
 import xarray as xr
 from scipy.special import logit
 
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.provenance import stage_rng
+from classex_bayes.bayes.score_evidence import HELD_OUT, TAILS
 from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, tail_law
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
-from classex_bayes.score_informed.score_informed import HELD_OUT, ScoreInformedExtrapolator
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _N_GROUPS, _MOST_DRAWS, _STAGE = 8, 1000, 7
@@ -56,13 +57,13 @@ class TailReport(Shown):
 
 
 def tail_checks(
-    model: ScoreInformedExtrapolator,
+    model: BayesianExtrapolator,
     *,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     random_seed: RandomSeed = None,
 ) -> TailReport:
-    r"""Compare losses in held-out halves with replicates from the calibration.
+    r"""Compare losses in held-out halves with replicates from the calibration of the tails.
 
     Instances are grouped by their depth in the tail of one half. A replicate draws, for each
     group, how many of its instances lose to some of the n classes of the other half, with
@@ -70,8 +71,9 @@ def tail_checks(
 
     Parameters
     ----------
-    model : ScoreInformedExtrapolator
-        A fitted model.
+    model : BayesianExtrapolator
+        A fitted model that uses scores. If several scales of the scores are possible, the check is
+        of the most probable one.
     ci_prob, ci_kind : optional
         Level and kind of the limits; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
@@ -97,42 +99,35 @@ def tail_checks(
     >>> gallery = rng.normal(size=(100, 6))
     >>> probes = gallery + 0.4 * rng.normal(size=(100, 6))
     >>> task = SourceTask.from_embeddings(probes, gallery, range(100))
-    >>> model = ScoreInformedExtrapolator().fit(task, sampler={"draws": 200}, random_seed=1)
+    >>> model = BayesianExtrapolator().fit(task, sampler={"draws": 200}, random_seed=1)
     >>> tail_checks(model).passed
     True
     """
-    if not isinstance(model, ScoreInformedExtrapolator):
-        raise DataError(
-            f"model: expected a ScoreInformedExtrapolator, found {type(model).__name__}"
-        )
+    if not isinstance(model, BayesianExtrapolator):
+        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
     prob, kind = interval_settings(ci_prob, ci_kind)
     tree = model.idata
-    if model.scale_ is None:
+    if HELD_OUT not in tree.children:
         raise DataError(
             "model: it uses only ranks, so there are no tails to check; use posterior_checks"
         )
     table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset())
     rng = stage_rng(tree.attrs, _STAGE, random_seed)
-    drawn = model.posterior_
-    points = np.column_stack(
-        [
-            drawn["level"].values.ravel(),
-            drawn["slope"].values.ravel(),
-            logit(drawn["look_alikes"].values.ravel()),
-        ]
+    drawn = tree[TAILS].to_dataset()
+    likeliest = drawn["scale_place"].values == 0
+    level, slope, share = (
+        drawn[name].values[likeliest] for name in ("level", "slope", "look_alikes")
     )
+    points = np.column_stack([level, slope, logit(share)])
     points = points[rng.permutation(len(points))[:_MOST_DRAWS]]
     by_depth = table.weight.sum(axis=0)
     group = _groups(by_depth)
     membership = group[:, None] == np.arange(group.max() + 1)
     size = by_depth @ membership
-    losing = np.empty((len(points), size.size))
-    p = np.zeros(size.size)
-    for row, point in enumerate(points):
-        log_p, chance = tail_law(point, table.n_rivals)
-        wins = np.exp(table.n_rivals * np.log1p(-np.exp(log_p))) @ chance
-        losing[row] = (by_depth * (1 - wins)) @ membership / size
-        p += (by_depth * (np.exp(log_p) @ chance)) @ membership / size / len(points)
+    log_p, chance = tail_law(points, table.n_rivals)
+    wins = _mean(np.exp(table.n_rivals * np.log1p(-np.exp(log_p))), chance)
+    losing = by_depth * (1 - wins) @ membership / size
+    p = (by_depth * _mean(np.exp(log_p), chance)).mean(axis=0) @ membership / size
     number = np.maximum(np.rint(size), 1).astype(int)
     replicated = rng.binomial(number, losing) / number
     lost = table.weight[table.n_better > 0].sum(axis=0) @ membership / size
@@ -150,6 +145,11 @@ def tail_checks(
     )
     rows[list(interval_columns(prob, kind))] = interval_of(draws, prob, kind).values
     return TailReport(rows, p_value, draws)
+
+
+def _mean(values: FloatArray, chance: FloatArray) -> FloatArray:
+    """Means (n, 151) of values (n, 151, m) with probabilities (n, m)."""
+    return np.einsum("ndm,nm->nd", values, chance)
 
 
 def _groups(by_depth: FloatArray) -> IntArray:

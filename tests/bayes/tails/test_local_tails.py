@@ -5,11 +5,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.special import expit
-from scipy.stats import binom, kstest, norm
+from scipy.stats import beta, binom, kstest, multivariate_normal, norm, t
 
 from classex_bayes.bayes.tails import tail_calibration
 from classex_bayes.bayes.tails.class_resampling import resampled
 from classex_bayes.bayes.tails.distance_scale import DistanceScale, candidate_scales
+from classex_bayes.bayes.tails.importance_sample import ImportanceSample
 from classex_bayes.bayes.tails.local_tails import (
     LARGEST_DEPTH,
     N_NEAREST,
@@ -20,17 +21,19 @@ from classex_bayes.bayes.tails.local_tails import (
 )
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
+    KNOWN_ORIGIN,
+    UNKNOWN_ORIGIN,
     HeldOutTable,
-    log_density,
+    law_outside,
     random_halves,
     tail_law,
-    tail_mode,
-    tail_sample,
 )
+from classex_bayes.bayes.tails.tail_laws import TailCells, draw_laws
+from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.score_informed.tail_laws import BASIS, TailCells, draw_laws
 
+BASIS = RadialBasis.regular(-4.0, 8.0, 0.1)
 POINT = np.array([-0.2, 1.08, -2.5])
 DISTANCES = DistanceScale("origin", 0.0)
 
@@ -41,6 +44,12 @@ def power_laws(rng, n=20_000, k1=400, spread=0.3):
     shares = np.sort(rng.uniform(size=(n, k1 - 1)), axis=1)[:, :N_NEAREST]
     log_p = -rng.uniform(0, 12, size=n)
     return np.log(shares) / exponent[:, None], log_p / exponent, log_p, k1
+
+
+def law_at(point, n_rivals):
+    """Nodes of log p (151, m) at one point, and their probabilities (m,)."""
+    log_p, chance = tail_law(point[None], n_rivals)
+    return log_p[0], chance[0]
 
 
 def lists(scores, y, length=32, perfect=0.0):
@@ -129,7 +138,7 @@ def test_lists_that_are_too_short_have_no_depth(pilot):
 def test_probabilities_of_a_depth(column):
     """Nodes of log p against integrals over the scatter and over look-alikes."""
     n_rivals, q = 99.0, DEPTHS[column]
-    log_p, chance = tail_law(POINT, n_rivals)
+    log_p, chance = law_at(POINT, n_rivals)
     base, share = np.log(N_NEAREST / n_rivals) + POINT[0], expit(POINT[2])
 
     def power(k):
@@ -154,38 +163,87 @@ def test_likelihood_is_binomial_given_p(pilot):
     assert_array_equal(halves[0], ~halves[1])
     single = HeldOutTable(np.array([0, 3]), np.zeros((2, DEPTHS.size)), 59.0)
     single.weight[0, 40], single.weight[1, 10] = 1.0, 2.0
-    log_p, chance = tail_law(POINT, 59.0)
+    log_p, chance = law_at(POINT, 59.0)
     expected = np.log(binom.pmf(0, 59, np.exp(log_p[40])) @ chance)
     expected += 2 * np.log(binom.pmf(3, 59, np.exp(log_p[10])) @ chance)
     coefficient = 2 * np.log(59 * 58 * 57 / 6)
-    assert single.log_likelihood(POINT) == pytest.approx(expected - coefficient, rel=1e-9)
+    assert single.log_likelihood(POINT[None])[0] == pytest.approx(expected - coefficient, rel=1e-9)
+
+
+def test_many_points_have_the_likelihoods_of_each(pilot, constants):
+    halves = random_halves(120, np.random.default_rng(5))
+    table = HeldOutTable.of(lists(*pilot), DISTANCES, np.ones(120), halves)
+    points = POINT + [0.1, 0.2, 0.5] * np.random.default_rng(1).normal(size=(7, 3))
+    each = np.concatenate([table.log_likelihood(point[None]) for point in points])
+    assert np.ptp(each) > 1
+    for most in (1, 10**5, 10**9):
+        with constants(tail_calibration, _MOST_TERMS=most):
+            assert_allclose(table.log_likelihood(points), each, rtol=1e-12)
+
+
+def test_the_law_outside_the_tails_is_the_posterior_given_losses():
+    """Jeffreys' posterior of p given L losses to n classes; a mixture of them between bounds."""
+    for lost in (0, 3, 50, 99):
+        log_p, weight = law_outside(lost, lost, 99)
+        levels = beta(lost + 0.5, 99.5 - lost).cdf(np.exp(log_p))
+        assert_allclose(levels, np.cumsum(weight) - weight / 2, rtol=1e-9)
+        assert np.exp(log_p) @ weight == pytest.approx((lost + 0.5) / 100, abs=5e-4)
+    log_p, weight = law_outside(0, 99, 99)
+    assert weight.sum() == pytest.approx(1)
+    # The mean over a uniform law of log(v + 1/2).
+    assert np.exp(log_p) @ weight == pytest.approx(0.99 / np.log(199), abs=0.02)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_evidence_is_the_integral_of_the_density(size):
+    """Of a normal density with correlated parameters, on scales far from 1."""
+    rng = np.random.default_rng(size)
+    scale = np.array([3.0, 0.2, 11.0])[:size]
+    root = scale[:, None] * (np.eye(size) + 0.3 * rng.normal(size=(size, size)))
+    law = multivariate_normal(scale, root @ root.T)
+    found = ImportanceSample.of(
+        lambda points: 7 + np.reshape(law.logpdf(points), len(points)), scale, scale, rng
+    )
+    assert found.log_evidence == pytest.approx(7, abs=0.1)
+    drawn = found.draw(4000, rng)
+    assert_allclose((drawn.mean(axis=0) - scale) / scale, 0, atol=0.15)
+
+
+@pytest.mark.parametrize("prior", [KNOWN_ORIGIN, UNKNOWN_ORIGIN])
+def test_priors_of_the_parameters(prior):
+    """Normal level and log odds, Student t slope, up to a constant."""
+    points = prior.mean + np.random.default_rng(1).normal(size=(50, 3)) * prior.scale
+    unit = ((points - prior.mean) / prior.scale).T
+    expected = norm.logpdf(unit[0]) + t(3).logpdf(unit[1]) + norm.logpdf(unit[2])
+    assert np.ptp(prior.log_density(points) - expected) < 1e-12
 
 
 def test_draws_are_those_of_the_posterior(pilot):
-    """Means and standard deviations against sums over a grid."""
+    """Means, standard deviations and the evidence against sums over a grid."""
     halves = random_halves(120, np.random.default_rng(6))
     table = HeldOutTable.of(lists(*pilot), DISTANCES, np.ones(120), halves)
     rng = np.random.default_rng(7)
-    posterior = tail_sample(table, tail_mode(table)[0], rng)
+    posterior = KNOWN_ORIGIN.sample(table, rng)
     assert posterior.pareto_k < 0.7
     drawn = posterior.draw(20_000, rng)
     axes = [drawn[:, i].mean() + drawn[:, i].std() * np.linspace(-6, 6, 25) for i in range(3)]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    heights = np.array([log_density(table, point) for point in grid])
+    heights = table.log_likelihood(grid) + KNOWN_ORIGIN.log_density(grid)
     weight = np.exp(heights - heights.max())
     weight /= weight.sum()
     mean = weight @ grid
     sd = np.sqrt(weight @ (grid - mean) ** 2)
     assert_allclose((drawn.mean(axis=0) - mean) / sd, 0, atol=0.15)
     assert_allclose(drawn.std(axis=0), sd, rtol=0.12)
+    cell = np.prod([axis[1] - axis[0] for axis in axes])
+    total = np.log(np.exp(heights - heights.max()).sum() * cell) + heights.max()
+    assert posterior.log_evidence == pytest.approx(total, abs=0.1)
 
 
 def accuracy(points, depth, k=2000):
-    values = []
-    for point in points:
-        log_p, chance = tail_law(point, 99.0)
-        values.append((np.exp((k - 1) * np.log1p(-np.exp(log_p))) @ chance)[depth].mean())
-    return np.array(values)
+    log_p, chance = tail_law(points, 99.0)
+    powers = np.exp((k - 1) * np.log1p(-np.exp(log_p))) @ chance[:, :, None]
+    return powers[:, depth, 0].mean(axis=1)
 
 
 @pytest.mark.nightly
@@ -193,18 +251,18 @@ def accuracy(points, depth, k=2000):
 def test_ranks_of_the_truth_among_the_draws_are_uniform(n_repeats):
     """Simulation-based calibration: parameters from the prior, losses from the law."""
     rng = np.random.default_rng(8)
-    mean, scale = tail_calibration._MEAN, tail_calibration._SCALE
+    mean, scale = np.array(KNOWN_ORIGIN.mean), np.array(KNOWN_ORIGIN.scale)
     depth, ranks = rng.integers(0, 151, size=300), []
     for _ in range(n_repeats):
         point = mean + scale * rng.normal(size=3)
         point[1] = mean[1] + scale[1] * rng.standard_t(3)
-        log_p, chance = tail_law(point, 99.0)
+        log_p, chance = law_at(point, 99.0)
         node = rng.choice(chance.size, p=chance, size=300)
         values, row = np.unique(rng.binomial(99, np.exp(log_p[depth, node])), return_inverse=True)
         weight = np.zeros((values.size, DEPTHS.size))
         np.add.at(weight, (row, depth), 1.0)
         table = HeldOutTable(values, weight, 99.0)
-        drawn = tail_sample(table, tail_mode(table)[0], rng).draw(99, rng)
+        drawn = KNOWN_ORIGIN.sample(table, rng).draw(99, rng)
         below = accuracy(drawn, depth) < accuracy(point[None], depth)
         ranks.append([*(drawn < point).sum(axis=0), below.sum()])
     for quantity in np.transpose(ranks):
@@ -218,12 +276,12 @@ def test_laws_on_knots_have_the_accuracies_of_the_tails():
     depth = rng.uniform(0.5, 12, size=4000)
     points, k = np.repeat(POINT[None], 3, axis=0), np.array([10.0, 100, 1e3, 1e4, 1e5, 1e6])
     n_better = np.zeros(depth.size, dtype=int)
-    cells = TailCells.of(depth, (n_better, n_better), np.arange(depth.size), 100)
+    cells = TailCells.of(depth, (n_better, n_better), np.arange(depth.size), 100, BASIS)
     equal = np.full(depth.size, 1 / depth.size)
     weights = draw_laws(points, np.zeros(3), equal, 1.0, cells, 100, rng)
     assert_allclose(weights.sum(axis=1), 1)
     found = MixtureLaw(BASIS, weights).expected(k)
-    log_p, chance = tail_law(POINT, 99.0)
+    log_p, chance = law_at(POINT, 99.0)
     powers = np.exp((k[:, None, None] - 1) * np.log1p(-np.exp(log_p))) @ chance
     exact = np.array([np.interp(depth, DEPTHS, row).mean() for row in powers])
     assert_allclose(found.mean(axis=0), exact, atol=0.012)  # three resamples of 4,000
@@ -233,10 +291,10 @@ def test_laws_on_knots_have_the_accuracies_of_the_tails():
 def test_one_depth_is_not_blurred(at):
     """The kernels of the knots are as wide as the scatter far out, which is narrowed by them."""
     depth, n_better = np.full(40, at), np.zeros(40, dtype=int)
-    cells = TailCells.of(depth, (n_better, n_better), np.arange(40), 100)
+    cells = TailCells.of(depth, (n_better, n_better), np.arange(40), 100, BASIS)
     point, equal = np.array([-0.2, 1.08, -9.0]), np.full(40, 1 / 40)
     laws = draw_laws(point[None], np.zeros(1), equal, 1.0, cells, 100, np.random.default_rng(1))
-    log_p, chance = tail_law(point, 99.0)
+    log_p, chance = law_at(point, 99.0)
     row = log_p[np.searchsorted(DEPTHS, at - 1e-9)]
     for k in np.exp(-row[7] + np.array([-2.0, -1.0, 0.0, 1.0, 2.0])):
         exact = np.exp((k - 1) * np.log1p(-np.exp(row))) @ chance
@@ -247,7 +305,7 @@ def test_one_depth_is_not_blurred(at):
 def test_accuracies_vary_as_resampled_classes_and_their_competitors_do():
     rng = np.random.default_rng(2)
     depth, n_better = rng.uniform(0.5, 8, size=60), np.zeros(60, dtype=int)
-    cells = TailCells.of(depth, (n_better, n_better), np.arange(60), 100)
+    cells = TailCells.of(depth, (n_better, n_better), np.arange(60), 100, BASIS)
     points, equal, k = np.repeat(POINT[None], 1500, axis=0), np.full(60, 1 / 60), np.array([300.0])
     alone, shared = (
         MixtureLaw(BASIS, draw_laws(points, np.zeros(1500), equal, effect, cells, 100, rng))
@@ -262,7 +320,7 @@ def test_deeper_instances_never_lose_more_often():
     n_better, rng = np.zeros(1, dtype=int), np.random.default_rng(3)
     accuracies = []
     for depth in (4.0, 6.0, 12.0):
-        cells = TailCells.of(np.array([depth]), (n_better, n_better), n_better, 100)
+        cells = TailCells.of(np.array([depth]), (n_better, n_better), n_better, 100, BASIS)
         laws = draw_laws(POINT[None], np.array([-3.0]), np.ones(1), 1.0, cells, 100, rng)
         accuracies.append(MixtureLaw(BASIS, laws).expected(np.array([1000.0]))[0, 0])
     assert np.diff(accuracies).min() > -0.01
@@ -270,18 +328,18 @@ def test_deeper_instances_never_lose_more_often():
 
 def test_instances_outside_their_tails_keep_their_ranks():
     n_better = np.array([5, 20, 60, 98])
-    cells = TailCells.of(np.full(4, -1.0), (n_better, n_better), np.arange(4), 100)
+    cells = TailCells.of(np.full(4, -1.0), (n_better, n_better), np.arange(4), 100, BASIS)
     found = MixtureLaw(BASIS, cells.outside).expected(np.array([2.0]))[:, 0]
     assert_allclose(found, 1 - (n_better + 0.5) / 100, atol=0.04)
     ends = np.array([5]), np.array([99])
-    open_rank = TailCells.of(np.array([-1.0]), ends, np.zeros(1, int), 100)
+    open_rank = TailCells.of(np.array([-1.0]), ends, np.zeros(1, int), 100, BASIS)
     between = MixtureLaw(BASIS, open_rank.outside).expected(np.array([2.0]))[0, 0]
     assert found[-1] < between < found[0]
 
 
 def test_an_error_of_the_slope_moves_the_tail_alone():
     depth, n_better = np.full(50, 6.0), np.zeros(50, dtype=int)
-    cells = TailCells.of(depth, (n_better, n_better), np.arange(50), 100)
+    cells = TailCells.of(depth, (n_better, n_better), np.arange(50), 100, BASIS)
     errors, equal = np.array([0.0, 0.3]), np.full(50, 0.02)
     points, rng = np.repeat(POINT[None], 2, axis=0), np.random.default_rng(1)
     laws = MixtureLaw(BASIS, draw_laws(points, errors, equal, 1.0, cells, 100, rng))
@@ -306,7 +364,8 @@ def test_resampled_classes_vary_as_means_of_heavy_and_light_ones_do():
 def test_scales_of_scores():
     scores = np.array([[3.0, 2, 1, 0.5], [4, 3, 2, 1]])
     ids, true = np.tile(np.arange(4), (2, 1)), np.array([5.0, 6.0])
-    kinds = [scale.kind for scale in candidate_scales(NearestClasses(ids, scores, true))]
+    shares = NearestClasses(ids, scores / 10, true / 10)
+    kinds = [scale.kind for scale in candidate_scales(shares)]
     assert kinds == ["exponential", "reciprocal"] + ["origin"] * 5
     signed = NearestClasses(ids, scores - 2, true)
     assert "reciprocal" not in [scale.kind for scale in candidate_scales(signed)]

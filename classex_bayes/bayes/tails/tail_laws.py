@@ -11,18 +11,15 @@ from classex_bayes.bayes.tails.local_tails import N_NEAREST
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     law_outside,
+    mean_log_p,
     on_grid,
+    on_grid_by_row,
     split_linearly,
-    tail_law_with_error,
+    tail_law,
 )
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.typing import FloatArray, IntArray
 
-# Finer than the knots of the priors: laws of instances are narrow, and their knots blur them.
-BASIS = RadialBasis.regular(-4.0, 8.0, 0.1)
-_STEP = float(BASIS.knots[1] - BASIS.knots[0])
-# Variance that the kernel of a knot, and linear splitting between knots, give to one point.
-_BLUR = BASIS.bandwidth**2 + _STEP**2 / 6
 _LOG_P = np.linspace(-40.0, -1e-3, 8000)
 _Z = -ndtri_exp(_LOG_P)
 _MOST_GROUPS = 20_000  # of classes that are resampled together
@@ -40,10 +37,13 @@ class TailCells(NamedTuple):
         their tails.
     outside : array of shape (n_outside, m)
         Law of Z on the knots for each of the latter.
+    basis : RadialBasis
+        The knots.
     """
 
     share: csr_array
     outside: FloatArray
+    basis: RadialBasis
 
     @classmethod
     def of(
@@ -52,6 +52,7 @@ class TailCells(NamedTuple):
         bounds: tuple[IntArray, IntArray],
         class_place: IntArray,
         n_classes: int,
+        basis: RadialBasis,
     ) -> Self:
         """Cells of instances whose losses lie within `bounds`, two arrays of shape (n,).
 
@@ -69,13 +70,11 @@ class TailCells(NamedTuple):
         repeats = np.bincount(class_place)
         share = np.concatenate(values) / repeats[place[0]]
         shape = repeats.size, DEPTHS.size + lost.shape[1]
-        outside = np.array([_on_knots(*law_outside(low, high, n_classes)) for low, high in lost.T])
-        return cls(csr_array((share, place), shape=shape), outside.reshape(-1, BASIS.knots.size))
-
-
-def _on_knots(log_p: FloatArray, weight: FloatArray) -> FloatArray:
-    """Weights (m,) on the knots of points with `weight`."""
-    return on_grid(np.interp(log_p, _LOG_P, _Z), weight, BASIS.knots)
+        outside = np.empty((lost.shape[1], basis.knots.size))
+        for row, (low, high) in enumerate(lost.T):
+            log_p, weight = law_outside(low, high, n_classes - 1)
+            outside[row] = on_grid(np.interp(log_p, _LOG_P, _Z), weight, basis.knots)
+        return cls(csr_array((share, place), shape=shape), outside, basis)
 
 
 def draw_laws(
@@ -87,7 +86,7 @@ def draw_laws(
     n_classes: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    r"""Weights (draws, m) on the knots of `BASIS`, one law for each draw of the parameters.
+    r"""Weights (draws, m) on the knots of the cells, one law for each draw of the parameters.
 
     Parameters
     ----------
@@ -106,7 +105,10 @@ def draw_laws(
     rng : Generator
         Resamples the classes.
     """
-    weights = np.empty((len(parameters), BASIS.knots.size))
+    knots = cells.basis.knots
+    # Variance that the kernel of a knot, and linear splitting between knots, give to one point.
+    blur = cells.basis.bandwidth**2 + float(np.diff(knots).mean()) ** 2 / 6
+    weights = np.empty((len(parameters), knots.size))
     groups = rng.permutation(class_weight.size) % min(class_weight.size, _MOST_GROUPS)
     grouped = np.bincount(groups, class_weight)
     # A class of weight 0 may be a group of its own, which is never drawn.
@@ -118,19 +120,19 @@ def draw_laws(
         chances = resampled(grouped, 1 / effect, part.stop - part.start, rng) @ share
         inside, outside = np.split(chances, [DEPTHS.size], axis=1)
         weights[part] = outside @ cells.outside
-        for row in range(part.start, part.stop):
-            scatter = _narrower(parameters[row], n_classes - 1)
-            log_p, weight = tail_law_with_error(
-                parameters[row], tail_error[row], n_classes - 1, scatter
-            )
-            joint = np.multiply.outer(inside[row - part.start], weight)
-            weights[row] += _on_knots(log_p.ravel(), joint.ravel())
+        points, error = parameters[part], tail_error[part]
+        scatter = _narrower(points, n_classes - 1, blur)
+        nodes, chance = tail_law(points, n_classes - 1, error, scatter)
+        z = np.interp(nodes, _LOG_P, _Z).reshape(len(points), -1)
+        joint = (inside[:, :, None] * chance[:, None]).reshape(z.shape)
+        row = np.repeat(np.arange(len(points)), z.shape[1])
+        weights[part] += on_grid_by_row(row, len(points), z.ravel(), joint.ravel(), knots)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _narrower(parameters: FloatArray, n_rivals: float) -> FloatArray:
-    """Scatter of log p at `DEPTHS` less what the knots' kernels add to it."""
-    centre = np.log(N_NEAREST / n_rivals) + parameters[0] - parameters[1] * DEPTHS
-    z = np.interp(centre, _LOG_P, _Z)
-    slope = np.exp(-0.5 * z**2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)  # of log p in Z
-    return np.sqrt(np.maximum(1 / N_NEAREST - _BLUR * slope**2, 0.0))
+def _narrower(points: FloatArray, n_rivals: float, blur: float) -> FloatArray:
+    """Scatter (n, 151) of log p at `DEPTHS` less what the knots' kernels add to it."""
+    start, decline = mean_log_p(points, n_rivals)
+    z = np.interp(start - decline, _LOG_P, _Z)
+    steepness = np.exp(-0.5 * z**2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)  # of log p in Z
+    return np.sqrt(np.maximum(1 / N_NEAREST - blur * steepness**2, 0.0))

@@ -1,0 +1,138 @@
+"""Evidence of scores beside ranks: groups of a fit whose law follows both."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from classex_bayes.bayes.idata import (
+    EVIDENCE,
+    MIXTURE,
+    basis_of,
+    described,
+    mixture_group,
+    weights_of,
+)
+from classex_bayes.bayes.tails.anchor import anchored
+from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.local_tails import depths_of
+from classex_bayes.bayes.tails.scale_choice import why_no_tails
+from classex_bayes.bayes.tails.tail_calibration import DEPTHS, TAIL_PARAMETERS, on_grid
+from classex_bayes.bayes.tails.tail_draws import TailDraws
+from classex_bayes.core.law import MixtureLaw
+from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.task.source_task import SourceTask
+
+# Groups of `idata`: draws of the tails, the instances by depth and by numbers of better classes in
+# held-out halves, and by depth among all classes.
+TAILS, HELD_OUT, DEPTHS_OBSERVED = "tails", "held_out_ranks", "observed_depths"
+_SCALES = "scales"  # attribute: scales of the scores with their probabilities
+_RANKS, _BOTH = "ranks", "ranks and scores"
+_LEAST_PROBABLE = 0.005  # scale that is named
+_WIDEST_BANDWIDTH = 0.15  # of knots that can hold the law of one instance
+_DESCRIPTIONS = {
+    **TAIL_PARAMETERS,
+    "shift": "shift of Z = Phi^-1(U*) near 1 - 1 / k1 by which the tails agree with the ranks",
+    "prior_density": "joint log prior density of the parameters of the tails",
+    "rank_density": "log-likelihood of the held-out ranks",
+    "scale_place": "place of the scale of the scores among all scales",
+}
+
+
+def add_scores(
+    tree: xr.DataTree, tasks: Sequence[SourceTask], evidence: str, seeds: np.random.SeedSequence
+) -> None:
+    """Add the evidence of scores to the groups of a fit to ranks, if there are scores to use.
+
+    The group "mixture" becomes the law given ranks and scores. The law given ranks alone becomes
+    another group (`weights_of`). The attribute "evidence" says what was used, and a note says why
+    scores were not.
+    """
+    tree.attrs[EVIDENCE] = _RANKS
+    if evidence == "ranks" or not any(task.evidence.has_scores for task in tasks):
+        return
+    basis, by_ranks = basis_of(tree), weights_of(tree)
+    if reason := why_not_scores(tasks, basis.bandwidth):
+        note_ranks_alone(tree, reason)
+        return
+    (task,) = tasks
+    rank_law = MixtureLaw(basis, by_ranks.values.reshape(-1, basis.knots.size))
+    tail_seeds, anchor_seeds = seeds.spawn(2)
+    draws = TailDraws.of(task, basis, len(rank_law.weights), tail_seeds)
+    k1 = np.array([task.n_classes])
+    rank_accuracy = rank_law.expected(k1)[:, 0]
+    law, shift = anchored(
+        MixtureLaw(basis, draws.weights),
+        rank_accuracy,
+        task.n_classes,
+        np.random.default_rng(anchor_seeds),
+    )
+    # Draws are paired by the order of their accuracies on the source classes. So these accuracies
+    # have the dependence of the Markov chains of the ranks, and can be diagnosed.
+    order = np.empty(rank_accuracy.size, dtype=int)
+    order[rank_accuracy.argsort()] = law.expected(k1)[:, 0].argsort()
+    values = {
+        **draws.parameters,
+        "shift": shift,
+        "prior_density": draws.log_prior,
+        "rank_density": draws.log_likelihood,
+        "scale_place": draws.scale_place,
+    }
+    sample = [by_ranks.sizes[dim] for dim in SAMPLE_DIMS]
+    tails = {name: (SAMPLE_DIMS, x[order].reshape(sample)) for name, x in values.items()}
+    mixture = mixture_group(MixtureLaw(basis, law.weights[order].reshape(by_ranks.shape)))
+    scales = {fit.scale: fit.prob for fit in draws.fits}
+    of_tails = xr.Dataset(tails).assign_coords(mixture[SAMPLE_DIMS].coords)
+    groups = {
+        MIXTURE["ranks"]: tree[MIXTURE["posterior"]].to_dataset(),
+        MIXTURE["posterior"]: mixture,
+        TAILS: described(of_tails, _DESCRIPTIONS),
+        HELD_OUT: draws.fits[0].table.group(),
+        DEPTHS_OBSERVED: depth_group(task, scales),
+    }
+    stored = json.dumps([{**scale.attributes, "prob": prob} for scale, prob in scales.items()])
+    # All at once at the end, so that an interruption leaves the fit to ranks.
+    tree.update({name: xr.DataTree(group) for name, group in groups.items()})
+    tree.attrs |= {EVIDENCE: _BOTH, _SCALES: stored, "pareto_k": draws.pareto_k}
+
+
+def why_not_scores(tasks: Sequence[SourceTask], bandwidth: float) -> str:
+    """Reason why scores of tasks cannot be used on knots of this bandwidth, or an empty text."""
+    if bandwidth > _WIDEST_BANDWIDTH:
+        return (
+            f"knots of the bandwidth {bandwidth:g} are too coarse for tails of scores, which need "
+            f"at most {_WIDEST_BANDWIDTH:g}"
+        )
+    return why_no_tails(tasks)
+
+
+def note_ranks_alone(tree: xr.DataTree, reason: str) -> None:
+    """Add a note for readers of predictions that only ranks are used."""
+    notes = json.loads(tree.attrs.get("notes", "[]"))
+    tree.attrs["notes"] = json.dumps([*notes, f"only ranks are used, because {reason}"])
+
+
+def scales_of(attributes: Mapping[Any, Any]) -> dict[DistanceScale, float]:
+    """Scales of the scores of a fit with their probabilities, the most probable one first."""
+    stored = json.loads(attributes.get(_SCALES, "[]"))
+    return {DistanceScale.of_attributes(scale): scale["prob"] for scale in stored}
+
+
+def evidence_text(attributes: Mapping[Any, Any]) -> str:
+    """What a fit used, in words: "ranks", or "ranks and scores" with the scales of the scores."""
+    scales = scales_of(attributes)
+    if not scales:
+        return _RANKS
+    likely = {scale: prob for scale, prob in scales.items() if prob > _LEAST_PROBABLE}
+    named = [f"{scale}{f' ({prob:.0%})' * (prob < 1)}" for scale, prob in likely.items()]
+    return f"{_BOTH}, as distances {', '.join(named)}"
+
+
+def depth_group(task: SourceTask, scales: Mapping[DistanceScale, float]) -> xr.Dataset:
+    """Number of instances at each depth on the first scale, which tells scores of tasks apart."""
+    depth = depths_of(task.nearest_classes, next(iter(scales)))
+    counts = {"instances": ("depth", on_grid(depth[depth > 0], 1.0, DEPTHS))}
+    text = {"instances": "number of instances at each depth in the local tails"}
+    return described(xr.Dataset(counts, {"depth": DEPTHS}), text)

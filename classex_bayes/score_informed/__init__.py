@@ -1,1 +1,0 @@
-"""Wing: a posterior from ranks and scores."""

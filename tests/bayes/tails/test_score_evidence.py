@@ -1,0 +1,456 @@
+"""The posterior from ranks and scores, through the public surface."""
+
+import warnings
+
+import numpy as np
+import pytest
+from helpers import unsound_data
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logit
+from scipy.stats import binomtest
+
+import classex_bayes as cb
+from classex_bayes.bayes.checks.tail_checks import tail_checks
+from classex_bayes.bayes.idata import weights_of
+from classex_bayes.core.law import MixtureLaw
+from classex_bayes.exceptions import DataError, ExtrapolationWarning
+from classex_bayes.simulate import GaussianNearestNeighbor
+
+FEW = {"sampler": {"draws": 200, "tune": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
+LAW = GaussianNearestNeighbor(10, 0.14)
+K = np.array([120, 1200, 10_000])
+
+
+def fit(task, evidence="all", **changed):
+    return cb.BayesianExtrapolator(evidence=evidence).fit(task, **{**FEW, **changed})
+
+
+def quietly(task, evidence="all", **changed):
+    """Fit to data that warn."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(task, evidence, **changed)
+
+
+@pytest.fixture(scope="module")
+def model(task_of):
+    return fit(task_of())
+
+
+@pytest.fixture(scope="module")
+def by_ranks(task_of):
+    return fit(task_of(), "ranks")
+
+
+def draws(model, k=K):
+    return model.predict(k).draws.values
+
+
+def sd(prediction):
+    return prediction.draws.std(("chain", "draw")).to_series()
+
+
+def on_logits(values):
+    return logit(np.clip(values, 1e-9, 1 - 1e-9))
+
+
+# What is used, and how it is told
+
+
+def test_prediction(model, task_of):
+    task, k = task_of(), np.array([2, 60, 120, 1200, 10_000])
+    pred = model.predict(k)
+    assert pred.interval_type == "credible" and pred.draws.shape == (2, 200, 5)
+    assert pred.mean.is_monotonic_decreasing and pred.evidence == "ranks and scores"
+    assert not any(note.startswith("only ranks") for note in pred.notes)
+    low, high = pred.interval(0.99).to_numpy().T[:, :3]
+    measured = task.accuracy(k[:3])
+    assert (low - 0.01 <= measured).all() and (measured <= high + 0.01).all()
+
+
+def test_what_was_used_is_told(model, by_ranks, distances):
+    assert model.name == "BayesianExtrapolator"
+    assert model.evidence_ == "ranks and scores, as distances -s"
+    assert model.scales_.to_dict() == {"-s": 1.0} and model.scales_.index.name == "distance"
+    assert f"fit: {model.evidence_}" in repr(model)
+    assert "expected accuracy, from ranks and scores of 120 source classes" in repr(
+        model.predict(K)
+    )
+    assert by_ranks.name == "BayesianExtrapolator(ranks)" and by_ranks.evidence_ == "ranks"
+    assert by_ranks.scales_.empty and by_ranks.predict(K).evidence == "ranks"
+    assert "expected accuracy, from ranks of 120 source classes" in repr(by_ranks.predict(K))
+    # Asked for ranks alone, the model has nothing to explain.
+    assert not any(note.startswith("only ranks") for note in by_ranks.predict(K).notes)
+    matrix, y = distances()
+    several = fit(cb.SourceTask.from_scores(7 - matrix, y))
+    assert len(several.scales_) > 2 and several.scales_.sum() == pytest.approx(1)
+    assert several.scales_.is_monotonic_decreasing
+    first, prob = several.scales_.index[0], several.scales_.iloc[0]
+    assert f"as distances {first} ({prob:.0%})" in several.evidence_
+    for scale, prob in several.scales_.items():
+        assert (scale in several.evidence_) or prob < 0.006
+
+
+def test_groups_of_scores(model, by_ranks):
+    added = {"mixture_given_ranks", "tails", "held_out_ranks", "observed_depths"}
+    assert added <= set(model.idata.children) and not added & set(by_ranks.idata.children)
+    assert model.idata.attrs["evidence"] == "ranks and scores"
+    assert by_ranks.idata.attrs["evidence"] == "ranks"
+    tails = model.idata["tails"].to_dataset()
+    names = "level", "slope", "look_alikes", "tail_error", "shift", "prior_density", "rank_density"
+    assert {*tails.data_vars} == {*names, "scale_place"}
+    for values in tails.values():
+        assert values.dims == ("chain", "draw") and values.attrs["description"]
+    assert {*model.idata["posterior"].data_vars} == {*by_ranks.idata["posterior"].data_vars}
+    depths = model.idata["observed_depths"]["instances"]
+    assert 100 < depths.sum() <= 120
+    # The law given ranks alone is kept, draw by draw.
+    assert_array_equal(weights_of(model.idata, "ranks"), weights_of(by_ranks.idata))
+    law = MixtureLaw(model.prior_.basis, weights_of(model.idata).values.reshape(400, -1))
+    assert_allclose(law.expected(K).reshape(2, 200, 3), draws(model))
+    assert model.is_fitted_to(model.task)
+
+
+def test_scores_narrow_the_interval(model, by_ranks):
+    both, ranks = (sd(m.predict(K)) for m in (model, by_ranks))
+    assert both[1200] < ranks[1200] and both[10_000] < ranks[10_000]
+    assert both[120] < 1.1 * ranks[120]
+
+
+def test_every_question_is_answered(model, task_of):
+    assert (model.predict([1200], metric="accuracy@5").mean > model.predict([1200]).mean).all()
+    observed = model.predict([1200], kind="observed", repeats=2)
+    assert sd(observed)[1200] >= 0.95 * sd(model.predict([1200]))[1200]
+    nested = model.predict([120], kind="observed", nested=True)
+    assert_allclose(nested.mean[120], task_of().accuracy(120), atol=0.02)
+    whole = model.predict([2000], population=2000)
+    assert 0 < whole.mean[2000] < model.predict([120]).mean[120]
+    level = float(model.predict([1200]).mean[1200])
+    assert 400 < model.classes_until(level).median < 4000
+    assert model.discriminability([0.5, 1.0]).shape == (2, 200, 2)
+    assert cb.posterior_checks(model).passed
+
+
+def test_a_file_keeps_the_evidence(model, task_of, distances, tmp_path):
+    loaded = cb.load(cb.save(model, tmp_path / "scores.nc"))
+    assert_array_equal(draws(loaded), draws(model))
+    assert loaded.evidence_ == model.evidence_ and loaded.scales_.equals(model.scales_)
+    assert loaded.predict(K).notes == model.predict(K).notes
+    assert loaded.is_fitted_to(task_of()) and not loaded.is_fitted_to(task_of(seed=1))
+    # The same ranks with other distances are another task.
+    other, y = distances()
+    other = other + 0.5 * other[np.arange(y.size), y][:, None]
+    shifted = cb.SourceTask.from_scores(other, y, higher_is_better=False)
+    assert_array_equal(shifted.ranks, task_of().ranks)
+    assert not loaded.is_fitted_to(shifted)
+    assert_allclose(tail_checks(loaded).table, tail_checks(model).table)
+
+
+def test_models_with_densities_are_saved_too(task_of, tmp_path):
+    """Groups named log_prior and log_likelihood stand beside variables of these names."""
+    model = fit(task_of())
+    model.compute_log_prior()
+    model.compute_log_likelihood()
+    for name in ("model.nc", "model.zarr"):
+        loaded = cb.load(cb.save(model, tmp_path / name))
+        assert_array_equal(draws(loaded), draws(model))
+        for group in ("log_prior", "log_likelihood", "tails"):
+            assert loaded.idata[group].to_dataset().equals(model.idata[group].to_dataset())
+
+
+def test_same_seed_same_result(model, task_of):
+    assert_array_equal(draws(fit(task_of())), draws(model))
+    assert not np.array_equal(draws(fit(task_of(), random_seed=2)), draws(model))
+
+
+# Invariances
+
+
+def test_powers_of_distances_change_nothing(model, distances):
+    matrix, y = distances()
+    squares = cb.SourceTask.from_scores(matrix**2, y, higher_is_better=False)
+    assert_allclose(draws(fit(squares)), draws(model), atol=1e-5)
+
+
+def test_the_unit_of_logits_does_not_matter():
+    rng, y = np.random.default_rng(3), np.arange(80)
+    logits = rng.normal(size=(80, 80)) + 3 * np.eye(80)
+    plain, *others = (fit(cb.SourceTask.from_scores(size * logits, y)) for size in (1, 4, 7, 30))
+    assert plain.evidence_.startswith("ranks and scores")
+    k = [2, 80, 800]
+    for other in others:
+        assert_allclose(draws(other, k), draws(plain, k), atol=5e-4)
+        assert_allclose(other.scales_, plain.scales_, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [np.exp, lambda d: -1 / (1 + d), lambda d: np.round(1e6 * d) ** 3],
+    ids=["exponential", "reciprocal", "cubes"],
+)
+def test_ranks_alone_do_not_depend_on_the_scale(by_ranks, distances, transform):
+    matrix, y = distances()
+    task = cb.SourceTask.from_scores(transform(matrix), y, higher_is_better=False)
+    assert_array_equal(draws(fit(task, "ranks")), draws(by_ranks))
+
+
+def test_ranks_alone_are_the_ranks_of_a_task(distances):
+    """With one design effect, a task from scores has the draws of a task from its ranks."""
+    matrix, y = distances()
+    task = cb.SourceTask.from_scores(matrix, y, higher_is_better=False)
+    ranks = cb.SourceTask.from_ranks(task.ranks, y, n_classes=120)
+    found, expected = fit(task, "ranks"), fit(ranks)
+    assert_array_equal(found.data_.counts, expected.data_.counts)
+    assert expected.evidence_ == "ranks" and expected.predict(K).evidence == "ranks"
+    assert_allclose(found.predict(K).mean, expected.predict(K).mean, atol=0.05)
+    # Both evidences of the first are asked for in vain from the second.
+    assert_array_equal(draws(expected), draws(fit(ranks, "ranks")))
+
+
+# Agreement of the evidences
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.7])
+def test_ranks_decide_on_the_source_classes(by_ranks, distances, factor):
+    """True classes that are nearer, or farther, at the same ranks: scores contradict ranks.
+
+    Distances of true classes are moved within the gap between their neighbours in rank.
+    """
+    matrix, y = distances()
+    true = matrix[y, y]
+    wrong = np.where(np.eye(120, dtype=bool), np.inf, matrix)
+    nearest = wrong.min(axis=1)
+    first = true < nearest
+    moved = matrix.copy()
+    moved[y[first], y[first]] = (
+        true[first] * factor if factor < 1 else np.minimum(true * factor, 0.999 * nearest)[first]
+    )
+    task = cb.SourceTask.from_scores(moved, y, higher_is_better=False)
+    assert_array_equal(
+        task.ranks, cb.SourceTask.from_scores(matrix, y, higher_is_better=False).ranks
+    )
+    both = quietly(task)
+    assert both.evidence_.startswith("ranks and scores")
+    ranks = by_ranks.predict([120, 10_000])
+    low, high = ranks.interval(0.89).loc[120]
+    assert low < both.predict([120]).mean[120] < high
+    # Far out, scores are followed.
+    far = both.predict([10_000]).mean[10_000] - ranks.mean[10_000]
+    assert np.sign(far) == np.sign(1 - factor) and abs(far) > 0.1
+
+
+def test_hopeless_ties_do_not_move_the_law_from_the_ranks(task_of):
+    """Two classes share each template: half of all answers are ties, which no tail foretells."""
+    probes, gallery, y = LAW.sample(100, random_seed=0)
+    task = cb.SourceTask.from_embeddings(probes, np.r_[gallery[:50], gallery[:50]], y)
+    both, ranks = quietly(task), quietly(task, "ranks")
+    low, high = ranks.predict([100]).interval(0.99).loc[100]
+    assert low < both.predict([100]).mean[100] < high
+
+
+@pytest.mark.parametrize(("lead", "k"), [(-5.0, 2), (5.0, 30)])
+def test_thirty_classes_alike_leave_doubt(lead, k):
+    """30 classes with one outcome do not determine an accuracy to half a percentage point."""
+    scores = lead * np.eye(30) + np.random.default_rng(0).random((30, 30))
+    pred = quietly(cb.SourceTask.from_scores(scores, np.arange(30))).predict([2, 30, 300])
+    assert sd(pred)[k] > 0.005 and np.isfinite(pred.draws.values).all()
+
+
+# Weights, ties and extremes
+
+
+def test_weights_of_classes_count(task_of):
+    weight = np.r_[np.full(60, 3.0), np.full(60, 1.0)]
+    task = task_of(class_weight=weight)
+    found = fit(task).predict([120, 1200])
+    assert found.mean[120] == pytest.approx(task.accuracy(120)[0], abs=0.05)
+    light = fit(task_of(class_weight=weight[::-1])).predict([1200])
+    assert abs(found.mean[1200] - light.mean[1200]) > 1e-4
+
+
+def test_a_tie_of_unknown_order_leaves_the_scores_their_say(distances):
+    matrix, y = distances()
+    matrix[0, 1:3] = matrix[0, 0]
+    task = cb.SourceTask.from_scores(matrix, y, higher_is_better=False, ties="unknown")
+    assert task.evidence.kind == "tied scores"
+    assert fit(task).evidence_ == "ranks and scores, as distances -s"
+
+
+@pytest.mark.parametrize("true", [0.0, 1.5])
+def test_extreme_pilots_have_finite_answers(true):
+    matrix = np.random.default_rng(0).uniform(1, 2, size=(60, 60))
+    np.fill_diagonal(matrix, true)
+    task = cb.SourceTask.from_scores(matrix, np.arange(60), higher_is_better=False)
+    with pytest.warns(ExtrapolationWarning):
+        values = draws(quietly(task), [2, 60, 10**6, 10**12])
+    assert np.isfinite(values).all() and ((values >= 0) & (values <= 1)).all()
+
+
+# Where only ranks are used
+
+
+def decisions(distances):
+    matrix, _ = distances()
+    return np.eye(120)[matrix.argmin(axis=1)]
+
+
+def whole_numbers():
+    scores = np.random.default_rng(1).integers(0, 3, size=(100, 100))
+    return cb.SourceTask.from_scores(
+        scores + 2 * np.eye(100, dtype=int), np.arange(100), ties="random"
+    )
+
+
+def designed(distances, design):
+    matrix, y = distances()
+    return cb.SourceTask.from_scores(
+        matrix, y, higher_is_better=False, sampling=cb.Sampling(**design)
+    )
+
+
+REASONS = {
+    "few classes": (lambda d, t: t(15), "15 classes are fewer than the 20"),
+    "unequal weights": (lambda d, t: t(class_weight=1 / np.arange(1, 121) ** 2.0), "count as"),
+    "decisions": (
+        lambda d, t: cb.SourceTask.from_scores(decisions(d), np.arange(120)),
+        "scores are tied",
+    ),
+    "whole numbers": (lambda d, t: whole_numbers(), "scores are tied"),
+    "several tasks": (lambda d, t: [t(60, 1), t(60, 2)], "scores of 2 tasks cannot be combined"),
+    "groups": (
+        lambda d, t: designed(d, {"groups": np.arange(120) // 4}),
+        "tails of scores need classes drawn one by one with equal probabilities",
+    ),
+    "unequal probabilities": (
+        lambda d, t: designed(d, {"inclusion": np.linspace(0.3, 1, 120)}),
+        "tails of scores need classes drawn one by one with equal probabilities",
+    ),
+    "guesses": (
+        lambda d, t: cb.SourceTask.from_scores(
+            np.random.default_rng(0).normal(size=(100, 100)), np.arange(100)
+        ),
+        "hardly better than guessing",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "why"), REASONS.values(), ids=REASONS)
+def test_where_scores_say_too_little_ranks_answer(make, why, task_of, distances):
+    task, k = make(distances, task_of), [10, 100, 1000]
+    few = {**FEW["sampler"], "draws": 60}
+    found, ranks = (quietly(task, evidence, sampler=few) for evidence in ("all", "ranks"))
+    assert_array_equal(draws(found, k), draws(ranks, k))
+    notes = [note for note in found.predict(k).notes if note.startswith("only ranks are used")]
+    assert len(notes) == 1 and notes[0].startswith("only ranks are used, because ")
+    assert why in notes[0]
+    # The note is the only difference.
+    assert [n for n in found.predict(k).notes if n not in notes] == list(ranks.predict(k).notes)
+    assert found.evidence_ == "ranks" and found.scales_.empty
+    assert found.predict(k).evidence == "ranks" and "fit: ranks" in repr(found)
+    with pytest.raises(DataError, match=r"^model: it uses only ranks"):
+        tail_checks(found)
+
+
+def test_coarse_knots_leave_the_ranks(task_of):
+    prior = cb.MixturePrior(bandwidth=0.2)
+    found, ranks = (
+        cb.BayesianExtrapolator(prior, evidence=evidence).fit(task_of(), **FEW)
+        for evidence in ("all", "ranks")
+    )
+    assert any("knots of the bandwidth 0.2 are too coarse" in n for n in found.predict(K).notes)
+    assert_array_equal(draws(found), draws(ranks))
+
+
+def test_tasks_without_scores_have_no_note(task_of):
+    task = task_of()
+    for other in (
+        cb.SourceTask.from_ranks(task.ranks, task.y, n_classes=120),
+        cb.SourceTask.from_accuracies([2, 60], [0.9, 0.8], n_test=60, n_classes=60),
+    ):
+        model = quietly(other)
+        assert model.evidence_ == "ranks" and model.scales_.empty
+        assert not any("only ranks" in note for note in model.predict([100]).notes)
+
+
+@unsound_data
+def test_scores_of_the_wrong_sign():
+    scores = np.random.default_rng(0).normal(size=(100, 100)) - 30 * np.eye(100)
+    model = fit(cb.SourceTask.from_scores(scores, np.arange(100)))
+    values = draws(model, [100, 1000])
+    assert np.isfinite(values).all() and (values < 0.02).all()
+    assert any("hardly better than guessing" in note for note in model.predict([100]).notes)
+
+
+def test_arguments(task_of):
+    for bad in ("scores", "both", None, 1):
+        with pytest.raises(DataError, match=r"^evidence:"):
+            cb.BayesianExtrapolator(evidence=bad).fit(task_of())
+    with pytest.raises(DataError, match=r"^task:"):
+        cb.BayesianExtrapolator().fit(np.eye(60))
+    with pytest.raises(DataError, match=r"^model:"):
+        tail_checks(cb.ClassExReg())
+
+
+# Checks
+
+
+def test_checks_of_the_calibration(model):
+    checks = tail_checks(model)
+    assert checks.passed and checks.table["instances"].sum() <= 120 + 1e-9
+    inside = (checks.table["lost"] >= checks.table["eti89_lb"]) & (
+        checks.table["lost"] <= checks.table["eti89_ub"]
+    )
+    assert inside.mean() > 0.6
+    # Losses that have nothing to do with the distances are noticed.
+    tree = model.idata.copy(deep=True)
+    weight = tree["held_out_ranks"]["weight"]
+    weight.values = weight.values[:, ::-1].copy()
+    broken = cb.BayesianExtrapolator.from_idata(tree)
+    assert not tail_checks(broken).passed and "unusual" in repr(tail_checks(broken))
+
+
+def test_the_check_is_of_the_most_probable_scale(distances):
+    matrix, y = distances()
+    model = fit(cb.SourceTask.from_scores(7 - matrix, y))
+    assert model.scales_.iloc[0] < 0.999
+    checks = tail_checks(model)
+    assert checks.passed
+    likeliest = model.idata["tails"]["scale_place"].values == 0
+    assert checks.replicated.sizes["draw"] == likeliest.sum()
+    assert likeliest.mean() == pytest.approx(model.scales_.iloc[0], abs=0.005)
+
+
+def test_sensitivity_includes_the_tails(model, by_ranks):
+    log_prior = model.compute_log_prior()["log_prior"].to_dataset()
+    ranks = by_ranks.compute_log_prior()["log_prior"].to_dataset()
+    assert {*log_prior.data_vars} == {*ranks.data_vars, "scores"}
+    assert log_prior["scores"].dims == ("chain", "draw")
+    assert_array_equal(log_prior["scores"], model.idata["tails"]["prior_density"])
+    both, alone = (cb.sensitivity(m, [120, 10_000]) for m in (model, by_ranks))
+    assert both.table.index.tolist() == [120, 10_000]
+    density = model.idata["tails"].to_dataset()
+    for name, added in (("prior", "prior_density"), ("likelihood", "rank_density")):
+        assert_allclose(
+            both.log_density[name].values - alone.log_density[name].values, density[added].values
+        )
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("n_pilots", [6, pytest.param(48, marks=pytest.mark.slow)])
+def test_intervals_hold_the_truth_and_are_narrower_than_from_ranks(n_pilots):
+    k, seeds = [1000], range(n_pilots)
+    truth, held, width, error = LAW.accuracy(k)[0], [], [], []
+    for seed in seeds:
+        probes, gallery, y = LAW.sample(100, random_seed=1000 + seed)
+        task = cb.SourceTask.from_embeddings(probes, gallery, y)
+        scored, ranked = (
+            fit(task, evidence, random_seed=seed).predict(k) for evidence in ("all", "ranks")
+        )
+        (low, high), (lower, upper) = (p.interval(0.9).to_numpy()[0] for p in (scored, ranked))
+        held.append(low <= truth <= high)
+        width.append((high - low) / (upper - lower))
+        error.append((scored.mean.iloc[0] - truth, ranked.mean.iloc[0] - truth))
+    assert binomtest(sum(held), len(held), 0.85, alternative="less").pvalue > 0.005
+    assert np.mean(width) < (0.85 if n_pilots > 20 else 1)
+    rmse = np.sqrt(np.mean(np.square(error), axis=0))
+    assert rmse[0] < rmse[1]

@@ -1,0 +1,153 @@
+"""Laws from the tails of scores alone: what may change them and what may not."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task.source_task import SourceTask
+
+K = np.array([120, 1200, 10_000])
+LAW = GaussianNearestNeighbor(10, 0.14)
+
+
+def test_powers_of_distances_and_their_source_change_nothing(tails, task_of, distances):
+    matrix, y = distances()
+    found = tails(task_of()).law.expected(K)
+    squares = SourceTask.from_scores(matrix**2, y, higher_is_better=False)
+    assert_allclose(tails(squares).law.expected(K), found, atol=1e-5)
+    probes, gallery, _ = LAW.sample(120, random_seed=0)
+    embedded = SourceTask.from_embeddings(probes, gallery, y)
+    assert_allclose(tails(embedded).law.expected(K), found, atol=1e-5)
+    order = np.argsort(matrix, axis=1)[:, :60]
+    lists = SourceTask.from_search(
+        order, y, n_classes=120, distances=np.take_along_axis(matrix, order, axis=1)
+    )
+    # The part of shared competitors, unknown from lists, changes how much classes are resampled.
+    assert_allclose(tails(lists).law.expected(K).mean(0), found.mean(0), atol=0.01)
+
+
+def test_softmax_says_what_logits_say(tails):
+    """exp(-s) of logits and 1 / p of their probabilities are the same distances."""
+    rng, y = np.random.default_rng(6), np.arange(300) % 150
+    logits = rng.exponential(size=(300, 150))
+    logits[np.arange(300), y] = rng.uniform(0, 12, size=300)
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    plain, soft = (tails(SourceTask.from_scores(s, y)) for s in (logits, shares))
+    fits = plain.draws.fits[0], soft.draws.fits[0]
+    assert [str(fit.scale) for fit in fits] == ["exp(-s)", "1 / s"]
+    assert_allclose(fits[0].table.weight, fits[1].table.weight, atol=1e-8)
+    # Their importance samples have different seeds.
+    assert fits[0].sample.log_evidence == pytest.approx(fits[1].sample.log_evidence, abs=0.2)
+    first, second = (
+        found.law.expected(K)[found.draws.scale_place == 0].mean(axis=0) for found in (plain, soft)
+    )
+    assert_allclose(second, first, atol=0.03)
+
+
+def test_probabilities_of_the_scales(tails, distances):
+    """Posterior probabilities, in whose proportion the laws are drawn."""
+    matrix, y = distances()
+    draws = tails(SourceTask.from_scores(7 - matrix, y), size=1000).draws
+    probs = np.array([fit.prob for fit in draws.fits])
+    logs = np.array([fit.sample.log_evidence for fit in draws.fits])
+    assert (np.diff(probs) <= 0).all() and probs.sum() == pytest.approx(1)
+    assert_allclose(np.log(probs) - logs, np.log(probs[0]) - logs[0], atol=1e-8)
+    drawn = np.bincount(draws.scale_place, minlength=probs.size)
+    assert_allclose(drawn / 1000, probs, atol=1e-3)
+    for place in (0, 1):
+        points = np.column_stack(
+            [draws.parameters["level"], draws.parameters["slope"], draws.parameters["look_alikes"]]
+        )[draws.scale_place == place]
+        points[:, 2] = np.log(points[:, 2] / (1 - points[:, 2]))
+        expected = draws.fits[place].table.log_likelihood(points)
+        assert_allclose(draws.log_likelihood[draws.scale_place == place], expected, rtol=1e-8)
+
+
+def test_scores_without_an_origin_lose_little(tails, task_of, distances):
+    """The likelihood of held-out losses finds scales near that of the distances."""
+    matrix, y = distances()
+    expected = tails(task_of()).law.expected(K).mean(0)
+    for scores in (7 - matrix, 7 - matrix**2):
+        found = tails(SourceTask.from_scores(scores, y))
+        assert len(found.draws.fits) > 1
+        assert_allclose(found.law.expected(K).mean(0), expected, atol=0.08)
+
+
+@pytest.mark.parametrize("size", [4.0, 7.0, 30.0])
+def test_neither_unit_nor_origin_of_scores_matters(tails, size):
+    rng, y = np.random.default_rng(2), np.arange(60)
+    logits = rng.normal(size=(60, 60)) + 4 * np.eye(60)
+    plain, other = (tails(SourceTask.from_scores(s, y)) for s in (logits, size * logits))
+    assert_allclose(other.law.expected(K), plain.law.expected(K), atol=1e-3)
+    probs = [[fit.prob for fit in found.draws.fits] for found in (plain, other)]
+    assert_allclose(probs[0], probs[1], atol=1e-3)
+
+
+def test_the_same_seed_gives_the_same_laws(tails, task_of):
+    first, second = (tails(task_of(), size=50).draws for _ in range(2))
+    assert_array_equal(first.weights, second.weights)
+    assert not np.array_equal(first.weights, tails(task_of(), 50, random_seed=2).draws.weights)
+
+
+def test_the_error_of_the_tail_grows_with_the_number_of_classes(tails, task_of):
+    found = tails(task_of())
+    error = found.tail_error
+    assert error.std() == pytest.approx(0.25, rel=0.15)
+    slopes = [np.polyfit(error, accuracy, 1)[0] for accuracy in found.law.expected(K).T]
+    assert abs(slopes[0]) * 0.25 < 0.02
+    assert abs(slopes[0]) < 0.5 * slopes[1] < 0.5 * slopes[2]
+
+
+def test_repeats_and_untested_classes(tails):
+    rng = np.random.default_rng(1)
+    probes, gallery, y = LAW.sample(100, random_seed=3)
+    probes = np.repeat(probes[:40], 3, axis=0) + 0.01 * rng.normal(size=(120, 10))
+    once = SourceTask.from_embeddings(probes[::3], gallery, y[:40], untested="competitors")
+    task = SourceTask.from_embeddings(probes, gallery, np.repeat(y[:40], 3), untested="competitors")
+    many, single = (tails(t).law.expected(np.array([100, 1000])) for t in (task, once))
+    assert_allclose(many.mean(0), single.mean(0), atol=0.04)
+    # Alike instances of a class tell nothing more.
+    assert_allclose(many.std(0), single.std(0), rtol=0.5)
+
+
+def test_classes_of_weight_zero_are_competitors(tails, distances):
+    matrix, y = distances(200)
+    weight = np.where(np.arange(200) < 100, 0.0, 1.0)
+    task = SourceTask.from_scores(matrix, y, higher_is_better=False, class_weight=weight)
+    tested = SourceTask.from_scores(
+        matrix[y >= 100], y[y >= 100], higher_is_better=False, untested="competitors"
+    )
+    k = np.array([200, 2000])
+    assert_allclose(
+        tails(task).law.expected(k).mean(0), tails(tested).law.expected(k).mean(0), atol=0.02
+    )
+
+
+def test_alike_instances_of_a_class_do_not_calibrate_again(tails):
+    rng = np.random.default_rng(1)
+    probes, gallery, y = LAW.sample(100, random_seed=3)
+    copies = np.repeat(probes, 20, axis=0) + 1e-4 * rng.normal(size=(2000, 10))
+    many = tails(SourceTask.from_embeddings(copies, gallery, np.repeat(y, 20)), size=1000)
+    single = tails(SourceTask.from_embeddings(probes, gallery, y), size=1000)
+    for name in ("level", "slope", "look_alikes"):
+        assert getattr(many, name).std() > 0.8 * getattr(single, name).std()
+
+
+def test_plain_scores_of_any_size_have_one_answer(tails, distances):
+    matrix, y = distances()
+    middle, large, small = (
+        tails(SourceTask.from_scores(-matrix * size, y)).law.expected(K).mean(0)
+        for size in (1.0, 1e200, 1e-200)
+    )
+    assert_allclose(large, middle, atol=5e-3)
+    assert_allclose(small, middle, atol=5e-3)
+
+
+@pytest.mark.parametrize("true", [0.0, 1e-300, 1.2, 1e300])
+def test_extreme_pilots_have_laws(tails, true):
+    matrix = np.random.default_rng(0).uniform(1, 2, size=(60, 60))
+    np.fill_diagonal(matrix, true)
+    task = SourceTask.from_scores(matrix, np.arange(60), higher_is_better=False)
+    values = tails(task).law.expected(np.array([2, 60, 10**6, 10**12]))
+    assert np.isfinite(values).all() and ((values >= 0) & (values <= 1)).all()
