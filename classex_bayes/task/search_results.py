@@ -147,7 +147,7 @@ def search_results(
     length = min(length, int(np.quantile(n_wrong, _SHORT, method="lower")))
     if distances is None or length == 0:
         return SearchResults(lowest, highest, None)
-    # Negative distances, such as 1 - inner product, have no origin, unless they are rounding errors.
+    # Negative distances, as of 1 - inner product, have no origin, unless they are rounding errors.
     rounding = _ROUNDING * float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
     perfect = None if higher_is_better or largest > rounding else 0.0
     nearest = NearestClasses(

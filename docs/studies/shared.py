@@ -70,7 +70,8 @@ def read_options(
 
 def study_estimators() -> list[Any]:
     """Estimators that studies compare: ours with posteriors, and those of the literature."""
-    return [cb.BayesianExtrapolator(), cb.ScoreInformedExtrapolator(), *cb.literature()]
+    ranks = cb.BayesianExtrapolator(evidence="ranks")
+    return [cb.BayesianExtrapolator(), ranks, *cb.literature()]
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Errors and coverage of every estimator on real populations made of public packages.
 
-Pilots of 50, 100, 300 and 1,000 classes; targets are 3, 10, 30 and 100 times as many. The folder
+Pilots of 50, 100, 300 and 1,000 classes; targets are 1, 3, 10, 30 and 100 times as many. The folder
 keeps populations, every trial and tables.
 """
 

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from studies.corpus.catalogue import recipes
 from studies.pages import FIGURES, markdown, version
 
-OURS, WITH_SCORES = "BayesianExtrapolator", "ScoreInformedExtrapolator"
+OURS, BY_RANKS = "BayesianExtrapolator", "BayesianExtrapolator(ranks)"
 # Names of populations stand at this number of classes, at least so far apart.
 _NAMES, _LINE = 45_000, 0.09
 SHOWN = ["10", "100", "1000", "10000", "all"]
@@ -94,9 +94,7 @@ def expectation_table(cells: pd.DataFrame, by: list[str]) -> str:
 def score_tables(cells: pd.DataFrame) -> dict[str, str]:
     """Errors, coverage and widths from ranks and scores beside those from ranks."""
     index = ["population", "n_source", "factor"]
-    ours, both = (
-        cells[cells["estimator"] == name].set_index(index) for name in (OURS, WITH_SCORES)
-    )
+    ours, both = (cells[cells["estimator"] == name].set_index(index) for name in (BY_RANKS, OURS))
     log_ratio = np.log(both["rmse"] / ours["rmse"])
     by_target, by_population = [], {}
     for (pilot, factor), ratios in log_ratio.groupby(["n_source", "factor"]):

@@ -16,7 +16,7 @@ from studies.corpus.catalogue import population
 from studies.shared import CI_PROB
 
 N_SOURCE = (50, 100, 300, 1000)
-FACTORS = (3, 10, 30, 100)
+FACTORS = (1, 3, 10, 30, 100)
 _N_BOOTSTRAP = 500
 _SHOWN = ("10", "100", "1000", "10000")
 
@@ -39,7 +39,7 @@ def corpus_trials(
     sizes = np.array(n_source)
     for name in names:
         task = population(name, folder).task()
-        fitting = sizes[sizes * min(FACTORS) <= task.n_classes]
+        fitting = sizes[sizes * FACTORS[1] <= task.n_classes]
         if not fitting.size:
             continue
         k = np.unique(np.outer(fitting, FACTORS))

@@ -29,7 +29,8 @@ def population_laws(
     for name in names:
         task = population(name, folder).task()
         with quiet():  # a mean needs fewer draws than an interval
-            model = BayesianExtrapolator().fit(task, sampler=sampler, random_seed=0)
+            ranks = BayesianExtrapolator(evidence="ranks")
+            model = ranks.fit(task, sampler=sampler, random_seed=0)
         weights = model.weights_.mean(("chain", "draw")).to_numpy()
         k = np.array([*(k for k in _SHOWN if k < task.n_classes), task.n_classes])
         law = MixtureLaw(model.prior.basis, weights)

@@ -32,7 +32,7 @@ def pilot(seed, truth):
             untested="competitors",
         )
         with quiet():
-            model = cb.BayesianExtrapolator().fit(task, random_seed=seed, **SAMPLER)
+            model = cb.BayesianExtrapolator(evidence="ranks").fit(task, random_seed=seed, **SAMPLER)
             prediction = model.predict(len(order))
         limits = prediction.interval(CI_PROB, "eti").to_numpy()[0]
         found.append((n_templates, truth, prediction.mean.item(), *limits))

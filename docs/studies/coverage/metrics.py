@@ -12,7 +12,10 @@ METRICS = "mrr", "ndcg@10", "recall@10"
 POPULATIONS = "Gaussian, 10 dimensions", "characters"
 SIZES, FACTORS = (100, 300), (3, 10, 30)
 SAMPLER = {"sampler": {"draws": 250, "tune": 250, "chains": 4, "cores": 1}, "progressbar": False}
-MODELS = {"ranks": cb.BayesianExtrapolator, "scores": cb.ScoreInformedExtrapolator}
+MODELS = {
+    "ranks": cb.BayesianExtrapolator(evidence="ranks"),
+    "ranks and scores": cb.BayesianExtrapolator(),
+}
 
 
 def population(name):
@@ -28,7 +31,7 @@ def pilot(name, task, seed, truth):
     rows = []
     with quiet():
         for kind, model in MODELS.items():
-            fitted = model().fit(task, random_seed=seed, **SAMPLER)
+            fitted = model.fit(task, random_seed=seed, **SAMPLER)
             for metric, values in truth.items():
                 found = fitted.predict(list(values), metric=metric)
                 bounds = found.interval(CI_PROB, "eti")

@@ -75,7 +75,7 @@ def weighted_crps(values, truth, weight):
 def fitted_pilot(name, kind, task, size, seed):
     """Draws under the wide prior, and predictions and truth at every target."""
     k = [size * factor for factor in FACTORS if size * factor <= task.n_classes]
-    model = cb.BayesianExtrapolator(WIDE)
+    model = cb.BayesianExtrapolator(WIDE, evidence="ranks")
     with quiet():
         model.fit(task.subsample(size, random_seed=seed), random_seed=seed, **SAMPLER)
         accuracy = model.predict(k).accuracy.values.reshape(-1, len(k))

@@ -37,7 +37,7 @@ def contains(prediction, truth):
 
 def fitted(tasks, seed, **settings):
     """The posterior of a pilot, or of several."""
-    model = cb.BayesianExtrapolator()
+    model = cb.BayesianExtrapolator(evidence="ranks")
     return model.fit(tasks, random_seed=seed, **FEW, **settings)
 
 

@@ -123,7 +123,7 @@ def pilot(name, kind, n_source, seed, counts, truth):
     for with_design in (False, True):
         with quiet():
             task = task_of(data, kept, cb.Sampling(**design) if with_design else None)
-            model = cb.BayesianExtrapolator().fit(task, random_seed=seed, **SAMPLER)
+            model = cb.BayesianExtrapolator(evidence="ranks").fit(task, random_seed=seed, **SAMPLER)
             posterior = model.predict(counts)
         bounds = posterior.interval(CI_PROB, "eti").to_numpy()
         for k, true, mean, limits in zip(counts, truth, posterior.mean, bounds, strict=True):

@@ -15,12 +15,14 @@ def pilot(font, n_classes, seed):
     whole = cb.load_glyphs().task(font)
     truth = whole.accuracy(whole.n_classes).item()
     task = whole.subsample(n_classes, random_seed=seed)
-    models = {"ranks": cb.BayesianExtrapolator(), "scores": cb.ScoreInformedExtrapolator()}
+    models = {
+        "ranks": cb.BayesianExtrapolator(evidence="ranks"),
+        "scores": cb.BayesianExtrapolator(),
+    }
     rows = []
     with quiet():
-        models["ranks"].fit(task, random_seed=seed, progressbar=False, sampler={"cores": 1})
-        models["scores"].fit(task, random_seed=seed)
         for name, model in models.items():
+            model.fit(task, random_seed=seed, progressbar=False, sampler={"cores": 1})
             predicted = model.predict(whole.n_classes)
             limits = predicted.interval(CI_PROB, "eti").to_numpy()[0]
             rows.append((font, n_classes, name, truth, predicted.mean.item(), *limits))

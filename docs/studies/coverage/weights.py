@@ -71,7 +71,7 @@ def held(kind, law, n_classes, repeats, made_from, n_tasks=N_TASKS):
         task = cb.SourceTask.from_embeddings(probes, gallery, y, class_weight=weight)
         if made_from == "ranks":
             task = cb.SourceTask.from_ranks(task.ranks, y, n_classes=n_classes, class_weight=weight)
-        model = cb.BayesianExtrapolator().fit(task, random_seed=seed, **DRAWS)
+        model = cb.BayesianExtrapolator(evidence="ranks").fit(task, random_seed=seed, **DRAWS)
         draws = model.predict(k).accuracy.values.reshape(-1, k.size)
         lower, upper = np.quantile(draws, [0.05, 0.95], axis=0)
         inside.append((lower <= true) & (true <= upper))

@@ -22,7 +22,6 @@ ARROWS = [
 ]
 WINGS = {
     "risk": "costs of errors",
-    "score_informed": "ranks and scores",
     "assumptions": "diagnosis, drift",
     "identification": "brain decoding",
     "information": "bits, bounds",

@@ -19,7 +19,7 @@ _RHOS = (0.3, 0.5, 0.7, 0.9)
 _LARGEST_K = 10
 _LABELS = (-1.2, 0.2, 1.5)  # of the problem in Figure 3
 _POSTERIOR = "BayesianExtrapolator"
-_WITH_CURVES = ("ClassExReg", "KDE(bcv)", "KDE(ucv)", _POSTERIOR, "ScoreInformedExtrapolator")
+_WITH_CURVES = ("ClassExReg", "KDE(bcv)", "KDE(ucv)", _POSTERIOR, "BayesianExtrapolator(ranks)")
 
 
 def _axes(rows: int, columns: int, width: float, height: float) -> tuple[Any, Any]:
