@@ -190,7 +190,8 @@ def test_histograms_of_the_model_have_their_totals(tasks):
 def test_the_pool_knows_more_than_its_parts(tasks, pilot):
     settings = {"sampler": {"draws": 1500, "chains": 2}, "random_seed": 1, "progressbar": False}
     alone, both = (
-        BayesianExtrapolator().fit(of, **settings).predict([200, 800]) for of in (tasks[1], tasks)
+        BayesianExtrapolator(evidence="ranks").fit(of, **settings).predict([200, 800])
+        for of in (tasks[1], tasks)
     )
     assert np.all(both.draws.std(["chain", "draw"]) < 1.03 * alone.draws.std(["chain", "draw"]))
     interval, truth = both.interval(0.999, "eti"), pilot.law.accuracy([200, 800])
