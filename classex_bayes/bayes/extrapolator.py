@@ -38,7 +38,7 @@ from classex_bayes.bayes.score_evidence import (
     evidence_text,
     note_ranks_alone,
     scales_of,
-    why_not_scores,
+    why_unused,
 )
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
@@ -57,25 +57,6 @@ _BY_CLASS = "ranks_by_class"  # group of `idata`
 _MOST_STORED = 10**5  # tested classes; 400 bytes each
 # Stages of one seed, beside those of `LawModel`.
 _PRIOR_PREDICTIVE, _FIT_GAP, _SCORES = 1, 6, 8
-
-
-def sample_posterior_of_tasks(
-    tasks: Sequence[SourceTask],
-    prior: Prior,
-    likelihood: str,
-    shared: str,
-    settings: SamplerSettings,
-    seeds: np.random.SeedSequence,
-) -> tuple[xr.DataTree, Interrupted | None]:
-    """Groups of the data and of posterior draws, and the interruption of the sampler, if any.
-
-    Arguments are as for `BayesianExtrapolator` and its `fit`.
-    """
-    data, tree = pooled_groups(tasks, prior.basis, likelihood, shared)
-    most_tested = sum(min(task.n_classes, task.n_test) for task in tasks)
-    if not isinstance(data, PowerData) and most_tested <= _MOST_STORED:
-        tree[_BY_CLASS] = xr.DataTree(class_group(tasks))
-    return tree, sample_into(tree, prior, data, settings, seeds)
 
 
 class BayesianExtrapolator(LawModel):
@@ -262,9 +243,11 @@ class BayesianExtrapolator(LawModel):
         seeds = seed_sequence(random_seed)
         one_of(self.evidence, ("all", "ranks"), "evidence")
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
-        tree, stop = sample_posterior_of_tasks(
-            tasks, prior, self.likelihood, shared, settings, seeds
-        )
+        data, tree = pooled_groups(tasks, prior.basis, self.likelihood, shared)
+        most_tested = sum(min(task.n_classes, task.n_test) for task in tasks)
+        if not isinstance(data, PowerData) and most_tested <= _MOST_STORED:
+            tree[_BY_CLASS] = xr.DataTree(class_group(tasks))
+        stop = sample_into(tree, prior, data, settings, seeds)
         try:
             add_scores(tree, tasks, self.evidence, stage_seeds(seeds, _SCORES))
         except KeyboardInterrupt:  # the draws given ranks are kept
@@ -312,12 +295,10 @@ class BayesianExtrapolator(LawModel):
     def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
         shared = self.idata.attrs.get("shared", "nothing")
         tree = pooled_groups(tasks, self.prior_.basis, self.likelihood, shared)[1]
-        if self.evidence == "ranks" or not any(task.evidence.has_scores for task in tasks):
-            return tree
         scales = scales_of(self.idata.attrs)
-        reason = why_not_scores(tasks, self.prior_.basis.bandwidth)
-        if bool(reason) == bool(scales):
-            raise DataError(f"task: {reason or 'it has scores, but only ranks were fitted'}")
+        unused = why_unused(tasks, self.evidence, self.prior_.basis.bandwidth)
+        if (unused is None) != bool(scales):
+            raise DataError("task: found other evidence than that of the fit")
         if scales:
             tree[DEPTHS_OBSERVED] = xr.DataTree(depth_group(tasks[0], scales))
         return tree

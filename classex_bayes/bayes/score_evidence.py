@@ -51,11 +51,10 @@ def add_scores(
     scores were not.
     """
     tree.attrs[EVIDENCE] = _RANKS
-    if evidence == "ranks" or not any(task.evidence.has_scores for task in tasks):
-        return
     basis, by_ranks = basis_of(tree), weights_of(tree)
-    if reason := why_not_scores(tasks, basis.bandwidth):
-        note_ranks_alone(tree, reason)
+    if (unused := why_unused(tasks, evidence, basis.bandwidth)) is not None:
+        if unused:
+            note_ranks_alone(tree, unused)
         return
     (task,) = tasks
     rank_law = MixtureLaw(basis, by_ranks.values.reshape(-1, basis.knots.size))
@@ -98,14 +97,19 @@ def add_scores(
     tree.attrs |= {EVIDENCE: _BOTH, _SCALES: stored, "pareto_k": draws.pareto_k}
 
 
-def why_not_scores(tasks: Sequence[SourceTask], bandwidth: float) -> str:
-    """Reason why scores of tasks cannot be used on knots of this bandwidth, or an empty text."""
+def why_unused(tasks: Sequence[SourceTask], evidence: str, bandwidth: float) -> str | None:
+    """Reason why scores of tasks are not used on knots of this bandwidth; None if they are.
+
+    It is empty if there are no scores, or if only ranks shall be used.
+    """
+    if evidence == "ranks" or not any(task.evidence.has_scores for task in tasks):
+        return ""
     if bandwidth > _WIDEST_BANDWIDTH:
         return (
             f"knots of the bandwidth {bandwidth:g} are too coarse for tails of scores, which need "
             f"at most {_WIDEST_BANDWIDTH:g}"
         )
-    return why_no_tails(tasks)
+    return why_no_tails(tasks) or None
 
 
 def note_ranks_alone(tree: xr.DataTree, reason: str) -> None:
