@@ -6,7 +6,7 @@ sampling errors of the tasks.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -51,18 +51,18 @@ class JointPosterior:
         k1 of each task.
     notes : dict from name to tuple of str
         Notes for readers of each task's predictions.
-    metric : MeanMetric
-        The metric whose sampling errors have this correlation.
     evidence : dict from name to str
         What the posterior of each task used.
+    metric : MeanMetric
+        The metric whose sampling errors have this correlation.
     """
 
     laws: dict[Any, MixtureLaw]
     correlation: pd.DataFrame
     n_classes: dict[Any, int]
     notes: dict[Any, tuple[str, ...]]
+    evidence: dict[Any, str]
     metric: MeanMetric = _ACCURACY
-    evidence: dict[Any, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Names of the tasks, number of chains and number of draws."""
@@ -86,7 +86,7 @@ class JointPosterior:
                 self.n_classes[name],
                 self.notes[name],
                 estimand,
-                self.evidence.get(name, ""),
+                self.evidence[name],
             )
             for name, draws in self.expected(k).items()
         }
@@ -156,7 +156,7 @@ def couple(
     imprecise = _imprecise_differences(at_source, table)
     notes = {name: (*model.predict(2).notes, *imprecise) for name, model in fitted.items()}
     evidence = {name: model.idata.attrs.get(EVIDENCE, "") for name, model in fitted.items()}
-    return JointPosterior(laws, table, n_classes, notes, metric, evidence)
+    return JointPosterior(laws, table, n_classes, notes, evidence, metric)
 
 
 def _imprecise_differences(at_source: Sequence[FloatArray], correlation: pd.DataFrame) -> list[str]:

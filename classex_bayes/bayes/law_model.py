@@ -98,14 +98,12 @@ class LawModel(FittedModel):
         law: MixtureLaw,
         seeds: np.random.SeedSequence,
         parameters: xr.Dataset | None = None,
-        tree: xr.DataTree | None = None,
     ) -> Self:
         """Keep independent draws of the law, weights (chain, draw, m), at the end of a fit.
 
-        `parameters` (chain, draw, ...) become the group posterior. `tree` has the groups of the
-        data, by default those of `classex_bayes.bayes.idata.task_groups`.
+        `parameters` (chain, draw, ...) become the group posterior.
         """
-        tree = task_groups(task, law.basis, "auto")[1] if tree is None else tree
+        tree = task_groups(task, law.basis, "auto")[1]
         weights = mixture_group(law)
         parameters = xr.Dataset() if parameters is None else parameters
         tree["posterior"] = xr.DataTree(parameters.assign_coords(weights[SAMPLE_DIMS].coords))

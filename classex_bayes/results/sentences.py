@@ -1,8 +1,5 @@
 """Sentences about accuracies, intervals and pilots, each defined once."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from classex_bayes.formatting import percent, percent_range
@@ -74,15 +71,6 @@ def pilot_sentence(task: SourceTask) -> str:
         f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
         f"{accuracy}{of_them} right{among}{details}."
     )
-
-
-def evidence_sentence(numbers: Mapping[str, Any]) -> str:
-    """Return what a posterior used in one sentence after another; empty if it is unknown.
-
-    >>> evidence_sentence({"evidence": "ranks"})
-    ' The prediction uses ranks.'
-    """
-    return f" The prediction uses {numbers['evidence']}." if numbers["evidence"] else ""
 
 
 def score_direction(task: SourceTask) -> str:
