@@ -135,6 +135,22 @@ def test_checks_pass_for_the_law_and_not_for_another(model, task):
     assert "ranks: distance" in cb.posterior_checks(other).unusual
 
 
+def test_a_contradiction_at_few_classes_is_told(task):
+    """A law may be right on all classes and wrong on few: here half of the instances never lose."""
+    half = np.full(BASIS.knots.size, 0.0)
+    half[[0, -1]] = 1 - task.accuracy(100).item(), task.accuracy(100).item()
+
+    class Two(KnownLawModel):
+        def fit(self, task):
+            law = MixtureLaw(BASIS, np.broadcast_to(half, (1, 500, half.size)))
+            return self._keep_law(task, law, np.random.SeedSequence(1))
+
+    with pytest.warns(DataWarning, match="contradicts its pilot"):
+        fitted = Two().fit(task)
+    assert fitted.predict(100).mean[100] == pytest.approx(task.accuracy(100).item(), abs=0.01)
+    assert fitted.predict(2).notes.count(fitted.contradiction_) == 1
+
+
 def test_independent_draws_in_words(model, task):
     assert "1 x 500 draws: independent of each other" in repr(model)
     assert "none, 1 x 500 draws" in model._repr_html_()

@@ -479,6 +479,27 @@ def test_scores_must_show_tails(world):
         cb.OpenSetExtrapolator().fit(world.task(12, 0))
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")  # of one template
+@pytest.mark.parametrize("seed", [0, 3, 6])
+def test_own_thresholds_are_accepted_if_a_true_score_is_the_best(seed):
+    rng = np.random.default_rng(seed)
+    gallery = rng.normal(size=(60, 10))
+    scores = 7 * (gallery + 0.7 * rng.normal(size=gallery.shape)) @ gallery.T
+    fitted = cb.OpenSetExtrapolator().fit(cb.SourceTask.from_scores(scores, range(60)), **FEW)
+    rates = fitted.predict(1000, threshold=fitted.thresholds(1000, 10))
+    assert (rates.fnir.diff("threshold") >= 0).all()
+
+
+def test_no_rate_is_certain(world):
+    """A wrong class has the best score of all, so that no true class reaches it."""
+    distances = np.asarray(world.task(80, 2).evidence.source.matrix).copy()
+    distances[0, 1] = distances.min() / 2
+    task = cb.SourceTask.from_scores(distances, range(80), higher_is_better=False)
+    rates = cb.OpenSetExtrapolator().fit(task, **FEW).predict(500, threshold=distances[0, 1])
+    assert (rates.fnir > 0.9).all() and (rates.fnir < 1).all()
+    assert (rates.fnir.std(SAMPLES) > 0).all()
+
+
 def test_a_threshold_beyond_the_ends_of_lists(world):
     distances = np.asarray(world.task(80, 2).evidence.source.matrix).copy()
     np.fill_diagonal(distances, 5 * distances.max())  # the true class is never listed

@@ -1,6 +1,7 @@
 """The posterior from ranks and scores, through the public surface."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ from scipy.special import logit
 from scipy.stats import binomtest
 
 import classex_bayes as cb
+from classex_bayes.bayes import score_evidence
 from classex_bayes.bayes.checks.tail_checks import tail_checks
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.exceptions import DataError, ExtrapolationWarning
+from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 FEW = {"sampler": {"draws": 200, "tune": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
@@ -144,6 +146,45 @@ def test_a_file_keeps_the_evidence(model, task_of, distances, tmp_path):
     assert_array_equal(shifted.ranks, task_of().ranks)
     assert not loaded.is_fitted_to(shifted)
     assert_allclose(tail_checks(loaded).table, tail_checks(model).table)
+
+
+def test_equal_ranks_without_scores_are_another_task(model, task_of):
+    """Everything that a fit to ranks sees is the same."""
+    task = task_of()
+    bare = cb.SourceTask(replace(task.evidence, source=None, nearest=None), task.classes)
+    assert_array_equal(bare.ranks, task.ranks)
+    assert model.is_fitted_to(task) and not model.is_fitted_to(bare)
+    assert fit(bare).evidence_ == "ranks" and not fit(bare).is_fitted_to(task)
+
+
+def test_an_interruption_of_the_tails_keeps_the_ranks(by_ranks, task_of, monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(score_evidence, "anchored", stop)
+    with pytest.raises(Interrupted) as interruption:
+        fit(task_of())
+    kept = interruption.value.partial
+    assert_array_equal(draws(kept), draws(by_ranks))
+    assert kept.evidence_ == "ranks" and "tails" not in kept.idata.children
+    assert any("only ranks are used, because" in note for note in kept.predict(K).notes)
+
+
+def test_rounding_does_not_move_the_origin_of_distances(distances):
+    """A distance of a perfect match that was computed in single precision may be negative."""
+    matrix, y = distances()
+    near = matrix.argmin()
+    exact, rounded = matrix.copy(), matrix.copy()
+    exact.flat[near], rounded.flat[near] = 0.0, -1e-7
+    known, other = (
+        fit(cb.SourceTask.from_scores(scores, y, higher_is_better=False))
+        for scores in (exact, rounded)
+    )
+    assert other.scales_.index.tolist() == ["-s"]
+    assert_allclose(draws(other), draws(known), atol=0.01)
+    wrong = matrix.copy()
+    wrong.flat[near] = -0.1
+    assert len(fit(cb.SourceTask.from_scores(wrong, y, higher_is_better=False)).scales_) > 2
 
 
 def test_models_with_densities_are_saved_too(task_of, tmp_path):
