@@ -13,7 +13,8 @@ from classex_bayes.typing import FloatArray
 
 LARGEST_PARETO_K = 0.7
 _DIFFERENCE = 0.3  # step of the finite differences of the Hessian, in scales of the prior
-_FREEDOM, _N_PROPOSALS = 3.0, 1000
+_FREEDOM = 3.0
+_N_PROPOSALS = 250, 1000  # to find the moments, and to draw from
 _SMALLEST_VARIANCE = 1e-9  # in scales of the prior, squared
 
 # Unnormalised log densities (n,) of a posterior at points (n, m).
@@ -50,12 +51,14 @@ class ImportanceSample:
         `scale` (m,) holds the scales of the prior.
         """
         centre, precision = mode, _curvature(log_density, mode, scale)
-        for _ in range(2):
+        for number in _N_PROPOSALS:
             values, vectors = np.linalg.eigh(precision)
-            # In scales of the prior. The likelihood can only narrow the prior.
-            root = scale[:, None] * vectors / np.sqrt(np.maximum(values, 0.5))
-            normal = rng.standard_normal((_N_PROPOSALS, mode.size))
-            stretch = np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, _N_PROPOSALS))
+            # In scales of the prior. The likelihood can only narrow the prior. Unlike eigenvectors,
+            # whose signs and order rounding may change, the Cholesky root is continuous.
+            covariance = vectors / np.maximum(values, 0.5) @ vectors.T
+            root = scale[:, None] * np.linalg.cholesky(covariance)
+            normal = rng.standard_normal((number, mode.size))
+            stretch = np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, number))
             standard = normal * stretch[:, None]
             proposals = centre + standard @ root.T
             power = (_FREEDOM + mode.size) / 2
@@ -71,7 +74,7 @@ class ImportanceSample:
             precision = np.linalg.inv(away.T @ away + _SMALLEST_VARIANCE * np.eye(mode.size))
         constant = gammaln(power) - gammaln(_FREEDOM / 2) - mode.size / 2 * np.log(_FREEDOM * np.pi)
         log_volume = np.linalg.slogdet(root)[1] - constant
-        log_evidence = logsumexp(log_ratio) - np.log(_N_PROPOSALS) + log_volume
+        log_evidence = logsumexp(log_ratio) - np.log(number) + log_volume
         return cls(proposals, weight, float(pareto_k), float(log_evidence))
 
     def draw(self, number: int, rng: np.random.Generator) -> FloatArray:

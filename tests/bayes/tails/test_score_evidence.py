@@ -291,10 +291,14 @@ def test_hopeless_ties_do_not_move_the_law_from_the_ranks(task_of):
 
 @pytest.mark.parametrize(("lead", "k"), [(-5.0, 2), (5.0, 30)])
 def test_thirty_classes_alike_leave_doubt(lead, k):
-    """30 classes with one outcome do not determine an accuracy to half a percentage point."""
+    """30 classes with one outcome do not determine an accuracy to half a percentage point.
+
+    The standard deviation depends on how many draws are in the tail, the interval does not.
+    """
     scores = lead * np.eye(30) + np.random.default_rng(0).random((30, 30))
     pred = quietly(cb.SourceTask.from_scores(scores, np.arange(30))).predict([2, 30, 300])
-    assert sd(pred)[k] > 0.005 and np.isfinite(pred.draws.values).all()
+    lower, upper = pred.interval(0.9).loc[k]
+    assert upper - lower > 0.005 and np.isfinite(pred.draws.values).all()
 
 
 # Weights, ties and extremes
