@@ -21,6 +21,7 @@ from .bayes.storage import load as load
 from .bayes.storage import save as save
 from .estimators.classexreg.classexreg import ClassExReg as ClassExReg
 from .estimators.kde.kde import KDE as KDE
+from .estimators.moment_bounds import MomentBounds as MomentBounds
 from .estimators.published import literature as literature
 from .evaluate.backtest import backtest as backtest
 from .evaluate.classifiers import compare_classifiers as compare_classifiers

@@ -12,7 +12,7 @@ from classex_bayes.bayes.model.likelihoods import (
     PooledData,
     PowerData,
 )
-from classex_bayes.estimators.pseudolikelihood.mixture_weights import likeliest_weights
+from classex_bayes.core.mixture_weights import likeliest_weights
 from classex_bayes.typing import FloatArray
 
 UNUSUAL = 0.01

@@ -1,7 +1,7 @@
 """Radial basis of the discriminability function, and quantities that are linear in its weights."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri
@@ -13,6 +13,17 @@ N_BINS = 48  # of losses
 _SINGLE_N_BETTER = 9
 _QUADRATURE_ERROR = 1e-12
 _LARGEST_STEP = 0.4
+
+
+class Basis(Protocol):
+    """Laws of U* of which other laws are mixtures: radial, or points (`PointBasis`)."""
+
+    @property
+    def knots(self) -> FloatArray:
+        """Places (m,) of the elements, as Phi^-1(u)."""
+
+    def bin_probabilities(self, bin_ends: IntArray, n_classes: int) -> FloatArray:
+        """Probability (n_bins, m) of each bin of losses under each element."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +77,7 @@ class RadialBasis:
             tail = ndtr(-np.abs(standard))
             above[row] = weight @ np.where(standard > 0, 1 - tail, tail)
             below[row] = weight @ np.where(standard > 0, tail, 1 - tail)
-        # Rare bins stay accurate because the smaller of the two tails is differenced.
-        zeros, ones = np.zeros((1, self.knots.size)), np.ones((1, self.knots.size))
-        by_below = np.diff(np.vstack([zeros, below, ones]), axis=0)
-        by_above = -np.diff(np.vstack([ones, above, zeros]), axis=0)
-        smaller_below = np.vstack([below, ones]) < 0.5
-        return np.maximum(np.where(smaller_below, by_below, by_above), 0.0)
+        return bin_shares(below, above)
 
     def _quantile_nodes(self, v: float, n_classes: int) -> FloatArray:
         """Nodes of the trapezoid rule for the expectation over X, on the normal scale.
@@ -97,6 +103,19 @@ def _beta_quantile(s: FloatArray, v: float, n_classes: int) -> FloatArray:
     lower = betaincinv(wins, v + 1, ndtr(s))
     upper = betaincinv(v + 1, wins, ndtr(-s))
     return np.where(lower < 0.5, ndtri(lower), -ndtri(upper))
+
+
+def bin_shares(below: FloatArray, above: FloatArray) -> FloatArray:
+    """Probabilities (n_bins, m) of bins from those of losses up to, and above, their ends.
+
+    `below` and `above` (n_bins - 1, m) leave out the end of the last bin. Rare bins stay accurate
+    because the smaller of the two tails is differenced.
+    """
+    zeros, ones = np.zeros((1, below.shape[1])), np.ones((1, below.shape[1]))
+    by_below = np.diff(np.vstack([zeros, below, ones]), axis=0)
+    by_above = -np.diff(np.vstack([ones, above, zeros]), axis=0)
+    smaller_below = np.vstack([below, ones]) < 0.5
+    return np.maximum(np.where(smaller_below, by_below, by_above), 0.0)
 
 
 def n_better_bins(n_classes: int, n_bins: int = N_BINS) -> IntArray:

@@ -13,10 +13,14 @@ from inspect import signature
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr, ndtri, polygamma
+from scipy.special import betainc, ndtr, ndtri, polygamma
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.rank_gains import expected_gain, gain_given_n_better
+from classex_bayes.core.rank_gains import (
+    expected_gain,
+    gain_given_favorability,
+    gain_given_n_better,
+)
 from classex_bayes.core.subsets import top_accuracy_given_n_better, weighted_over_n_better
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
@@ -71,8 +75,8 @@ class Metric(ABC):
 class MeanMetric(Metric):
     """The mean of a function of the rank.
 
-    To add a metric, define `name`, `given_n_better` and `expected` in a subclass, and add it to
-    `METRICS`.
+    To add a metric, define `name`, `given_n_better`, `given_favorability` and `expected` in a
+    subclass, and add it to `METRICS`.
     """
 
     @abstractmethod
@@ -81,6 +85,10 @@ class MeanMetric(Metric):
 
         `n_better` are as in `average`.
         """
+
+    @abstractmethod
+    def given_favorability(self, z: FloatArray, k: int) -> FloatArray:
+        """Expectation (n_z,) on k classes if U* = Phi(z); z may be infinite."""
 
     @abstractmethod
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
@@ -142,6 +150,13 @@ class Accuracy(MeanMetric):
         # Two classifiers are equal there, and rounding must not make one of them better.
         return np.where(np.atleast_1d(k) <= self.m, 1.0, super().under(weights, basis, k))
 
+    def given_favorability(self, z: FloatArray, k: int) -> FloatArray:
+        """P(Binomial(k - 1, 1 - Phi(z)) < m)."""
+        if k <= self.m:
+            return np.ones(z.size)
+        above = betainc(self.m, k - self.m, ndtr(-z))
+        return np.where(above < 0.5, 1 - above, betainc(k - self.m, self.m, ndtr(z)))
+
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
         """Binomial probability under each element, see `expected_top_accuracy`."""
         return expected_top_accuracy(basis, k, self.m)
@@ -193,6 +208,10 @@ class GainMetric(MeanMetric):
         """Hypergeometric mean, see `gain_given_n_better`."""
         return gain_given_n_better(n_better, n_classes, k, self.gain, self.m)
 
+    def given_favorability(self, z: FloatArray, k: int) -> FloatArray:
+        """Binomial mean, see `gain_given_favorability`."""
+        return gain_given_favorability(z, k, self.gain, self.m)
+
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
         """Binomial mean under each element, see `expected_gain`."""
         return expected_gain(basis, k, self.gain, self.m)
@@ -240,6 +259,10 @@ class MeanRank(MeanMetric):
     def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
         """1 + losses (k - 1) / (k1 - 1)."""
         return 1 + np.asarray(n_better)[:, None] * ((np.atleast_1d(k) - 1) / (n_classes - 1))
+
+    def given_favorability(self, z: FloatArray, k: int) -> FloatArray:
+        """1 + (k - 1) (1 - Phi(z))."""
+        return 1 + (k - 1) * ndtr(-z)
 
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
         """1 + (k - 1) P(a random competitor scores above the true class)."""

@@ -57,7 +57,7 @@ def expected_gain(
     for size in np.atleast_1d(np.asarray(k, dtype=float)):
         z = _nodes(basis, size, cut)
         density = np.exp(-0.5 * ((z[:, None] - basis.knots) / basis.bandwidth) ** 2)
-        rows.append(_binomial_gain(z, size, gain, cut) @ density / density.sum(axis=0))
+        rows.append(gain_given_favorability(z, size, gain, cut) @ density / density.sum(axis=0))
     return np.stack(rows)
 
 
@@ -69,8 +69,8 @@ def _nodes(basis: RadialBasis, size: float, cut: int | None) -> FloatArray:
     return np.arange(basis.knots.min() - room, basis.knots.max() + room + step, step)
 
 
-def _binomial_gain(z: FloatArray, size: float, gain: Gain, cut: int | None) -> FloatArray:
-    """Mean gain (n_z,) at favorabilities U = Phi(z)."""
+def gain_given_favorability(z: FloatArray, size: float, gain: Gain, cut: int | None) -> FloatArray:
+    """Mean gain (n_z,) on `size` classes at favorabilities U = Phi(z)."""
     z = np.clip(z, -_FARTHEST, _FARTHEST)
     lost, log_odds = ndtr(-z), log_ndtr(-z) - log_ndtr(z)
     competitors = size - 1

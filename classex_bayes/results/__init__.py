@@ -14,6 +14,7 @@ from classex_bayes.results.draws import (
 )
 from classex_bayes.results.estimand import RISK, Estimand
 from classex_bayes.results.extrapolation import Extrapolation, IntervalType
+from classex_bayes.results.metric_bounds import Bounds
 from classex_bayes.results.reference_values import reference_values
 from classex_bayes.results.sentences import interval_label, interval_name
 from classex_bayes.results.shared_estimand import (
@@ -25,6 +26,7 @@ from classex_bayes.results.shared_estimand import (
 __all__ = [
     "RISK",
     "SAMPLE_DIMS",
+    "Bounds",
     "ClassesUntil",
     "CountDraws",
     "CurveDraws",

@@ -16,7 +16,7 @@ from classex_bayes.results.estimand import RISK, Estimand
 from classex_bayes.results.notes import NOTES, Note, Notes
 from classex_bayes.typing import FloatArray, IntArray
 
-IntervalType = Literal["credible", "bootstrap", "none"]
+IntervalType = Literal["credible", "bootstrap", "confidence", "none"]
 # Studies of calibration reach factors of 10 to 70. Beyond 100 the prior dominates.
 FARTHEST_FACTOR = 100
 _ACCURACY = Estimand()
@@ -33,8 +33,8 @@ class Extrapolation(CurveDraws):
         `risk`. Point estimates have one chain and one draw.
     estimator : str
         Name of the estimator.
-    interval_type : {"credible", "bootstrap", "none"}
-        Meaning of the spread over draws.
+    interval_type : {"credible", "bootstrap", "confidence", "none"}
+        Meaning of the spread over draws; "confidence" for `Bounds`.
     n_classes : int
         k1, the number of source classes.
     notes : tuple of str

@@ -7,7 +7,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.basis import Basis
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence
 from classex_bayes.core.influence import (
     clustered_covariance,
@@ -363,10 +363,15 @@ class DesignedRanks(InstanceEvidence):
         mean = np.exp(np.divide(total, share, out=np.zeros_like(total), where=share > 0))
         return np.where(share > 0, np.rint(mean), 0).astype(np.int64)
 
-    def bin_probabilities(self, basis: RadialBasis) -> FloatArray:
-        """Probability (n_bins, m) of each of `n_better_bins` under each element of a basis."""
+    def bin_probabilities(self, basis: Basis, *, thinned: bool = True) -> FloatArray:
+        """Probability (n_bins, m) of each of `n_better_bins` under each element of a basis.
+
+        `thinned`: the share of instances that a sibling beats is as observed. Otherwise U* = 0
+        describes them.
+        """
         bins, share = self.n_better_bins, np.bincount(self._level, self.instance_weight)
-        unbeaten = np.bincount(self._level, self.instance_weight * self._absence)
+        absence = self._absence if thinned else 1.0
+        unbeaten = np.bincount(self._level, self.instance_weight * absence)
         matrix = np.zeros((bins.size, basis.knots.size))
         for rivals, of_level, left in zip(self._rivals, share, unbeaten, strict=True):
             if rivals:

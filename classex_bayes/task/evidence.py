@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 
-from classex_bayes.core.basis import RadialBasis, n_better_bins
+from classex_bayes.core.basis import Basis, n_better_bins
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.core.ranks.nearest import NearestClasses
@@ -264,8 +264,11 @@ class InstanceEvidence(Evidence):
         """Largest loss of each bin that the likelihood counts."""
         return n_better_bins(self.n_classes)
 
-    def bin_probabilities(self, basis: RadialBasis) -> FloatArray:
-        """Probability (n_bins, m) of each of `n_better_bins` under each element of a basis."""
+    def bin_probabilities(self, basis: Basis, *, thinned: bool = True) -> FloatArray:
+        """Probability (n_bins, m) of each of `n_better_bins` under each element of a basis.
+
+        `thinned` concerns instances that siblings beat (`DesignedRanks.bin_probabilities`).
+        """
         return basis.bin_probabilities(self.n_better_bins, self.n_classes)
 
     @abstractmethod

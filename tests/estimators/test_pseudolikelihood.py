@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from classex_bayes.estimators.pseudolikelihood import mixture_weights as mixture
+from classex_bayes.core import mixture_weights as mixture
 from classex_bayes.estimators.pseudolikelihood import pseudolikelihood
 from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
 from classex_bayes.exceptions import DataError

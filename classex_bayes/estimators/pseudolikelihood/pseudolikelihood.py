@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import betainc, betaincc, xlog1py, xlogy
 
 from classex_bayes.arguments import one_of, truth_value
+from classex_bayes.core.mixture_weights import ROUNDING, likeliest_weights
 from classex_bayes.core.subsets import log_binomial, log_spaced
 from classex_bayes.estimators.base import LawEstimator
-from classex_bayes.estimators.pseudolikelihood.mixture_weights import ROUNDING, likeliest_weights
 from classex_bayes.estimators.training_curve import n_better_shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.evidence import WITH_RANKS

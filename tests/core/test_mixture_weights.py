@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from classex_bayes.estimators.pseudolikelihood.mixture_weights import _start, likeliest_weights
+from classex_bayes.core.mixture_weights import _start, likeliest_weights
 
 
 def test_disjoint_laws_take_the_shares():

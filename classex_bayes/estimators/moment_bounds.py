@@ -1,0 +1,216 @@
+"""MomentBounds: confidence limits for more classes that assume no discriminability function."""
+
+from functools import partial
+from math import isqrt
+from typing import Self
+
+import numpy as np
+from scipy.stats import chi2
+
+from classex_bayes.arguments import LARGEST_K, class_counts, probability
+from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
+from classex_bayes.core.plausible_laws import PlausibleLaws
+from classex_bayes.core.point_basis import PointBasis
+from classex_bayes.estimators.base import Parameters, takes_one_task
+from classex_bayes.exceptions import DataError
+from classex_bayes.plot_method import PlotMethod
+from classex_bayes.results import Bounds, interval_settings
+from classex_bayes.results.estimand import Estimand
+from classex_bayes.task.data_checks import notes_of
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import source_task
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+
+# Half of an independent instance, by which shares of instances are corrected.
+_CONTINUITY = 0.5
+_POINTS = PointBasis.regular()
+_CLOSE = 1.01  # ratio of numbers of classes at which the search for the reach ends
+
+
+class MomentBounds(Parameters):
+    r"""Smallest and largest accuracy on more classes that the ranks of the pilot allow.
+
+    Nothing is assumed about the discriminability function D(u), the law F of U*. A metric on k
+    classes is linear in it: the accuracy is :math:`AGA_k = \int u^{k-1} dF(u)`. The log-likelihood
+    of the ranks is concave:
+
+    .. math:: \ell(F) = \frac{1}{\mathrm{deff}} \sum_b n_b \log \int P_b(u)\,dF(u),
+
+    with :math:`P_b(u)` the probability that Binomial(k1 - 1, 1 - u) wrong classes in bin b are
+    above the true one. The limits of level c are the smallest and the largest value over the laws
+    with :math:`\ell(F) \ge \max \ell - \chi^2_1(c) / 2`, a profile-likelihood interval
+    (`classex_bayes.core.plausible_laws`).
+
+    Attributes
+    ----------
+    plot : method
+        Draws the limits with `classex_bayes.plot_accuracy`.
+
+    Notes
+    -----
+    The classes must be a random sample of the population. Beyond k1 the lower limit falls to 0 as k
+    grows: instances that won on k1 classes might all lose soon after. The upper limit stays near
+    the upper limit at k1: they might win for ever. So the distance between both says how far the
+    pilot itself reaches (`reach`), and an interval between them rests on a prior.
+
+    The share of instances with at most r wrong classes above the true one is lowered by half an
+    independent instance for the lower limit, and raised for the upper limit. As in a continuity
+    correction of binomial limits, this keeps the coverage of small pilots and of pilots almost
+    without errors.
+
+    Ranks may be known up to intervals. The design effect accounts for repeats, weights, shared
+    competitors and sampling designs. If classes were drawn in groups, U* = 0 describes instances
+    that a class of their own group beats.
+
+    References
+    ----------
+    Lindsay, Annals of Statistics 11, 1983 (likelihood of mixtures); Murphy and van der Vaart, JASA
+    95, 2000 (profile likelihood); docs/bounds.md (proof and coverage).
+
+    Examples
+    --------
+    >>> task = SourceTask.from_ranks([1] * 90 + [2] * 6 + [3, 5, 9, 40], range(100), n_classes=100)
+    >>> bounds = MomentBounds().fit(task)
+    >>> bounds.predict([100, 300, 1000]).interval(0.9).round(2).to_numpy().tolist()
+    [[0.83, 0.95], [0.64, 0.91], [0.24, 0.91]]
+    >>> round(bounds.reach(0.2, ci_prob=0.9), -1)
+    200
+    """
+
+    plot = PlotMethod("plot_accuracy")
+
+    _n_classes: int
+    _data_notes: tuple[str, ...]
+
+    @takes_one_task
+    def fit(self, task: SourceTask) -> Self:
+        """Read the ranks of a source task.
+
+        Parameters
+        ----------
+        task : SourceTask
+            The tested classes, with ranks or bounds of ranks.
+
+        Returns
+        -------
+        MomentBounds
+            Itself.
+
+        Raises
+        ------
+        DataError
+            The task was made from accuracies, without ranks.
+
+        Warns
+        -----
+        DataWarning
+            The data are probably faulty (`SourceTask.warnings`).
+        """
+        source_task(task)
+        evidence = task.evidence.instances("MomentBounds")
+        chance = evidence.bin_probabilities(_POINTS, thinned=False)
+        n_effective = task.n_test / task.design_effect()
+        share = np.cumsum(evidence.histogram(evidence.n_better_bins) / task.n_test)[:-1]
+        shift = _CONTINUITY / n_effective
+        # Of the lower and of the upper limit.
+        self._laws = tuple(
+            PlausibleLaws(chance, np.diff(np.clip(shifted, 0, 1), prepend=0, append=1), n_effective)
+            for shifted in (share - shift, share + shift)
+        )
+        siblings = evidence.siblings
+        self._n_siblings = siblings[2] if siblings else 0.0
+        self._limits: dict[tuple[int, str, float], tuple[float, float]] = {}
+        self._n_classes, self._data_notes = task.n_classes, notes_of([task])
+        self._fitted_name = self.name
+        return self
+
+    def predict(self, k: ClassCounts, *, metric: str = "accuracy") -> Bounds:
+        """Limits of a metric on `k` classes.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes, at least 2.
+        metric : str
+            A metric that is the mean of a function of the rank, as in
+            `BayesianExtrapolator.predict`: all but "median_rank".
+
+        Returns
+        -------
+        Bounds
+            Its method `interval` returns the limits of any level.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        DataError
+            `k` is not a whole number of at least 2, or the metric is unknown or a median.
+        """
+        name, counts, chosen = self._require("_fitted_name"), class_counts(k), named_metric(metric)
+        if not isinstance(chosen, MeanMetric):
+            raise DataError(f"metric: found {metric!r}, expected a mean of a function of the rank")
+        limits, estimand = partial(self._limits_at, chosen), Estimand(metric=chosen.name)
+        return Bounds.of(counts, limits, name, self._n_classes, self._data_notes, estimand)
+
+    def reach(self, width: float = 0.2, *, ci_prob: float | None = None) -> float:
+        """Largest number of classes up to which the limits of the accuracy are close together.
+
+        Parameters
+        ----------
+        width : float
+            Largest distance between the limits, in (0, 1).
+        ci_prob : float, optional
+            Level of the limits; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+
+        Returns
+        -------
+        int or float
+            Number of classes to within 1%, at least 1; infinite if the limits are that close up to
+            10^12 classes, because the upper limit is below `width`.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        DataError
+            `width` is not in (0, 1).
+        """
+        self._require("_fitted_name")
+        largest, accuracy = probability(width, "width"), Accuracy()
+        prob, _ = interval_settings(ci_prob, None)
+
+        def is_close(k: int) -> bool:
+            lower, upper = self._at(k, accuracy, prob)
+            return upper - lower <= largest
+
+        close, wide = 2, LARGEST_K
+        if not is_close(close):
+            return 1
+        if is_close(wide):
+            return np.inf
+        while wide > max(close + 1, _CLOSE * close):
+            middle = isqrt(close * wide)
+            close, wide = (middle, wide) if is_close(middle) else (close, middle)
+        return close
+
+    def _limits_at(self, metric: MeanMetric, k: IntArray, ci_prob: float) -> FloatArray:
+        """Limits (2, n_k) of a metric."""
+        return np.array([self._at(int(size), metric, ci_prob) for size in k]).T
+
+    def _at(self, k: int, metric: MeanMetric, ci_prob: float) -> tuple[float, float]:
+        """Limits of a metric on `k` classes, which are computed once."""
+        key = k, metric.name, ci_prob
+        if key not in self._limits:
+            described = max(round(k - self._n_siblings), 2)
+            smallest, (largest,) = metric.limits(np.array([k]))
+            value = metric.given_favorability(_POINTS.knots, described)
+            share, fall = (value - smallest) / (largest - smallest), chi2.ppf(ci_prob, 1) / 2
+            of_lower, of_upper = self._laws
+            if metric.is_rank:
+                of_lower, of_upper = of_upper, of_lower
+            lower = 1 - of_lower.largest_mean(1 - share, fall)
+            upper = of_upper.largest_mean(share, fall)
+            spread = largest - smallest
+            self._limits[key] = smallest + spread * lower, smallest + spread * upper
+        return self._limits[key]
