@@ -1,4 +1,5 @@
 from .base import PointEstimator as PointEstimator
+from .binomial_model import BinomialModel as BinomialModel
 from .class_bootstrap import bootstrap as bootstrap
 from .classexreg.classexreg import ClassExReg as ClassExReg
 from .cleanex.cleanex import CleaneX as CleaneX

@@ -67,10 +67,11 @@ def bootstrap(
     decrease with k by isotonic regression. Resamples have ranks and no scores, so an estimator that
     uses halves of the classes thins their ranks at random.
 
-    `KDE` and `CleaneX` need scores, so their resamples keep the scores. A class that is drawn twice
-    has twice the weight and does not compete with a copy of itself. `KDE` smooths each instance
-    separately, so only the weights of the instances change. Your own estimator is resampled in this
-    way if it has a method `reweighed`.
+    `KDE`, `BinomialModel` and `CleaneX` need scores, so their resamples keep the scores. A class
+    that is drawn twice has twice the weight and does not compete with a copy of itself. `KDE`
+    smooths each instance separately, so only the weights of the instances change. `BinomialModel`
+    also weighs its pooled scores again. Your own estimator is resampled in this way if it has a
+    method `reweighed`.
 
     Parameters
     ----------

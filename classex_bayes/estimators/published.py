@@ -1,6 +1,7 @@
 """All point estimators of the literature, ready to be compared."""
 
 from classex_bayes.arguments import truth_value
+from classex_bayes.estimators.binomial_model import BinomialModel
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.cleanex.cleanex import CleaneX
 from classex_bayes.estimators.estimator import Estimator
@@ -47,6 +48,7 @@ def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Es
         ClassExReg(random_seed=random_seed),
         KDE("ucv"),
         KDE("bcv"),
+        BinomialModel(),
         MixedExponential(),
         PseudoLikelihood(monotone=False, moment=False),
         PseudoLikelihood(monotone=True, moment=False),

@@ -14,6 +14,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.estimators import (
     KDE,
+    BinomialModel,
     ClassExReg,
     CleaneX,
     HighDimensional,
@@ -58,6 +59,7 @@ FROM_CURVES = [
 FROM_SCORES = [
     KDE("ucv"),
     KDE(0.3),
+    BinomialModel(),
     CleaneX((8,), learning_rate=1e-3, n_steps=30, progressbar=False, random_seed=1),
 ]
 RISKS = [
@@ -208,7 +210,7 @@ def test_ranks_are_needed(estimator):
         clone(estimator).fit(CURVE)
 
 
-@of_each([ClassExReg(0.5), TwoParameter(), KDE(0.3), *RISKS[:2]])
+@of_each([ClassExReg(0.5), TwoParameter(), KDE(0.3), BinomialModel(), *RISKS[:2]])
 def test_bad_k_and_u(estimator):
     model = clone(estimator)
     verbs = "predict", "standard_error", "variance_bound", "discriminability"

@@ -70,6 +70,7 @@ def test_backtests_and_bandwidths_keep_the_design(small_task):
     "estimator",
     [
         cb.KDE("ucv"),
+        cb.estimators.BinomialModel(),
         cb.estimators.PseudoLikelihood(),
         cb.OpenSetExtrapolator(),
     ],
