@@ -14,22 +14,21 @@ from classex_bayes.arguments import seed_sequence
 from classex_bayes.assumptions.confusion_graph import linked_share, mean_degree, rewired_shares
 from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
 from classex_bayes.assumptions.task_report import ClassErrors, TaskReport
+from classex_bayes.estimators.moment_bounds import REACHED, MomentBounds
 from classex_bayes.task.check import Check
-from classex_bayes.task.data_checks import FEW_CLASSES, noted, participation
+from classex_bayes.task.data_checks import noted, participation, silent_warnings
 from classex_bayes.task.evidence import InstanceEvidence
 from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
-CLASSES_PER_FACTOR, FARTHEST = 5.0, 100.0
-TOLERATED_ERROR = 0.1  # standard error of an extrapolated accuracy
 MOST_REPEATED, MOST_DOUBLE_CLASSES = 0.01, 0.005
 SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
 _N_RANDOM = 199  # graphs or orders of classes that observed ones are compared with
 _SAME_COLUMN = 1e-6
 _NEIGHBOURS = 10  # places apart, at most, in the order of the classes
-_GROUPS, _ORDER = "grouped confusions", "order of classes"
+_GROUPS, _ORDER, _REACH = "grouped confusions", "order of classes", "reach"
 _NEED_RANKS = ("few errors",)
 _NEED_SCORES = (
     "ties",
@@ -59,8 +58,9 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     TaskReport
         Its checks:
 
-        - "few classes": fewer than 20, or too few to reach twice as many with a standard error
-          of 0.1, a note alone;
+        - "few classes": fewer than 20, a note alone;
+        - "reach": up to how many classes the ranks alone determine the accuracy to within 0.2
+          (`MomentBounds`), a note alone if they do not on the pilot's own classes;
         - "better than chance": the true class loses to most competitors;
         - "decisions": most rows of scores have two different values;
         - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them, a note
@@ -102,7 +102,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     source_task(task)
     evidence = task.evidence
     checks = {check.name: check for check in evidence.checks(task.classes)}
-    checks["few classes"] = reachable_classes(task)
+    checks[_REACH] = reach(task)
     title = f"{task.n_classes} classes, {task.n_test} test instances from {evidence.kind}"
     plain = evidence.plain if isinstance(evidence, InstanceEvidence) else None
     if plain is None or plain.source is None:
@@ -139,36 +139,21 @@ def _class_errors(evidence: RankEvidence, facts: ScoreFacts) -> ClassErrors:
     )
 
 
-def reachable_classes(task: SourceTask) -> Check:
-    r"""Factor by which k1 classes can be extrapolated with a straight line in log k.
+def reach(task: SourceTask) -> Check:
+    """Whether the ranks alone determine the accuracy on the classes of the pilot to within 0.2.
 
-    With the slope b of ATA between about k1 / 2 and k1, the line at :math:`f k_1` has the variance
-    :math:`Var(A) + 2 t\,Cov(A, b) + t^2 Var(b)`, t = log f. The factor f is the largest at which
-    its root is at most 0.1, and by convention at most k1 / 5 and 100. A line measures only the
-    sampling error. The shape beyond k1 depends on the model.
+    The value is the number of classes up to which they do (`MomentBounds.reach`).
     """
-    k = task.grid()
-    factor, farthest = 1.0, max(2.0, min(task.n_classes / CLASSES_PER_FACTOR, FARTHEST))
-    if k.size > 1:
-        before = int(np.argmin(np.abs(np.log(k[:-1] * 2 / k[-1]))))
-        covariance = task.accuracy_cov(k)[np.ix_([before, -1], [before, -1])]
-        slope = np.array([-1.0, 1.0]) / np.log(k[-1] / k[before])
-        t = np.log(np.geomspace(1, farthest, 400))
-        weights = np.array([0.0, 1.0]) + t[:, None] * slope
-        variance = np.einsum("ti,ij,tj->t", weights, covariance, weights)
-        within = variance <= TOLERATED_ERROR**2
-        factor = float(np.exp(t[np.argmin(within) - 1])) if not within.all() else farthest
-        factor = factor if within[0] else 1.0
-    enough = task.n_classes >= FEW_CLASSES and factor >= 2
-    if factor < 2:
-        carries = "not even twice as many classes can be reached"
-    else:
-        carries = f"about {factor:.2g} times as many classes can be reached"
-    sentence = (
-        f"{task.n_classes} classes; {carries} with a sampling error below {TOLERATED_ERROR:g}"
-    )
-    advice = "" if enough else "; test more classes, or rely on the intervals and not on the mean"
-    return noted("few classes", enough, sentence + advice, factor, 2.0)
+    if not isinstance(task.evidence, InstanceEvidence):
+        return Check(_REACH, None, f"needs ranks; the task was made from {task.evidence.kind}")
+    with silent_warnings():
+        value = float(MomentBounds().fit(task).reach())
+    enough = value >= task.n_classes
+    classes = f"{value:,.0f} classes" if np.isfinite(value) else "any number of classes"
+    sentence = f"the ranks alone determine the accuracy to within {REACHED:g} up to {classes}"
+    if not enough:
+        sentence += f", fewer than the {task.n_classes:,} tested; test more classes"
+    return noted(_REACH, enough, sentence, value, float(task.n_classes))
 
 
 def duplicated_instances(row_hash: IntArray, distinctive: BoolArray) -> Check:

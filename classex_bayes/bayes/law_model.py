@@ -1,7 +1,7 @@
 """LawModel: predictions from draws of the law of the favorability U*."""
 
 import json
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -34,16 +34,19 @@ from classex_bayes.bayes.idata import (
     with_predictions,
 )
 from classex_bayes.bayes.model.likelihoods import LikelihoodData
+from classex_bayes.bayes.predict.data_alone import data_alone
 from classex_bayes.bayes.predict.finite_population import checked_population, population_accuracy
 from classex_bayes.bayes.predict.single_test import nested_test_accuracy, single_test_accuracy
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.core.influence import UNSEEN_COMPETITORS
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, Metric, named_metric
+from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, ClassesUntil, Estimand, Extrapolation
 from classex_bayes.results.notes import Note
+from classex_bayes.task.data_checks import silent_warnings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -132,6 +135,17 @@ class LawModel(FittedModel):
     def fit_gap_(self) -> FitGap | None:
         """Log-likelihood of the best law on the knots less that of the posterior, or None."""
         return None
+
+    @cached_property
+    def bounds_(self) -> MomentBounds | None:
+        """What the ranks of the fitted task allow without a prior.
+
+        None without ranks, for several tasks, and after `classex_bayes.load`.
+        """
+        if self.task is None or self.task.evidence.kind == "accuracies":
+            return None
+        with silent_warnings():
+            return MomentBounds().fit(self.task)
 
     @cached_property
     def contradiction_(self) -> str:
@@ -277,6 +291,8 @@ class LawModel(FittedModel):
             notes += dependence_of(self.idata).notes_on_tests
         elif population is not None:
             notes += dependence_of(self.idata).notes
+        else:
+            notes += (partial(self._data_alone, counts, draws, estimand),)
         prediction = Extrapolation.from_draws(
             counts,
             draws,
@@ -292,6 +308,10 @@ class LawModel(FittedModel):
         recorded = prediction.draws.assign_attrs(answered)
         self.idata["predictions"] = xr.DataTree(recorded.to_dataset())
         return prediction
+
+    def _data_alone(self, k: IntArray, draws: FloatArray, estimand: Estimand) -> list[str]:
+        """Note on what the ranks alone allow at the largest k."""
+        return [] if self.bounds_ is None else data_alone(self.bounds_, k, draws, estimand)
 
     def _refuse_population(self, metric: Metric, kind: str) -> None:
         """Raise DataError for predictions that are not available in a finite population."""

@@ -24,6 +24,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 # Half of an independent instance, by which shares of instances are corrected.
 _CONTINUITY = 0.5
 _POINTS = PointBasis.regular()
+REACHED = 0.2  # distance between the limits up to which a pilot is said to reach
 _CLOSE = 1.01  # ratio of numbers of classes at which the search for the reach ends
 
 
@@ -153,7 +154,13 @@ class MomentBounds(Parameters):
         limits, estimand = partial(self._limits_at, chosen), Estimand(metric=chosen.name)
         return Bounds.of(counts, limits, name, self._n_classes, self._data_notes, estimand)
 
-    def reach(self, width: float = 0.2, *, ci_prob: float | None = None) -> float:
+    @property
+    def n_classes(self) -> int:
+        """Number of source classes, k1."""
+        self._require("_fitted_name")
+        return self._n_classes
+
+    def reach(self, width: float = REACHED, *, ci_prob: float | None = None) -> float:
         """Largest number of classes up to which the limits of the accuracy are close together.
 
         Parameters

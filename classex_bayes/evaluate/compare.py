@@ -19,14 +19,17 @@ from classex_bayes.estimators.estimator import (
     prediction_of,
     require_metric,
 )
+from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.formatting import Display, Shown, capitalized, percent
+from classex_bayes.formatting import Display, Shown, capitalized, percent, percent_range
 from classex_bayes.parallel import checked_jobs, with_progress
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import (
     RISK,
+    Bounds,
     Extrapolation,
     interval_columns,
+    interval_name,
     interval_settings,
     reference_values,
     shared_metric,
@@ -35,9 +38,7 @@ from classex_bayes.results.shared_estimand import whose_notes
 from classex_bayes.task.data_checks import silent_warnings, warn_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import ClassCounts, RandomSeed
-
-_STANDARD_ERRORS = 3  # by which a point estimate may miss the pilot's own accuracy
+from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,8 +140,8 @@ def compare(
     Returns
     -------
     Comparison
-        A note names each point estimate that misses the accuracy of the pilot itself by more than
-        3 standard errors.
+        A note names each point estimate that the data contradict: one that lies outside the limits
+        of `MomentBounds` of level `ci_prob`, on the classes of the pilot or at `k`.
 
     Raises
     ------
@@ -170,6 +171,7 @@ def compare(
     if n_resamples is not None:
         how_many(n_resamples, "n_resamples", 2)
     warn_of(task)
+    bounds = _bounds(task) if metric_name == "accuracy" else None
     finished: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}
     show = truth_value(progressbar, "progressbar") and len(named) > 1
@@ -183,15 +185,16 @@ def compare(
                     prediction = _with_interval(
                         point, fitted, task, n_resamples, seed_sequence(seeds)
                     )
-                if metric_name == "accuracy" and point.interval_type == "none":
-                    notes = (*prediction.notes, *_missed_pilot(fitted, task))
+                if bounds is not None and point.interval_type == "none":
+                    notes = (*prediction.notes, *_contradicted(fitted, counts, bounds, prob))
                     prediction = replace(prediction, notes=notes)
             except (*FIT_ERRORS, ImportError) as error:
                 skipped[name] = str(error)
                 continue
             prediction = replace(prediction, estimator=name)
             rows = prediction.summary(prob, kind, "none").drop(columns="sd", errors="ignore")
-            rows["mean"] = point.mean  # the mean of bootstrap draws that end at 0 or 1 is biased
+            if not isinstance(prediction, Bounds):
+                rows["mean"] = point.mean  # that of bootstrap draws that end at 0 or 1 is biased
             rows["interval_type"] = prediction.interval_type
             finished.append((prediction, fitted, rows))
     except KeyboardInterrupt:
@@ -219,24 +222,29 @@ def _with_interval(
         return replace(point, notes=(*point.notes, f"no bootstrap interval: {error}"))
 
 
-def _missed_pilot(fitted: Estimator, task: SourceTask) -> tuple[str, ...]:
-    """Note on a point estimate that misses the accuracy on most tested classes.
+def _bounds(task: SourceTask) -> MomentBounds | None:
+    """Limits of what the ranks allow, or None without ranks."""
+    try:
+        return MomentBounds().fit(task)
+    except DataError:
+        return None
 
-    Estimate and accuracy come from the same data, so they differ by the bias of the estimator. It
-    may be 3 standard errors of the accuracy, which are at least those of one instance.
-    """
-    grid = task.grid()
-    if not grid.size:
-        return ()
-    k = grid[-1:]
-    observed = float(task.accuracy(k)[0])
-    estimate = float(prediction_of(fitted, k, "accuracy").mean.iloc[0])
-    se = max(float(task.accuracy_cov(k)[0, 0]) ** 0.5, 1 / task.n_test)
-    if abs(estimate - observed) <= _STANDARD_ERRORS * se:
+
+def _contradicted(
+    fitted: Estimator, k: IntArray, bounds: MomentBounds, ci_prob: float
+) -> tuple[str, ...]:
+    """Note on a point estimate outside the bounds, at the k where it is farthest outside."""
+    counts = np.union1d(k, bounds.n_classes)
+    estimate = prediction_of(fitted, counts, "accuracy").mean.to_numpy()
+    lower, upper = bounds.predict(counts).interval(ci_prob).to_numpy().T
+    outside = np.maximum(lower - estimate, estimate - upper)
+    worst = int(outside.argmax())
+    if outside[worst] <= 0:
         return ()
     return (
-        f"the estimate is {percent(estimate, 1)} on {int(k[0]):,} classes, where "
-        f"{percent(observed, 1)} was measured; do not use it here",
+        f"the data contradict the estimate of {percent(estimate[worst], 1)} on {counts[worst]:,} "
+        f"classes: without a model the ranks allow {percent_range(lower[worst], upper[worst])} "
+        f"({interval_name(ci_prob)})",
     )
 
 

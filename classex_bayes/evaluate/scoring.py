@@ -55,7 +55,8 @@ def score_trials(
     that could not be fitted), then "bias", "rmse", "crps", "interval_score" and "coverage50", ...,
     of the equal-tailed intervals at `levels`, each followed by its error ("bias_se", ...), and
     "width", the mean width of the intervals at `ci_prob`. Scores that need draws are missing for
-    point estimates. Their CRPS is the mean absolute error.
+    point estimates. Their CRPS is the mean absolute error. Bounds have no CRPS. Their error is that
+    of the middle of the limits, and their coverage is known at `ci_prob` alone.
     """
     prob, _ = interval_settings(ci_prob, "eti")
     for level in levels:
@@ -89,8 +90,12 @@ def _averages(fitted: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> 
     truth = fitted["truth"].to_numpy(dtype=float)
     scores["interval_score"] = _mean(interval_score(lower, upper, truth, ci_prob))
     from_middle = np.abs(fitted["pit"].to_numpy(dtype=float) - 0.5)
+    no_draws = np.isnan(from_middle)
     for level in levels:
-        covered = np.where(np.isnan(from_middle), np.nan, from_middle <= level / 2)
+        covered = np.where(no_draws, np.nan, from_middle <= level / 2)
+        if level == ci_prob:  # of bounds, whose limits are known at this level alone
+            held = np.where(np.isnan(lower), np.nan, (lower <= truth) & (truth <= upper))
+            covered = np.where(no_draws, held, covered)
         scores[f"coverage{100 * level:g}"] = _mean(covered)
     columns: dict[str, float] = {}
     for name, (value, standard_error) in scores.items():

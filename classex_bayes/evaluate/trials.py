@@ -34,7 +34,7 @@ from classex_bayes.exceptions import (
     Interrupted,
 )
 from classex_bayes.parallel import checked_jobs, in_parallel
-from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.results import Bounds, Extrapolation, interval_settings
 from classex_bayes.task.data_checks import silent_warnings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -168,8 +168,8 @@ def run_trials(
     has the same name and arguments, or an equal attribute `identity`.
 
     The table has one row for each cell, simulation, estimator and k: "truth", "mean", "lower" and
-    "upper" (missing for point estimates), "crps" and "pit" (missing for point estimates; see
-    `classex_bayes.evaluate.scoring`), "seconds" of fit and prediction, and "note": why an
+    "upper" (missing for point estimates), "crps" (missing for bounds) and "pit" (missing for both;
+    see `classex_bayes.evaluate.scoring`), "seconds" of fit and prediction, and "note": why an
     estimator could not be fitted ("mean" is missing then), or what is wrong with its draws. It is
     also the `partial` of an `Interrupted`.
     """
@@ -232,8 +232,10 @@ def _scores(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> lis
     """Mean, limits of the interval, CRPS and probability transform at every k."""
     draws = prediction.draws.transpose(..., "k").values.reshape(-1, prediction.k.size)
     missing = np.full(prediction.k.size, np.nan)
-    lower, upper, transform = missing, missing, missing
+    score, lower, upper, transform = crps(draws, truth), missing, missing, missing
     if prediction.interval_type != "none":
         lower, upper = prediction.interval(ci_prob, "eti").to_numpy().T
         transform = probability_transform(draws, truth)
-    return [prediction.mean.to_numpy(), lower, upper, crps(draws, truth), transform]
+    if isinstance(prediction, Bounds):  # limits are no distribution
+        score, transform = missing, missing
+    return [prediction.mean.to_numpy(), lower, upper, score, transform]

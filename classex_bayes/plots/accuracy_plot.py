@@ -17,6 +17,7 @@ from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart, at_k
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results import (
     RISK,
+    Bounds,
     Extrapolation,
     distinct_names,
     reference_values,
@@ -51,7 +52,8 @@ def plot_accuracy(
     Parameters
     ----------
     predictions : fitted estimator or Extrapolation, a Comparison, or sequence of them
-        Ribbon and mean for those with draws, a line for point estimates. Of more than six, those
+        Ribbon and mean for those with draws, a line for point estimates, a light band for bounds
+        (`MomentBounds`), which lies behind the others. Of more than six, those
         with bootstrap intervals are lines, because the ribbons would hide each other. Estimators
         are drawn from 2 classes (m + 1 for top-m accuracy) to the largest k of the predictions and
         of a task given as `truth`, or to ten times their source classes where there is neither;
@@ -112,7 +114,8 @@ def plot_accuracy(
         )
     estimand = predicted[0].estimand
     chart = Chart(ci_prob, ci_kind, log_y=estimand.is_rank)
-    for name, prediction in zip(distinct_names(predicted), predicted, strict=True):
+    named = zip(distinct_names(predicted), predicted, strict=True)
+    for name, prediction in sorted(named, key=lambda pair: not isinstance(pair[1], Bounds)):
         chart.prediction(name, prediction)
     if task is not None:
         _add_observed(chart, task, metric)

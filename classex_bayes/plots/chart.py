@@ -13,8 +13,10 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.plots.log_ticks import plain
 from classex_bayes.results import (
     SAMPLE_DIMS,
+    Bounds,
     Extrapolation,
     interval_label,
+    interval_name,
     interval_of,
     interval_settings,
 )
@@ -198,6 +200,11 @@ class Chart:
         """
         draws = at_k(prediction, k).draws.sortby("k")
         x, law = draws["k"].values, prediction.interval_type
+        if isinstance(prediction, Bounds):
+            lower, upper = prediction.interval(self.interval[0]).loc[x].to_numpy().T
+            series = f"{name}, {interval_name(self.interval[0])}"
+            self.band(series, x, lower, upper, smooth=True, **{"color": MUTED, **settings})
+            return series
         if law != "none":
             return self.draws(name, x, draws, law, smooth=True, **settings)
         self.curve(name, x, draws.mean(SAMPLE_DIMS).values, **settings)

@@ -31,7 +31,8 @@ def plot_sensitivity(
     """Draw the prediction with the prior, or the likelihood, raised to some powers.
 
     Mean and limits for each power, filled for the posterior as it is (power 1). Where the lines
-    part, accuracy is sensitive to what was scaled.
+    part, accuracy is sensitive to what was scaled. The light outer band is what the ranks alone
+    allow (`MomentBounds`). Where it is wider than the posterior, prior and scores decide.
 
     Parameters
     ----------
@@ -57,6 +58,8 @@ def plot_sensitivity(
     if not powers or len(set(powers)) < len(powers):
         raise DataError(f"alphas: expected different powers, found {powers}")
     chart = Chart(ci_prob, ci_kind)
+    if result.bounds is not None:
+        chart.prediction("ranks alone", result.bounds, k)
     for power in powers:
         name = f"{component} to the power {power:g}"
         series = chart.prediction(name, result.scaled(power, component), k)

@@ -27,8 +27,8 @@ class Bounds(Extrapolation):
 
     `interval` computes the limits of any level. Half of the draws are the lower limits of the level
     of ArviZ's rcParams and half are the upper ones, so tables and plots of draws show these limits.
-    `mean` is the middle between them. It is no expectation: no accuracy within the limits is more
-    probable than another, so there are no probabilities.
+    Nothing within the limits is more probable than anything else. So tables have no mean, there are
+    no probabilities, and `mean` is the middle between the limits, whose largest error is smallest.
 
     Attributes
     ----------
@@ -86,5 +86,4 @@ class Bounds(Extrapolation):
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
         limits = self.interval(ci_prob, ci_kind)
         limits.columns = list(interval_columns(*interval_settings(ci_prob, ci_kind)))
-        limits.insert(0, "mean", limits.mean(axis=1))
         return DrawsTable(limits, limits * np.nan)

@@ -14,10 +14,11 @@ from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.score_evidence import TAILS
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import Display, Shown
+from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import SAMPLE_DIMS, Extrapolation
+from classex_bayes.results import SAMPLE_DIMS, Bounds, Extrapolation
 from classex_bayes.typing import ClassCounts
 
 COMPONENTS = ("prior", "likelihood")
@@ -44,13 +45,19 @@ class Sensitivity(Shown):
         scaling either, 0 for none); "prior_mcse" (Monte Carlo standard error of the former, by a
         jackknife over blocks of draws); "prior_pull" and "likelihood_pull" (by how many posterior
         standard deviations the mean moves as the power doubles, linearised:
-        :math:`\log 2 \, Cov(A_k, \log p) / sd(A_k)`); "diagnosis".
+        :math:`\log 2 \, Cov(A_k, \log p) / sd(A_k)`); "prior_share"; "diagnosis".
     log_density : Dataset
         Variables prior and likelihood: joint log prior and log-likelihood of every draw,
         dimensions (chain, draw).
+    bounds : Bounds or None
+        What the ranks alone allow (`MomentBounds`); None as for `LawModel.bounds_`.
 
     Notes
     -----
+    The column "prior_share" is 1 - (width of the interval given ranks) / (width of `bounds`): the
+    share of the doubt that the ranks leave and the prior removes. It is near 0 at the source
+    classes and 1 where the prior alone decides. Without `bounds` there is no such column.
+
     Diagnoses, at the threshold 0.05:
 
     - "data decide": not sensitive to the prior.
@@ -67,6 +74,7 @@ class Sensitivity(Shown):
     prediction: Extrapolation
     table: pd.DataFrame
     log_density: xr.Dataset
+    bounds: Bounds | None = None
 
     def scaled(self, alpha: float, component: str = "prior") -> Extrapolation:
         r"""Posterior with prior or likelihood raised to a power, by importance resampling.
@@ -121,9 +129,17 @@ class Sensitivity(Shown):
             if not runs or runs[-1][0] != diagnosis:
                 runs.append([diagnosis, k, k])
             runs[-1][2] = k
-        return tuple(
+        sentences = tuple(
             f"{diagnosis} at k = {first}" + (f" to {last}" if last != first else "")
             for diagnosis, first, last in runs
+        )
+        if self.bounds is None:
+            return sentences
+        k = int(self.table.index.max())
+        return (
+            *sentences,
+            f"the prior removes {percent(self.table.loc[k, 'prior_share'])} of the doubt that the "
+            f"ranks leave at k = {k}",
         )
 
     def _display(self) -> Display:
@@ -231,8 +247,21 @@ def sensitivity(
         columns[f"{part}_pull"] = np.log(2) * covariance / spread.where(spread > 0, np.inf)
     table = pd.DataFrame({name: column.values for name, column in columns.items()})
     table.index = pd.Index(prediction.k, name="k")
+    bounds = None if model.bounds_ is None else model.bounds_.predict(k)
+    if bounds is not None:
+        table["prior_share"] = _prior_share(model, prediction, bounds)
     table["diagnosis"] = [_diagnosis(row, limit) for _, row in table.iterrows()]
-    return Sensitivity(prediction, table, log_density)
+    return Sensitivity(prediction, table, log_density, bounds)
+
+
+def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds: Bounds) -> Any:
+    """Share of the width of the bounds that the prior on the law of the ranks removes."""
+    if TAILS in model.idata.children:
+        given_ranks = MixtureLaw(model.law_.basis, weights_of(model.idata, "ranks").values)
+        draws = prediction.draws.copy(data=given_ranks.expected(prediction.k))
+        prediction = replace(prediction, draws=draws)
+    widths = [p.interval().diff(axis=1)["upper"].to_numpy() for p in (prediction, bounds)]
+    return np.clip(1 - widths[0] / np.maximum(widths[1], np.finfo(float).tiny), 0, 1)
 
 
 def _jackknife_error(accuracy: xr.DataArray, log_prior: xr.DataArray) -> xr.DataArray:
