@@ -89,6 +89,13 @@ def chosen_references(every: bool, slow: bool) -> References:
     return "slow" if slow else "all" if every else "usual"
 
 
+def beside(which: References, seed: int, bounds: bool) -> list[Any]:
+    """Estimators beside the posterior: point estimators and, if they are wanted, the bounds."""
+    from classex_bayes.estimators.moment_bounds import MomentBounds
+
+    return [*point_estimators(which, seed), *[MomentBounds()] * bounds]
+
+
 def point_estimators(which: References, seed: int) -> list[Any]:
     """Point estimators beside the posterior."""
     from classex_bayes.estimators.published import literature
@@ -234,7 +241,8 @@ def _comparison_table(comparison: Any, ci_prob: float) -> Table:
     columns = ["estimator", *right[:2], interval_name(ci_prob), *["truth", "held"] * has_truth]
     rows = []
     for row in by_limits(comparison.table).reset_index().to_dict(orient="records"):
-        cells = [row["estimator"], f"{row['k']:,}", f"{row['mean']:.4f}"]
+        mean = "-" if row["interval_type"] == "confidence" else f"{row['mean']:.4f}"
+        cells = [row["estimator"], f"{row['k']:,}", mean]
         is_point = row["interval_type"] == "none"
         cells.append("-" if is_point else f"{row['lower']:.4f} to {row['upper']:.4f}")
         if has_truth:
@@ -255,6 +263,7 @@ def analyse(
     metric: str = "accuracy",
     truth: Any = None,
     references: References = "none",
+    bounds: bool = False,
     target: float | None = None,
     required: float | None = None,
     open_set: tuple[Any, Any] | None = None,
@@ -266,6 +275,7 @@ def analyse(
     """
     from classex_bayes.report.findings import findings_of
 
+    beside_it = beside(references, fit.seed, bounds)
     model, interruption = fitted(task, terminal, fit)
     files: dict[str, str] = {}
     failures: list[str] = []
@@ -274,7 +284,7 @@ def analyse(
     findings: Findings | None = None
     try:
         findings = findings_of(
-            model, [] if interruption else point_estimators(references, fit.seed), task, counts,
+            model, [] if interruption else beside_it, task, counts,
             metric=metric, truth=truth, ci_prob=fit.ci_prob, target=target, n_resamples=n_resamples,
             random_seed=fit.seed, progressbar=terminal.shows_progress,
         )  # fmt: skip

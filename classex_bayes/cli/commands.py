@@ -35,6 +35,7 @@ from classex_bayes.cli.options import (
     Target,
     TaskOptions,
     WantedFpir,
+    WithBounds,
     examples,
     with_options,
 )
@@ -144,6 +145,7 @@ def extrapolate(
     metric: Predicted = "accuracy",
     target: Target = None,
     require: Required = None,
+    bounds: WithBounds = False,
     data: TaskOptions,
     fit: FitOptions,
     place: FileOptions,
@@ -154,7 +156,17 @@ def extrapolate(
     counts = parse_counts(k)
     product = figure(place, name_of(files), terminal)
     task = read(files, terminal, data)
-    analyse(task, counts, terminal, product, fit, target=target, required=require, metric=metric)
+    analyse(
+        task,
+        counts,
+        terminal,
+        product,
+        fit,
+        bounds=bounds,
+        target=target,
+        required=require,
+        metric=metric,
+    )
 
 
 @app.command(
@@ -162,6 +174,7 @@ def extrapolate(
         "classex-bayes compare scores.csv --k 1000",
         "classex-bayes compare embeddings.h5 --distance cosine --k 1000,10000 --all",
         "classex-bayes compare scores.npz --k 1000 --n-resamples 200",
+        "classex-bayes compare scores.npz --k 1000,10000 --bounds",
     )
 )
 @with_options(data=TaskOptions(), fit=FitOptions(), place=FileOptions())
@@ -173,6 +186,7 @@ def compare(
     every: Every = False,
     slow: Slow = False,
     n_resamples: Resamples = None,
+    bounds: WithBounds = False,
     data: TaskOptions,
     fit: FitOptions,
     place: FileOptions,
@@ -189,6 +203,7 @@ def compare(
         product,
         fit,
         references=chosen_references(every, slow),
+        bounds=bounds,
         metric=metric,
         n_resamples=n_resamples,
     )
@@ -216,6 +231,7 @@ def report(
         ),
     ] = True,
     n_resamples: Resamples = None,
+    bounds: WithBounds = False,
     data: TaskOptions,
     fit: FitOptions,
     place: PageOptions,
@@ -237,6 +253,7 @@ def report(
         product,
         fit,
         references="usual" if references and metric == "accuracy" else "none",
+        bounds=bounds,
         target=target,
         required=require,
         metric=metric,

@@ -149,6 +149,10 @@ Every = Annotated[
     bool, typer.Option("--all", help="All that take seconds, not only ClassExReg and KDE.")
 ]
 Slow = Annotated[bool, typer.Option("--slow", help="All, and CleaneX, which takes minutes.")]
+WithBounds = Annotated[
+    bool,
+    typer.Option("--bounds", help="Limits that the ranks alone allow, without a prior."),
+]
 Resamples = Annotated[
     int | None,
     typer.Option(

@@ -197,7 +197,7 @@ class MomentBounds(Parameters):
         if is_close(wide):
             return np.inf
         while wide > max(close + 1, _CLOSE * close):
-            middle = isqrt(close * wide)
+            middle = max(isqrt(close * wide), close + 1)
             close, wide = (middle, wide) if is_close(middle) else (close, middle)
         return close
 

@@ -21,7 +21,7 @@ from classex_bayes.report import page_charts
 from classex_bayes.report.document import by_limits, document, finite, records
 from classex_bayes.report.findings import Findings
 from classex_bayes.report.verdicts import checks_sentence, convergence_sentence, fit_sentence
-from classex_bayes.results import Extrapolation, interval_name, interval_settings
+from classex_bayes.results import Bounds, Extrapolation, interval_name, interval_settings
 from classex_bayes.results.sentences import (
     errors_sentence,
     headline,
@@ -51,6 +51,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         until = f"{capitalized(model.classes_until(findings.target).describe(level))}."
     drawn = _charts(findings, curves)
     comparison = findings.comparison
+    references = comparison.predictions[1:]
     largest, accuracy = pilot_accuracy(task)
     return {
         "headline": headline(**farthest, ci_prob=level, estimand=findings.prediction.estimand),
@@ -66,7 +67,9 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "evidence": numbers["evidence"],
         "pilot": {"k": largest, "accuracy": accuracy},
         "rows": rows,
-        "references": [reference.estimator for reference in comparison.predictions[1:]],
+        "references": [reference.estimator for reference in references],
+        "point_estimates": [p.estimator for p in references if not isinstance(p, Bounds)],
+        "bounds": ", ".join(p.estimator for p in references if isinstance(p, Bounds)),
         "resampled": "bootstrap" in comparison.table["interval_type"].to_numpy(),
         "notes": {
             note: ", ".join(names) for note, names in whose_notes(comparison.predictions).items()

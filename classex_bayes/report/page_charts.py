@@ -27,7 +27,7 @@ from classex_bayes.plots.ppc_plot import plot_ppc
 from classex_bayes.plots.prob_at_least_plot import plot_prob_at_least
 from classex_bayes.report.chart_axes import Axis
 from classex_bayes.report.findings import Findings
-from classex_bayes.results import Extrapolation, interval_name
+from classex_bayes.results import Bounds, Extrapolation, interval_name
 from classex_bayes.typing import FloatArray, NumberArray
 
 _INNER = 0.5
@@ -214,10 +214,15 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
     in_percent = estimand.numerals is PERCENTAGES
     written = _one_decimal if in_percent else brief_decimal
     task, ci_prob = findings.task, findings.ci_prob
+    bounds = [curve for curve in curves if isinstance(curve, Bounds)]
+    curves = [curve for curve in curves if curve not in bounds]
     chart = chart_of(plot_accuracy)(curves, task, target=target, ci_prob=ci_prob)
     posterior, *references = [*chart.series][: len(curves)]
     band, line = _ribbon(chart, posterior, _POSTERIOR, _interval(ci_prob))
-    drawn = [band]
+    outer = [chart_of(plot_accuracy)(curve, ci_prob=ci_prob).marks[0] for curve in bounds]
+    name = f"{interval_name(ci_prob)} (ranks alone)"
+    drawn = [PageSeries(mark, LegendEntry("bounds", name, "--bounds", "band")) for mark in outer]
+    drawn.append(band)
     if ci_prob > _INNER:
         inner = chart_of(plot_accuracy)(curves[0], ci_prob=_INNER).marks[0]
         entry = _interval(_INNER, "inner", "--band-inner")

@@ -14,6 +14,7 @@ from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.assumptions.marginality import check_marginality
 from classex_bayes.assumptions.score_facts import facts_of_scores
 from classex_bayes.assumptions.task_report import TaskReport
+from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal, UniformSphere
 from classex_bayes.task.check import Check
@@ -200,26 +201,26 @@ def test_tasks_without_scores():
     assert report["few errors"].value == diagnose(task)["few errors"].value
     curve = SourceTask.from_accuracies([2, 10, 50], [0.99, 0.95, 0.85], n_test=100, n_classes=50)
     report = diagnose(curve)
-    assert {check.name for check in report if check.passed is None} == unknown | {"few errors"}
+    unknown |= {"few errors", "reach"}
+    assert {check.name for check in report if check.passed is None} == unknown
     assert report.class_errors is None
 
 
 def test_a_curve_of_one_point_and_below_chance():
     curve = SourceTask.from_accuracies([50], [0.01], n_test=100, n_classes=50)
-    assert failed(curve) == {"better than chance"} and diagnose(curve)["few classes"].is_note
+    assert failed(curve) == {"better than chance"}
 
 
 def test_few_classes_and_few_errors():
     task = SourceTask.from_ranks([1, 2, 1, 3] * 5, np.arange(20) % 4, n_classes=4)
     report = diagnose(task)
-    assert {check.name for check in report if check.is_note} == {"few classes", "few errors"}
+    notes = {check.name for check in report if check.is_note}
+    assert notes == {"few classes", "few errors", "reach"}
     assert report.passed and not task.warnings, "small pilots have no fault"
     assert set(notes_of([task])) >= {report["few errors"].sentence}
     assert "until 10 or more are wrong" in report["few errors"].sentence
     many = SourceTask.from_ranks(np.arange(5000) % 3 + 1, np.arange(5000) % 500, n_classes=500)
-    check = diagnose(many)["few classes"]
-    assert check.passed
-    assert check.value <= 100
+    assert diagnose(many)["few classes"].passed
 
 
 # Formulas
@@ -240,19 +241,14 @@ def test_influences_are_those_of_deletion(repeats):
     )
 
 
-@pytest.mark.parametrize("n_classes", [30, 60])
-def test_reach_is_where_a_straight_line_has_an_error_of_a_tenth(n_classes):
-    task = SourceTask.from_ranks(
-        np.arange(n_classes) % 4 + 1, np.arange(n_classes), n_classes=n_classes
-    )
-    reach = diagnose(task)["few classes"].value
-    assert 1 < reach < n_classes / 5
-    k = task.grid()
-    half = k[np.argmin(np.abs(k[:-1] - n_classes / 2))]
-    (near, shared), (_, far) = task.accuracy_cov([half, n_classes])
-    steps = np.log(reach) / np.log(n_classes / half)  # on the line through both accuracies
-    variance = (1 + steps) ** 2 * far - 2 * steps * (1 + steps) * shared + steps**2 * near
-    assert np.sqrt(variance) == pytest.approx(0.1, rel=0.02)
+@pytest.mark.parametrize(("n_classes", "is_note"), [(30, True), (400, False)])
+def test_reach_is_that_of_the_bounds(n_classes, is_note):
+    ranks = np.where(np.arange(n_classes) % 3, 1, np.arange(n_classes) % 5 + 1)
+    task = SourceTask.from_ranks(ranks, np.arange(n_classes), n_classes=n_classes)
+    check = diagnose(task)["reach"]
+    assert check.value == MomentBounds().fit(task).reach()
+    assert check.passed and check.is_note is is_note
+    assert (check.value < n_classes) is is_note
 
 
 edge_lists = st.lists(

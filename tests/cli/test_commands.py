@@ -17,6 +17,7 @@ from classex_bayes.bayes.storage import load
 from classex_bayes.cli import analysis
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.estimators.published import literature
 from classex_bayes.task.source_task import SourceTask
 
@@ -496,3 +497,18 @@ def test_a_full_disk_for_the_answer_is_an_exit_code():
     with open("/dev/full", "w") as full:
         ended = subprocess.run(version, stdout=full, stderr=subprocess.PIPE, check=False)
     assert ended.returncode == 1 and b"Traceback" not in ended.stderr
+
+
+def test_bounds_beside_the_posterior(run, embeddings, pilot, strict):
+    k = ["--k", "60,5000", "--bounds"]
+    code, out, _ = run("extrapolate", embeddings, *k, "--ci-prob", "0.8", "--json", *ALONE)
+    assert code in ANSWERED
+    rows = [row for row in strict(out)["predictions"] if row["estimator"] == "MomentBounds"]
+    task = SourceTask.from_embeddings(*pilot.sample, random_seed=3)
+    expected = MomentBounds().fit(task).predict([60, 5000]).interval(0.8)
+    np.testing.assert_allclose([row["lower"] for row in rows], expected["lower"])
+    assert {row["interval_type"] for row in rows} == {"confidence"}
+    assert {row["mean"] for row in rows} == {None}
+    _, out, _ = run("compare", embeddings, *k, *ALONE)
+    (line,) = [line for line in out.splitlines() if "MomentBounds" in line and "5,000" in line]
+    assert " - " in line

@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import assert_same_task
+from numpy.testing import assert_allclose
 
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.evaluate.backtest import Pilots, backtest
 from classex_bayes.evaluate.scoring import score_trials
 from classex_bayes.exceptions import DataError
@@ -114,3 +116,17 @@ def test_refused(task, arguments, name):
     usual = {"task": task, "n_source": 30, "estimators": ESTIMATORS, "n_pilots": 1}
     with pytest.raises(DataError, match=f"^{name}"):
         backtest(**usual | arguments, progressbar=False)
+
+
+def test_bounds_are_scored_by_their_limits():
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+    task = SourceTask.from_embeddings(*law.sample(120, random_seed=1))
+    settings = {"n_pilots": 4, "progressbar": False, "ci_prob": 0.9}
+    result = backtest([MomentBounds(), ClassExReg(0.5)], task, 30, [30, 120], **settings)
+    of_bounds = result.trials.query("estimator == 'MomentBounds'")
+    held = of_bounds["truth"].between(of_bounds["lower"], of_bounds["upper"])
+    scores = result.scores.loc[(30, "MomentBounds")]
+    assert_allclose(scores["coverage90"], held.groupby(of_bounds["k"]).mean())
+    assert scores[["crps", "coverage50"]].isna().all(axis=None)
+    middle = (of_bounds["lower"] + of_bounds["upper"]) / 2
+    assert_allclose(of_bounds["mean"], middle, atol=0.02)  # of the level of rcParams

@@ -13,6 +13,7 @@ from classex_bayes.estimators.base import PointEstimator
 from classex_bayes.estimators.class_bootstrap import bootstrap
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import DataError, NotFittedError
@@ -61,26 +62,43 @@ def test_table_holds_the_predictions(estimators, alone, pilot):
     assert table.loc[names[1:], ["hdi80_lb", "hdi80_ub"]].isna().all(axis=None)
 
 
-def test_a_point_estimate_that_misses_the_pilot_has_a_note(pilot):
-    k1 = pilot.task.n_classes
-    observed, se = pilot.task.accuracy(k1)[0], pilot.task.accuracy_cov(k1)[0, 0] ** 0.5
+def test_the_data_contradict_estimates_outside_the_bounds(pilot):
+    k1, bounds = pilot.task.n_classes, MomentBounds().fit(pilot.task)
+    far = 50 * k1
 
-    class Off(PointEstimator):
-        def __init__(self, standard_errors):
-            self.standard_errors = standard_errors
+    class Line(PointEstimator):
+        """Share of the way from the lower limit to the upper limit at k1 and far beyond."""
+
+        def __init__(self, at_k1, beyond):
+            self.at_k1 = at_k1
+            self.beyond = beyond
 
         def _fit(self, task):
             pass
 
         def _curve(self, k):
-            return np.full(k.size, observed - self.standard_errors * se)
+            lower, upper = bounds.predict(k).interval(0.9).to_numpy().T
+            return lower + (upper - lower) * np.where(k <= k1, self.at_k1, self.beyond)
 
-    estimators = {"near": Off(2.9), "far": Off(3.1), "above": Off(-3.1)}
-    near, far, above = compare(estimators, pilot.task, K).predictions
-    assert near.notes == () and len(above.notes) == 1
-    (note,) = far.notes
-    assert f"{100 * (observed - 3.1 * se):.1f}% on {k1} classes" in note
-    assert f"{100 * observed:.1f}% was measured" in note
+    estimators = {
+        "inside": Line(0.05, 0.95), "below": Line(-0.1, 0.5), "above": Line(0.5, 1.1),
+    }  # fmt: skip
+    inside, below, above = compare(estimators, pilot.task, [far], ci_prob=0.9).predictions
+    assert inside.notes == ()
+    assert f"on {k1} classes" in below.notes[0] and len(below.notes) == 1
+    assert f"on {far:,} classes" in above.notes[0] and len(above.notes) == 1
+
+
+def test_bounds_in_the_table_have_limits_and_no_mean(pilot, truth):
+    result = compare(
+        [ClassExReg(0.5), MomentBounds()], pilot.task, K, truth=truth, ci_prob=0.8, n_resamples=5
+    )
+    rows = result.table.loc["MomentBounds"]
+    assert set(rows["interval_type"]) == {"confidence"}
+    assert rows[["mean", "error"]].isna().all(axis=None) and rows["covered"].notna().all()
+    expected = MomentBounds().fit(pilot.task).predict(K).interval(0.8)
+    assert_array_equal(rows.filter(regex="_[lu]b$"), expected)
+    assert result.plot(backend="none").backend == "none"
 
 
 def test_point_estimates_with_bootstrap_intervals(estimators, alone, pilot, truth):

@@ -19,6 +19,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.report import page_charts
 from classex_bayes.report.chart_axes import Axis
@@ -355,3 +356,17 @@ def test_numbers_of_few_classes_stand_once(largest, fitted_to_three, tmp_path):
     curve = page[: page.index("</figure>")]
     numbers = re.findall(r'class="x-number" style="left: [\d.]+%">([^<]+)<', curve)
     assert numbers and len({*numbers}) == len(numbers)
+
+
+def test_bounds_are_a_band_and_a_column(fitted, tmp_path, read_chart, pilot):
+    path = write_report(fitted, [1000], tmp_path / "page.html", references=[MomentBounds()])
+    text = path.read_text(encoding="utf-8")
+    drawn = read_chart(text, "accuracy")
+    bounds = MomentBounds().fit(pilot.task)
+    k = np.rint(10 ** drawn["posterior"]["line"][0]).astype(int)
+    limits = bounds.predict(k).interval()
+    outline = [*limits["upper"], *limits["lower"][::-1]]
+    assert_allclose(drawn["bounds"]["band"][1], outline, atol=2e-3)
+    lower, upper = bounds.predict(1000).interval().to_numpy()[0]
+    assert f"{100 * lower:.1f}% to {100 * upper:.1f}%" in Page(text).visible_text
+    assert "MomentBounds gives the limits" in " ".join(text.split())

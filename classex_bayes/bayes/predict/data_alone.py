@@ -31,5 +31,8 @@ def data_alone(
     )
     reach = bounds.reach()
     if np.isfinite(reach) and estimand.metric == "accuracy":
-        note += f"; the ranks alone determine the accuracy to within {REACHED:g} up to {reach:,}"
+        note += (
+            f"; the ranks alone determine the accuracy to within {REACHED:g} up to "
+            f"{reach:,} classes"
+        )
     return [note]

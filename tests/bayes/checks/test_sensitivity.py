@@ -172,3 +172,16 @@ def test_bad_arguments(fitted):
         sensitivity(fitted, 10, threshold=-1)
     with pytest.raises(DataError, match=r"^k:"):
         sensitivity(fitted, 1)
+
+
+def test_the_share_of_the_prior_grows_from_the_pilot_on(fitted_to_ranks, pilot):
+    model = fitted_to_ranks
+    k = pilot.task.n_classes * np.array([1, 5, 50])
+    result = sensitivity(model, k)
+    both = model.predict(k), model.bounds_.predict(k)
+    widths = [prediction.interval().diff(axis=1)["upper"] for prediction in both]
+    assert_allclose(result.table["prior_share"], np.clip(1 - widths[0] / widths[1], 0, 1))
+    share = result.table["prior_share"].to_numpy()
+    assert share[0] < 0.3 < share[1] < share[2] < 1
+    assert f"{share[2]:.0%}" in result.sentences[-1]
+    assert result.plot(backend="none").backend == "none"
