@@ -15,6 +15,7 @@ from classex_bayes.assumptions.confusion_graph import linked_share, mean_degree,
 from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
 from classex_bayes.assumptions.task_report import ClassErrors, TaskReport
 from classex_bayes.estimators.moment_bounds import REACHED, MomentBounds
+from classex_bayes.results import interval_name, interval_settings
 from classex_bayes.task.check import Check
 from classex_bayes.task.data_checks import noted, participation, silent_warnings
 from classex_bayes.task.evidence import InstanceEvidence
@@ -150,7 +151,9 @@ def reach(task: SourceTask) -> Check:
         value = float(MomentBounds().fit(task).reach())
     enough = value >= task.n_classes
     classes = f"{value:,.0f} classes" if np.isfinite(value) else "any number of classes"
+    limits = interval_name(interval_settings(None, None)[0])
     sentence = f"the ranks alone determine the accuracy to within {REACHED:g} up to {classes}"
+    sentence += f" ({limits}s)"
     if not enough:
         sentence += f", fewer than the {task.n_classes:,} tested; test more classes"
     return noted(_REACH, enough, sentence, value, float(task.n_classes))

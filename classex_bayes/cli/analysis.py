@@ -236,6 +236,7 @@ def _comparison_table(comparison: Any, ci_prob: float) -> Table:
 
     whole = comparison.predictions[0]
     title = f"{capitalized(whole.description)}, from {whole.n_classes} source classes"
+    title += f" ({whole.estimator}: {whole.evidence})" if whole.evidence else ""
     has_truth = "truth" in comparison.table
     right = "k", whole.estimand.label, "truth"
     columns = ["estimator", *right[:2], interval_name(ci_prob), *["truth", "held"] * has_truth]

@@ -132,7 +132,7 @@ def _on_distances(task: Any) -> Any:
     epilog=examples(
         "classex-bayes extrapolate scores.npz --k 1000,10000 --target 0.9",
         "classex-bayes extrapolate scores.npz --k 10000 --target 0.9 --require 0.95 --no-files",
-        "classex-bayes extrapolate ranks.csv --k 1000000 --metric ndcg@10",
+        "classex-bayes extrapolate ranks.npz --k 1000000 --metric ndcg@10",
         "classex-bayes extrapolate distances.npy --labels y.npy --lower-is-better --k 5000 --json",
         "classex-bayes extrapolate part-*.npz --k 1000 --ci-prob 95% --draws 2000",
     )

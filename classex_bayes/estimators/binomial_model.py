@@ -14,7 +14,6 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 # About 8 MB of scores in double precision. The computation needs a few times as much.
 _BLOCK_ELEMENTS = 1_000_000
 _VISIBLE = 0.01  # of accuracies
-_LARGE_ERROR = 0.02  # of accuracies
 
 
 class BinomialModel(LawEstimator):
@@ -48,8 +47,8 @@ class BinomialModel(LawEstimator):
     The model takes wrong-class scores of different instances as exchangeable. If some instances
     score higher than others on all classes, the ranks do not show it, but F mixes the instances.
     The prediction is then biased, even for the source classes. The paper finds identification rates
-    underestimated, and names this assumption as the cause. The result has a note if the prediction
-    for the source classes differs from their accuracy by more than 0.02 and two standard errors.
+    underestimated, and names this assumption as the cause. `classex_bayes.compare` says if the
+    ranks contradict the estimate.
 
     An increasing transformation of all scores does not change the estimate. A different one for
     each instance, such as the normalisation of logits to log probabilities, changes it.
@@ -83,16 +82,6 @@ class BinomialModel(LawEstimator):
         true = [split_scores(source.scores(rows), y[rows])[0] for rows in blocks]
         self._true = np.concatenate(true)
         self._weigh(task)
-        k1 = np.array([task.n_classes])
-        predicted, tested = self._curve(k1)[0], task.accuracy(k1)[0]
-        standard_error = np.sqrt(task.accuracy_cov(k1)[0, 0])
-        self._fit_notes: tuple[str, ...] = ()
-        if abs(predicted - tested) > max(_LARGE_ERROR, 2 * standard_error):
-            self._fit_notes = (
-                f"the model predicts {predicted:.2f} for the {task.n_classes} source classes, but "
-                f"their accuracy is {tested:.2f}: wrong-class scores of different instances may "
-                "not be exchangeable",
-            )
 
     def reweighed(self, task: SourceTask, random_seed: RandomSeed = None) -> Self:
         """Return a copy with other weights of the instances, also in the pooled law.
@@ -151,7 +140,7 @@ class BinomialModel(LawEstimator):
             f"the estimate never falls below {unbeaten:.2f}, the share of instances that score "
             f"above all {self._n_wrong:,} wrong-class scores of the pilot"
         )
-        return note_where(unbeaten - lower > _VISIBLE, k, "perhaps too high", why) + self._fit_notes
+        return note_where(unbeaten - lower > _VISIBLE, k, "perhaps too high", why)
 
 
 def _blocks(rows: IntArray, n_classes: int) -> Iterator[IntArray]:

@@ -173,8 +173,8 @@ class MomentBounds(Parameters):
         Returns
         -------
         int or float
-            Number of classes to within 1%, at least 1; infinite if the limits are that close up to
-            10^12 classes, because the upper limit is below `width`.
+            Number of classes to within 1%, at least 1; infinite if the limits are that close at 2,
+            4, 8, ... and 10^12 classes, because the upper limit is below `width`.
 
         Raises
         ------
@@ -191,11 +191,11 @@ class MomentBounds(Parameters):
             lower, upper = self._at(k, accuracy, prob)
             return upper - lower <= largest
 
-        close, wide = 2, LARGEST_K
-        if not is_close(close):
-            return 1
-        if is_close(wide):
-            return np.inf
+        close, wide = 1, 2
+        while is_close(wide):
+            if wide == LARGEST_K:
+                return np.inf
+            close, wide = wide, min(2 * wide, LARGEST_K)
         while wide > max(close + 1, _CLOSE * close):
             middle = max(isqrt(close * wide), close + 1)
             close, wide = (middle, wide) if is_close(middle) else (close, middle)

@@ -40,6 +40,9 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
+# Level of the limits that contradict an estimate. It is high because several k are compared.
+_CONTRADICTED = 0.99
+
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Shown):
@@ -140,8 +143,8 @@ def compare(
     Returns
     -------
     Comparison
-        A note names each point estimate that the data contradict: one that lies outside the limits
-        of `MomentBounds` of level `ci_prob`, on the classes of the pilot or at `k`.
+        A note names each point estimate that the data contradict: one that lies outside the 99%
+        limits of `MomentBounds`, on the classes of the pilot or at `k`.
 
     Raises
     ------
@@ -186,7 +189,7 @@ def compare(
                         point, fitted, task, n_resamples, seed_sequence(seeds)
                     )
                 if bounds is not None and point.interval_type == "none":
-                    notes = (*prediction.notes, *_contradicted(fitted, counts, bounds, prob))
+                    notes = (*prediction.notes, *_contradicted(fitted, counts, bounds))
                     prediction = replace(prediction, notes=notes)
             except (*FIT_ERRORS, ImportError) as error:
                 skipped[name] = str(error)
@@ -230,13 +233,11 @@ def _bounds(task: SourceTask) -> MomentBounds | None:
         return None
 
 
-def _contradicted(
-    fitted: Estimator, k: IntArray, bounds: MomentBounds, ci_prob: float
-) -> tuple[str, ...]:
+def _contradicted(fitted: Estimator, k: IntArray, bounds: MomentBounds) -> tuple[str, ...]:
     """Note on a point estimate outside the bounds, at the k where it is farthest outside."""
     counts = np.union1d(k, bounds.n_classes)
     estimate = prediction_of(fitted, counts, "accuracy").mean.to_numpy()
-    lower, upper = bounds.predict(counts).interval(ci_prob).to_numpy().T
+    lower, upper = bounds.predict(counts).interval(_CONTRADICTED).to_numpy().T
     outside = np.maximum(lower - estimate, estimate - upper)
     worst = int(outside.argmax())
     if outside[worst] <= 0:
@@ -244,7 +245,7 @@ def _contradicted(
     return (
         f"the data contradict the estimate of {percent(estimate[worst], 1)} on {counts[worst]:,} "
         f"classes: without a model the ranks allow {percent_range(lower[worst], upper[worst])} "
-        f"({interval_name(ci_prob)})",
+        f"({interval_name(_CONTRADICTED)})",
     )
 
 

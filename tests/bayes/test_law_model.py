@@ -247,10 +247,10 @@ def test_beyond_the_reach_of_the_ranks_a_note_says_what_they_allow():
         return [n for n in model.predict(k, **settings).notes if "the ranks alone allow" in n]
 
     assert not about_data([CLASSES // 2, reach // 2])
-    (note,) = about_data([CLASSES, 20 * CLASSES])
-    lower, upper = bounds.predict(20 * CLASSES).interval().to_numpy()[0]
+    (note,) = about_data([CLASSES, 5 * CLASSES])
+    lower, upper = bounds.predict(5 * CLASSES).interval().to_numpy()[0]
     assert f"{100 * lower:.1f} to {100 * upper:.1f}%" in note
-    assert f"on {20 * CLASSES:,} classes" in note and f"up to {reach:,} classes" in note
+    assert f"on {5 * CLASSES:,} classes" in note and f"up to {reach:,} classes" in note
     assert about_data([20 * CLASSES], metric="mrr")
     assert not about_data([20 * CLASSES], metric="mean_rank")
     assert not about_data([20 * CLASSES], kind="observed")
@@ -260,7 +260,8 @@ def test_bounds_of_a_model_need_the_ranks_of_one_task(tmp_path):
     sample = LAW.sample(CLASSES, random_seed=2)
     model = KnownLawModel().fit(cb.SourceTask.from_ranks(*sample[:2], n_classes=CLASSES))
     assert model.bounds_.n_classes == CLASSES
-    curve = cb.SourceTask.from_accuracies([2, 50], [0.99, 0.8], n_test=100, n_classes=50)
+    k = [2, 50]
+    curve = cb.SourceTask.from_accuracies(k, LAW.accuracy(k), n_test=100, n_classes=50)
     of_curve = KnownLawModel().fit(curve)
     assert of_curve.bounds_ is None
     assert not any("ranks alone" in note for note in of_curve.predict(5000).notes)

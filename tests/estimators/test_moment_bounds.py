@@ -189,9 +189,9 @@ def test_bounds_are_a_result_like_others():
     assert bounds.interval_type == "confidence"
     again = pickle.loads(pickle.dumps(bounds))
     pd.testing.assert_frame_equal(again.interval(0.7), bounds.interval(0.7))
-    columns = ["mean", "hdi70_lb", "hdi70_ub"]
+    columns = ["hdi70_lb", "hdi70_ub"]
     assert bounds.summary(0.7, "hdi").columns.tolist() == columns
-    np.testing.assert_allclose(bounds.summary(0.7)["mean"], bounds.interval(0.7).mean(axis=1))
+    np.testing.assert_allclose(bounds.mean, bounds.interval().mean(axis=1))
     assert "MomentBounds" in repr(bounds)
     with pytest.raises(DataError, match="without probabilities"):
         bounds.prob_at_least(0.5)
@@ -204,6 +204,15 @@ def test_reach_is_where_the_limits_part():
     width = bounds.predict(k).interval(0.9).diff(axis=1)["upper"].to_numpy()
     assert width[0] <= 0.2 < width[1]
     assert bounds.reach(0.1, ci_prob=0.9) < reach < bounds.reach(0.3, ci_prob=0.9)
+
+
+def test_the_reach_ends_where_the_limits_first_part():
+    """The limits are close at 2 classes and far out, and apart between."""
+    task = SourceTask.from_ranks(np.repeat([2, 3, 15], 10), range(30), n_classes=30)
+    bounds = cb.MomentBounds().fit(task)
+    lower, upper = bounds.predict([2, 6, 10**12]).interval(0.9).to_numpy().T
+    assert (upper - lower > 0.2).tolist() == [False, True, False]
+    assert 2 <= bounds.reach(0.2, ci_prob=0.9) < 6
 
 
 @FAULTY

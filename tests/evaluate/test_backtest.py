@@ -125,7 +125,7 @@ def test_bounds_are_scored_by_their_limits():
     result = backtest([MomentBounds(), ClassExReg(0.5)], task, 30, [30, 120], **settings)
     of_bounds = result.trials.query("estimator == 'MomentBounds'")
     held = of_bounds["truth"].between(of_bounds["lower"], of_bounds["upper"])
-    scores = result.scores.loc[(30, "MomentBounds")]
+    scores = result.scores.sort_index().loc[(30, "MomentBounds")]
     assert_allclose(scores["coverage90"], held.groupby(of_bounds["k"]).mean())
     assert scores[["crps", "coverage50"]].isna().all(axis=None)
     middle = (of_bounds["lower"] + of_bounds["upper"]) / 2

@@ -77,7 +77,7 @@ def test_the_data_contradict_estimates_outside_the_bounds(pilot):
             pass
 
         def _curve(self, k):
-            lower, upper = bounds.predict(k).interval(0.9).to_numpy().T
+            lower, upper = bounds.predict(k).interval(0.99).to_numpy().T
             return lower + (upper - lower) * np.where(k <= k1, self.at_k1, self.beyond)
 
     estimators = {

@@ -136,10 +136,11 @@ class Sensitivity(Shown):
         if self.bounds is None:
             return sentences
         k = int(self.table.index.max())
+        share = percent(self.table.loc[k, "prior_share"])
+        before = ", before scores are used" * ("scores" in self.prediction.evidence)
         return (
             *sentences,
-            f"the prior removes {percent(self.table.loc[k, 'prior_share'])} of the doubt that the "
-            f"ranks leave at k = {k}",
+            f"the prior removes {share} of the doubt that the ranks leave at k = {k}{before}",
         )
 
     def _display(self) -> Display:

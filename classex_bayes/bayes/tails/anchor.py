@@ -3,11 +3,12 @@ r"""Laws from tails of scores, moved to the accuracy on the source classes that 
 Let :math:`r` be the logit of the accuracy on the k1 source classes given ranks, and :math:`t` given
 tails. Tails may be biased, and both have sampling errors of the same test instances:
 
-.. math:: r = \alpha + e_r, \qquad t = \alpha + \Delta + e_t, \qquad \Delta \sim s \, t_\nu.
+.. math:: r = \alpha + e_r, \qquad t = \alpha + \Delta + e_t, \qquad \Delta \sim s \, t_1.
 
 The discrepancy :math:`\Delta` has heavy tails. If r and t differ by no more than sampling errors
 explain, :math:`\alpha` is the best linear combination of both. If they differ more, :math:`\alpha`
-follows the ranks. The covariance of the errors is the smaller variance, as for any two estimates of
+follows the ranks. It never leaves the draws given ranks, which hold what a pilot without errors
+allows. The covariance of the errors is the smaller variance, as for any two estimates of
 which one is efficient (Hausman, Econometrica 46, 1978), but their correlation is at most 0.9.
 
 Each law is then transported, :math:`Z \to Z + \delta / (1 + |x|)`, where x is the number of decades
@@ -22,8 +23,7 @@ from classex_bayes.bayes.tails.tail_calibration import on_grid_by_row
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.typing import FloatArray
 
-# Scale and degrees of freedom of the discrepancy.
-_SCALE, _FREEDOM = 0.1, 2.0
+_SCALE = 0.1  # of the discrepancy
 _LARGEST_CORRELATION = 0.9  # of the sampling errors
 _N_DISCREPANCIES = 801  # around 0, and around the observed difference
 _LARGEST_SHIFT, _BISECTIONS = 2.0, 30
@@ -53,7 +53,8 @@ def anchored(
     """
     tail_accuracy = tails.expected(np.array([n_classes]))[:, 0]
     accuracy = expit(_combined(_logit(rank_accuracy), _logit(tail_accuracy), rng))
-    return _moved(tails, accuracy, n_classes)
+    within = np.clip(accuracy, rank_accuracy.min(), rank_accuracy.max())
+    return _moved(tails, within, n_classes)
 
 
 def _logit(accuracy: FloatArray) -> FloatArray:
@@ -84,7 +85,7 @@ def _discrepancies(difference: float, sd: float, rng: np.random.Generator, size:
     of_prior = _SCALE * np.sinh(np.linspace(-widest, widest, _N_DISCREPANCIES))
     of_likelihood = difference + sd * np.linspace(-8, 8, _N_DISCREPANCIES)
     grid = np.unique(np.concatenate([of_prior, of_likelihood]))
-    log_density = -(_FREEDOM + 1) / 2 * np.log1p((grid / _SCALE) ** 2 / _FREEDOM)
+    log_density = -np.log1p((grid / _SCALE) ** 2)
     log_density -= 0.5 * ((difference - grid) / sd) ** 2
     mass = np.exp(log_density - log_density.max()) * np.gradient(grid)
     cumulative = mass.cumsum()

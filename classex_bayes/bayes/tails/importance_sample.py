@@ -14,7 +14,7 @@ from classex_bayes.typing import FloatArray
 LARGEST_PARETO_K = 0.7
 _DIFFERENCE = 0.3  # step of the finite differences of the Hessian, in scales of the prior
 _FREEDOM = 3.0
-_N_PROPOSALS = 250, 1000  # to find the moments, and to draw from
+_N_PROPOSALS = 250, 250, 1000  # to find the moments, twice, and to draw from
 _SMALLEST_VARIANCE = 1e-9  # in scales of the prior, squared
 
 # Unnormalised log densities (n,) of a posterior at points (n, m).

@@ -144,3 +144,13 @@ def test_extreme_accuracies_of_ranks_have_laws(value):
     found, shift = moved(law, np.full(200, value), 100)
     assert np.isfinite(found.weights).all() and np.isfinite(shift).all()
     assert_allclose(found.weights.sum(axis=1), 1)
+
+
+def test_laws_stay_within_what_the_ranks_allow():
+    """Tails that are sure of many errors cannot make a pilot without errors lose as many."""
+    rng, k1 = np.random.default_rng(1), 200
+    law = normal_laws(rng, 3.0, 0.8, spread=0.3)
+    ranks = rng.beta(300, 1, 200)
+    assert on_k1(law, k1).mean() < 0.9
+    accuracy = on_k1(moved(law, ranks, k1)[0], k1)
+    assert accuracy.min() >= ranks.min() - 2e-3 and accuracy.max() <= ranks.max() + 2e-3
