@@ -35,6 +35,7 @@ _N_OBSERVED_K = 25
 # Attribute with three numbers: effective number of instances that no sibling beats, effective
 # number of the others, and mean number of siblings among the source classes.
 SIBLINGS = "siblings"
+DESIGNED = "designed"  # attribute: 1 if classes were drawn unequally or in groups
 EVIDENCE = "evidence"  # attribute: "ranks" or "ranks and scores"
 # Dimensions along which the rows of several tasks are concatenated. A coordinate such as k_task
 # holds the number of the task of each row.
@@ -192,6 +193,7 @@ def data_groups(
         {"observed_data": described(observed), "constant_data": described(constant)}
     )
     tree.attrs.update(task_size(task), dependence=json.dumps(asdict(task.evidence.dependence)))
+    tree.attrs[DESIGNED] = int(task.evidence.is_designed)
     if task.evidence.siblings is not None:
         tree.attrs[SIBLINGS] = json.dumps(task.evidence.siblings)
     return tree

@@ -34,19 +34,18 @@ from classex_bayes.bayes.idata import (
     with_predictions,
 )
 from classex_bayes.bayes.model.likelihoods import LikelihoodData
-from classex_bayes.bayes.predict.data_alone import data_alone
+from classex_bayes.bayes.predict.data_alone import data_alone, rank_limits_of
 from classex_bayes.bayes.predict.finite_population import checked_population, population_accuracy
 from classex_bayes.bayes.predict.single_test import nested_test_accuracy, single_test_accuracy
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.core.influence import UNSEEN_COMPETITORS
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, Metric, named_metric
-from classex_bayes.estimators.moment_bounds import MomentBounds
+from classex_bayes.core.rank_limits import RankLimits
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, ClassesUntil, Estimand, Extrapolation
 from classex_bayes.results.notes import Note
-from classex_bayes.task.data_checks import silent_warnings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -137,15 +136,12 @@ class LawModel(FittedModel):
         return None
 
     @cached_property
-    def bounds_(self) -> MomentBounds | None:
+    def rank_limits_(self) -> RankLimits | None:
         """What the ranks of the fitted task allow without a prior.
 
-        None without ranks, for several tasks, and after `classex_bayes.load`.
+        None without ranks, for several tasks, and for classes that were drawn by a design.
         """
-        if self.task is None or self.task.evidence.kind == "accuracies":
-            return None
-        with silent_warnings():
-            return MomentBounds().fit(self.task)
+        return rank_limits_of(self.idata)
 
     @cached_property
     def contradiction_(self) -> str:
@@ -311,7 +307,8 @@ class LawModel(FittedModel):
 
     def _data_alone(self, k: IntArray, draws: FloatArray, estimand: Estimand) -> list[str]:
         """Note on what the ranks alone allow at the largest k."""
-        return [] if self.bounds_ is None else data_alone(self.bounds_, k, draws, estimand)
+        limits = self.rank_limits_
+        return [] if limits is None else data_alone(limits, k, draws, estimand)
 
     def _refuse_population(self, metric: Metric, kind: str) -> None:
         """Raise DataError for predictions that are not available in a finite population."""

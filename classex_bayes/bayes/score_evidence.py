@@ -62,7 +62,7 @@ def add_scores(
     draws = TailDraws.of(task, basis, len(rank_law.weights), tail_seeds)
     k1 = np.array([task.n_classes])
     rank_accuracy = rank_law.expected(k1)[:, 0]
-    law, shift = anchored(
+    law, shift, accuracy = anchored(
         MixtureLaw(basis, draws.weights),
         rank_accuracy,
         task.n_classes,
@@ -71,7 +71,7 @@ def add_scores(
     # Draws are paired by the order of their accuracies on the source classes. So these accuracies
     # have the dependence of the Markov chains of the ranks, and can be diagnosed.
     order = np.empty(rank_accuracy.size, dtype=int)
-    order[rank_accuracy.argsort()] = law.expected(k1)[:, 0].argsort()
+    order[rank_accuracy.argsort()] = accuracy.argsort(kind="stable")
     values = {
         **draws.parameters,
         "shift": shift,

@@ -97,12 +97,11 @@ def likeliest_weights(
 
 
 def _start(chance: FloatArray, excess: FloatArray) -> FloatArray:
-    """Weights with b'w = 0 on columns of the whole range, so all probabilities are positive."""
+    """Weights with b'w = 0 on columns of the whole range, so no probability is very small."""
     weights = np.zeros(excess.size)
     # A few columns suffice at the start, because neighbours are similar.
     weights[::16] = weights[-1] = 1.0
-    missing = chance @ weights == 0
-    weights[chance[missing].argmax(axis=1)] = 1.0
+    weights[chance.argmax(axis=1)] = 1.0
     weights /= weights.sum()
     mean = excess @ weights
     if mean != 0:

@@ -1,16 +1,11 @@
 """MomentBounds: confidence limits for more classes that assume no discriminability function."""
 
 from functools import partial
-from math import isqrt
 from typing import Self
 
-import numpy as np
-from scipy.stats import chi2
-
 from classex_bayes.arguments import LARGEST_K, class_counts, probability
-from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
-from classex_bayes.core.plausible_laws import PlausibleLaws
-from classex_bayes.core.point_basis import PointBasis
+from classex_bayes.core.metrics import MeanMetric, named_metric
+from classex_bayes.core.rank_limits import POINTS, RankLimits
 from classex_bayes.estimators.base import Parameters, takes_one_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
@@ -19,13 +14,9 @@ from classex_bayes.results.estimand import Estimand
 from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+from classex_bayes.typing import ClassCounts
 
-# Half of an independent instance, by which shares of instances are corrected.
-_CONTINUITY = 0.5
-_POINTS = PointBasis.regular()
 REACHED = 0.2  # distance between the limits up to which a pilot is said to reach
-_CLOSE = 1.01  # ratio of numbers of classes at which the search for the reach ends
 
 
 class MomentBounds(Parameters):
@@ -109,18 +100,13 @@ class MomentBounds(Parameters):
         """
         source_task(task)
         evidence = task.evidence.instances("MomentBounds")
-        chance = evidence.bin_probabilities(_POINTS, thinned=False)
-        n_effective = task.n_test / task.design_effect()
-        share = np.cumsum(evidence.histogram(evidence.n_better_bins) / task.n_test)[:-1]
-        shift = _CONTINUITY / n_effective
-        # Of the lower and of the upper limit.
-        self._laws = tuple(
-            PlausibleLaws(chance, np.diff(np.clip(shifted, 0, 1), prepend=0, append=1), n_effective)
-            for shifted in (share - shift, share + shift)
-        )
         siblings = evidence.siblings
-        self._n_siblings = siblings[2] if siblings else 0.0
-        self._limits: dict[tuple[int, str, float], tuple[float, float]] = {}
+        self._limits = RankLimits.of(
+            evidence.bin_probabilities(POINTS, thinned=False),
+            evidence.histogram(evidence.n_better_bins),
+            task.design_effect(),
+            siblings[2] if siblings else 0.0,
+        )
         self._n_classes, self._data_notes = task.n_classes, notes_of([task])
         self._fitted_name = self.name
         return self
@@ -151,7 +137,7 @@ class MomentBounds(Parameters):
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), named_metric(metric)
         if not isinstance(chosen, MeanMetric):
             raise DataError(f"metric: found {metric!r}, expected a mean of a function of the rank")
-        limits, estimand = partial(self._limits_at, chosen), Estimand(metric=chosen.name)
+        limits, estimand = partial(self._limits.at, chosen), Estimand(metric=chosen.name)
         return Bounds.of(counts, limits, name, self._n_classes, self._data_notes, estimand)
 
     @property
@@ -184,40 +170,5 @@ class MomentBounds(Parameters):
             `width` is not in (0, 1).
         """
         self._require("_fitted_name")
-        largest, accuracy = probability(width, "width"), Accuracy()
         prob, _ = interval_settings(ci_prob, None)
-
-        def is_close(k: int) -> bool:
-            lower, upper = self._at(k, accuracy, prob)
-            return upper - lower <= largest
-
-        close, wide = 1, 2
-        while is_close(wide):
-            if wide == LARGEST_K:
-                return np.inf
-            close, wide = wide, min(2 * wide, LARGEST_K)
-        while wide > max(close + 1, _CLOSE * close):
-            middle = max(isqrt(close * wide), close + 1)
-            close, wide = (middle, wide) if is_close(middle) else (close, middle)
-        return close
-
-    def _limits_at(self, metric: MeanMetric, k: IntArray, ci_prob: float) -> FloatArray:
-        """Limits (2, n_k) of a metric."""
-        return np.array([self._at(int(size), metric, ci_prob) for size in k]).T
-
-    def _at(self, k: int, metric: MeanMetric, ci_prob: float) -> tuple[float, float]:
-        """Limits of a metric on `k` classes, which are computed once."""
-        key = k, metric.name, ci_prob
-        if key not in self._limits:
-            described = max(round(k - self._n_siblings), 2)
-            smallest, (largest,) = metric.limits(np.array([k]))
-            value = metric.given_favorability(_POINTS.knots, described)
-            share, fall = (value - smallest) / (largest - smallest), chi2.ppf(ci_prob, 1) / 2
-            of_lower, of_upper = self._laws
-            if metric.is_rank:
-                of_lower, of_upper = of_upper, of_lower
-            lower = 1 - of_lower.largest_mean(1 - share, fall)
-            upper = of_upper.largest_mean(share, fall)
-            spread = largest - smallest
-            self._limits[key] = smallest + spread * lower, smallest + spread * upper
-        return self._limits[key]
+        return self._limits.reach(probability(width, "width"), prob, LARGEST_K)

@@ -228,7 +228,8 @@ def _with_interval(
 def _bounds(task: SourceTask) -> MomentBounds | None:
     """Limits of what the ranks allow, or None without ranks."""
     try:
-        return MomentBounds().fit(task)
+        with silent_warnings():
+            return MomentBounds().fit(task)
     except DataError:
         return None
 

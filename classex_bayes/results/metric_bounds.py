@@ -18,6 +18,7 @@ from classex_bayes.typing import FloatArray, IntArray
 Limits = Callable[[IntArray, float], FloatArray]
 
 
+_ACCURACY = Estimand()
 _N_EACH = 50  # draws of each limit
 
 
@@ -45,8 +46,8 @@ class Bounds(Extrapolation):
         limits: Limits,
         estimator: str,
         n_classes: int,
-        notes: tuple[Note, ...],
-        estimand: Estimand,
+        notes: tuple[Note, ...] = (),
+        estimand: Estimand = _ACCURACY,
     ) -> "Bounds":
         """Wrap limits at `k` (n_k,)."""
         ends = limits(k, interval_settings(None, None)[0])

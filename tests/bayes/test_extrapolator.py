@@ -37,7 +37,7 @@ def test_posterior_holds_the_truth(fit, noise, k1):
     assert np.all((interval["lower"] < truth) & (truth < interval["upper"]))
     # About three times the root mean squared errors of simulations.
     assert np.all(np.abs(predicted.mean - truth) < [0.09, 0.1, 0.12, 0.15])
-    assert np.all(interval.diff(axis=1)["upper"] < 0.75)
+    assert np.all(interval.diff(axis=1)["upper"] < 0.8)
 
 
 def test_curve_alone_holds_the_truth(fitted_curve, pilot):

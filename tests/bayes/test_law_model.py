@@ -258,10 +258,13 @@ def test_beyond_the_reach_of_the_ranks_a_note_says_what_they_allow():
 
 def test_bounds_of_a_model_need_the_ranks_of_one_task(tmp_path):
     sample = LAW.sample(CLASSES, random_seed=2)
-    model = KnownLawModel().fit(cb.SourceTask.from_ranks(*sample[:2], n_classes=CLASSES))
-    assert model.bounds_.n_classes == CLASSES
+    task = cb.SourceTask.from_ranks(*sample[:2], n_classes=CLASSES)
+    path = save(KnownLawModel().fit(task, random_seed=1), tmp_path / "model.nc")
+    loaded = KnownLawModel.from_idata(xr.open_datatree(path))
+    notes = loaded.predict(20 * CLASSES).notes
+    assert notes == KnownLawModel().fit(task, random_seed=1).predict(20 * CLASSES).notes
+    assert any("ranks alone" in note for note in notes)
     k = [2, 50]
     curve = cb.SourceTask.from_accuracies(k, LAW.accuracy(k), n_test=100, n_classes=50)
     of_curve = KnownLawModel().fit(curve)
-    assert of_curve.bounds_ is None
     assert not any("ranks alone" in note for note in of_curve.predict(5000).notes)

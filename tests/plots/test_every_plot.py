@@ -75,7 +75,10 @@ PLOTS = {
     "plot_sensitivity": (
         lambda r: (r["sensitivity"],),
         WORDS,
-        [f"prior to the power {a}, {INTERVAL}" for a in (0.8, 1, 1.25)],
+        [
+            "ranks alone, 90% interval",
+            *(f"prior to the power {a}, {INTERVAL}" for a in (0.8, 1, 1.25)),
+        ],
     ),
     "plot_backtest": (lambda r: (r["backtest"],), {}, ["ClassExReg(0.5)"]),
     "plot_tail_checks": (

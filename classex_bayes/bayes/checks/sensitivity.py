@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.score_evidence import TAILS
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.metrics import Accuracy
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.plot_method import PlotMethod
@@ -50,7 +52,8 @@ class Sensitivity(Shown):
         Variables prior and likelihood: joint log prior and log-likelihood of every draw,
         dimensions (chain, draw).
     bounds : Bounds or None
-        What the ranks alone allow (`MomentBounds`); None as for `LawModel.bounds_`.
+        What the ranks alone allow, as from `MomentBounds`. None without ranks, for several tasks,
+        and for classes that were drawn by a design.
 
     Notes
     -----
@@ -248,11 +251,19 @@ def sensitivity(
         columns[f"{part}_pull"] = np.log(2) * covariance / spread.where(spread > 0, np.inf)
     table = pd.DataFrame({name: column.values for name, column in columns.items()})
     table.index = pd.Index(prediction.k, name="k")
-    bounds = None if model.bounds_ is None else model.bounds_.predict(k)
+    bounds = _bounds(model, prediction)
     if bounds is not None:
         table["prior_share"] = _prior_share(model, prediction, bounds)
     table["diagnosis"] = [_diagnosis(row, limit) for _, row in table.iterrows()]
     return Sensitivity(prediction, table, log_density, bounds)
+
+
+def _bounds(model: BayesianExtrapolator, prediction: Extrapolation) -> Bounds | None:
+    """What the ranks alone allow at the k of a prediction."""
+    if model.rank_limits_ is None:
+        return None
+    limits = partial(model.rank_limits_.at, Accuracy())
+    return Bounds.of(prediction.k, limits, "ranks alone", prediction.n_classes)
 
 
 def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds: Bounds) -> Any:

@@ -3,34 +3,56 @@
 import numpy as np
 import xarray as xr
 
+from classex_bayes.arguments import LARGEST_K
+from classex_bayes.bayes.idata import DESIGNED, data_of
+from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.core.metrics import MeanMetric, named_metric
-from classex_bayes.estimators.moment_bounds import REACHED, MomentBounds
-from classex_bayes.results import SAMPLE_DIMS, Estimand, interval_name, interval_of
-from classex_bayes.results.draws import interval_settings
+from classex_bayes.core.rank_limits import POINTS, RankLimits
+from classex_bayes.estimators.moment_bounds import REACHED
+from classex_bayes.results import (
+    SAMPLE_DIMS,
+    Estimand,
+    interval_name,
+    interval_of,
+    interval_settings,
+)
 from classex_bayes.typing import FloatArray, IntArray
 
 
-def data_alone(
-    bounds: MomentBounds, k: IntArray, draws: FloatArray, estimand: Estimand
-) -> list[str]:
+def rank_limits_of(tree: xr.DataTree) -> RankLimits | None:
+    """Limits from the ranks of a fit.
+
+    None without ranks, for several tasks, and for classes that were drawn by a design, whose
+    probabilities of ranks the tree does not hold.
+    """
+    data = data_of(tree)
+    if not isinstance(data, BernsteinData) or tree.attrs[DESIGNED]:
+        return None
+    bins = tree["observed_data"].to_dataset()[data.rows].values - 1
+    chance = POINTS.bin_probabilities(bins, int(tree.attrs["n_classes"]))
+    return RankLimits.of(chance, data.counts, data.design_effect)
+
+
+def data_alone(limits: RankLimits, k: IntArray, draws: FloatArray, estimand: Estimand) -> list[str]:
     """Sentence with the limits of the ranks at the largest k, if they are far apart there.
 
     `draws` (chain, draw, n_k) are those of the prediction.
     """
-    if estimand.is_rank or not isinstance(named_metric(estimand.metric), MeanMetric):
+    metric = named_metric(estimand.metric)
+    if metric.is_rank or not isinstance(metric, MeanMetric):
         return []
-    place = int(k.argmax())
-    lower, upper = bounds.predict(k[place], metric=estimand.metric).interval().to_numpy()[0]
+    place, (level, _) = int(k.argmax()), interval_settings(None, None)
+    lower, upper = limits.at(metric, k[[place]], level)[:, 0]
     if upper - lower <= REACHED:
         return []
     of_model = interval_of(xr.DataArray(draws[..., place], dims=SAMPLE_DIMS)).values
-    span, level = estimand.numerals.span, interval_settings(None, None)[0]
+    span = estimand.numerals.span
     note = (
         f"on {k[place]:,} classes the ranks alone allow {span(lower, upper)}, the model gives "
         f"{span(*of_model)} ({interval_name(level)}s)"
     )
-    reach = bounds.reach()
-    if np.isfinite(reach) and estimand.metric == "accuracy":
+    reach = limits.reach(REACHED, level, LARGEST_K)
+    if np.isfinite(reach) and metric.name == "accuracy":
         note += (
             f"; the ranks alone determine the accuracy to within {REACHED:g} up to "
             f"{reach:,} classes"

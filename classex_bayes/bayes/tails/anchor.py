@@ -26,14 +26,14 @@ from classex_bayes.typing import FloatArray
 _SCALE = 0.1  # of the discrepancy
 _LARGEST_CORRELATION = 0.9  # of the sampling errors
 _N_DISCREPANCIES = 801  # around 0, and around the observed difference
-_LARGEST_SHIFT, _BISECTIONS = 2.0, 30
+_LARGEST_SHIFT, _BISECTIONS = 8.0, 32
 _SMALLEST_ACCURACY, _SMALLEST_VARIANCE = 1e-9, 1e-12
 
 
 def anchored(
     tails: MixtureLaw, rank_accuracy: FloatArray, n_classes: int, rng: np.random.Generator
-) -> tuple[MixtureLaw, FloatArray]:
-    """Laws that follow ranks on k1 classes and tails beyond, and their shifts (n,).
+) -> tuple[MixtureLaw, FloatArray, FloatArray]:
+    """Laws that follow ranks on k1 classes and tails beyond, their shifts and accuracies on k1.
 
     Parameters
     ----------
@@ -50,11 +50,13 @@ def anchored(
     -------
     law : MixtureLaw
     shift : array of shape (n,)
+    accuracy : array of shape (n,)
     """
     tail_accuracy = tails.expected(np.array([n_classes]))[:, 0]
     accuracy = expit(_combined(_logit(rank_accuracy), _logit(tail_accuracy), rng))
     within = np.clip(accuracy, rank_accuracy.min(), rank_accuracy.max())
-    return _moved(tails, within, n_classes)
+    law, shift = _moved(tails, within, n_classes)
+    return law, shift, within
 
 
 def _logit(accuracy: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ from classex_bayes.bayes.checks.sensitivity import (
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import data_of
 from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
 from classex_bayes.results import Extrapolation
 
@@ -178,7 +179,7 @@ def test_the_share_of_the_prior_grows_from_the_pilot_on(fitted_to_ranks, pilot):
     model = fitted_to_ranks
     k = pilot.task.n_classes * np.array([1, 5, 50])
     result = sensitivity(model, k)
-    both = model.predict(k), model.bounds_.predict(k)
+    both = model.predict(k), MomentBounds().fit(pilot.task).predict(k)
     widths = [prediction.interval().diff(axis=1)["upper"] for prediction in both]
     assert_allclose(result.table["prior_share"], np.clip(1 - widths[0] / widths[1], 0, 1))
     share = result.table["prior_share"].to_numpy()

@@ -33,7 +33,7 @@ def in_order_of(values, law, k1):
 
 
 def moved(law, ranks, k1, seed=2):
-    return anchored(law, ranks, k1, np.random.default_rng(seed))
+    return anchored(law, ranks, k1, np.random.default_rng(seed))[:2]
 
 
 @few_examples(15)
@@ -55,7 +55,7 @@ def test_moved_laws_are_laws_near_both_evidences(seed, mean, sd, offset, width, 
     assert found.weights.shape == law.weights.shape and (found.weights >= 0).all()
     assert_allclose(found.weights.sum(axis=1), 1)
     assert (np.diff(found.expected(COUNTS), axis=1) <= 1e-12).all()
-    assert np.isfinite(shift).all() and (np.abs(shift) <= 2).all()
+    assert np.isfinite(shift).all() and (np.abs(shift) <= 8).all()
     accuracy = on_k1(found, k1)
     lower, upper = sorted([centre, tails.mean()])
     if abs(tails.mean()) < 6:

@@ -220,7 +220,10 @@ def test_the_unit_of_logits_does_not_matter():
     assert plain.evidence_.startswith("ranks and scores")
     k = [2, 80, 800]
     for other in others:
-        assert_allclose(draws(other, k), draws(plain, k), atol=5e-4)
+        # Rounding may exchange single draws, and so the order of those between them.
+        expected, found = plain.predict(k), other.predict(k)
+        assert_allclose(found.mean, expected.mean, atol=5e-4)
+        assert_allclose(found.interval(0.9), expected.interval(0.9), atol=5e-4)
         assert_allclose(other.scales_, plain.scales_, atol=1e-3)
 
 
