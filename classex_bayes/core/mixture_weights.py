@@ -14,6 +14,7 @@ _MOST_STEPS, _WANTED_GAP, _LARGEST_GAP = 100, 1e-10, 1e-6
 _NNLS_STEPS = 50
 # Weight of the constraint relative to the quadratic model of the likelihood.
 _PENALTY, _MOST_SHIFTS = 1e2, 10
+_NO_GAIN = 1e-14  # rounding error of a gain
 _TRUST = 0.9  # share of a given start in the first weights
 
 
@@ -71,11 +72,12 @@ def likeliest_weights(
             multiplier += _PENALTY**2 * (excess @ best)
             if abs(excess @ best) <= ROUNDING:
                 break
-        if not excess.any() and share @ (chance @ best / fitted) <= 1:
+        change = chance @ best / fitted - 1
+        if not excess.any() and share @ change <= _NO_GAIN:
             # Rounding spoils the quadratic model. The column of the largest slope still gains.
             best = np.zeros(weights.size)
             best[slope.argmax()] = 1.0
-        change = chance @ best / fitted - 1
+            change = chance @ best / fitted - 1
         gain = share @ change
         if gain > 0:
             step = min(1.0, 0.9 / max(-change.min(), 0.9))

@@ -13,6 +13,9 @@ _PRECISION = 1e-7  # of means in [0, 1]
 _PRECISION_OF_LOG = 1e-6
 _FACTOR = 2.0  # step, in logarithms, of the search for an interval that holds the number
 _SMALLEST_FALL = 1e-12
+# Logarithm of a number of further instances that changes no mean. If the fall is smaller than the
+# rounding error of the log-likelihood, even so few seem too many.
+_FEWEST = -20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +72,8 @@ class PlausibleLaws:
             upper += _FACTOR
         lower = upper - _FACTOR
         while excess(lower) > 0:
+            if lower < _FEWEST:
+                return float(value @ law)
             lower -= _FACTOR
         excess(brentq(excess, lower, upper, xtol=_PRECISION_OF_LOG))
         return float(value @ law)
