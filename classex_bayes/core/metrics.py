@@ -87,8 +87,8 @@ class MeanMetric(Metric):
         """
 
     @abstractmethod
-    def given_favorability(self, z: FloatArray, k: int) -> FloatArray:
-        """Expectation (n_z,) on k classes if U* = Phi(z); z may be infinite."""
+    def given_favorability(self, z: FloatArray, k: float) -> FloatArray:
+        """Expectation (n_z,) on k > 1 classes if U* = Phi(z); z may be infinite."""
 
     @abstractmethod
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
@@ -150,7 +150,7 @@ class Accuracy(MeanMetric):
         # Two classifiers are equal there, and rounding must not make one of them better.
         return np.where(np.atleast_1d(k) <= self.m, 1.0, super().under(weights, basis, k))
 
-    def given_favorability(self, z: FloatArray, k: int) -> FloatArray:
+    def given_favorability(self, z: FloatArray, k: float) -> FloatArray:
         """P(Binomial(k - 1, 1 - Phi(z)) < m)."""
         if k <= self.m:
             return np.ones(z.size)
@@ -208,7 +208,7 @@ class GainMetric(MeanMetric):
         """Hypergeometric mean, see `gain_given_n_better`."""
         return gain_given_n_better(n_better, n_classes, k, self.gain, self.m)
 
-    def given_favorability(self, z: FloatArray, k: int) -> FloatArray:
+    def given_favorability(self, z: FloatArray, k: float) -> FloatArray:
         """Binomial mean, see `gain_given_favorability`."""
         return gain_given_favorability(z, k, self.gain, self.m)
 
@@ -260,7 +260,7 @@ class MeanRank(MeanMetric):
         """1 + losses (k - 1) / (k1 - 1)."""
         return 1 + np.asarray(n_better)[:, None] * ((np.atleast_1d(k) - 1) / (n_classes - 1))
 
-    def given_favorability(self, z: FloatArray, k: int) -> FloatArray:
+    def given_favorability(self, z: FloatArray, k: float) -> FloatArray:
         """1 + (k - 1) (1 - Phi(z))."""
         return 1 + (k - 1) * ndtr(-z)
 

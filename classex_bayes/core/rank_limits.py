@@ -16,6 +16,8 @@ POINTS = PointBasis.regular()
 _ACCURACY = Accuracy()
 # Half of an independent instance, by which shares of instances are corrected.
 _CONTINUITY = 0.5
+# Number of classes at which only siblings compete: all right that none of them beats.
+_SIBLINGS_ALONE = 1 + 1e-9
 _CLOSE = 1.01  # ratio of numbers of classes at which the search for the reach ends
 
 
@@ -86,7 +88,7 @@ class RankLimits:
     def _one(self, metric: MeanMetric, k: int, ci_prob: float) -> tuple[float, float]:
         """Limits on `k` classes, which are computed once."""
         if (metric, k, ci_prob) not in self._computed:
-            described = max(round(k - self.n_siblings), 2)
+            described = max(k - self.n_siblings, _SIBLINGS_ALONE)
             smallest, (largest,) = metric.limits(np.array([k]))
             value = metric.given_favorability(POINTS.knots, described)
             share, fall = (value - smallest) / (largest - smallest), chi2.ppf(ci_prob, 1) / 2

@@ -270,7 +270,8 @@ def _comparison(
     lower, upper = interval_columns(ci_prob, ci_kind)
     if reference is not None:
         table["truth"] = table.index.get_level_values("k").map(reference)
-        table["error"] = table["mean"] - table["truth"]
+        if "mean" in table:  # not if there are bounds alone
+            table["error"] = table["mean"] - table["truth"]
         if lower in table:
             covered = table["truth"].between(table[lower], table[upper]).astype(object)
             table["covered"] = covered.where(table[[lower, "truth"]].notna().all(axis=1))

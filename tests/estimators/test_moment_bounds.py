@@ -165,7 +165,7 @@ def test_clusters_and_unequal_weights_widen_the_limits():
     assert (np.diff(widths) > 0).all()
 
 
-@pytest.mark.parametrize("sibling_share", [0.0, 1.0])
+@pytest.mark.parametrize("sibling_share", [0.0, 0.3, 1.0])
 def test_classes_drawn_in_groups(sibling_share):
     """Accuracy on the pilot's own classes, with and without the siblings of a class."""
     rng = np.random.default_rng(4)
@@ -174,10 +174,10 @@ def test_classes_drawn_in_groups(sibling_share):
     scores = -(((centres + 0.3 * rng.normal(size=(90, 6)))[:, None] - centres) ** 2)
     sampling = cb.Sampling(groups=group, sibling_share=sibling_share)
     task = SourceTask.from_scores(scores.sum(axis=2), np.arange(90), sampling=sampling)
-    k = task.grid()[-1]
-    lower, upper = limits(task, [k])
-    measured = task.accuracy([k])
-    assert lower < measured < upper
+    k = task.grid()
+    lower, upper = limits(task, k)
+    measured = task.accuracy(k)
+    assert ((lower < measured) & (measured < upper)).all()
 
 
 # Results
@@ -220,6 +220,25 @@ def test_reach_of_extreme_pilots():
     hopeless = cb.MomentBounds().fit(independent([80] * 80, 80))
     assert hopeless.reach(0.5) == np.inf
     assert cb.MomentBounds().fit(independent([1, 2, 3, 3], 4)).reach(0.01) == 1
+
+
+@pytest.mark.parametrize("ci_prob", [1e-12, 1e-6, 1 - 1e-6])
+def test_extreme_levels_have_limits(ci_prob):
+    lower, upper = limits(TASK, [100, 10**6], ci_prob)
+    assert ((lower >= 0) & (lower <= upper) & (upper <= 1)).all()
+
+
+@pytest.mark.parametrize(("n_classes", "n_test"), [(20, 10**6), (4000, 4000), (10**5, 300)])
+def test_large_pilots_have_limits(n_classes, n_test):
+    rng = np.random.default_rng(3)
+    ranks = 1 + rng.binomial(n_classes - 1, ndtr(-(2 + 0.7 * rng.normal(size=n_test))))
+    y = rng.integers(n_classes, size=n_test)
+    settings = {"n_classes": n_classes, "untested": "competitors"}
+    for values in (ranks, np.full(n_test, 10)):
+        task = SourceTask.from_ranks(values, y, **settings)
+        lower, upper = limits(task, [n_classes, 30 * n_classes])
+        assert (lower <= upper).all()
+    assert lower[0] < 0.05
 
 
 def test_errors_name_the_argument():

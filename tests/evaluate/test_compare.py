@@ -99,6 +99,8 @@ def test_bounds_in_the_table_have_limits_and_no_mean(pilot, truth):
     expected = MomentBounds().fit(pilot.task).predict(K).interval(0.8)
     assert_array_equal(rows.filter(regex="_[lu]b$"), expected)
     assert result.plot(backend="none").backend == "none"
+    alone = compare([MomentBounds()], pilot.task, K, truth=truth, ci_prob=0.8).table
+    assert alone["covered"].tolist() == rows["covered"].tolist() and "mean" not in alone
 
 
 def test_point_estimates_with_bootstrap_intervals(estimators, alone, pilot, truth):
