@@ -139,6 +139,7 @@ def test_refuses_bandwidth(bad):
         KDE(bad).fit(task)
 
 
+@unsound_data
 @given(seed=st.integers(0, 10**6), exponent=st.integers(-30, 30), shift=st.floats(-5, 5))
 def test_unit_and_location_of_the_scores(seed, exponent, shift):
     scores, y = random_scores(seed)
