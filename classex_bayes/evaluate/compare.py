@@ -243,10 +243,11 @@ def _contradicted(fitted: Estimator, k: IntArray, bounds: MomentBounds) -> tuple
     worst = int(outside.argmax())
     if outside[worst] <= 0:
         return ()
+    of_pilot = ", those of the pilot" * bool(counts[worst] == bounds.n_classes)
     return (
         f"the data contradict the estimate of {percent(estimate[worst], 1)} on {counts[worst]:,} "
-        f"classes: without a model the ranks allow {percent_range(lower[worst], upper[worst])} "
-        f"({interval_name(_CONTRADICTED)})",
+        f"classes{of_pilot}: without a model the ranks allow "
+        f"{percent_range(lower[worst], upper[worst])} ({interval_name(_CONTRADICTED)})",
     )
 
 
