@@ -14,8 +14,10 @@ _MOST_STEPS, _WANTED_GAP, _LARGEST_GAP = 100, 1e-10, 1e-6
 _NNLS_STEPS = 50
 # Weight of the constraint relative to the quadratic model of the likelihood.
 _PENALTY, _MOST_SHIFTS = 1e2, 10
-_NO_GAIN = 1e-14  # rounding error of a gain
-_TRUST = 0.9  # share of a given start in the first weights
+# Rounding error of a gain, and a gap that is no worse than it.
+_NO_GAIN, _SMALL_GAP = 1e-14, 1e-8
+# A probability this much smaller than that of the best column gets that column at the start.
+_WEAK, _ADDED = 1e-4, 0.1
 
 
 def likeliest_weights(
@@ -45,9 +47,7 @@ def likeliest_weights(
         excess = excess / min(excess.max(), -excess.min())
 
     multiplier: Any = 0.0
-    weights = _start(chance, excess)
-    if start is not None:
-        weights = _TRUST * start[allowed] + (1 - _TRUST) * weights
+    weights = _start(chance, excess, None if start is None else start[allowed])
     root = np.sqrt(share)
     target = np.append(np.zeros(share.size + 1), 1.0)
     for _ in range(_MOST_STEPS):
@@ -74,6 +74,8 @@ def likeliest_weights(
                 break
         change = chance @ best / fitted - 1
         if not excess.any() and share @ change <= _NO_GAIN:
+            if slope.max() - 1 <= _SMALL_GAP:
+                break
             # Rounding spoils the quadratic model. The column of the largest slope still gains.
             best = np.zeros(weights.size)
             best[slope.argmax()] = 1.0
@@ -98,12 +100,20 @@ def likeliest_weights(
     return all_weights, all_slopes
 
 
-def _start(chance: FloatArray, excess: FloatArray) -> FloatArray:
-    """Weights with b'w = 0 on columns of the whole range, so no probability is very small."""
+def _start(chance: FloatArray, excess: FloatArray, near: FloatArray | None = None) -> FloatArray:
+    """Weights with b'w = 0, `near` others or on columns of the whole range.
+
+    No probability is very small.
+    """
     weights = np.zeros(excess.size)
-    # A few columns suffice at the start, because neighbours are similar.
-    weights[::16] = weights[-1] = 1.0
-    weights[chance.argmax(axis=1)] = 1.0
+    if near is None:
+        # A few columns suffice, because neighbours are similar.
+        weights[::16] = weights[-1] = 1.0
+    else:
+        weights += near
+    weights /= weights.sum()
+    weak = chance @ weights < _WEAK * chance.max(axis=1)
+    weights[chance[weak].argmax(axis=1)] += _ADDED
     weights /= weights.sum()
     mean = excess @ weights
     if mean != 0:

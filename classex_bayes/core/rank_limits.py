@@ -79,7 +79,7 @@ class RankLimits:
         while is_close(wide):
             if wide == largest:
                 return inf
-            close, wide = wide, min(2 * wide, largest)
+            close, wide = wide, min(4 * wide, largest)
         while wide > max(close + 1, _CLOSE * close):
             middle = max(isqrt(close * wide), close + 1)
             close, wide = (middle, wide) if is_close(middle) else (close, middle)

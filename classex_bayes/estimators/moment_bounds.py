@@ -160,7 +160,7 @@ class MomentBounds(Parameters):
         -------
         int or float
             Number of classes to within 1%, at least 1; infinite if the limits are that close at 2,
-            4, 8, ... and 10^12 classes, because the upper limit is below `width`.
+            8, 32, ... and 10^12 classes, because the upper limit is below `width`.
 
         Raises
         ------
