@@ -1,5 +1,6 @@
 """The pages by role: their code runs, and the numbers on them are those that it prints."""
 
+import functools
 import math
 import re
 
@@ -17,13 +18,12 @@ def few_draws(monkeypatch):
 
     def shorten(estimator, **few):
         fit = estimator.fit
-        monkeypatch.setattr(
-            estimator,
-            "fit",
-            lambda model, task, sampler=(), **given: fit(
-                model, task, sampler={**few, **dict(sampler or ())}, **given
-            ),
-        )
+
+        @functools.wraps(fit)  # its signature says that a fit takes a seed
+        def with_few(model, task, sampler=None, **given):
+            return fit(model, task, sampler={**few, **dict(sampler or ())}, **given)
+
+        monkeypatch.setattr(estimator, "fit", with_few)
 
     shorten(cb.BayesianExtrapolator, draws=250, tune=250, chains=2)
     shorten(cb.OpenSetExtrapolator, draws=250)
