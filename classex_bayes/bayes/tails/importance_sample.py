@@ -1,6 +1,6 @@
 """Independent draws from a posterior of a few parameters, by importance sampling about its mode."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,8 +13,9 @@ from classex_bayes.typing import FloatArray
 
 LARGEST_PARETO_K = 0.7
 _DIFFERENCE = 0.3  # step of the finite differences of the Hessian, in scales of the prior
+_SMALL_DIFFERENCE = 1e-4  # of those of the gradient
 _FREEDOM = 3.0
-_N_PROPOSALS = 250, 250, 1000  # to find the moments, twice, and to draw from
+N_PROPOSALS = 250, 250, 1000  # to find the moments, twice, and to draw from
 _SMALLEST_VARIANCE = 1e-9  # in scales of the prior, squared
 
 # Unnormalised log densities (n,) of a posterior at points (n, m).
@@ -31,6 +32,8 @@ class ImportanceSample:
         Draws from a Student t law near the mode.
     weight : array of shape (n,)
         Pareto-smoothed importance weights, summing to 1.
+    scale : array of shape (m,)
+        Scales of the prior.
     pareto_k : float
         Tail index of the weights before smoothing. Above 0.7 the weights are uncertain.
     log_evidence : float
@@ -39,43 +42,69 @@ class ImportanceSample:
 
     proposals: FloatArray
     weight: FloatArray
+    scale: FloatArray
     pareto_k: float
     log_evidence: float
 
     @classmethod
     def of(
-        cls, log_density: LogDensity, mode: FloatArray, scale: FloatArray, rng: np.random.Generator
+        cls,
+        log_density: LogDensity,
+        mode: FloatArray,
+        scale: FloatArray,
+        rng: np.random.Generator,
+        numbers: Sequence[int] = N_PROPOSALS,
     ) -> Self:
-        """Sample twice: first about the mode with its curvature, then with the weighted moments.
+        """Sample first about the mode with its curvature, then about the weighted moments.
 
-        `scale` (m,) holds the scales of the prior.
+        `scale` (m,) holds the scales of the prior, `numbers` those of the proposals.
         """
-        centre, precision = mode, _curvature(log_density, mode, scale)
-        for number in _N_PROPOSALS:
-            values, vectors = np.linalg.eigh(precision)
-            # In scales of the prior. The likelihood can only narrow the prior. Unlike eigenvectors,
-            # whose signs and order rounding may change, the Cholesky root is continuous.
-            covariance = vectors / np.maximum(values, 0.5) @ vectors.T
-            root = scale[:, None] * np.linalg.cholesky(covariance)
-            normal = rng.standard_normal((number, mode.size))
-            stretch = np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, number))
-            standard = normal * stretch[:, None]
-            proposals = centre + standard @ root.T
-            power = (_FREEDOM + mode.size) / 2
-            proposed = -power * np.log1p((standard**2).sum(axis=1) / _FREEDOM)
-            log_ratio = log_density(proposals) - proposed
-            # `psislw` takes log-likelihoods of left-out data, which are minus the log weights.
-            log_weight, pareto_k = array_stats.psislw(-log_ratio)
-            weight = np.exp(log_weight - log_weight.max())
-            weight /= weight.sum()
-            centre = weight @ proposals
-            away = (proposals - centre) / scale * np.sqrt(weight)[:, None]
-            # If one proposal has all the weight, the variance is 0; the Pareto k shows this.
-            precision = np.linalg.inv(away.T @ away + _SMALLEST_VARIANCE * np.eye(mode.size))
-        constant = gammaln(power) - gammaln(_FREEDOM / 2) - mode.size / 2 * np.log(_FREEDOM * np.pi)
+        first, *others = numbers
+        precision = _curvature(log_density, mode, scale)
+        sample = cls._about(mode, precision, scale, log_density, first, rng)
+        for number in others:
+            sample = sample.again(log_density, number, rng)
+        return sample
+
+    def again(self, log_density: LogDensity, number: int, rng: np.random.Generator) -> Self:
+        """Sample about the moments of this sample."""
+        centre = self.weight @ self.proposals
+        away = (self.proposals - centre) / self.scale * np.sqrt(self.weight)[:, None]
+        # If one proposal has all the weight, the variance is 0; the Pareto k shows this.
+        precision = np.linalg.inv(away.T @ away + _SMALLEST_VARIANCE * np.eye(centre.size))
+        return self._about(centre, precision, self.scale, log_density, number, rng)
+
+    @classmethod
+    def _about(
+        cls,
+        centre: FloatArray,
+        precision: FloatArray,
+        scale: FloatArray,
+        log_density: LogDensity,
+        number: int,
+        rng: np.random.Generator,
+    ) -> Self:
+        """Sample from a t law with this centre and a precision in scales of the prior."""
+        values, vectors = np.linalg.eigh(precision)
+        # The likelihood can only narrow the prior. Unlike eigenvectors, whose signs and order
+        # rounding may change, the Cholesky root is continuous.
+        covariance = vectors / np.maximum(values, 0.5) @ vectors.T
+        root = scale[:, None] * np.linalg.cholesky(covariance)
+        normal = rng.standard_normal((number, centre.size))
+        stretch = np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, number))
+        standard = normal * stretch[:, None]
+        proposals = centre + standard @ root.T
+        power = (_FREEDOM + centre.size) / 2
+        proposed = -power * np.log1p((standard**2).sum(axis=1) / _FREEDOM)
+        log_ratio = log_density(proposals) - proposed
+        # `psislw` takes log-likelihoods of left-out data, which are minus the log weights.
+        log_weight, pareto_k = array_stats.psislw(-log_ratio)
+        weight = np.exp(log_weight - log_weight.max())
+        constant = gammaln(power) - gammaln(_FREEDOM / 2)
+        constant -= centre.size / 2 * np.log(_FREEDOM * np.pi)
         log_volume = np.linalg.slogdet(root)[1] - constant
         log_evidence = logsumexp(log_ratio) - np.log(number) + log_volume
-        return cls(proposals, weight, float(pareto_k), float(log_evidence))
+        return cls(proposals, weight / weight.sum(), scale, float(pareto_k), float(log_evidence))
 
     def draw(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Draws (number, m) with the weights, in random order."""
@@ -86,10 +115,17 @@ class ImportanceSample:
 
 def mode_of(log_density: LogDensity, mean: FloatArray, scale: FloatArray) -> FloatArray:
     """Mode of a posterior, by a search from the prior's mean."""
-    best = minimize(
-        lambda unit: -float(log_density((mean + scale * unit)[None])[0]), np.zeros(mean.size)
+    steps = _SMALL_DIFFERENCE * np.concatenate(
+        [np.zeros((1, mean.size)), np.eye(mean.size), -np.eye(mean.size)]
     )
-    return mean + scale * best.x
+
+    def height(unit: FloatArray) -> tuple[float, FloatArray]:
+        # One call for the value and its differences, since calls take longer than points.
+        value, *rest = -log_density(mean + scale * (unit + steps))
+        forward, backward = np.split(np.array(rest), 2)
+        return float(value), (forward - backward) / (2 * _SMALL_DIFFERENCE)
+
+    return mean + scale * minimize(height, np.zeros(mean.size), jac=True).x
 
 
 def _curvature(log_density: LogDensity, mode: FloatArray, scale: FloatArray) -> FloatArray:

@@ -11,6 +11,8 @@ where the exponent m has the maximum likelihood estimate of Hill,
 power of the distances.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import digamma, polygamma
 
@@ -89,20 +91,45 @@ def depths_of(nearest: NearestClasses, scale: DistanceScale) -> FloatArray:
     return np.where(nearest.classes[:, N_NEAREST - 1] >= 0, depth, OUTSIDE)
 
 
-def held_out_n_better(
-    nearest: NearestClasses, scale: DistanceScale, in_half: BoolArray
-) -> tuple[FloatArray, IntArray]:
-    """Depths (n,) in the classes of a half (k1,), and numbers (n,) of nearer classes in the other.
+@dataclass(frozen=True, eq=False)
+class HalfLists:
+    """Lists of the nearest wrong classes in a half of the classes, and losses in the other half.
 
-    A depth is also negative if fewer than j classes of the half are listed.
+    Attributes
+    ----------
+    wrong : array of shape (n, j)
+        Scores of the j nearest wrong classes in the half, best first.
+    true : array of shape (n,)
+        Scores of the true classes.
+    complete : bool array of shape (n,)
+        Whether j classes of the half are listed. The others have no depth.
+    n_better : int array of shape (n,)
+        Numbers of listed classes in the other half that are nearer than the true one.
     """
-    here, places = nearest_in_half(nearest.classes, in_half)
-    wrong = scale.log_distance(np.take_along_axis(nearest.scores, places, axis=1))
-    enough = np.take_along_axis(here, places[:, -1:], axis=1)[:, 0]
-    depth = np.full(nearest.true.size, OUTSIDE)
-    depth[enough] = tail_depths(wrong[enough], scale.log_distance(nearest.true[enough]))
-    nearer = nearest.scores > nearest.true[:, None]
-    return depth, (nearer & (nearest.classes >= 0) & ~here).sum(axis=1)
+
+    wrong: FloatArray
+    true: FloatArray
+    complete: BoolArray
+    n_better: IntArray
+
+    @classmethod
+    def of(cls, nearest: NearestClasses, in_half: BoolArray) -> "HalfLists":
+        """Split lists by a half (k1,) of the classes."""
+        here, places = nearest_in_half(nearest.classes, in_half)
+        nearer = nearest.scores > nearest.true[:, None]
+        return cls(
+            np.take_along_axis(nearest.scores, places, axis=1),
+            nearest.true,
+            np.take_along_axis(here, places[:, -1:], axis=1)[:, 0],
+            (nearer & (nearest.classes >= 0) & ~here).sum(axis=1),
+        )
+
+    def depths(self, scale: DistanceScale) -> FloatArray:
+        """Depths (n,) of the true classes in the half."""
+        depth = np.full(self.true.size, OUTSIDE)
+        wrong = scale.log_distance(self.wrong[self.complete])
+        depth[self.complete] = tail_depths(wrong, scale.log_distance(self.true[self.complete]))
+        return depth
 
 
 def nearest_in_half(classes: IntArray, in_half: BoolArray) -> tuple[BoolArray, IntArray]:

@@ -7,8 +7,13 @@ import numpy as np
 from scipy.special import softmax
 
 from classex_bayes.bayes.tails.distance_scale import DistanceScale, candidate_scales
-from classex_bayes.bayes.tails.importance_sample import ImportanceSample
-from classex_bayes.bayes.tails.local_tails import N_NEAREST, SHORTEST_LIST, share_tied
+from classex_bayes.bayes.tails.importance_sample import N_PROPOSALS, ImportanceSample
+from classex_bayes.bayes.tails.local_tails import (
+    N_NEAREST,
+    SHORTEST_LIST,
+    HalfLists,
+    share_tied,
+)
 from classex_bayes.bayes.tails.tail_calibration import (
     KNOWN_ORIGIN,
     UNKNOWN_ORIGIN,
@@ -24,6 +29,8 @@ from classex_bayes.typing import IntArray
 # are too unequal) the variance between classes is unknown.
 _FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
 LARGEST_TIED_SHARE = 0.05
+# Random instances for each half. With more, the discrepancy of tails is by far the larger error.
+_MOST_INSTANCES = 25_000
 # Guesses lose to a uniform share of the wrong classes. Standard errors from a half.
 _SD_OF_GUESSES, _ERRORS = 12**-0.5, 3.0
 
@@ -88,11 +95,24 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
     # Instances of a class are dependent, and so are instances that share competitors.
     weight = task.evidence.instances("tails").instance_weight
     weight = task.n_test * weight / max(task.design_effect(), 1.0)
+    lists, weights = [], []
+    (chooser,) = rng.spawn(1)  # so that proposals do not depend on the number of instances
     halves = random_halves(task.n_classes, rng)
+    for half in halves:
+        rows = chooser.permutation(task.n_test)[:_MOST_INSTANCES]
+        lists.append(HalfLists.of(nearest.of_instances(rows), half))
+        total = min(weight.sum(), rows.size) / len(halves)
+        weights.append(weight[rows] * (total / weight[rows].sum()))
     scales = list(candidate_scales(nearest))
     prior = KNOWN_ORIGIN if len(scales) == 1 else UNKNOWN_ORIGIN
-    tables = [HeldOutTable.of(nearest, scale, weight, halves) for scale in scales]
-    samples = [prior.sample(table, rng) for table in tables]
+    tables = [HeldOutTable.of(lists, scale, weights, task.n_classes) for scale in scales]
+    *to_find, to_draw = N_PROPOSALS
+    found = [prior.sample(table, rng, to_find) for table in tables]
+    numbers = np.rint(to_draw * softmax([sample.log_evidence for sample in found])).astype(int)
+    samples = [
+        sample.again(prior.density(table), max(number, to_find[-1]), rng)
+        for sample, table, number in zip(found, tables, numbers.tolist(), strict=True)
+    ]
     probs = softmax([sample.log_evidence for sample in samples]).tolist()
     fits = [ScaleFit(prior, *fit) for fit in zip(scales, tables, samples, probs, strict=True)]
     return sorted(fits, key=lambda fit: fit.prob, reverse=True)

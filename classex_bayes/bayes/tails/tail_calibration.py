@@ -22,9 +22,13 @@ import xarray as xr
 from scipy.special import betaincinv, expit
 
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
-from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, held_out_n_better
-from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.bayes.tails.importance_sample import (
+    N_PROPOSALS,
+    ImportanceSample,
+    LogDensity,
+    mode_of,
+)
+from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, HalfLists
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Parameters of a fit and their descriptions.
@@ -73,24 +77,25 @@ class HeldOutTable:
     @classmethod
     def of(
         cls,
-        nearest: NearestClasses,
+        lists: Sequence[HalfLists],
         scale: DistanceScale,
-        weight: FloatArray,
-        halves: Sequence[BoolArray],
+        weight: Sequence[FloatArray],
+        n_classes: int,
     ) -> "HeldOutTable":
-        """Take depths from each of the halves (k1,), and losses from the other classes.
+        """Count instances by their depth in halves of the classes and losses in the other classes.
 
-        `weight` (n,) holds the weights of the instances. They are divided by the number of halves.
+        `weight` holds an array (n,) for the lists of each half.
         """
-        depths, n_better = zip(
-            *(held_out_n_better(nearest, scale, half) for half in halves), strict=True
-        )
-        depth, lost = np.concatenate(depths), np.concatenate(n_better)
-        share = np.tile(weight, len(depths)) / len(depths)
-        inside = depth > 0
-        values, row = np.unique(lost[inside], return_inverse=True)
-        table = on_grid_by_row(row, values.size, depth[inside], share[inside], DEPTHS)
-        return cls(values, table, (halves[0].size - 1) / 2)
+        largest = max(int(half.n_better.max()) for half in lists)
+        table = np.zeros((largest + 1, DEPTHS.size))
+        for half, share in zip(lists, weight, strict=True):
+            depth = half.depths(scale)
+            inside = depth > 0
+            table += on_grid_by_row(
+                half.n_better[inside], largest + 1, depth[inside], share[inside], DEPTHS
+            )
+        occurs = table.any(axis=1)
+        return cls(np.flatnonzero(occurs), table[occurs], (n_classes - 1) / 2)
 
     def group(self) -> xr.Dataset:
         """The table as a group of `idata`."""
@@ -224,14 +229,19 @@ class TailPrior:
         of_slope = (_SLOPE_FREEDOM + 1) * np.log1p(slope / _SLOPE_FREEDOM)
         return -0.5 * (level + odds + of_slope)
 
-    def sample(self, table: HeldOutTable, rng: np.random.Generator) -> ImportanceSample:
-        """Importance sample of level, slope and log odds of look-alikes given held-out ranks."""
+    def density(self, table: HeldOutTable) -> LogDensity:
+        """Log density, up to a constant, of the posterior given held-out losses."""
+        return lambda points: table.log_likelihood(points) + self.log_density(points)
 
-        def log_density(points: FloatArray) -> FloatArray:
-            return table.log_likelihood(points) + self.log_density(points)
-
-        mean, scale = np.array(self.mean), np.array(self.scale)
-        return ImportanceSample.of(log_density, mode_of(log_density, mean, scale), scale, rng)
+    def sample(
+        self,
+        table: HeldOutTable,
+        rng: np.random.Generator,
+        numbers: Sequence[int] = N_PROPOSALS,
+    ) -> ImportanceSample:
+        """Importance sample of level, slope and log odds of look-alikes given held-out losses."""
+        density, mean, scale = self.density(table), np.array(self.mean), np.array(self.scale)
+        return ImportanceSample.of(density, mode_of(density, mean, scale), scale, rng, numbers)
 
 
 # The populations of docs/corpus.md have slopes of 1.05 to 1.3, and one of 1.6. Scores of an unknown

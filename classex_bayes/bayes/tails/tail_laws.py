@@ -13,14 +13,15 @@ from classex_bayes.bayes.tails.tail_calibration import (
     law_outside,
     mean_log_p,
     on_grid,
-    on_grid_by_row,
     split_linearly,
     tail_law,
 )
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.jit import compiled
 from classex_bayes.typing import FloatArray, IntArray
 
-_LOG_P = np.linspace(-40.0, -1e-3, 8000)
+_LOWEST, _STEP = -40.0, 0.005
+_LOG_P = _LOWEST + _STEP * np.arange(8000)  # up to -0.005
 _Z = -ndtri_exp(_LOG_P)
 _MOST_GROUPS = 20_000  # of classes that are resampled together
 _DRAWS_AT_ONCE = 200
@@ -109,6 +110,7 @@ def draw_laws(
     # Variance that the kernel of a knot, and linear splitting between knots, give to one point.
     blur = cells.basis.bandwidth**2 + float(np.diff(knots).mean()) ** 2 / 6
     weights = np.empty((len(parameters), knots.size))
+    position = np.interp(_Z, knots, np.arange(knots.size))
     groups = rng.permutation(class_weight.size) % min(class_weight.size, _MOST_GROUPS)
     grouped = np.bincount(groups, class_weight)
     # A class of weight 0 may be a group of its own, which is never drawn.
@@ -117,17 +119,42 @@ def draw_laws(
     share = membership @ cells.share
     for first in range(0, len(parameters), _DRAWS_AT_ONCE):
         part = slice(first, min(first + _DRAWS_AT_ONCE, len(parameters)))
-        chances = resampled(grouped, 1 / effect, part.stop - part.start, rng) @ share
-        inside, outside = np.split(chances, [DEPTHS.size], axis=1)
-        weights[part] = outside @ cells.outside
+        drawn = resampled(grouped, 1 / effect, part.stop - part.start, rng)
+        chances = np.ascontiguousarray(drawn @ share)  # one layout, which compiles once
+        weights[part] = chances[:, DEPTHS.size :] @ cells.outside
         points, error = parameters[part], tail_error[part]
         scatter = _narrower(points, n_classes - 1, blur)
         nodes, chance = tail_law(points, n_classes - 1, error, scatter)
-        z = np.interp(nodes, _LOG_P, _Z).reshape(len(points), -1)
-        joint = (inside[:, :, None] * chance[:, None]).reshape(z.shape)
-        row = np.repeat(np.arange(len(points)), z.shape[1])
-        weights[part] += on_grid_by_row(row, len(points), z.ravel(), joint.ravel(), knots)
+        _add_to_knots(nodes, chances, chance, position, weights[part])
     return weights / weights.sum(axis=1, keepdims=True)
+
+
+@compiled(nogil=True)
+def _add_to_knots(
+    log_p: FloatArray,
+    share: FloatArray,
+    chance: FloatArray,
+    position: FloatArray,
+    weights: FloatArray,
+) -> None:
+    """Add masses at the nodes `log_p` (n, 151, m) to `weights` (n, n_knots), split linearly.
+
+    A node has the mass `share` (n, 151 or more) of its depth times its probability `chance` (n, m).
+    `position` is the place among the knots of each log p of the grid.
+    """
+    last = weights.shape[1] - 2
+    for i in range(log_p.shape[0]):
+        for d in range(log_p.shape[1]):
+            if share[i, d] > 0:
+                for m in range(log_p.shape[2]):
+                    step = min(max((log_p[i, d, m] - _LOWEST) / _STEP, 0.0), _LOG_P.size - 1.001)
+                    left = int(step)
+                    part = step - left
+                    place = position[left] + part * (position[left + 1] - position[left])
+                    knot = min(int(place), last)
+                    mass = share[i, d] * chance[i, m]
+                    weights[i, knot] += mass * (knot + 1 - place)
+                    weights[i, knot + 1] += mass * (place - knot)
 
 
 def _narrower(points: FloatArray, n_rivals: float, blur: float) -> FloatArray:

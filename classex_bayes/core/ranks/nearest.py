@@ -1,7 +1,7 @@
 """The nearest wrong classes of every test instance, from one pass over the scores."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -74,6 +74,12 @@ class NearestClasses:
         else:
             for_each(read, parts)
         return cls(classes, scores, true, source.perfect, source.perfect == 0)
+
+    def of_instances(self, rows: IntArray) -> "NearestClasses":
+        """Lists of some of the instances."""
+        return replace(
+            self, classes=self.classes[rows], scores=self.scores[rows], true=self.true[rows]
+        )
 
     @classmethod
     def joined(cls, parts: "Iterable[NearestClasses]") -> Self:

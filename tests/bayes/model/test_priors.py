@@ -9,7 +9,7 @@ import pytest
 from helpers import few_examples
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, log_softmax, logsumexp, ndtr, ndtri
 from scipy.stats import halfnorm, kstest, norm, t, uniform, yeojohnson
 
 from classex_bayes.bayes.model import priors
@@ -33,11 +33,15 @@ def log_weights_of(prior):
     return pytensor.function(model.free_RVs, log_weights, mode="FAST_COMPILE"), names
 
 
+def log_weights_at(prior, **values):
+    """Logarithms of the weights of a prior at some values of its parameters."""
+    function, names = log_weights_of(prior)
+    return log_softmax(function(*(np.asarray(values[name], dtype=float) for name in names)))
+
+
 def weights_at(prior, **values):
     """Weights of a prior at some values of its parameters."""
-    function, names = log_weights_of(prior)
-    raised = np.exp(function(*(np.asarray(values[name], dtype=float) for name in names)))
-    return raised / raised.sum()
+    return np.exp(log_weights_at(prior, **values))
 
 
 def width(prior, tau):
@@ -164,7 +168,7 @@ def test_the_tail_says_how_the_probit_of_accuracy_falls_with_log_k():
 def test_monotone_density(seed):
     """The density of Z over the standard normal one never falls: U* has a monotone density."""
     prior, rng = MixturePrior(monotone=True), np.random.default_rng(seed)
-    weights = weights_at(
+    log_weights = log_weights_at(
         prior,
         mu=rng.normal(2.5, 1), tau=rng.lognormal(np.log(0.8), 0.5), sigma=abs(rng.normal(0, 1)),
         share=rng.uniform(), separation=abs(rng.normal(0, 1.5)), imbalance=rng.normal(0, 0.3),
@@ -173,8 +177,9 @@ def test_monotone_density(seed):
     )  # fmt: skip
     # Above the last knot but two the knots' end shows; there is no mass of any consequence.
     z = np.linspace(-4, 7.5, 400)
-    density = norm.pdf(z[:, None], prior.basis.knots, prior.bandwidth) @ weights
-    assert np.diff(np.log(density) - norm.logpdf(z)).min() > -1e-6
+    kernels = norm.logpdf(z[:, None], prior.basis.knots, prior.bandwidth)
+    log_density = logsumexp(kernels + log_weights, axis=1)
+    assert np.diff(log_density - norm.logpdf(z)).min() > -1e-6
 
 
 @pytest.mark.parametrize("mu", [1.0, 2.5, 3.5])

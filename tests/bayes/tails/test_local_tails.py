@@ -14,8 +14,8 @@ from classex_bayes.bayes.tails.importance_sample import ImportanceSample
 from classex_bayes.bayes.tails.local_tails import (
     LARGEST_DEPTH,
     N_NEAREST,
+    HalfLists,
     depths_of,
-    held_out_n_better,
     share_tied,
     tail_depths,
 )
@@ -112,7 +112,8 @@ def test_distances_of_zero_and_ties():
 def test_held_out_losses_by_brute_force(pilot):
     scores, y = pilot
     in_half = np.random.default_rng(4).permutation(120) < 60
-    depth, n_better = held_out_n_better(lists(scores, y), DISTANCES, in_half)
+    half = HalfLists.of(lists(scores, y), in_half)
+    depth, n_better = half.depths(DISTANCES), half.n_better
     wrong, true = [], []
     for i in range(120):
         others = np.delete(np.arange(120), i)
@@ -129,9 +130,15 @@ def test_lists_that_are_too_short_have_no_depth(pilot):
     classes[:60, 3:], scores[:60, 3:] = -1, -np.inf
     cut = NearestClasses(classes, scores, nearest.true, 0.0)
     assert (depths_of(cut, DISTANCES)[:60] < 0).all()
-    depth, n_better = held_out_n_better(cut, DISTANCES, np.ones(120, dtype=bool))
-    assert (depth[:60] < 0).all() and (n_better == 0).all()
+    half = HalfLists.of(cut, np.ones(120, dtype=bool))
+    assert (half.depths(DISTANCES)[:60] < 0).all() and (half.n_better == 0).all()
     assert share_tied(cut) == 0.5 and share_tied(nearest) == 0
+
+
+def held_out_table(pilot, halves):
+    """Held-out losses of a pilot of 120 classes with one instance each."""
+    halves_of = [HalfLists.of(lists(*pilot), half) for half in halves]
+    return HeldOutTable.of(halves_of, DISTANCES, [np.full(120, 1 / len(halves))] * 8, 120)
 
 
 @pytest.mark.parametrize("column", [0, 30, 150])
@@ -158,7 +165,7 @@ def test_probabilities_of_a_depth(column):
 
 def test_likelihood_is_binomial_given_p(pilot):
     halves = random_halves(120, np.random.default_rng(5))
-    table = HeldOutTable.of(lists(*pilot), DISTANCES, np.ones(120), halves)
+    table = held_out_table(pilot, halves)
     assert 60 < table.weight.sum() <= 120 + 1e-9 and len(halves) == 8
     assert_array_equal(halves[0], ~halves[1])
     single = HeldOutTable(np.array([0, 3]), np.zeros((2, DEPTHS.size)), 59.0)
@@ -172,7 +179,7 @@ def test_likelihood_is_binomial_given_p(pilot):
 
 def test_many_points_have_the_likelihoods_of_each(pilot, constants):
     halves = random_halves(120, np.random.default_rng(5))
-    table = HeldOutTable.of(lists(*pilot), DISTANCES, np.ones(120), halves)
+    table = held_out_table(pilot, halves)
     points = POINT + [0.1, 0.2, 0.5] * np.random.default_rng(1).normal(size=(7, 3))
     each = np.concatenate([table.log_likelihood(point[None]) for point in points])
     assert np.ptp(each) > 1
@@ -221,7 +228,7 @@ def test_priors_of_the_parameters(prior):
 def test_draws_are_those_of_the_posterior(pilot):
     """Means, standard deviations and the evidence against sums over a grid."""
     halves = random_halves(120, np.random.default_rng(6))
-    table = HeldOutTable.of(lists(*pilot), DISTANCES, np.ones(120), halves)
+    table = held_out_table(pilot, halves)
     rng = np.random.default_rng(7)
     posterior = KNOWN_ORIGIN.sample(table, rng)
     assert posterior.pareto_k < 0.7
