@@ -12,8 +12,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = ["files", "cli"]
-WITH = {"arviz": ["matplotlib-base"]}  # what the extra of a dependency stands for
+EXTRAS = ["files", "cli", "plots"]
+WITH = {"arviz-plots": ["matplotlib-base"]}  # what the extra of a dependency stands for
 
 RECIPE = """\
 schema_version: 1

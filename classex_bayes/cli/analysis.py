@@ -19,7 +19,7 @@ from classex_bayes.cli.options import (
     PageOptions,
     SamplerOptions,
 )
-from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.exceptions import DataError, Interrupted, require_extra
 from classex_bayes.report.document import by_limits, document, listed
 
 if TYPE_CHECKING:
@@ -59,13 +59,15 @@ def figure(place: FileOptions, name: str, terminal: Terminal, truth: Any = None)
 
 def path_in(place: FileOptions, name: str, terminal: Terminal) -> Path | None:
     """Where a figure goes; a folder that cannot be written takes away no answer."""
-    if place.folder is None:
+    if place.out is None:
         return None
+    require_extra("files", "--out", "h5netcdf", "h5py")
+    require_extra("plots", "--out", "matplotlib")
     try:
-        ready_folder(place.folder)
+        ready_folder(place.out)
     except OSError as error:
         terminal.error(f"{error}; the answer goes to standard output")
-    return place.folder / name
+    return place.out / name
 
 
 def page(place: PageOptions, source: str) -> Product:

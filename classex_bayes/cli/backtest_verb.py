@@ -25,7 +25,7 @@ from classex_bayes.cli.options import (
     Slow,
     with_options,
 )
-from classex_bayes.exceptions import Interrupted
+from classex_bayes.exceptions import Interrupted, require_extra
 from classex_bayes.report.document import listed, scored_records
 
 
@@ -57,20 +57,21 @@ def backtest(
 ) -> None:
     """Extrapolate from many pilots of a large task, and compare with what is known.
 
-    Finished pilots are kept in a .csv in the folder: a back-test that was interrupted goes on from
+    Finished pilots are kept in a .csv in the folder --out: a back-test that was interrupted goes on from
     there when it is begun again.
     """
     sizes = parse_counts(n_source, "--n-source")
     counts = None if k is None else parse_counts(k)
-    if place.folder is not None:
-        ready_folder(place.folder)
+    if place.out is not None:
+        require_extra("plots", "--out", "matplotlib")
+        ready_folder(place.out)
     task = read(files, terminal, data)
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.evaluate.backtest import backtest as run
     from classex_bayes.results import interval_settings
 
     stem = name_of(files) + ("" if metric == "accuracy" else f"-{metric}")
-    store = None if place.folder is None else place.folder / f"{stem}-backtest.csv"
+    store = None if place.out is None else place.out / f"{stem}-backtest.csv"
     interruption = ""
     ci_prob, _ = interval_settings(fit.ci_prob, "eti")
     try:

@@ -89,10 +89,11 @@ def program(
 @app.command(
     epilog=examples(
         "classex-bayes demo",
+        "classex-bayes demo --out figures",
         "classex-bayes demo --seed 7 --n-classes 300",
     )
 )
-@with_options(fit=FitOptions(seed=3), place=FileOptions(Path("classex-bayes-demo")))
+@with_options(fit=FitOptions(seed=3), place=FileOptions())
 def demo(
     *,
     n_classes: Annotated[int, typer.Option(metavar="N", help="Classes in the pilot.")] = 100,
@@ -131,7 +132,7 @@ def _on_distances(task: Any) -> Any:
 @app.command(
     epilog=examples(
         "classex-bayes extrapolate scores.npz --k 1000,10000 --target 0.9",
-        "classex-bayes extrapolate scores.npz --k 10000 --target 0.9 --require 0.95 --no-files",
+        "classex-bayes extrapolate scores.npz --k 10000 --target 0.9 --require 0.95",
         "classex-bayes extrapolate ranks.npz --k 1000000 --metric ndcg@10",
         "classex-bayes extrapolate distances.npy --labels y.npy --lower-is-better --k 5000 --json",
         "classex-bayes extrapolate part-*.npz --k 1000 --ci-prob 95% --draws 2000",

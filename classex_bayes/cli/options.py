@@ -273,14 +273,9 @@ class FileOptions:
     """Where files go, if any are written."""
 
     out: Annotated[
-        Path, _output("--out", "-o", metavar="FOLDER", help="Folder of posterior and figure.")
-    ] = Path("classex-bayes-results")
-    no_files: Annotated[bool, _output("--no-files", help="Write no file.")] = False
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder, or None where nothing is to be written."""
-        return None if self.no_files else self.out
+        Path | None,
+        _output("--out", "-o", metavar="FOLDER", help="Write files (posterior, figure) to it."),
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ def _installed(backend: str) -> str:
     """The name of a backend, if it is installed."""
     one_of(backend, tuple(BACKENDS), "backend")
     if backend != "none":
-        require_extra("plots", f"backend {backend!r}", backend)
+        extra = "plots" if backend == "matplotlib" else "interactive"
+        require_extra(extra, f"backend {backend!r}", backend)
     return backend
 
 

@@ -22,7 +22,7 @@ from classex_bayes.estimators.published import literature
 from classex_bayes.task.source_task import SourceTask
 
 FEW = ["--draws", "150", "--chains", "2", "--seed", "3"]
-ALONE = ["--no-files", *FEW]  # of an answer that is read from the streams
+KEPT = ["--out", "results", *FEW]  # of an answer whose files are read
 
 
 # Numbers
@@ -34,10 +34,10 @@ def test_a_run_of_trec(run, tmp_path, strict):
     (tmp_path / "my.run").write_text("".join(listed))
     (tmp_path / "qrels").write_text("".join(f"q{i} 0 d{i % 4} 1\n" for i in range(10)))
     data = ["my.run", "--qrels", "qrels", "--n-classes", "30"]
-    code, _, err = run("extrapolate", *data, "--k", "100", *ALONE)
+    code, _, err = run("extrapolate", *data, "--k", "100", *FEW)
     assert code == 4 and "such as 'q9'; pass missing=" in err
     code, out, _ = run(
-        "extrapolate", *data, "--missing", "unanswered", "--k", "100", "--json", *ALONE
+        "extrapolate", *data, "--missing", "unanswered", "--k", "100", "--json", *FEW
     )
     found = strict(out)["task"]
     assert code in ANSWERED and (found["n_classes"], found["n_test"]) == (30, 10)
@@ -46,7 +46,7 @@ def test_a_run_of_trec(run, tmp_path, strict):
 def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path, strict):
     code, out, _ = run(
         "extrapolate", embeddings, "--k", "60,5000", "--target", "0.6", "--ci-prob", "0.8",
-        "--json", "--out", "results", *FEW,
+        "--json", *KEPT,
     )  # fmt: skip
     assert code in ANSWERED
     found = strict(out)
@@ -78,26 +78,24 @@ def test_json_is_the_python_interface(run, embeddings, fit, pilot, tmp_path, str
 def test_json_of_a_single_chain(run, embeddings, strict):
     # One chain has no r_hat, and JSON has no NaN.
     code, out, _ = run("extrapolate", embeddings, "--k", "500", "--json", "--draws", 100,
-                       "--chains", 1, "--no-files")  # fmt: skip
+                       "--chains", 1)  # fmt: skip
     assert code == 3 and strict(out)["diagnostics"]["r_hat"] is None
 
 
 def test_infinite_answers_are_null(run, tmp_path, strict):
     np.savez(tmp_path / "easy.npz", ranks=np.ones(300, int), y=np.arange(300), n_classes=300)
-    code, out, _ = run(
-        "extrapolate", "easy.npz", "--k", "300", "--target", "0.01", "--json", *ALONE
-    )
+    code, out, _ = run("extrapolate", "easy.npz", "--k", "300", "--target", "0.01", "--json", *FEW)
     until = strict(out)["classes_until"]
     assert code in ANSWERED and until["median"] is None and until["largest"] == 10**12
 
 
 def test_table(run, scores, tmp_path):
     code, out, err = run(
-        "extrapolate", scores, "--k", "60,2000", "--target", "0.5", "--ci-prob", "0.7", *FEW
+        "extrapolate", scores, "--k", "60,2000", "--target", "0.5", "--ci-prob", "0.7", *KEPT
     )
     assert code in ANSWERED and "Traceback" not in err
     assert "Expected accuracy, from 60 source classes" in out and "70% interval" in out
-    posterior = load(tmp_path / "classex-bayes-results" / "scores.nc")
+    posterior = load(tmp_path / "results" / "scores.nc")
     predicted = posterior.predict([60, 2000])
     for k, name in ((60, "60"), (2000, "2,000")):
         lower, upper = predicted.interval(0.7, "eti").loc[k]
@@ -112,7 +110,7 @@ def test_table(run, scores, tmp_path):
 
 def test_compare(run, embeddings, pilot, tmp_path, strict):
     resampled = "--n-resamples", "3"
-    code, out, _ = run("compare", embeddings, "--k", "500", "--json", *resampled, *FEW)
+    code, out, _ = run("compare", embeddings, "--k", "500", "--json", *resampled, *KEPT)
     assert code in ANSWERED
     found = strict(out)
     by_name = {row["estimator"]: row for row in found["predictions"]}
@@ -128,20 +126,20 @@ def test_compare(run, embeddings, pilot, tmp_path, strict):
 def test_estimators_left_out_are_named(run, tmp_path):
     (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.95\n5,0.9\n20,0.8\n60,0.7\n200,0.6\n")
     options = ["--k", "1000", "--n-test", "400", "--n-classes", "200"]
-    code, _, err = run("compare", "curve.csv", *options, *ALONE)
+    code, _, err = run("compare", "curve.csv", *options, *FEW)
     assert code in ANSWERED and "left out: KDE(ucv): task: " in err
     assert "ranks unknown: fitted to accuracies" in err
 
 
 def test_demo(run, tmp_path, strict):
-    code, out, _ = run("demo", "--json", "--n-classes", "150", *FEW)
+    code, out, _ = run("demo", "--json", "--n-classes", "150", *KEPT)
     found = strict(out)
     rows = [row for row in found["predictions"] if row["estimator"] == "BayesianExtrapolator"]
     assert code in ANSWERED and [row["k"] for row in rows] == [150, 300, 1000, 2965]
     truths = [row["truth"] for row in rows]
     assert np.all(np.diff(truths) < 0) and truths[-1] == pytest.approx(0.688, abs=0.001)
     assert all(abs(row["error"]) < 0.25 for row in rows)
-    assert (tmp_path / "classex-bayes-demo" / "demo-150-seed3.png").exists()
+    assert (tmp_path / "results" / "demo-150-seed3.png").exists()
     # On squared distances KDE errs by 0.3 and more far out.
     kde = [row["error"] for row in found["predictions"] if row["estimator"].startswith("KDE")]
     assert len(kde) == 8 and np.abs(kde).max() < 0.15
@@ -151,8 +149,8 @@ def test_demo(run, tmp_path, strict):
 
 
 def test_quiet_is_silent(run, embeddings):
-    loud = run("extrapolate", embeddings, "--k", "15000", *ALONE)
-    quiet = run("extrapolate", embeddings, "--k", "15000", "--quiet", *ALONE)
+    loud = run("extrapolate", embeddings, "--k", "15000", *FEW)
+    quiet = run("extrapolate", embeddings, "--k", "15000", "--quiet", *FEW)
     assert quiet[0] in ANSWERED and quiet[2] == "" and "0." in quiet[1]
     assert "Sampling ..." in loud[2]
     assert loud[2].count("15,000 is 250 times the 60 source classes") == 1
@@ -177,7 +175,7 @@ def test_formats_agree(run, scores, tmp_path, strict):
     ]
     found = []
     for way in ways:
-        code, out, _ = run("extrapolate", *way, "--k", "999", "--json", *ALONE)
+        code, out, _ = run("extrapolate", *way, "--k", "999", "--json", *FEW)
         assert code in ANSWERED
         found.append(strict(out)["predictions"][0]["mean"])
     # A matrix of distances says where their origin is, which scores do not.
@@ -191,17 +189,17 @@ def test_classes_that_look_broken_are_named(run, tmp_path, strict):
     broken = np.isin(y, [3, 17, 40, 58, 71])
     matrix[np.arange(y.size), y] += np.where(broken, 0, 2.9 + 0.7 * rng.standard_normal(80)[y])
     np.savez(tmp_path / "broken.npz", scores=matrix, y=y)
-    code, out, err = run("extrapolate", "broken.npz", "--k", "500", "--json", *FEW)
+    code, out, err = run("extrapolate", "broken.npz", "--k", "500", "--json", *KEPT)
     note = strict(out)["classes_at_random"]
     assert code in ANSWERED and f"note: {note}" in err
     assert "of 80 classes stand out as if answered at random" in note and " 40, " in note
-    model = load(tmp_path / "classex-bayes-results" / "broken.nc")
+    model = load(tmp_path / "results" / "broken.nc")
     assert posterior_checks(model, SourceTask.from_scores(matrix, y)).notes[0] == note
 
 
 def test_distance(run, embeddings, pilot, strict):
     code, out, _ = run(
-        *("extrapolate", embeddings, "--k", "60", "--distance", "cosine", "--json", *ALONE)
+        *("extrapolate", embeddings, "--k", "60", "--distance", "cosine", "--json", *FEW)
     )
     cosine = SourceTask.from_embeddings(*pilot.sample, distance="cosine")
     row = strict(out)["predictions"][0]
@@ -210,7 +208,7 @@ def test_distance(run, embeddings, pilot, strict):
 
 @pytest.mark.parametrize("verb", ["extrapolate", "compare"])
 def test_metric(run, embeddings, fit, pilot, strict, verb):
-    code, out, err = run(verb, embeddings, "--k", "60,900", "--metric", "mrr@10", "--json", *ALONE)
+    code, out, err = run(verb, embeddings, "--k", "60,900", "--metric", "mrr@10", "--json", *FEW)
     answer = strict(out)
     assert code in ANSWERED and answer["metric"] == "mrr@10"
     rows = answer["predictions"]
@@ -219,7 +217,7 @@ def test_metric(run, embeddings, fit, pilot, strict, verb):
     if verb == "compare":
         assert "ClassExReg predicts accuracy alone" in err
         return
-    code, out, _ = run(verb, embeddings, "--k", "900", "--metric", "mean_rank", *FEW)
+    code, out, _ = run(verb, embeddings, "--k", "900", "--metric", "mean_rank", *KEPT)
     assert "Expected mean rank, from 60 source classes" in out and "accuracy" not in out
     assert "figure written" in out
 
@@ -311,7 +309,7 @@ def test_posterior_is_kept_when_the_figure_fails(run, embeddings, monkeypatch, t
         raise RuntimeError("no fonts")
 
     monkeypatch.setattr("classex_bayes.plots.accuracy_plot.plot_accuracy", fail)
-    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *FEW)
+    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *KEPT)
     found = strict(out)
     assert code == 1 and list(paths(found)) == ["posterior"]
     errors = [line for line in err.splitlines() if line.startswith("error: ")]
@@ -328,7 +326,7 @@ def test_results_are_printed_when_the_posterior_cannot_be_kept(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("classex_bayes.bayes.storage.save", fail)
-    code, out, err = run("extrapolate", embeddings, "--k", "500", *FEW)
+    code, out, err = run("extrapolate", embeddings, "--k", "500", *KEPT)
     assert code == 1 and "Expected accuracy" in out and "Traceback" not in err
     assert "the posterior could not be written" in err and "No space left on device" in err
 
@@ -342,13 +340,13 @@ def test_the_posterior_goes_elsewhere_when_its_folder_fails(
     elsewhere.mkdir()
 
     def fail_once(model, path):
-        if "classex-bayes-results" in str(path):
+        if "results" in str(path):
             raise OSError(28, "No space left on device")
         return save(model, path)
 
     monkeypatch.setattr(storage, "save", fail_once)
     monkeypatch.setattr(analysis.tempfile, "gettempdir", lambda: str(elsewhere))
-    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *FEW)
+    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *KEPT)
     assert code == 1 and "No space left on device" in err
     assert load(paths(strict(out))["posterior"]).predict(500).mean[500] > 0.4
     assert (elsewhere / "pilot.nc").exists()
@@ -371,7 +369,7 @@ def test_a_folder_that_cannot_be_made_takes_away_no_answer(
 
 
 def test_compare_with_all(run, scores, strict):
-    code, out, _ = run("compare", scores, "--k", "500", "--all", "--json", *ALONE)
+    code, out, _ = run("compare", scores, "--k", "500", "--all", "--json", *FEW)
     names = {row["estimator"] for row in strict(out)["predictions"]}
     assert code in ANSWERED and {e.name for e in literature()} <= names
 
@@ -464,9 +462,9 @@ def test_scores_that_look_like_distances_are_noted(run, tmp_path):
 
 def test_numbers_of_classes_in_other_hands(run, strict, scores):
     for text, k in (("1e4", [10_000]), ("1_000,5e3", [1000, 5000]), ("300,500", [300, 500])):
-        code, out, _ = run("extrapolate", scores, "--k", text, "--json", *ALONE)
+        code, out, _ = run("extrapolate", scores, "--k", text, "--json", *FEW)
         assert code in ANSWERED and [row["k"] for row in strict(out)["predictions"]] == k
-    code, _, err = run("extrapolate", scores, "--k", "1,000", *ALONE)
+    code, _, err = run("extrapolate", scores, "--k", "1,000", *FEW)
     assert code == 2 and err.startswith("error: --k: ") and "write 1_000 for 1,000" in err
 
 
@@ -501,7 +499,7 @@ def test_a_full_disk_for_the_answer_is_an_exit_code():
 
 def test_bounds_beside_the_posterior(run, embeddings, pilot, strict):
     k = ["--k", "60,5000", "--bounds"]
-    code, out, _ = run("extrapolate", embeddings, *k, "--ci-prob", "0.8", "--json", *ALONE)
+    code, out, _ = run("extrapolate", embeddings, *k, "--ci-prob", "0.8", "--json", *FEW)
     assert code in ANSWERED
     rows = [row for row in strict(out)["predictions"] if row["estimator"] == "MomentBounds"]
     task = SourceTask.from_embeddings(*pilot.sample, random_seed=3)
@@ -509,6 +507,6 @@ def test_bounds_beside_the_posterior(run, embeddings, pilot, strict):
     np.testing.assert_allclose([row["lower"] for row in rows], expected["lower"])
     assert {row["interval_type"] for row in rows} == {"confidence"}
     assert {row["mean"] for row in rows} == {None}
-    _, out, _ = run("compare", embeddings, *k, *ALONE)
+    _, out, _ = run("compare", embeddings, *k, *FEW)
     (line,) = [line for line in out.splitlines() if "MomentBounds" in line and "5,000" in line]
     assert " - " in line

@@ -21,7 +21,7 @@ def test_a_sampler_that_diverges_is_noted(run, embeddings, monkeypatch, strict):
         return draw(prior, data, replace(settings, target_accept=1e-9), seed)
 
     monkeypatch.setattr(sampling, "sample_by_nutpie", wild)
-    options = ["--k", "500", "--draws", 100, "--chains", 2, "--json"]
+    options = ["--k", "500", "--draws", 100, "--chains", 2, "--json", "--out", "."]
     code, out, err = run("extrapolate", embeddings, *options)
     found = strict(out)
     problems = found["diagnostics"]["problems"]

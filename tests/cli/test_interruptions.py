@@ -63,7 +63,7 @@ def test_a_model_without_draws_stays_unfitted(stopped, pilot):
 
 def test_a_command_shows_and_saves_the_draws_so_far(run, strict, stopped, embeddings, tmp_path):
     stopped(150, 140)
-    options = ["--k", "500", "--draws", "200", "--chains", "2", "--json"]
+    options = ["--k", "500", "--draws", "200", "--chains", "2", "--json", "--out", "results"]
     code, out, err = run("compare", embeddings, *options)
     found = strict(out)
     assert code == 130 and "Traceback" not in err
@@ -82,16 +82,20 @@ def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings
         raise KeyboardInterrupt
 
     monkeypatch.setattr("classex_bayes.plots.accuracy_plot.plot_accuracy", stop)
-    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *few)
+    code, out, err = run(
+        "extrapolate", embeddings, "--k", "500", "--json", "--out", "results", *few
+    )
     assert code == 130 and list(paths(strict(out))) == ["posterior"]
     assert "interrupted while the figure was written; what was finished is above" in err
 
 
 def test_a_command_without_draws_says_so(run, stopped, embeddings, tmp_path):
     stopped(0, 0)
-    code, out, err = run("extrapolate", embeddings, "--k", "500", "--chains", "2")
+    code, out, err = run(
+        "extrapolate", embeddings, "--k", "500", "--chains", "2", "--out", "results"
+    )
     assert code == 130 and out == "" and "the sampler was interrupted before" in err
-    assert not list((tmp_path / "classex-bayes-results").iterdir())
+    assert not list((tmp_path / "results").iterdir())
 
 
 class Stops(ClassExReg):
@@ -120,7 +124,7 @@ def test_a_command_shows_the_posterior_without_the_references(
     monkeypatch.setattr(
         analysis, "point_estimators", lambda which, seed: [ClassExReg(0.5), Stops(0.6)]
     )
-    code, out, err = run("compare", embeddings, "--k", "500", "--json", *few)
+    code, out, err = run("compare", embeddings, "--k", "500", "--json", "--out", "results", *few)
     found = strict(out)
     names = [row["estimator"] for row in found["predictions"]]
     assert code == 130 and names == ["BayesianExtrapolator", "ClassExReg(0.5)"]
@@ -203,10 +207,11 @@ def test_a_read_only_folder_takes_away_no_answer(run, strict, embeddings, few, m
     monkeypatch.setattr("classex_bayes.cli.console.tempfile.TemporaryFile", refuse)
     monkeypatch.setattr("classex_bayes.bayes.storage.save", refuse)
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", refuse)
-    code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", "--quiet", *few)
+    options = ["--k", "500", "--json", "--quiet", "--out", "results"]
+    code, out, err = run("extrapolate", embeddings, *options, *few)
     found = strict(out)
     assert code == 1 and paths(found) == {} and found["predictions"][0]["k"] == 500
-    assert "cannot write to classex-bayes-results (Permission denied); the answer goes" in err
+    assert "cannot write to results (Permission denied); the answer goes" in err
     assert "error: the figure could not be written" in err
 
 

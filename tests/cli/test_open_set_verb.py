@@ -13,7 +13,7 @@ from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
 def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
     options = "--k", "59,3000", "--fpir", "5%", "--rank", "2", "--ci-prob", "0.8"
-    code, out, _ = run("open-set", scores, *options, "--json", *few)
+    code, out, _ = run("open-set", scores, *options, "--json", "--out", "results", *few)
     assert code == 0
     found = strict(out)
     assert isinstance(load(tmp_path / paths(found)["posterior"]), OpenSetExtrapolator)
@@ -43,7 +43,7 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
     cosines = others @ gallery.T / np.outer(*(np.linalg.norm(x, axis=1) for x in (others, gallery)))
     arrays = {"probes": probes, "gallery": gallery, "y": y, "nonmated": cosines}
     np.savez(tmp_path / "pilot.npz", **arrays, distance="cosine", group=y)
-    options = "--k", "500", "--fpir", "0.05", "--no-files"
+    options = "--k", "500", "--fpir", "0.05"
     code, out, err = run("open-set", "pilot.npz", *options, *few, "--json")
     assert code == 0 and "note: pilot.npz: ignored arrays of other names: group" in err
     found = strict(out)
@@ -60,14 +60,15 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
 
 
 def test_the_title_says_how_embeddings_are_compared(run, embeddings, few):
-    options = "--k", "500", "--fpir", "0.05", "--no-files"
+    options = "--k", "500", "--fpir", "0.05"
     _, out, _ = run("open-set", embeddings, *options, *few)
     assert "from embeddings (squared distances: smaller is stricter)" in out
 
 
 def test_table(run, scores, few, tmp_path):
-    code, out, err = run("open-set", scores, "--k", "3000", "--threshold", "-4.5", *few)
-    rates = load(tmp_path / "classex-bayes-results" / "scores-det.nc").predict(3000, threshold=-4.5)
+    options = "--k", "3000", "--threshold", "-4.5", "--out", "results"
+    code, out, err = run("open-set", scores, *options, *few)
+    rates = load(tmp_path / "results" / "scores-det.nc").predict(3000, threshold=-4.5)
     mean = rates.fpir.mean().item()
     assert code == 0 and re.search(rf"FPIR\W+3,000\W+-4.5\W+{mean:.3g}\W", out)
     assert "Open-set identification, from 60 source classes" in out and "89% interval" in out
@@ -106,9 +107,10 @@ def test_answers_outlive_their_files(run, scores, few, tmp_path, monkeypatch):
         raise RuntimeError("no fonts")
 
     monkeypatch.setattr("classex_bayes.plots.open_set_plot.plot_det", fail)
-    code, out, err = run("open-set", scores, "--k", "500", "--fpir", "0.1", *few)
+    options = "--k", "500", "--fpir", "0.1", "--out", "results"
+    code, out, err = run("open-set", scores, *options, *few)
     assert code == 1 and "FNIR" in out and "the figure could not be written (no fonts)" in err
-    assert (tmp_path / "classex-bayes-results" / "scores-det.nc").exists()
+    assert (tmp_path / "results" / "scores-det.nc").exists()
 
 
 def test_the_report_has_its_section(run, scores, few, tmp_path):

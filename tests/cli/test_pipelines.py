@@ -26,7 +26,6 @@ SMALL = {
     "open-set": ["s.npz", "--k", "9000", "--fpir", "0.1", *FIT],
     "backtest": ["s.npz", "--n-source", "50", "--k", "60", *TWO_PILOTS, "--draws", "100"],
 }
-NO_FILES = {"diagnose": [], "plan": [], "sensitivity": []}
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def test_every_verb_is_tried():
 
 @pytest.mark.parametrize("verb", SMALL)
 def test_results_and_words_have_their_streams(run, strict, task, tmp_path, verb):
-    options = [*SMALL[verb], *NO_FILES.get(verb, ["--no-files"])]
+    options = SMALL[verb]
     code, out, err = run(verb, *options)
     assert code in ANSWERED and "note" not in out and "Traceback" not in err
     notes = re.findall("^note.*", err, flags=re.MULTILINE)
@@ -67,7 +66,7 @@ def test_results_and_words_have_their_streams(run, strict, task, tmp_path, verb)
 
 def test_keys_do_not_depend_on_what_is_asked(run, strict, task):
     """`strict` compares with the page."""
-    fit = ["s.npz", "--k", "60", "--no-files", "--json", "--draws", "60", "--chains", "2"]
+    fit = ["s.npz", "--k", "60", "--json", "--draws", "60", "--chains", "2"]
     plain = strict(run("extrapolate", *fit)[1])
     asked = strict(run("extrapolate", *fit, "--metric", "mrr", "--ci-prob", "0.5")[1])
     assert set(plain) == set(asked) and set(plain["predictions"][0]) == set(asked["predictions"][0])
@@ -102,7 +101,7 @@ def test_options_stand_in_one_order():
 )
 def test_a_requirement_is_an_exit_code(run, strict, task, target, required, code, is_met):
     options = ["s.npz", "--k", "60,400", "--target", target, "--draws", "500", "--chains", "4"]
-    found, out, err = run("extrapolate", *options, "--require", required, "--no-files", "--json")
+    found, out, err = run("extrapolate", *options, "--require", required, "--json")
     answer = strict(out)
     assert found == code and answer["required"] == {"probability": required, "is_met": is_met}
     probabilities = [row["probability"] for row in answer["prob_at_least"]["predictions"]]

@@ -318,7 +318,7 @@ def test_a_backend_that_is_missing(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "bokeh", None)
-    with pytest.raises(ImportError, match=r"needs bokeh.*classex-bayes\[plots\]"):
+    with pytest.raises(ImportError, match=r"needs bokeh.*classex-bayes\[interactive\]"):
         cb.plot_accuracy(curve("a"), backend="bokeh")
     with pytest.raises(DataError, match="backend: found 'gnuplot'"):
         cb.plot_accuracy(curve("a"), backend="gnuplot")

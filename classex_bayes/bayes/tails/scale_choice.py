@@ -23,7 +23,7 @@ from classex_bayes.bayes.tails.tail_calibration import (
 )
 from classex_bayes.core.influence import UNSEEN_COMPETITORS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import IntArray
+from classex_bayes.typing import FloatArray, IntArray
 
 # With fewer classes the halves are too small for tails. With fewer effective classes (their weights
 # are too unequal) the variance between classes is unknown.
@@ -95,13 +95,14 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
     # Instances of a class are dependent, and so are instances that share competitors.
     weight = task.evidence.instances("tails").instance_weight
     weight = task.n_test * weight / max(task.design_effect(), 1.0)
-    lists, weights = [], []
+    lists: list[HalfLists] = []
+    weights: list[FloatArray] = []
     (chooser,) = rng.spawn(1)  # so that proposals do not depend on the number of instances
     halves = random_halves(task.n_classes, rng)
     for half in halves:
         rows = chooser.permutation(task.n_test)[:_MOST_INSTANCES]
         lists.append(HalfLists.of(nearest.of_instances(rows), half))
-        total = min(weight.sum(), rows.size) / len(halves)
+        total = min(float(weight.sum()), rows.size) / len(halves)
         weights.append(weight[rows] * (total / weight[rows].sum()))
     scales = list(candidate_scales(nearest))
     prior = KNOWN_ORIGIN if len(scales) == 1 else UNKNOWN_ORIGIN
