@@ -57,8 +57,8 @@ def backtest(
 ) -> None:
     """Extrapolate from many pilots of a large task, and compare with what is known.
 
-    Finished pilots are kept in a .csv in the folder --out: a back-test that was interrupted goes on from
-    there when it is begun again.
+    Finished pilots are kept in a .csv in the folder --out. A back-test that was interrupted goes on
+    from there when it is begun again.
     """
     sizes = parse_counts(n_source, "--n-source")
     counts = None if k is None else parse_counts(k)

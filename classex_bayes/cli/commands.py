@@ -3,7 +3,6 @@
 import errno
 import os
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
