@@ -1,5 +1,6 @@
 """`classex-bayes`, or `python -m classex_bayes`, is the command line."""
 
+import gc
 import sys
 
 from classex_bayes.exceptions import require_extra
@@ -14,7 +15,13 @@ def main() -> None:
         sys.exit(2)  # ExitCode.USAGE, whose room cannot be entered
     from classex_bayes.cli import main as run
 
-    run()
+    # Imports make many objects and hardly any garbage, and what is left at the end goes with the
+    # process. Collecting it takes an eighth of the time of an answer.
+    gc.set_threshold(100_000)
+    try:
+        run()
+    finally:
+        gc.freeze()
 
 
 if __name__ == "__main__":

@@ -36,9 +36,14 @@ _numbers = types.CPointer(types.double)
 # Sums may be reordered, but infinities and NaN keep their meaning. Everything is inlined. Otherwise
 # the process that compiles could link other copies of a function, with sums in another order, than
 # processes that load the cache.
-_compiled = numba.njit(
-    error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"}, forceinline=True
-)
+_options = {
+    "error_model": "numpy",
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "forceinline": True,
+}
+_compiled = numba.njit(**_options)
+# Only compiled functions call these. An entry for Python would take a sixth of the time to compile.
+_inner = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options)
 
 
 def c_function(*arguments: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -55,36 +60,36 @@ def c_function(*arguments: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-@_compiled
+@_inner
 def _copy(source: Any, target: Any) -> None:
     """Like `target[:] = source`, whose error for unequal shapes would take seconds to compile."""
     for j in range(source.size):
         target[j] = source[j]
 
 
-@_compiled
+@_inner
 def _softplus(x: float) -> float:
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-@_compiled
+@_inner
 def _logistic(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x))
 
 
-@_compiled
+@_inner
 def _place_of_tail(packed: Any) -> int:
     if not packed[HAS_GROUPS] > 0:
         return 2
     return 5 if packed[IMBALANCE] > 0 else 4
 
 
-@_compiled
+@_inner
 def _tail(x: Any, packed: Any) -> float:
     return x[_place_of_tail(packed)] if packed[TAIL_SD] > 0 else packed[TAIL]
 
 
-@_compiled
+@_inner
 def _bent(t: float, log: float, tail: float) -> float:
     """T(t) of `classex_bayes.bayes.model.priors.bent`; `log` is log(1 + t), or 0 if t < 0."""
     power = 1 + tail
@@ -95,7 +100,7 @@ def _bent(t: float, log: float, tail: float) -> float:
     return math.expm1(power * log) / power
 
 
-@_compiled
+@_inner
 def _bent_by_tail(log: float, height: float, tail: float) -> float:
     """Derivative of T(t) by the tail; `height` is T(t)."""
     power = 1 + tail
@@ -104,14 +109,14 @@ def _bent_by_tail(log: float, height: float, tail: float) -> float:
     return (log * (1 + power * height) - height) / power if log > 0 else 0.0
 
 
-@_compiled
+@_inner
 def _at_mu(x: Any, tail: float) -> Any:
     """T and its derivative at mu, and log(1 + mu), or 0 if mu < 0."""
     log = math.log1p(max(x[0], 0.0))
     return _bent(x[0], log, tail), math.exp(tail * log), log
 
 
-@_compiled
+@_inner
 def _stretched(x: Any, packed: Any, knots: Any, log_knots: Any, stretched: Any) -> None:
     """Write the knots on the bent scale, (T(t) - T(mu)) / T'(mu)."""
     tail = _tail(x, packed)
@@ -120,7 +125,7 @@ def _stretched(x: Any, packed: Any, knots: Any, log_knots: Any, stretched: Any) 
         stretched[j] = (_bent(knots[j], log_knots[j], tail) - centre) / slope
 
 
-@_compiled
+@_inner
 def _stretched_gradient(
     x: Any, packed: Any, log_knots: Any, stretched: Any, upstream: Any, gradient: Any
 ) -> float:
@@ -142,7 +147,7 @@ def _stretched_gradient(
     return (by_heights - centre_by_tail * total) / slope - log_mu * by_stretched
 
 
-@_compiled
+@_inner
 def _width(x: Any, packed: Any) -> Any:
     """Scale of the groups, and the derivative of its logarithm by log tau."""
     tau = math.exp(x[1])
@@ -150,7 +155,7 @@ def _width(x: Any, packed: Any) -> Any:
     return width, (tau / width) ** 2
 
 
-@_compiled
+@_inner
 def _two_groups(x: Any, packed: Any, stretched: Any, logs: Any, harder_share: Any) -> None:
     """Log of the larger group density at each knot, and the harder group's responsibility.
 
@@ -175,7 +180,7 @@ def _two_groups(x: Any, packed: Any, stretched: Any, logs: Any, harder_share: An
         harder_share[j] = (1.0 if a > b else small) / (1 + small)
 
 
-@_compiled
+@_inner
 def _two_groups_gradient(
     x: Any,
     packed: Any,
@@ -215,14 +220,14 @@ def _two_groups_gradient(
         gradient[4] += imbalance
 
 
-@_compiled
+@_inner
 def _one_group(x: Any, packed: Any, stretched: Any, logs: Any) -> None:
     width, _ = _width(x, packed)
     for j in range(stretched.size):
         logs[j] = -0.5 * (stretched[j] / width) ** 2
 
 
-@_compiled
+@_inner
 def _one_group_gradient(
     x: Any, packed: Any, stretched: Any, upstream: Any, gradient: Any, pull: Any
 ) -> None:
@@ -234,7 +239,7 @@ def _one_group_gradient(
         pull[j] = -upstream[j] * scaled / width
 
 
-@_compiled
+@_inner
 def _nondecreasing(packed: Any, knots: Any, logs: Any, slope: Any) -> None:
     """Replace log weights by those of a monotone density. Write the derivatives to `slope`."""
     sharpness = SHARPNESS
@@ -253,7 +258,7 @@ def _nondecreasing(packed: Any, knots: Any, logs: Any, slope: Any) -> None:
         logs[j] = height - standard
 
 
-@_compiled
+@_inner
 def _nondecreasing_gradient(slope: Any, upstream: Any) -> None:
     total = 0.0
     later = 0.0
@@ -265,7 +270,7 @@ def _nondecreasing_gradient(slope: Any, upstream: Any) -> None:
     upstream[0] = -later
 
 
-@_compiled
+@_inner
 def _unpacked(packed: Any) -> Any:
     """Views of the knots t, log(1 + t), the deviation's functions, and the likelihood's arrays."""
     m, n_functions = int(packed[N_KNOTS]), int(packed[N_FUNCTIONS])
@@ -283,7 +288,7 @@ def _unpacked(packed: Any) -> Any:
     )
 
 
-@_compiled
+@_inner
 def _weights(
     x: Any,
     packed: Any,
@@ -330,7 +335,7 @@ def _weights(
     weights /= total
 
 
-@_compiled
+@_inner
 def _likelihood(packed: Any, matrix: Any, vector: Any, weights: Any, gradient: Any) -> float:
     """Log likelihood of the weights; adds its derivatives to `gradient`."""
     value = 0.0
@@ -349,14 +354,14 @@ def _likelihood(packed: Any, matrix: Any, vector: Any, weights: Any, gradient: A
     return value
 
 
-@_compiled
+@_inner
 def _normal(x: float, mean: float, sd: float, place: int, gradient: Any) -> float:
     scaled = (x - mean) / sd
     gradient[place] -= scaled / sd
     return -0.5 * scaled * scaled - math.log(sd) - _HALF_LOG_TWO_PI
 
 
-@_compiled
+@_inner
 def _student(x: Any, packed: Any, gradient: Any) -> float:
     """Density of log tau."""
     freedom, sd = packed[SCALE_FREEDOM], packed[SCALE_LOG_SD]
@@ -367,7 +372,7 @@ def _student(x: Any, packed: Any, gradient: Any) -> float:
     return height - 0.5 * (freedom + 1) * math.log1p(scaled * scaled / freedom)
 
 
-@_compiled
+@_inner
 def _log_half_normal(x: float, sd: float, place: int, gradient: Any) -> float:
     """Density of x = log of a half-normal variable."""
     scaled = math.exp(x) / sd
@@ -375,7 +380,7 @@ def _log_half_normal(x: float, sd: float, place: int, gradient: Any) -> float:
     return _LOG_HALF_NORMAL - math.log(sd) - 0.5 * scaled * scaled + x
 
 
-@_compiled
+@_inner
 def _prior(x: Any, packed: Any, gradient: Any) -> float:
     """Log density of the parameters in the unconstrained space, with its derivatives."""
     if packed[IS_DIRICHLET] > 0:
@@ -536,28 +541,19 @@ def from_whitened(whitened: Any, packed: Any, q: Any) -> Any:
     return root
 
 
-@_compiled
-def whitened_log_density(whitened: Any, packed: Any, gradient: Any) -> float:
-    """Log density of the point that the sampler moves; overwrites `gradient`."""
-    q, by_q = np.empty(whitened.size), np.empty(whitened.size)
-    root = from_whitened(whitened, packed, q)
-    value = moved_log_density(q, packed, by_q)
-    _copy(by_q, gradient)
-    for j in range(root.shape[0]):
-        gradient[j] = 0.0
-        for i in range(root.shape[0]):
-            gradient[j] += root[i, j] * by_q[i]
-    return value
-
-
 @c_function(types.uint64, _numbers, _numbers, _numbers, _numbers)
 def log_density_for_nutpie(n: Any, point: Any, gradient: Any, value: Any, packed: Any) -> int:
-    """`whitened_log_density` as a C function for nutpie."""
+    """Log density of the point that the sampler moves, as a C function for nutpie."""
     constants = numba.carray(packed, (int(packed[SIZE]),))
-    slope = numba.carray(gradient, (n,))
-    height = whitened_log_density(numba.carray(point, (n,)), constants, slope)
-    value[0] = height
-    finite = np.isfinite(height)
+    slope, q, by_q = numba.carray(gradient, (n,)), np.empty(n), np.empty(n)
+    root = from_whitened(numba.carray(point, (n,)), constants, q)
+    value[0] = moved_log_density(q, constants, by_q)
+    _copy(by_q, slope)
+    for j in range(root.shape[0]):
+        slope[j] = 0.0
+        for i in range(root.shape[0]):
+            slope[j] += root[i, j] * by_q[i]
+    finite = np.isfinite(value[0])
     for j in range(slope.size):
         finite = finite and np.isfinite(slope[j])
     return 0 if finite else _NOT_FINITE
