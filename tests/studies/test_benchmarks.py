@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import classex_bayes as cb
-from studies.benchmarks.command import main
-from studies.benchmarks.measurement import BENCHMARKS, Measurement, time_ratios
-from studies.benchmarks.measurement_files import BenchmarkRun, comparison
+from studies.benchmarks import searches
+from studies.benchmarks.command import BENCHMARKS, main
+from studies.benchmarks.install import install
+from studies.benchmarks.measurement import Measurement, Setup, time_ratios
 
-ELSEWHERE = {"classex", "pydataless"}  # need an environment of their own
+ELSEWHERE = {"classex", "pydataless", "searches"}  # need packages that tests do not
 
 
 @pytest.mark.slow
@@ -20,15 +21,13 @@ def test_small_version_prints_every_benchmark(tmp_path, capsys):
     main(["--small", "--markdown", str(page), "--json", str(file)])
     assert "PASS" in capsys.readouterr().out
     lines = page.read_text().splitlines()
-    for name in BENCHMARKS:
-        assert any(f"--only {name} |" in line for line in lines)
-        assert any(line.startswith(f"- `{name}`: ") for line in lines)
-    assert any(
-        "ranks from JAX arrays | 1 of the ranks equal NumPy's | >= 1 | PASS" in s for s in lines
-    )
+    assert [line for line in lines if line.startswith("#")] == [
+        "# Benchmarks",
+        *(f"## {name}" for name in BENCHMARKS),
+    ]
     run = json.loads(file.read_text())
-    assert {row["benchmark"] for row in run["measurements"]} == set(BENCHMARKS) - ELSEWHERE
-    assert set(run["skipped"]) == ELSEWHERE
+    assert set(run["measurements"]) | set(run["skipped"]) == set(BENCHMARKS)
+    assert set(run["skipped"]) <= ELSEWHERE
     assert run["machine"]["cores"] >= 1 and {"cpu", "numpy", "pymc"} <= set(run["machine"])
 
 
@@ -41,7 +40,7 @@ def test_a_value_beyond_its_target_fails_and_what_lacks_a_package_is_skipped(mon
     ]
     monkeypatch.setitem(BENCHMARKS, "bad", lambda setup: measured)
     monkeypatch.setitem(sys.modules, "jax", None)
-    main(["--only", "devices", "pydataless", "bad", "--small"])
+    main(["--only", "gpu", "pydataless", "bad", "--small"])
     out = capsys.readouterr().out
     assert (out.count("FAIL"), out.count("PASS"), out.count("SKIP")) == (2, 1, 2)
     assert "needs jax" in out and "pydataless==1.1.0" in out
@@ -53,50 +52,39 @@ def test_another_package_stands_beside_ours(tmp_path):
     program.write_text("#!/bin/sh\necho PitmanYor 0.5 0.9 0.8 0.7\necho PitmanYor 0.7 0.9 0.8 0.7")
     program.chmod(0o755)
     main(["--only", "pydataless", "--small", "--pydataless", str(program), "--json", str(file)])
-    theirs, ours, difference = BenchmarkRun.read(file).measurements["pydataless"]
-    assert theirs.repeats == [0.5, 0.7] and theirs.value == pytest.approx(0.6)
-    assert theirs.passed is None and theirs.at_most and len(ours.repeats) == 2
+    theirs, ours, difference = json.loads(file.read_text())["measurements"]["pydataless"]
+    assert theirs["repeats"] == [0.5, 0.7] and len(ours["repeats"]) == 2
+    assert theirs["reach"] is None and theirs["at_most"]
     known = np.array([2, 3, 5, 10, 20, 50, 100])
     task = cb.load_glyphs().task().subsample(100, random_seed=3)
     curve = cb.SourceTask.from_accuracies(
         known, task.accuracy(known), n_test=task.n_test, n_classes=100
     )
     apart = cb.estimators.PitmanYor().fit(curve).predict([200, 1000, 3000]).mean - [0.9, 0.8, 0.7]
-    assert difference.value == pytest.approx(apart.abs().max())
+    assert difference["repeats"] == [pytest.approx(apart.abs().max())]
 
 
-def run_of(**repeats):
-    return BenchmarkRun(
-        {
-            name: [Measurement(name, values, 1.0, unit, at_most)]
-            for name, (values, unit, at_most) in repeats.items()
-        },
-        {},
+def test_versions_answer_in_turn_and_are_compared_pair_by_pair(tmp_path):
+    """A clone and a Python; each notes that it was called."""
+    log, clone, python, file = (tmp_path / name for name in ("log", "clone", "python", "run.json"))
+    (clone / "classex_bayes").mkdir(parents=True)
+    (clone / "classex_bayes/__init__.py").touch()
+    (clone / "classex_bayes/__main__.py").write_text(
+        f"open({str(log)!r}, 'a').write('a'); memory = b'x' * 50_000_000"
     )
-
-
-def test_two_runs_are_compared():
-    old = run_of(
-        seconds=([4.0, 5.0, 6.0], "seconds", True),
-        share=([0.4, 0.5, 0.6], "rate", False),
-        steady=([1.0, 1.1], "rate", False),
-        single=([1.0], "size", True),
-        lost=([1.0], "size", True),
-    )
-    new = run_of(
-        seconds=([1.0, 2.0, 3.0], "seconds", True),
-        share=([0.1, 0.2, 0.3], "rate", False),
-        steady=([1.05, 1.2], "rate", False),
-        single=([2.0], "size", True),
-        first=([1.0], "size", True),
-    )
-    table = comparison(old, new).set_index("benchmark")
-    rows = {name: (row["new / old"], row[""]) for name, row in table.iterrows()}
-    assert rows["seconds"] == ("0.400", "better") and rows["share"] == ("0.400", "worse")
-    assert rows["steady"][1] == "within the ranges" and rows["single"] == ("2.000", "no range")
-    assert rows["lost"] == ("", "gone") and rows["first"] == ("", "new")
-    # Ratios stand before times, which say as much of the machine.
-    assert list(rows).index("share") < list(rows).index("seconds")
+    python.write_text(f"#!/bin/sh\n[ -z $PYTHONPATH ] && [ $3 = --help ] && printf b >> {log}")
+    python.chmod(0o755)
+    main(["--waits", "help", "--versions", str(clone), str(python), "--json", str(file)])
+    assert log.read_text() == "ab" * 4  # one round warms up
+    old, new, ratio = json.loads(file.read_text())["measurements"]["waits"]
+    assert str(clone) in old["name"] and str(python) in new["name"]
+    pairs = zip(old["repeats"], new["repeats"], strict=True)
+    assert ratio["repeats"] == [after / before for before, after in pairs]
+    assert len(ratio["repeats"]) == 3
+    assert 50 < old["megabytes"] < 100 and 0 < new["megabytes"] < 50
+    python.write_text("#!/bin/sh\necho broken >&2\nexit 1")
+    with pytest.raises(AssertionError, match="broken"):
+        main(["--waits", "help", "--versions", str(python)])
 
 
 def test_time_ratios_run_both_in_turn():
@@ -104,3 +92,57 @@ def test_time_ratios_run_both_in_turn():
     ratios = time_ratios(lambda: calls.append("a"), lambda: calls.append("b"), repeats=3)
     assert len(ratios) == 3 and min(ratios) > 0
     assert "".join(calls) == "ab" * 4
+
+
+FAISS = """
+import numpy as np
+class IndexFlatL2:
+    def __init__(self, n_coordinates): pass
+    def add(self, gallery): self.gallery = gallery.astype(float)
+    def search(self, probes, k):
+        distances = ((probes.astype(float)[:, None] - self.gallery) ** 2).sum(axis=2)
+        return None, distances.argsort(axis=1)[:, :k]
+"""
+
+
+@pytest.mark.nightly
+def test_other_libraries_search_as_we_do(tmp_path, monkeypatch):
+    """A module that answers as FAISS does, if FAISS itself is not installed."""
+    (tmp_path / "faiss.py").write_text(FAISS)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    ours, *peers, equal = searches.searches(Setup(small=True))
+    assert "from_embeddings" in ours.name and equal.value == 1
+    assert len(peers) == 5 and all(peer.value > 0 for peer in peers)
+
+
+def test_installed_files_are_counted_once(tmp_path, monkeypatch):
+    """Made-up distributions of 1, 2, 4, ... MB, of which numpy is required on three ways."""
+    required = {
+        "classex-bayes": ["pymc[fast]", "nutpie", "arviz", "numpy", "typer; extra == 'cli'",
+                          "missing; extra == 'gone'", "winonly; sys_platform == 'win32'"],
+        "pymc": ["numpy", "speed; extra == 'fast'"],
+        "nutpie": ["numpy"], "arviz": ["Num_py_Extra"], "num-py-extra": ["numpy"],
+        "numpy": [], "speed": [], "typer": ["numpy"],
+    }  # fmt: skip
+    for number, (name, requirements) in enumerate(required.items()):
+        folder = tmp_path / f"{name.replace('-', '_')}-1.dist-info"
+        folder.mkdir()
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 1"]
+        lines += [f"Provides-Extra: {extra}" for extra in ("cli", "gone")]
+        lines += [f"Requires-Dist: {text}" for text in requirements]
+        (folder / "METADATA").write_text("\n".join(lines) + "\n")
+        (folder / "RECORD").write_text(f"{name}.py,,\n")
+        with open(tmp_path / f"{name}.py", "wb") as file:
+            file.truncate(2**number * 10**6)
+    monkeypatch.syspath_prepend(tmp_path)
+    sizes = {row.name: (row.value, row.unit) for row in install(Setup())}
+    package, pymc, nutpie, arviz, extra, numpy, speed, typer = (2.0**i for i in range(8))
+    base = package + pymc + nutpie + arviz + extra + numpy + speed
+    assert sizes["pip install classex-bayes"] == (base, "MB in 7 distributions")
+    assert sizes["extra `cli`, added"] == (typer, "MB")
+    assert "extra `gone`, added" not in sizes
+    assert sizes["pymc and what it requires"][0] == pymc + speed + numpy
+    assert sizes["pymc and what it alone requires"][0] == pymc + speed
+    assert sizes["nutpie and what it alone requires"][0] == nutpie
+    assert sizes["arviz and what it alone requires"][0] == arviz + extra
+    assert sizes["speed itself"] == (speed, "MB")

@@ -1,11 +1,6 @@
-"""Times that a user waits: the first run, later runs, and a fit in a warm process."""
+"""Fits in a warm process."""
 
-import os
-import subprocess
-import sys
 from functools import cache, partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -25,7 +20,6 @@ from classex_bayes.task.source_task import SourceTask
 from studies.benchmarks.measurement import (
     Measurement,
     Setup,
-    benchmark,
     seconds,
     time_ratios,
 )
@@ -43,43 +37,6 @@ def _glyphs(n_classes: int) -> SourceTask:
     return load_glyphs().task().subsample(n_classes, random_seed=3)
 
 
-@benchmark("cold")
-def cold(setup: Setup) -> list[Measurement]:
-    """Time of the process `classex-bayes extrapolate`, before and after code is compiled."""
-    import typer  # noqa: F401, since the shell needs it
-
-    task = _glyphs(30 if setup.small else 100)
-    source = task.evidence.scores("the benchmark")
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "scores.npz"
-        np.savez(file, scores=source.scores(np.arange(task.n_test)), y=task.y)
-        call = f"extrapolate {file} --k 1000,3000 --quiet --out {folder}"
-        if setup.small:
-            call += " --draws 20 --chains 1"
-        command = [
-            sys.executable,
-            "-c",
-            "import sys; from classex_bayes.cli import main; sys.argv[0] = 'classex-bayes'; main()",
-            *call.split(),
-        ]
-        environment = dict(os.environ)
-        if not setup.small:
-            environment["NUMBA_CACHE_DIR"] = str(Path(folder) / "compiled")
-
-        def run() -> object:
-            ran = subprocess.run(command, env=environment, capture_output=True, text=True)
-            # A chain of 20 draws does not converge, and the exit code says so.
-            assert ran.returncode in ((0, 3) if setup.small else (0,)), ran.stderr
-            return ran
-
-        first, *later = [seconds(run) for _ in range(1 if setup.small else 6)]
-    return [
-        Measurement("first extrapolation on a machine", [first], 10, "seconds", True),
-        Measurement("later extrapolations, cold", later or [first], 3, "seconds", True),
-    ]
-
-
-@benchmark("refit")
 def refit(setup: Setup) -> list[Measurement]:
     """Time of a fit of 2 x 500 draws in a process that has fitted before."""
     task = _glyphs(30 if setup.small else 100)
@@ -92,23 +49,22 @@ def refit(setup: Setup) -> list[Measurement]:
     return [Measurement("fit again, 2 x 500 draws, 100 characters", times, 0.3, "seconds", True)]
 
 
-@benchmark("sampling")
 def sampling(setup: Setup) -> list[Measurement]:
     """Smallest bulk effective sample size per second, without tuning, on 100 characters."""
     task = _glyphs(30 if setup.small else 100)
     rates: dict[str, list[float]] = {"parameters": [], "accuracies": []}
     for seed in range(1 if setup.small else 5):
-        how: dict[str, Any] = {
-            "sampler": {"tune": 1000, "chains": 4},
-            "progressbar": False,
-            "random_seed": seed,
-        }
+
+        def fit(draws: int, seed: int = seed) -> BayesianExtrapolator:
+            sampler = {"draws": draws, "tune": 1000, "chains": 4}
+            return BayesianExtrapolator().fit(
+                task, sampler=sampler, random_seed=seed, progressbar=False
+            )
+
         start = perf_counter()
-        BayesianExtrapolator().fit(task, sampler={"draws": 4}, **how)
+        fit(4)
         middle = perf_counter()
-        model = BayesianExtrapolator().fit(
-            task, sampler={"draws": 200 if setup.small else 4000}, **how
-        )
+        model = fit(200 if setup.small else 4000)
         drawing = (perf_counter() - middle) - (middle - start)
         posterior = model.idata["posterior"].to_dataset()
         k = task.n_classes * np.array(_CONVERGED_AT)
@@ -123,7 +79,6 @@ def sampling(setup: Setup) -> list[Measurement]:
     ]
 
 
-@benchmark("size")
 def size(setup: Setup) -> list[Measurement]:
     """Time of a fit to 10^7 ranks of 1,000 classes, compared with a fit to 1,000 ranks."""
     few, many, n_classes = (200, 2_000, 100) if setup.small else (1_000, 10_000_000, 1_000)
@@ -155,7 +110,6 @@ def _ranks(n: int, n_classes: int, share: float) -> SourceTask:
     return SourceTask.from_ranks(rng.binomial(n_classes - 1, ndtr(-z)) + 1, y, n_classes=n_classes)
 
 
-@benchmark("density")
 def density(setup: Setup) -> list[Measurement]:
     """Speed of the log density with gradient, relative to PyMC's compiled function."""
     prior = MixturePrior()

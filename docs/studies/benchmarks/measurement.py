@@ -1,12 +1,10 @@
-"""The registry of benchmarks, their results, and the ratio of the times of two functions."""
+"""Results of benchmarks, their settings, and the ratio of the times of two functions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-
-ABSOLUTE_UNITS = "seconds", "/ s"  # of values that also depend on the machine
 
 
 @dataclass(frozen=True)
@@ -21,6 +19,7 @@ class Measurement:
     reach: float | None  # the target
     unit: str  # of the value
     at_most: bool = False  # whether the target is an upper limit
+    megabytes: float | None = None  # peak memory
 
     @property
     def value(self) -> float:
@@ -46,29 +45,18 @@ class Setup:
 
     The `small` version only checks that everything runs and is correct. `pydataless` is the Python
     of an environment with that package. `r_library` is the folder of R packages with ClassEx.
+    `versions` are Pythons or clones that answer `waits` in turn, all if none is named.
     """
 
     small: bool = False
     pydataless: Path | None = None
     r_library: Path | None = None
+    versions: Sequence[Path] = ()
+    waits: Sequence[str] = ()
 
 
 class Skipped(Exception):
     """A requirement of a benchmark is missing. The message names it."""
-
-
-Benchmark = Callable[[Setup], list[Measurement]]
-BENCHMARKS: dict[str, Benchmark] = {}
-
-
-def benchmark(name: str) -> Callable[[Benchmark], Benchmark]:
-    """Register a function as a benchmark."""
-
-    def enter(function: Benchmark) -> Benchmark:
-        BENCHMARKS[name] = function
-        return function
-
-    return enter
 
 
 def time_ratios(

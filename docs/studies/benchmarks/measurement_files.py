@@ -1,8 +1,9 @@
-"""Runs of the benchmarks as JSON and as tables, and comparisons of two runs."""
+"""Runs of the benchmarks as JSON and as tables."""
 
 import json
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from importlib.metadata import version
@@ -12,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from classex_bayes import __version__
-from studies.benchmarks.measurement import ABSOLUTE_UNITS, Measurement
+from studies.benchmarks.measurement import Measurement
 
 _PACKAGES = "numpy", "scipy", "numba", "nutpie", "pymc"
 _CPU_FILE = Path("/proc/cpuinfo")
@@ -43,9 +44,9 @@ def _cpu() -> str:
 class BenchmarkRun:
     """Measurements of one run by benchmark, and the reasons for skipping others."""
 
-    measurements: dict[str, list[Measurement]]
-    skipped: dict[str, str]
-    small: bool = False
+    small: bool
+    measurements: dict[str, list[Measurement]] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
     version: str = __version__
     date: str = field(default_factory=lambda: date.today().isoformat())
     machine: dict[str, Any] = field(default_factory=machine)
@@ -56,99 +57,24 @@ class BenchmarkRun:
         facts = self.machine
         return f"{facts['cores']} cores, {facts['cpu']}, Python {facts['python']}"
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """Benchmark, value with range, target, verdict and option."""
-        rows = [
-            (
-                measurement.name,
-                f"{_with_range(measurement)} {measurement.unit}",
-                _reach(measurement),
-                {True: "PASS", False: "FAIL", None: ""}[measurement.passed],
-                f"--only {name}",
-            )
-            for name, several in self.measurements.items()
-            for measurement in several
-        ]
-        rows += [(name, why, "", "SKIP", f"--only {name}") for name, why in self.skipped.items()]
-        columns = ["benchmark", "measured, median (range)", "target", "", "option to run only this"]
-        return pd.DataFrame(rows, columns=columns)
-
     def write(self, path: Path) -> None:
         """Write the run as JSON."""
-        measurements = [
-            {
-                "benchmark": name,
-                **asdict(measurement),
-                "repeats": list(measurement.repeats),
-                "value": measurement.value,
-                "range": list(measurement.range),
-                "passed": measurement.passed,
-            }
-            for name, several in self.measurements.items()
-            for measurement in several
-        ]
-        run = {
-            "version": self.version,
-            "date": self.date,
-            "machine": self.machine,
-            "measurements": measurements,
-            "skipped": self.skipped,
-            "small": self.small,
-        }
-        path.write_text(json.dumps(run, indent=1) + "\n", "utf-8")
-
-    @classmethod
-    def read(cls, path: Path) -> "BenchmarkRun":
-        """Read a run from a file that `write` made."""
-        run = json.loads(path.read_text("utf-8"))
-        measurements: dict[str, list[Measurement]] = {}
-        for row in run["measurements"]:
-            measurement = Measurement(
-                row["name"], row["repeats"], row["reach"], row["unit"], row["at_most"]
-            )
-            measurements.setdefault(row["benchmark"], []).append(measurement)
-        about = (run[name] for name in ("skipped", "small", "version", "date", "machine"))
-        return cls(measurements, *about)
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n", "utf-8")
 
 
-def comparison(old: BenchmarkRun, new: BenchmarkRun) -> pd.DataFrame:
-    """New values over old ones: ratios first, then times and rates of a machine.
-
-    A value has changed if all repeats of one run are above all repeats of the other.
-    """
-    before, after = (
-        {item.name: item for several in run.measurements.values() for item in several}
-        for run in (old, new)
-    )
-    both = [name for name in after if name in before]
-    both.sort(key=lambda name: after[name].unit in ABSOLUTE_UNITS)
+def table(measurements: Sequence[Measurement]) -> pd.DataFrame:
+    """Values with ranges, and the columns of peak memory and targets that have any content."""
     rows = [
-        (
-            name,
-            f"{after[name].value / before[name].value:.3f}" if before[name].value else "",
-            f"{_with_range(before[name])} {before[name].unit}",
-            f"{_with_range(after[name])} {after[name].unit}",
-            "" if old.small or new.small else _verdict(before[name], after[name]),
-        )
-        for name in both
+        {
+            "benchmark": measurement.name,
+            "median (range)": f"{_with_range(measurement)} {measurement.unit}",
+            "peak memory, MB": measurement.megabytes,
+            "target": _reach(measurement),
+            "verdict": {True: "PASS", False: "FAIL", None: None}[measurement.passed],
+        }
+        for measurement in measurements
     ]
-    rows += [
-        (name, "", "", _with_range(after[name]), "new") for name in after if name not in before
-    ]
-    rows += [
-        (name, "", _with_range(before[name]), "", "gone") for name in before if name not in after
-    ]
-    return pd.DataFrame(rows, columns=["benchmark", "new / old", "old", "new", ""])
-
-
-def _verdict(old: Measurement, new: Measurement) -> str:
-    if min(len(old.repeats), len(new.repeats)) < 2:
-        return "no range"
-    (low, high), (lowest, highest) = old.range, new.range
-    if lowest <= high and low <= highest:
-        return "within the ranges"
-    return "better" if (new.value < old.value) == new.at_most else "worse"
+    return pd.DataFrame(rows).dropna(axis=1, how="all")
 
 
 def _with_range(measurement: Measurement) -> str:
@@ -162,7 +88,7 @@ def _number(value: float) -> str:
     return f"{value:{',.0f' if abs(value) >= 100 else '.3g'}}"
 
 
-def _reach(measurement: Measurement) -> str:
+def _reach(measurement: Measurement) -> str | None:
     if measurement.reach is None:
-        return ""
+        return None
     return f"{'<=' if measurement.at_most else '>='} {measurement.reach:,g}"

@@ -1,0 +1,68 @@
+"""What an installation of the package brings."""
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, files, metadata, requires
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from studies.benchmarks.measurement import Measurement, Setup
+
+_PACKAGE = "classex-bayes"
+_LARGEST = 8
+
+
+def install(setup: Setup) -> list[Measurement]:
+    """Size on disk of the distributions that the package requires, from their installed files.
+
+    An extra counts what it adds. Extras that are not wholly installed here are left out. Behind
+    PyMC, nutpie and ArviZ stands how much would go with them, since nothing else requires it.
+    """
+    base = _closure([Requirement(_PACKAGE)])
+    measurements = [_row(f"pip install {_PACKAGE}", base)]
+    for extra in metadata(_PACKAGE).get_all("Provides-Extra", []):
+        try:
+            added = _closure([Requirement(f"{_PACKAGE}[{extra}]")]) - base
+        except PackageNotFoundError:
+            continue
+        measurements.append(_row(f"extra `{extra}`, added", added))
+    direct = _required(_PACKAGE)
+    for name in ("pymc", "nutpie", "arviz"):
+        rest = [requirement for requirement in direct if requirement.name != name]
+        alone = base - _closure(rest) - {_PACKAGE}
+        itself = [requirement for requirement in direct if requirement.name == name]
+        measurements.append(_row(f"{name} and what it requires", _closure(itself)))
+        measurements.append(_row(f"{name} and what it alone requires", alone))
+    largest = sorted(base, key=_megabytes, reverse=True)[:_LARGEST]
+    return measurements + [_row(f"{name} itself", {name}) for name in largest]
+
+
+def _row(text: str, names: set[str]) -> Measurement:
+    unit = f"MB in {len(names)} distributions" if len(names) > 1 else "MB"
+    return Measurement(text, [sum(map(_megabytes, names))], None, unit, at_most=True)
+
+
+def _required(name: str, extra: str = "") -> list[Requirement]:
+    """Requirements of a distribution with an extra on this machine."""
+    required = map(Requirement, requires(name) or [])
+    return [one for one in required if not one.marker or one.marker.evaluate({"extra": extra})]
+
+
+def _closure(requirements: Sequence[Requirement]) -> set[str]:
+    """Names of the distributions that requirements bring, and of those that these bring."""
+    todo = list(requirements)
+    seen: set[tuple[str, str]] = set()
+    while todo:
+        requirement = todo.pop()
+        name = canonicalize_name(requirement.name)
+        for extra in {"", *requirement.extras}:
+            if (name, extra) not in seen:
+                seen.add((name, extra))
+                todo += _required(name, extra)
+    return {name for name, _ in seen}
+
+
+def _megabytes(name: str) -> float:
+    paths = [Path(file.locate()) for file in files(name) or []]
+    return sum(path.stat().st_size for path in paths if path.exists()) / 1e6
