@@ -205,7 +205,7 @@ class BayesianExtrapolator(LawModel):
             tasks has no names, the smaller one is taken to be a part of the larger one.
         sampler : mapping, optional
             Settings of the sampler that differ from these: draws=1000 of each chain, after
-            tune=400 tuning steps, in chains=4, of which cores run at the same time (by default as
+            tune=600 tuning steps, in chains=4, of which cores run at the same time (by default as
             many as there are processors), with the target acceptance probability
             target_accept=0.98 of NUTS. nuts_sampler is "nutpie" (the default), "pymc", "numpyro" or
             "blackjax". nutpie uses the log density of `classex_bayes.bayes.model.accelerated`,

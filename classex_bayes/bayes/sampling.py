@@ -29,7 +29,7 @@ class SamplerSettings:
     """Settings of the sampler, with the defaults of every fit."""
 
     draws: int = 1000
-    tune: int = 400
+    tune: int = 600
     chains: int = 4
     cores: int | None = None
     target_accept: float = 0.98
