@@ -8,6 +8,7 @@ exponential with mean 1. The calibration generalises the number and the law:
 .. math:: p(q) = \frac{j}{n} e^{c} S(q), \qquad S(q) = (1 + \xi b q)^{-1 / \xi}.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -17,8 +18,9 @@ from scipy.special import gammaln
 
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
 from classex_bayes.bayes.tails.local_tails import N_NEAREST
-from classex_bayes.bayes.tails.tail_calibration import on_grid
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.core.jit import compiled
+from classex_bayes.open_set.probe_tails import ProbeLists
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Deeper than any pilot reaches: p is 1e-13 of its value among the nearest classes.
 DEEPEST = 30.0
@@ -31,27 +33,36 @@ _SMALLEST_SLOPE, _SMALLEST_SHAPE, _IMPOSSIBLE = 0.05, 1e-6, -1e10
 
 @dataclass(frozen=True)
 class HeldOutDepths:
-    """Weights of held-out classes by depth, and of probes by their number of held-out classes."""
+    """Weights of held-out classes by depth, and of probes by their number of held-out classes.
+
+    Held-out classes have a positive depth.
+    """
 
     depths: FloatArray  # (601,): weight of the held-out classes at `EVENT_DEPTHS`
-    counts: IntArray  # (n_counts,): distinct numbers of held-out classes with a positive depth
-    weight: FloatArray  # (n_counts,): of the probes that have each number
+    weight: FloatArray  # (n_counts,): of the probes with 0, 1, 2, ... held-out classes
     scatter: float  # standard deviation of log p at depth 0
 
     @classmethod
-    def of(cls, depth: FloatArray, weight: FloatArray, scatter: float) -> Self:
-        """Count depths (n, M) of held-out classes. Entries of other classes are not positive.
+    def of(
+        cls,
+        lists: ProbeLists,
+        halves: Sequence[BoolArray],
+        tails: Iterable[tuple[FloatArray, FloatArray]],
+        design_effect: float,
+        scatter: float,
+    ) -> Self:
+        """Count the classes outside each of the halves (k1,), in the tails of those inside.
 
-        `weight` (n,) are weights of the probes, whose sum is the number of independent probes.
+        `tails` holds locations and exponents (n,) for each half. A location is NaN if a probe has
+        no tail.
         """
-        held_out = depth > 0
-        number, place = np.unique(held_out.sum(axis=1), return_inverse=True)
-        by_depth = on_grid(
-            np.minimum(depth[held_out], DEEPEST),
-            np.broadcast_to(weight[:, None], depth.shape)[held_out],
-            EVENT_DEPTHS,
-        )
-        return cls(by_depth, number, np.bincount(place, weight), scatter)
+        depths, number = np.zeros(EVENT_DEPTHS.size), np.zeros(lists.classes.shape[1] + 1)
+        # The weights of a probe in all halves add up to its weight.
+        weight = lists.independent(design_effect) / len(halves)
+        for half, (location, exponent) in zip(halves, tails, strict=True):
+            arrays = lists.log_distance, lists.classes, weight
+            _add_held_out(*arrays, half, location, exponent, depths, number)
+        return cls(depths, number, scatter)
 
     @cached_property
     def _deepest(self) -> float:
@@ -70,9 +81,9 @@ class HeldOutDepths:
         impossible = (slope <= _SMALLEST_SLOPE) | (1 + shape * slope * self._deepest <= 0)
         slope = np.maximum(slope, _SMALLEST_SLOPE)
         rate, gamma = N_NEAREST * np.exp(level), self.scatter**-2
-        of_count = gammaln(self.counts + gamma) - gammaln(gamma) + gamma * np.log(gamma)
-        of_count = of_count + self.counts * np.log(rate)
-        of_count = of_count - (self.counts + gamma) * np.log(rate + gamma)
+        counts = np.arange(self.weight.size)
+        of_count = gammaln(counts + gamma) - gammaln(gamma) + gamma * np.log(gamma)
+        of_count = of_count + counts * np.log(rate) - (counts + gamma) * np.log(rate + gamma)
         survival = log_survival(EVENT_DEPTHS, slope, shape)
         # The density is b (1 + xi b q)^(-1 / xi - 1) = b S^(1 + xi).
         of_depth = np.log(slope) + (1 + shape) * survival
@@ -83,6 +94,34 @@ class HeldOutDepths:
         """Importance sample of (c, b, xi)."""
         mode = mode_of(self.log_density, _MEAN, _SCALE)
         return ImportanceSample.of(self.log_density, mode, _SCALE, rng)
+
+
+@compiled(nogil=True)
+def _add_held_out(
+    log_distance: FloatArray,
+    classes: IntArray,
+    weight: FloatArray,
+    half: BoolArray,
+    location: FloatArray,
+    exponent: FloatArray,
+    depths: FloatArray,
+    number: FloatArray,
+) -> None:
+    """Add the weights (n,) of held-out classes at `EVENT_DEPTHS`, and of probes by their number."""
+    last = depths.size - 1
+    for i in range(classes.shape[0]):
+        if not np.isnan(location[i]):
+            n_held_out = 0
+            for place in range(classes.shape[1]):
+                rival = classes[i, place]
+                depth = exponent[i] * (location[i] - log_distance[i, place])
+                if depth > 0 and rival >= 0 and not half[rival]:
+                    n_held_out += 1
+                    at = min(depth / DEEPEST, 1.0) * last
+                    left = min(int(at), last - 1)
+                    depths[left] += weight[i] * (left + 1 - at)
+                    depths[left + 1] += weight[i] * (at - left)
+            number[n_held_out] += weight[i]
 
 
 def log_survival(depth: FloatArray, slope: FloatArray, shape: FloatArray) -> FloatArray:

@@ -26,32 +26,41 @@ def threshold_grid(lists: ProbeLists, slope: float, ratio: float = RATIO) -> Flo
     `slope` is that of the log probability in the log distance. From one threshold to the next, the
     number of wrong scores falls by the factor `ratio`.
     """
-    finite = np.sort(lists.log_distance[np.isfinite(lists.log_distance)])
+    finite = lists.log_distance[np.isfinite(lists.log_distance)]
     most = min(int(_MOST_ABOVE * len(lists.weight)), finite.size)
     numbers = np.unique(np.ceil(most / ratio ** np.arange(np.log(most) / np.log(ratio) + 1)))
-    observed = finite[numbers.astype(int) - 1]
+    nearest = np.sort(np.partition(finite, most - 1)[:most])
+    observed = nearest[numbers.astype(int) - 1]
     beyond = observed[0] - np.log(ratio) / slope * np.arange(1, _N_BEYOND + 1)
     return np.unique(np.concatenate([observed, beyond]))[::-1]
 
 
-def observed_level(lists: ProbeLists, log_threshold: float) -> tuple[float, float]:
-    """Mean share of the rivals above a threshold, and the number of independent pairs behind it.
+def observed_levels(lists: ProbeLists, log_thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean shares (T,) of the rivals above thresholds, and the independent pairs behind each.
 
     Pairs (probe, class) are dependent if they share the owner of the probe or the class. The
     variance of their weighted number is the sum of squared deviations of the owners plus that of
     the classes, minus that of single pairs, which both sums contain.
     """
-    above = lists.log_distance <= log_threshold
-    pair = np.broadcast_to(lists.weight[:, None], above.shape)[above]
-    total = float(pair.sum())
-    alone = lists.n_rivals / float((lists.weight**2).sum())
-    if total == 0:
-        return 0.0, alone
-    of_owner = np.bincount(lists.owner, lists.weight * (above.sum(axis=1) - total))
-    of_class = np.bincount(lists.classes[above], pair, lists.n_rivals) - total / lists.n_rivals
-    single = float((pair**2).sum())
-    variance = float((of_owner**2).sum() + (of_class**2).sum()) - single
-    return total / lists.n_rivals, total * lists.n_rivals / max(variance, single)
+    counted = (lists.log_distance <= log_thresholds.max()) & (lists.weight > 0)[:, None]
+    probe, place = np.nonzero(counted)
+    log_distance = lists.log_distance[probe, place]
+    order = np.argsort(log_distance)
+    numbers = np.searchsorted(log_distance[order], log_thresholds, side="right")
+    probe = probe[order]
+    pair, owner, rival = lists.weight[probe], lists.owner[probe], lists.classes[probe, place[order]]
+    of_owners = np.bincount(lists.owner, lists.weight)
+    level = np.zeros(numbers.size)
+    pairs = np.full(numbers.size, lists.n_rivals / (lists.weight**2).sum())
+    for row in np.flatnonzero(numbers).tolist():
+        above = slice(numbers[row])
+        total, single = pair[above].sum(), (pair[above] ** 2).sum()
+        of_owner = np.bincount(owner[above], pair[above], of_owners.size) - total * of_owners
+        of_class = np.bincount(rival[above], pair[above], lists.n_rivals) - total / lists.n_rivals
+        variance = (of_owner**2).sum() + (of_class**2).sum() - single
+        level[row] = total / lists.n_rivals
+        pairs[row] = total * lists.n_rivals / max(variance, single)
+    return level, pairs
 
 
 def level_drift(
@@ -62,18 +71,11 @@ def level_drift(
     `log_level` (draws, T) is the log of the mean probability that the tails predict, descending.
     `sd` is the standard deviation of the drift over a decrease of the log probability by 1.
     """
-    drift = np.empty_like(log_level)
-    before = 0.0
-    for place, log_threshold in enumerate(grid):
-        level, pairs = observed_level(lists, log_threshold)
-        if place == 0:
-            drift[:, 0] = _first_step(level * pairs, np.exp(log_level[:, 0]) * pairs, rng)
-        else:
-            fall = np.maximum(log_level[:, place - 1] - log_level[:, place], 1e-9)
-            steps = _step(before * pairs, level * pairs, fall, sd, rng)
-            drift[:, place] = drift[:, place - 1] + steps
-        before = level
-    return drift
+    level, pairs = observed_levels(lists, grid)
+    first = _first_step(level[0] * pairs[0], np.exp(log_level[:, 0]) * pairs[0], rng)
+    fall = np.maximum(-np.diff(log_level), 1e-9)
+    steps = _steps(level[:-1] * pairs[1:], level[1:] * pairs[1:], fall, sd, rng)
+    return np.column_stack([first, steps]).cumsum(axis=1)
 
 
 def _first_step(number: float, expected: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -88,22 +90,28 @@ def _first_step(number: float, expected: FloatArray, rng: np.random.Generator) -
     return move + sd * rng.standard_normal(expected.size)
 
 
-def _step(
-    before: float, after: float, fall: FloatArray, sd: float, rng: np.random.Generator
+def _steps(
+    before: FloatArray, after: FloatArray, fall: FloatArray, sd: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Draws of steps, given that `after` of `before` pairs also reach the tighter threshold.
+    """Draws (draws, m) of steps: `after` (m,) of `before` pairs reach the next threshold.
 
-    The tails predict the share e^-fall. The mean probability never increases as the threshold gets
+    The tails predict the shares e^-fall. The mean probability never increases as the threshold gets
     tighter, so a step is at most the fall.
     """
-    variance = sd**2 * fall
-    if variance.max() == 0:
-        return np.zeros_like(fall)
-    move = np.zeros_like(fall)
+    prior = sd**2 * fall
+    mode, variance = np.zeros_like(fall), prior.copy()
+    # If no pair is left, the posterior is the prior.
+    left = before > 0
+    before, after, expected, prior = before[left], after[left], fall[:, left], prior[:, left]
+    move = mode[:, left]
     for _ in range(_NEWTON_STEPS):
-        share = np.minimum(np.exp(move - fall), _LARGEST_CHANCE)
-        slope = (after - before * share) / (1 - share) - move / variance
-        curvature = before * share / (1 - share) + 1 / variance
+        share = np.minimum(np.exp(move - expected), _LARGEST_CHANCE)
+        # Slope and curvature are multiplied by the prior variance, which may be 0.
+        slope = (after - before * share) / (1 - share) * prior - move
+        curvature = before * share / (1 - share) * prior + 1
         move += np.clip(slope / curvature, -_LARGEST_MOVE, _LARGEST_MOVE)
-        move = np.minimum(move, fall)
-    return np.minimum(move + curvature**-0.5 * rng.standard_normal(fall.size), fall)
+        move = np.minimum(move, expected)
+    mode[:, left], variance[:, left] = move, prior / curvature
+    # Drawn step by step, so that the first ones do not depend on how many follow.
+    normal = rng.standard_normal(fall.T.shape).T
+    return np.minimum(mode + np.sqrt(variance) * normal, fall)

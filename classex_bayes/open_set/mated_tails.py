@@ -25,13 +25,16 @@ from classex_bayes.bayes.tails.tail_calibration import (
     on_grid_by_row,
     tail_law,
 )
+from classex_bayes.core.jit import compiled
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
-_LOG_P = np.linspace(-60.0, -1e-3, 6000)
+_LOWEST, _STEP = -60.0, 0.01
+_LOG_P = _LOWEST + _STEP * np.arange(6001)
+_LARGEST_LOG_P = -1e-3
 _COARSE = 0.2  # range of depths in one cell
 # Prior of the decline: gamma, with a mean of 1.5 and a standard deviation of 1.
 _PRIOR_MEAN, _PRIOR_SHAPE = 1.5, 2.25
@@ -93,7 +96,7 @@ class MatedTails:
         """
         # P(Bin(k - 1, p) < rank) is an incomplete beta function, which exists for any k.
         chance = betaincc(rank, k - rank, np.exp(_LOG_P)) if rank < k else np.ones(_LOG_P.size)
-        by_depth = self._mean_by_depth(lambda log_p: np.interp(log_p, _LOG_P, chance))
+        by_depth = self._mean_by_depth(chance)
         bounds, place = self._outside
         outside = np.zeros(self.depth.size)
         n_rivals = self.wrong.lists.n_rivals
@@ -119,20 +122,20 @@ class MatedTails:
         seen = np.clip(wrong.mean(cells[:, used], by_depth[:, used]) + without_depth, 0.0, 1.0)
         return seen + self.unseen * (0.5 - seen)
 
-    def _mean_by_depth(self, of_log_p: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Mean (draws, 151) of a function of log p at `DEPTHS`."""
+    def _mean_by_depth(self, of_log_p: FloatArray) -> FloatArray:
+        """Mean (draws, 151) at `DEPTHS` of a function of log p, whose values are at `_LOG_P`."""
         means = np.empty((len(self.parameters), DEPTHS.size))
         for first in range(0, len(means), _DRAWS_AT_ONCE):
             part = slice(first, first + _DRAWS_AT_ONCE)
             points, error = self.parameters[part, :3], self.parameters[part, 3]
             log_p, weight = tail_law(points, self.wrong.lists.n_rivals, error)
-            means[part] = (of_log_p(log_p) @ weight[:, :, None])[..., 0]
+            _put_means(log_p, weight, of_log_p, means[part])
         return means
 
     @cached_property
     def _log_nearer(self) -> FloatArray:
         """Log of the mean probability (draws, 151) that a wrong class is nearer, at `DEPTHS`."""
-        return np.log(self._mean_by_depth(np.exp))
+        return np.log(self._mean_by_depth(np.exp(_LOG_P)))
 
     @property
     def has_depth(self) -> BoolArray:
@@ -162,7 +165,7 @@ class MatedTails:
         columns = np.rint(depth / (DEPTHS[1] - DEPTHS[0])).astype(int)
         log_p = self._log_nearer[:, columns] - self.decline[:, None] * further
         log_p = np.minimum(log_p, log_tail(depth + further))
-        none = np.exp(n_rivals * np.log1p(-np.exp(np.minimum(log_p, _LOG_P[-1]))))
+        none = np.exp(n_rivals * np.log1p(-np.exp(np.minimum(log_p, _LARGEST_LOG_P))))
         shape = wrong.group_weight.shape[1], depth.size
         joint = wrong.group[kept] * depth.size + cell.ravel()
         share = np.bincount(joint, wrong.share[kept], shape[0] * shape[1]).reshape(shape)
@@ -198,6 +201,22 @@ class MatedTails:
             drawn["decline"].values.ravel(),
             drawn["unseen"].values.ravel(),
         )
+
+
+@compiled(nogil=True)
+def _put_means(
+    log_p: FloatArray, weight: FloatArray, of_log_p: FloatArray, means: FloatArray
+) -> None:
+    """Put means over the nodes `log_p` (n, 151, m), with weights (n, m), into `means` (n, 151)."""
+    for i in range(log_p.shape[0]):
+        for d in range(log_p.shape[1]):
+            mean = 0.0
+            for m in range(log_p.shape[2]):
+                place = max((log_p[i, d, m] - _LOWEST) / _STEP, 0.0)
+                left = min(int(place), of_log_p.size - 2)
+                rise = of_log_p[left + 1] - of_log_p[left]
+                mean += weight[i, m] * (of_log_p[left] + (place - left) * rise)
+            means[i, d] = mean
 
 
 def _decline(

@@ -7,8 +7,9 @@ The excesses y of wrong scores over a high score u have the survival function
 import numpy as np
 
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
+from classex_bayes.bayes.tails.tail_calibration import on_grid
 from classex_bayes.open_set.depth_law import log_survival
-from classex_bayes.open_set.level_drift import observed_level
+from classex_bayes.open_set.level_drift import observed_levels
 from classex_bayes.open_set.probe_tails import ProbeLists
 from classex_bayes.typing import FloatArray
 
@@ -16,6 +17,7 @@ _N_ABOVE = 40.0  # independent pairs above u
 _PRIOR_SHAPE_SD, _PRIOR_SCALE_SD = 0.2, 2.0
 _LOWEST = -60.0  # log probability
 _SMALLEST_SHAPE, _IMPOSSIBLE = -0.5, -1e10
+_N_CELLS = 1000  # of excesses
 
 
 def pareto_level(
@@ -26,20 +28,25 @@ def pareto_level(
     The score is minus the log distance, so a power law of the distance has shape 0. u is the
     tightest threshold of the grid that 40 independent pairs reach.
     """
-    reached = [np.prod(observed_level(lists, threshold)) for threshold in grid]
-    start = max(int(np.count_nonzero(np.array(reached) >= _N_ABOVE)) - 1, 0)
+    observed, pairs = observed_levels(lists, grid)
+    start = max(int(np.count_nonzero(observed * pairs >= _N_ABOVE)) - 1, 0)
     excess = grid[start] - lists.log_distance
-    weight = np.broadcast_to(lists.weight[:, None], excess.shape)[excess >= 0]
-    weight = weight / weight.sum() * reached[start]
-    above = excess[excess >= 0]
-    finite = np.isfinite(above)
-    above, weight = above[finite], weight[finite]
+    probe, place = np.nonzero((excess >= 0) & np.isfinite(excess))
+    above, weight = excess[probe, place], lists.weight[probe]
+    # The log density of an excess is nearly linear within a cell.
+    cells = np.linspace(0.0, above.max(), _N_CELLS + 1)
+    number = on_grid(above, weight * pairs[start] / lists.n_rivals, cells)
     centre = np.array([np.log(np.average(above, weights=weight)), 0.0])
     scale = np.array([_PRIOR_SCALE_SD, _PRIOR_SHAPE_SD])
 
     def log_density(points: FloatArray) -> FloatArray:
-        # One at a time, because there may be millions of excesses.
-        return np.array([_log_density(above, weight, centre, scale, point) for point in points])
+        log_sigma, shape = points.T[:, :, None]
+        slope = np.exp(-log_sigma)
+        # Where an excess lies beyond the end point of the law.
+        impossible = (shape < _SMALLEST_SHAPE) | (1 + shape * slope * cells[-1] <= 0)
+        of_excess = -log_sigma + (1 + shape) * log_survival(cells, slope, shape)
+        prior = (((points - centre) / scale) ** 2).sum(axis=1)
+        return np.where(impossible[:, 0], _IMPOSSIBLE, of_excess @ number - 0.5 * prior)
 
     mode = mode_of(log_density, centre, scale)
     drawn = ImportanceSample.of(log_density, mode, scale, rng).draw(len(log_level), rng)
@@ -48,19 +55,3 @@ def pareto_level(
     level = log_level.copy()
     level[:, start:] = level[:, [start]] + np.maximum(tail, _LOWEST)
     return level
-
-
-def _log_density(
-    above: FloatArray,
-    weight: FloatArray,
-    centre: FloatArray,
-    scale: FloatArray,
-    parameters: FloatArray,
-) -> float:
-    """Log density of the posterior at (log sigma, xi), up to a constant."""
-    log_sigma, shape = parameters
-    if 1 + shape * np.exp(-log_sigma) * above.max() <= 0 or shape < _SMALLEST_SHAPE:
-        return _IMPOSSIBLE  # an excess lies beyond the end point of the law
-    of_excess = -log_sigma + (1 + shape) * log_survival(above, np.exp(-log_sigma), shape)
-    prior = (((parameters - centre) / scale) ** 2).sum()
-    return float(weight @ of_excess - 0.5 * prior)

@@ -14,12 +14,9 @@ from scipy.special import digamma, polygamma
 
 from classex_bayes.arguments import as_matrix, finite_rows
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.local_tails import (
-    N_NEAREST,
-    nearest_in_half,
-    share_tied,
-)
+from classex_bayes.bayes.tails.local_tails import N_NEAREST, share_tied
 from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE
+from classex_bayes.core.jit import compiled
 from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -103,15 +100,27 @@ class ProbeLists(NamedTuple):
         """
         return self.weight * (len(self.weight) / design_effect)
 
-    def above(self, log_threshold: float) -> IntArray:
-        """Number (n,) of listed classes within a distance."""
-        return (self.log_distance <= log_threshold).sum(axis=1)
+    def nearest_in(self, half: BoolArray) -> FloatArray:
+        """Log distances (n, j) of the nearest classes of a half (k1,), then infinite ones."""
+        nearest = np.full((len(self.weight), N_NEAREST), np.inf)
+        _put_nearest(self.log_distance, self.classes, half, nearest)
+        return nearest
 
-    def nearest_in(self, half: BoolArray) -> tuple[FloatArray, BoolArray]:
-        """Log distances (n, j) of the j nearest classes of a half, and which entries are in it."""
-        in_half, places = nearest_in_half(self.classes, half)
-        wrong = np.take_along_axis(self.log_distance, places, axis=1)
-        return np.where(np.take_along_axis(in_half, places, axis=1), wrong, np.inf), in_half
+
+@compiled(nogil=True)
+def _put_nearest(
+    log_distance: FloatArray, classes: IntArray, half: BoolArray, nearest: FloatArray
+) -> None:
+    """Put the log distances of the first classes of a half (k1,) into `nearest` (n, j)."""
+    for i in range(classes.shape[0]):
+        found = 0
+        for place in range(classes.shape[1]):
+            rival = classes[i, place]
+            if rival >= 0 and half[rival]:
+                nearest[i, found] = log_distance[i, place]
+                found += 1
+                if found == nearest.shape[1]:
+                    break
 
 
 def observed_tails(wrong: FloatArray) -> FloatArray:
@@ -164,7 +173,7 @@ class TailHierarchy:
         """Posterior means (n,) of locations and exponents; NaN if a probe has no tail."""
         away = observed - self.mean
         away[:, 1] = np.where(np.isnan(away[:, 1]), 0.0, away[:, 1])
-        location, log_exponent = (self.mean + away @ self.gain.T).T
+        location, log_exponent = self.mean[:, None] + self.gain @ away.T
         return location, np.exp(log_exponent)
 
     def scatter(self, depth: FloatArray) -> FloatArray:

@@ -3,8 +3,8 @@
 from functools import cache
 
 import numpy as np
-from scipy.ndimage import map_coordinates
 
+from classex_bayes.core.jit import compiled
 from classex_bayes.typing import FloatArray
 
 _STEP, _LARGEST_LOG_RATE, _LARGEST_SD = 0.05, 30.0, 8.0
@@ -21,9 +21,25 @@ def chance_of_none(log_rate: FloatArray, sd: FloatArray) -> FloatArray:
     relative error of one minus the value is below 0.2%.
     """
     log_rate, sd = np.broadcast_arrays(log_rate, sd)
-    rows = (np.clip(log_rate, _LOG_RATE[0], _LOG_RATE[-1]) - _LOG_RATE[0]) / _STEP
-    columns = np.minimum(sd, _LARGEST_SD) / _STEP
-    return map_coordinates(_table(), [rows, columns], order=1, mode="nearest")
+    chance = np.empty(sd.size)
+    _interpolate(np.ravel(log_rate), np.ravel(sd), _table(), chance)
+    return chance.reshape(sd.shape)
+
+
+@compiled(nogil=True)
+def _interpolate(
+    log_rate: FloatArray, sd: FloatArray, table: FloatArray, chance: FloatArray
+) -> None:
+    """Interpolate the table bilinearly at points (n,)."""
+    last_row, last_column = table.shape[0] - 1, table.shape[1] - 1
+    for i in range(chance.size):
+        row = min(max((log_rate[i] + _LARGEST_LOG_RATE) / _STEP, 0.0), last_row)
+        column = min(sd[i] / _STEP, last_column)
+        above, left = min(int(row), last_row - 1), min(int(column), last_column - 1)
+        down, right = row - above, column - left
+        upper = (1 - right) * table[above, left] + right * table[above, left + 1]
+        lower = (1 - right) * table[above + 1, left] + right * table[above + 1, left + 1]
+        chance[i] = (1 - down) * upper + down * lower
 
 
 @cache

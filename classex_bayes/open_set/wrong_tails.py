@@ -15,7 +15,7 @@ import xarray as xr
 
 from classex_bayes.bayes.tails.class_resampling import resampled
 from classex_bayes.bayes.tails.local_tails import N_NEAREST
-from classex_bayes.bayes.tails.tail_calibration import on_grid_by_row
+from classex_bayes.core.jit import compiled
 from classex_bayes.open_set.depth_law import DEEPEST, HeldOutDepths, log_survival
 from classex_bayes.open_set.level_drift import level_drift, threshold_grid
 from classex_bayes.open_set.pareto_level import pareto_level
@@ -26,6 +26,8 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 Tail = Literal["local", "pareto"]
 DEPTHS = np.linspace(0.0, DEEPEST, 301)
+# For functions of the depth that are nearly linear.
+_SPARSE_DEPTHS = DEPTHS[::4]
 _MOST_GROUPS = 500  # of classes that are resampled together
 _COARSE_RATIO = 3.0  # of the numbers above neighbouring thresholds, for a subset of the probes
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
@@ -73,23 +75,12 @@ class WrongTails:
         `halves` (k1,) come in pairs of complements. `drift` is the standard deviation of the drift
         over a decrease of the log probability by 1.
         """
-        nearest = [lists.nearest_in(half) for half in halves]
-        observed = [observed_tails(wrong) for wrong, _ in nearest]
+        observed = [observed_tails(lists.nearest_in(half)) for half in halves]
         whole = observed_tails(lists.log_distance[:, :N_NEAREST])
         pairs = list(zip(observed[::2], observed[1::2], strict=True))
         hierarchy = TailHierarchy.of(whole, pairs)
-        depths = np.concatenate(
-            [
-                _held_out_depths(lists, hierarchy, tails, in_half)
-                for tails, (_, in_half) in zip(observed, nearest, strict=True)
-            ]
-        )
-        # The weights of a probe in all halves add up to its weight.
-        weight = np.tile(lists.independent(design_effect) / len(halves), len(halves))
-        has_tail = ~np.isnan(np.concatenate(observed)[:, 0])
-        held_out = HeldOutDepths.of(
-            depths[has_tail], weight[has_tail], float(hierarchy.scatter(np.zeros(1))[0])
-        )
+        shrunk, scatter = map(hierarchy.shrunk, observed), hierarchy.scatter(DEPTHS)
+        held_out = HeldOutDepths.of(lists, halves, shrunk, design_effect, float(scatter[0]))
         sample = held_out.sample(rng)
         location, exponent = hierarchy.shrunk(whole)
         group = _groups(lists.owner, rng)
@@ -99,7 +90,7 @@ class WrongTails:
             lists,
             location,
             exponent,
-            hierarchy.scatter(DEPTHS),
+            scatter,
             parameters,
             np.exp(_SPREAD_SD * rng.standard_normal(draws)),
             group,
@@ -113,9 +104,7 @@ class WrongTails:
 
     def _with_drift(self, tail: Tail, rng: np.random.Generator) -> Self:
         grid = threshold_grid(self.lists, self.slope)
-        log_level = np.column_stack([self._log_level(threshold) for threshold in grid.tolist()])
-        # The mean over random weights of the classes need not decrease; that of the tails does.
-        log_level = np.minimum.accumulate(log_level, axis=1)
+        log_level = self._log_levels(grid)
         drift = level_drift(self.lists, grid, log_level, self.drift_sd, rng)
         if tail == "pareto":
             drift = pareto_level(self.lists, grid, log_level + drift, rng) - log_level
@@ -156,44 +145,55 @@ class WrongTails:
         return np.divide(self.lists.weight, total, out=np.zeros(total.size), where=total > 0)
 
     def mean(self, cells: FloatArray, values: FloatArray) -> FloatArray:
-        """Mean (draws,) of values (draws, m), or (m,), over shares of the groups (n_groups, m)."""
-        return ((self.group_weight @ cells) * values).sum(axis=1)
+        """Mean (draws,) of values (draws, m) over shares of the groups (n_groups, m)."""
+        return np.einsum("dm,dm->d", self.group_weight @ cells, values)
 
-    def depth(self, log_threshold: float) -> FloatArray:
-        """Depths (n,) of a threshold; negative, or NaN, if it is not in the tail of the probe."""
-        return np.minimum(self.exponent * (self.location - log_threshold), DEEPEST)
+    def _by_depth(
+        self, log_thresholds: FloatArray, share: FloatArray, depths: FloatArray, decline: float
+    ) -> FloatArray:
+        """Shares (T, n_groups, m) of the groups at the depths (m,) of thresholds (T,).
 
-    def _cells(
-        self, log_threshold: float, kept: BoolArray | None
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Shares (n_groups, 301) of the groups by depth, and (n_groups, n_counts) by number above.
+        They contain the probes with the threshold in their tail. A share is multiplied by
+        e^(-decline q) at the depth q.
+        """
+        cells = np.zeros((log_thresholds.size, self.group_weight.shape[1], depths.size))
+        tails = self.location, self.exponent, share, self.group
+        _add_by_depth(*tails, log_thresholds, depths[1], decline, cells)
+        return cells
 
-        The depths are for probes with the threshold in their tail, the numbers for the others.
+    def _log_levels(self, log_thresholds: FloatArray, kept: BoolArray | None = None) -> FloatArray:
+        """Log of the mean probability (draws, T) of a wrong score above descending thresholds.
+
+        The mean is over the probes that are `kept`, without drift.
         """
         share = self.share if kept is None else self.share * kept
-        depth = self.depth(log_threshold)
-        inside = depth > 0
-        n_groups = self.group_weight.shape[1]
-        by_depth = on_grid_by_row(
-            self.group[inside], n_groups, depth[inside], share[inside], DEPTHS
-        )
-        counts, column = np.unique(self.lists.above(log_threshold)[~inside], return_inverse=True)
-        by_count = np.zeros((n_groups, counts.size))
-        np.add.at(by_count, (self.group[~inside], column), share[~inside])
-        return by_depth, by_count, counts
-
-    def _log_level(self, log_threshold: float, kept: BoolArray | None = None) -> FloatArray:
-        """Log of the mean probability (draws,) of a wrong score above a threshold, without drift.
-
-        The mean is over the probes that are `kept`.
-        """
-        by_depth, by_count, counts = self._cells(log_threshold, kept)
-        used = by_depth.any(axis=0)
-        level = self.mean(by_depth[:, used], np.exp(self._log_chance(DEPTHS[used])))
-        level += self.mean(by_count, counts / self.lists.n_rivals)
+        # Divided by an exponential law, the law of depths is nearly linear between sparse depths.
+        decline = float(self.parameters[:, 1].mean())
+        chance = np.exp(self._log_chance(_SPARSE_DEPTHS) + decline * _SPARSE_DEPTHS)
+        levels = []
+        for cells in self._by_depth(log_thresholds, share, _SPARSE_DEPTHS, decline):
+            used = cells.any(axis=0)
+            levels.append(self.mean(cells[:, used], chance[:, used]))
+        outside = self.group_weight @ self._outside_tails(log_thresholds, share)
+        level = np.column_stack(levels) + outside
         if kept is not None:
-            level /= self.group_weight @ np.bincount(self.group, self.share * kept)
+            level /= (self.group_weight @ np.bincount(self.group, share))[:, None]
+        # The mean over random weights of the classes need not decrease; that of the tails does.
+        level = np.minimum.accumulate(level, axis=1)
         return np.log(np.maximum(level, np.finfo(float).tiny))
+
+    def _outside_tails(self, log_thresholds: FloatArray, share: FloatArray) -> FloatArray:
+        """Observed shares (n_groups, T) of wrong scores above thresholds outside the tails.
+
+        The thresholds descend. A threshold inside the tail of a probe counts none of its scores.
+        """
+        entry = np.fmax(self.lists.log_distance, self.location[:, None])
+        probe, place = np.nonzero(entry <= log_thresholds[0])
+        first = np.searchsorted(log_thresholds[::-1], entry[probe, place])
+        shape = self.group_weight.shape[1], log_thresholds.size
+        joint = self.group[probe] * shape[1] + first
+        above = np.bincount(joint, share[probe], shape[0] * shape[1]).reshape(shape)
+        return above.cumsum(axis=1)[:, ::-1] / self.lists.n_rivals
 
     def _log_chance(self, depth: FloatArray) -> FloatArray:
         """Log of the mean probability (draws, m) of a wrong class at depths (m,), without drift."""
@@ -216,10 +216,8 @@ class WrongTails:
         lists = self.lists.at(kept)
         grid = threshold_grid(lists, self.slope, _COARSE_RATIO)
         grid = np.append(grid[grid > log_threshold], log_threshold)
-        levels = [self._log_level(threshold, kept) for threshold in grid.tolist()]
-        log_level = np.minimum.accumulate(np.column_stack(levels), axis=1)
         rng = np.random.default_rng(self.seed)
-        return level_drift(lists, grid, log_level, self.drift_sd, rng)[:, -1]
+        return level_drift(lists, grid, self._log_levels(grid, kept), self.drift_sd, rng)[:, -1]
 
     def log_tail(self, log_threshold: float) -> Callable[[FloatArray], FloatArray]:
         """Log probability (draws, m) as a function of depths (m,), with drift at a threshold."""
@@ -233,22 +231,29 @@ class WrongTails:
 
         The mean is over the probes that are `kept`; others add 0.
         """
+        share = self.share if kept is None else self.share * kept
+        if not share.any():
+            return np.zeros(len(self.parameters))
         if kept is None:
             drift = self._drift_at(log_threshold)
-        elif not (self.share * kept).any():
-            return np.zeros(len(self.parameters))
         else:
             drift = self._drift_of(kept, log_threshold)
-        by_depth, by_count, counts = self._cells(log_threshold, kept)
+        by_depth = self._by_depth(np.array([log_threshold]), share, DEPTHS, 0.0)[0]
         used = by_depth.any(axis=0)
         log_p = self._log_chance(DEPTHS[used]) + drift[:, None]
         log_p = np.clip(log_p, _SMALLEST_LOG_P, _LARGEST_LOG_P)
         log_rate = np.log(n_rivals) + np.log(-np.log1p(-np.exp(log_p)))
         none = chance_of_none(log_rate, self.scatter[used] * self.spread[:, None])
         # Outside the tails the number of wrong scores is Poisson. The log rate has a flat prior.
+        outside = ~(self.location > log_threshold)
+        above = (self.lists.log_distance[outside] <= log_threshold).sum(axis=1)
+        counts, column = np.unique(above, return_inverse=True)
+        by_count = np.zeros((self.group_weight.shape[1], counts.size))
+        np.add.at(by_count, (self.group[outside], column), share[outside])
         rate = n_rivals / self.lists.n_rivals * np.exp(drift)
-        outside = (1 + rate[:, None]) ** -(counts + 0.5)
-        return np.clip(self.mean(by_depth[:, used], none) + self.mean(by_count, outside), 0.0, 1.0)
+        none_outside = (1 + rate[:, None]) ** -(counts + 0.5)
+        mean = self.mean(by_depth[:, used], none) + self.mean(by_count, none_outside)
+        return np.clip(mean, 0.0, 1.0)
 
     def store(
         self, tree: xr.DataTree, name: str, shape: tuple[int, int]
@@ -313,14 +318,29 @@ class WrongTails:
         )
 
 
-def _held_out_depths(
-    lists: ProbeLists, hierarchy: TailHierarchy, tails: FloatArray, in_half: BoolArray
-) -> FloatArray:
-    """Depths (n, M) of the classes of one half in the tails of the other; -1 for the others."""
-    location, exponent = hierarchy.shrunk(tails)
-    with np.errstate(invalid="ignore"):
-        depth = exponent[:, None] * (location[:, None] - lists.log_distance)
-    return np.where(~in_half & (lists.classes >= 0) & (depth > 0), depth, -1.0)
+@compiled(nogil=True)
+def _add_by_depth(
+    location: FloatArray,
+    exponent: FloatArray,
+    share: FloatArray,
+    group: IntArray,
+    log_thresholds: FloatArray,
+    step: float,
+    decline: float,
+    cells: FloatArray,
+) -> None:
+    """Add shares (n,) to the cells (T, n_groups, m) of depths 0, step, ..., split linearly."""
+    last = cells.shape[2] - 1
+    for i in range(share.size):
+        if share[i] > 0:
+            for t in range(log_thresholds.size):
+                depth = exponent[i] * (location[i] - log_thresholds[t])
+                if depth > 0:
+                    place = min(depth / step, last)
+                    left = min(int(place), last - 1)
+                    part = share[i] * np.exp(-decline * step * place)
+                    cells[t, group[i], left] += part * (left + 1 - place)
+                    cells[t, group[i], left + 1] += part * (place - left)
 
 
 def _groups(owner: IntArray, rng: np.random.Generator) -> IntArray:

@@ -7,7 +7,7 @@ from scipy.special import digamma, polygamma
 from scipy.stats import genpareto, norm
 
 from classex_bayes.open_set.depth_law import HeldOutDepths, log_survival
-from classex_bayes.open_set.level_drift import level_drift, observed_level, threshold_grid
+from classex_bayes.open_set.level_drift import level_drift, observed_levels, threshold_grid
 from classex_bayes.open_set.probe_tails import ProbeLists, TailHierarchy, observed_tails
 from classex_bayes.open_set.scattered_rates import chance_of_none
 
@@ -96,6 +96,15 @@ def test_the_hierarchy_tells_differences_from_noise():
     assert np.all(np.abs(flat.gain) < 0.1)
 
 
+def held_out_depths(depth):
+    """Counts of the positive ones among the depths (n, m) of n probes."""
+    n = len(depth)
+    classes = np.zeros(depth.shape, dtype=np.int64)
+    lists = ProbeLists(-depth, classes, np.full(n, 1 / n), np.arange(n), 1)
+    none, tails = np.zeros(1, dtype=bool), (np.zeros(n), np.ones(n))
+    return HeldOutDepths.of(lists, [none], [tails], 1.0, N**-0.5)
+
+
 @pytest.mark.parametrize("shape", [-0.02, 0.0, 0.08])
 def test_the_law_of_depths_is_found(shape):
     rng = np.random.default_rng(3)
@@ -103,7 +112,7 @@ def test_the_law_of_depths_is_found(shape):
     depth = genpareto.rvs(shape, scale=1 / 1.1, size=(n, 12), random_state=rng)
     number = rng.poisson(np.exp(0.1) * rng.gamma(N, size=n))
     depth[np.arange(12) >= number[:, None]] = -1
-    held_out = HeldOutDepths.of(depth, np.ones(n), N**-0.5)
+    held_out = held_out_depths(depth)
     sample = held_out.sample(rng)
     assert sample.pareto_k < 0.7
     drawn = sample.draw(2000, rng)
@@ -116,7 +125,7 @@ def test_the_law_of_depths_ends_beyond_all_of_them():
     """Shapes near -1 would have a flat density that no depth lies beyond."""
     rng = np.random.default_rng(6)
     depth = np.where(rng.random((400, 6)) < 0.6, rng.exponential(size=(400, 6)), -1.0)
-    held_out = HeldOutDepths.of(depth, np.ones(400), N**-0.5)
+    held_out = held_out_depths(depth)
     points = np.array([[0.0, 1.0, shape] for shape in (-0.5, -0.9, -0.999)])
     assert (held_out.log_density(points) < -1e9).all()
     drawn = held_out.sample(rng).draw(500, rng)
@@ -127,14 +136,41 @@ def test_independent_pairs_are_counted():
     rng = np.random.default_rng(4)
     lists = power_law_lists(500, 400, rng)
     threshold = float(np.sort(lists.log_distance.ravel())[300])
-    level, pairs = observed_level(lists, threshold)
+    (level,), (pairs,) = observed_levels(lists, np.array([threshold]))
     assert level == pytest.approx(301 / 500 / 400)
     # Neither owners nor classes matter: every pair is independent.
     assert level * pairs == pytest.approx(301, rel=0.25)
     # Two probes of each owner with the same scores are one.
     doubled = ProbeLists(*(np.repeat(part, 2, axis=0) for part in lists[:4]), lists.n_rivals)
-    again, fewer = observed_level(doubled._replace(weight=doubled.weight / 2), threshold)
+    doubled = doubled._replace(weight=doubled.weight / 2)
+    (again,), (fewer,) = observed_levels(doubled, np.array([threshold]))
     assert again == pytest.approx(level) and 0.6 * pairs < fewer < 1.01 * pairs
+
+
+def test_probes_without_weight_do_not_count():
+    rng = np.random.default_rng(7)
+    lists = power_law_lists(60, 100, rng)
+    weight = np.where(lists.log_distance[:, 0] > np.median(lists.log_distance[:, 0]), 1.0, 0.0)
+    thresholds = np.quantile(lists.log_distance, [0.5, 0.02, 0.001])
+    some = observed_levels(lists._replace(weight=weight / weight.sum()), thresholds)
+    for found, expected in zip(
+        some, observed_levels(lists.at(weight > 0), thresholds), strict=True
+    ):
+        np.testing.assert_allclose(found, expected)
+
+
+def test_nearest_classes_of_a_half():
+    rng = np.random.default_rng(8)
+    lists = power_law_lists(40, 30, rng, length=12)
+    lists.classes[:5, 9:] = -1  # shorter lists
+    half = rng.random(31) < 0.3
+    for row, nearest in enumerate(lists.nearest_in(half)):
+        here = [
+            at
+            for at, rival in zip(lists.log_distance[row], lists.classes[row], strict=True)
+            if rival >= 0 and half[rival]
+        ]
+        assert nearest.tolist() == [*here, *[np.inf] * N][:N]
 
 
 def test_the_drift_follows_the_data_and_widens_beyond_them():
@@ -144,7 +180,7 @@ def test_the_drift_follows_the_data_and_widens_beyond_them():
     assert np.all(np.diff(grid) < 0)
     foretold = np.log(np.exp(6 * grid)) + 0.5  # too high by e^0.5
     drift = level_drift(lists, grid, np.tile(foretold, (2000, 1)), 0.35, rng)
-    observed = np.array([observed_level(lists, at)[0] for at in grid])
+    observed, _ = observed_levels(lists, grid)
     many = observed * 2000 * 300 > 200
     assert np.allclose(drift[:, many].mean(axis=0), -0.5, atol=0.2)
     beyond = observed == 0
@@ -165,7 +201,7 @@ def test_steps_of_the_drift_are_those_of_their_posterior():
     grid = threshold_grid(lists, 6.0)
     foretold = 6 * grid + 0.5
     drift = level_drift(lists, grid, np.tile(foretold, (4000, 1)), 0.35, rng)
-    levels = [observed_level(lists, at) for at in grid]
+    levels = list(zip(*observed_levels(lists, grid), strict=True))
     for place in range(1, 6):
         (before, _), (level, pairs) = levels[place - 1 : place + 1]
         fall = foretold[place - 1] - foretold[place]
