@@ -104,7 +104,8 @@ class WrongTails:
 
     def _with_drift(self, tail: Tail, rng: np.random.Generator) -> Self:
         grid = threshold_grid(self.lists, self.slope)
-        log_level = self._log_levels(grid)
+        # The drift to a Pareto tail makes up for the levels, so they must be those of `none_above`.
+        log_level = self._log_levels(grid, as_predicted=tail == "pareto")
         drift = level_drift(self.lists, grid, log_level, self.drift_sd, rng)
         if tail == "pareto":
             drift = pareto_level(self.lists, grid, log_level + drift, rng) - log_level
@@ -161,17 +162,25 @@ class WrongTails:
         _add_by_depth(*tails, log_thresholds, depths[1], decline, cells)
         return cells
 
-    def _log_levels(self, log_thresholds: FloatArray, kept: BoolArray | None = None) -> FloatArray:
+    def _log_levels(
+        self,
+        log_thresholds: FloatArray,
+        kept: BoolArray | None = None,
+        as_predicted: bool = False,
+    ) -> FloatArray:
         """Log of the mean probability (draws, T) of a wrong score above descending thresholds.
 
-        The mean is over the probes that are `kept`, without drift.
+        The mean is over the probes that are `kept`, without drift. It is less exact near the end
+        point of a law of depths, unless it is interpolated as in predictions.
         """
         share = self.share if kept is None else self.share * kept
         # Divided by an exponential law, the law of depths is nearly linear between sparse depths.
-        decline = float(self.parameters[:, 1].mean())
-        chance = np.exp(self._log_chance(_SPARSE_DEPTHS) + decline * _SPARSE_DEPTHS)
+        depths, decline = _SPARSE_DEPTHS, float(self.parameters[:, 1].mean())
+        if as_predicted:
+            depths, decline = DEPTHS, 0.0
+        chance = np.exp(self._log_chance(depths) + decline * depths)
         levels = []
-        for cells in self._by_depth(log_thresholds, share, _SPARSE_DEPTHS, decline):
+        for cells in self._by_depth(log_thresholds, share, depths, decline):
             used = cells.any(axis=0)
             levels.append(self.mean(cells[:, used], chance[:, used]))
         outside = self.group_weight @ self._outside_tails(log_thresholds, share)
