@@ -68,6 +68,7 @@ def test_a_left_out_class_is_one_observation(names):
     assert names["left_out"].n_data_points == 100 and names["n_marked"] <= 2
 
 
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")  # of few draws
 def test_weights_are_those_of_the_best_mixture(names):
     density = np.exp(
         [az.loo(names[name].idata, pointwise=True).elpd_i for name in ("model", "two_parameters")]
