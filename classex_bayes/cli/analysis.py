@@ -61,8 +61,7 @@ def path_in(place: FileOptions, name: str, terminal: Terminal) -> Path | None:
     """Where a figure goes; a folder that cannot be written takes away no answer."""
     if place.out is None:
         return None
-    require_extra("files", "--out", "h5netcdf", "h5py")
-    require_extra("plots", "--out", "matplotlib")
+    require_extra("files,plots", "--out", "h5netcdf", "h5py", "matplotlib")
     try:
         ready_folder(place.out)
     except OSError as error:

@@ -50,8 +50,7 @@ def _installed(backend: str) -> str:
     """The name of a backend, if it is installed."""
     one_of(backend, tuple(BACKENDS), "backend")
     if backend != "none":
-        extra = "plots" if backend == "matplotlib" else "interactive"
-        require_extra(extra, f"backend {backend!r}", backend)
+        require_extra("interactive", f"backend {backend!r}", backend)
     return backend
 
 

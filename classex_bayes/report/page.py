@@ -15,7 +15,6 @@ from classex_bayes.estimators.estimator import Estimator, require_estimator
 from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
-from classex_bayes.report.contents import contents
 from classex_bayes.report.findings import Findings, findings_of, usual_references
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -161,8 +160,8 @@ def write_report(
 
 
 def require_libraries() -> None:
-    """Raise ImportError if jinja2 is not installed."""
-    require_extra("report", "a report", "jinja2")
+    """Raise ImportError if what draws and writes a page is not installed."""
+    require_extra("report", "a report", "jinja2", "matplotlib")
 
 
 def page_path(path: str | Path, name: str) -> Path:
@@ -186,6 +185,8 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
     """Return the page as text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
+
+    from classex_bayes.report.contents import contents
 
     environment = Environment(
         loader=PackageLoader("classex_bayes.report", "."),

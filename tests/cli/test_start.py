@@ -4,7 +4,9 @@ import logging
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from helpers import ANSWERED
 
 from classex_bayes.cli.console import Terminal
 
@@ -17,6 +19,41 @@ def test_the_command_without_its_extra_says_what_to_install():
     assert run.returncode == 2
     message = 'error: the command line needs typer: pip install "classex-bayes[cli]"\n'
     assert (run.stdout, run.stderr) == ("", message)
+
+
+# What `pip install "classex-bayes[cli]"` leaves out.
+WITHOUT_EXTRAS = """
+import sys
+sys.modules.update(dict.fromkeys(["bokeh", "h5netcdf", "h5py", "jinja2", "matplotlib", "plotly"]))
+"""
+
+
+def test_an_answer_needs_no_extra_and_others_say_which(tmp_path):
+    np.savez(tmp_path / "r.npz", ranks=np.arange(90) % 9 + 1, y=np.arange(90) % 30, n_classes=30)
+    fit = ["r.npz", "--k", "99", "--draws", "50", "--chains", "2", "-q"]
+
+    def run(*arguments):
+        code = f"{WITHOUT_EXTRAS}from classex_bayes.__main__ import main; main()"
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    answer = run("compare", *fit, "--bounds")
+    assert answer.returncode in ANSWERED and "MomentBounds" in answer.stdout, answer.stderr
+    for verb, extra in {"extrapolate": "files,plots", "backtest": "plots"}.items():
+        needed = ["--n-source", "20"] if verb == "backtest" else []
+        refused = run(verb, *fit, *needed, "--out", "results")
+        assert refused.returncode == 2 and f'"classex-bayes[{extra}]"' in refused.stderr
+    refused = run("report", *fit)
+    assert refused.returncode == 2 and '"classex-bayes[report]"' in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["r.npz"]
+
+
+@pytest.mark.parametrize("name", ["plot_accuracy", "plots.plot_det"])
+def test_a_plot_without_its_extra_says_what_to_install(name):
+    code = f"{WITHOUT_EXTRAS}import classex_bayes as cb\ntry:\n    cb.{name}\n"
+    code += "except ImportError as error:\n    print(error)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert '"classex-bayes[plots]"' in found.stdout
 
 
 @pytest.mark.parametrize("verb", ["extrapolate", "compare", "report", "backtest"])
