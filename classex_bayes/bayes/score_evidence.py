@@ -19,9 +19,10 @@ from classex_bayes.bayes.tails.anchor import anchored
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import depths_of
 from classex_bayes.bayes.tails.scale_choice import why_no_tails
-from classex_bayes.bayes.tails.tail_calibration import DEPTHS, TAIL_PARAMETERS, on_grid
+from classex_bayes.bayes.tails.tail_calibration import DEPTHS, TAIL_PARAMETERS
 from classex_bayes.bayes.tails.tail_draws import TailDraws
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.linear_split import on_grid
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 

@@ -19,6 +19,7 @@ from scipy.special import gammaln
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
 from classex_bayes.bayes.tails.local_tails import N_NEAREST
 from classex_bayes.core.jit import compiled
+from classex_bayes.core.linear_split import add_linearly
 from classex_bayes.open_set.probe_tails import ProbeLists
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
@@ -108,7 +109,6 @@ def _add_held_out(
     number: FloatArray,
 ) -> None:
     """Add the weights (n,) of held-out classes at `EVENT_DEPTHS`, and of probes by their number."""
-    last = depths.size - 1
     for i in range(classes.shape[0]):
         if not np.isnan(location[i]):
             n_held_out = 0
@@ -117,10 +117,7 @@ def _add_held_out(
                 depth = exponent[i] * (location[i] - log_distance[i, place])
                 if depth > 0 and rival >= 0 and not half[rival]:
                     n_held_out += 1
-                    at = min(depth / DEEPEST, 1.0) * last
-                    left = min(int(at), last - 1)
-                    depths[left] += weight[i] * (left + 1 - at)
-                    depths[left + 1] += weight[i] * (at - left)
+                    add_linearly(weight[i], depth / DEEPEST * (depths.size - 1), depths)
             number[n_held_out] += weight[i]
 
 

@@ -22,10 +22,10 @@ from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     TAIL_PARAMETERS,
     law_outside,
-    on_grid_by_row,
     tail_law,
 )
 from classex_bayes.core.jit import compiled
+from classex_bayes.core.linear_split import between_points, on_grid_by_row
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.results import SAMPLE_DIMS
@@ -212,10 +212,8 @@ def _put_means(
         for d in range(log_p.shape[1]):
             mean = 0.0
             for m in range(log_p.shape[2]):
-                place = max((log_p[i, d, m] - _LOWEST) / _STEP, 0.0)
-                left = min(int(place), of_log_p.size - 2)
-                rise = of_log_p[left + 1] - of_log_p[left]
-                mean += weight[i, m] * (of_log_p[left] + (place - left) * rise)
+                place = (log_p[i, d, m] - _LOWEST) / _STEP
+                mean += weight[i, m] * between_points(of_log_p, place)
             means[i, d] = mean
 
 

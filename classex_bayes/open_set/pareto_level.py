@@ -7,7 +7,7 @@ The excesses y of wrong scores over a high score u have the survival function
 import numpy as np
 
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
-from classex_bayes.bayes.tails.tail_calibration import on_grid
+from classex_bayes.core.linear_split import on_grid
 from classex_bayes.open_set.depth_law import log_survival
 from classex_bayes.open_set.level_drift import observed_levels
 from classex_bayes.open_set.probe_tails import ProbeLists

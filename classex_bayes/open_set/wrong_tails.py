@@ -16,6 +16,7 @@ import xarray as xr
 from classex_bayes.bayes.tails.class_resampling import resampled
 from classex_bayes.bayes.tails.local_tails import N_NEAREST
 from classex_bayes.core.jit import compiled
+from classex_bayes.core.linear_split import add_linearly
 from classex_bayes.open_set.depth_law import DEEPEST, HeldOutDepths, log_survival
 from classex_bayes.open_set.level_drift import level_drift, threshold_grid
 from classex_bayes.open_set.pareto_level import pareto_level
@@ -339,17 +340,15 @@ def _add_by_depth(
     cells: FloatArray,
 ) -> None:
     """Add shares (n,) to the cells (T, n_groups, m) of depths 0, step, ..., split linearly."""
-    last = cells.shape[2] - 1
+    last = cells.shape[2] - 1.0
     for i in range(share.size):
         if share[i] > 0:
             for t in range(log_thresholds.size):
                 depth = exponent[i] * (location[i] - log_thresholds[t])
                 if depth > 0:
                     place = min(depth / step, last)
-                    left = min(int(place), last - 1)
                     part = share[i] * np.exp(-decline * step * place)
-                    cells[t, group[i], left] += part * (left + 1 - place)
-                    cells[t, group[i], left + 1] += part * (place - left)
+                    add_linearly(part, place, cells[t, group[i]])
 
 
 def _groups(owner: IntArray, rng: np.random.Generator) -> IntArray:

@@ -19,8 +19,8 @@ k1 classes. It fades for instances that lose clearly, whose p the ranks give, an
 import numpy as np
 from scipy.special import expit, log_ndtr, logit
 
-from classex_bayes.bayes.tails.tail_calibration import on_grid_by_row
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.linear_split import on_grid_by_row
 from classex_bayes.typing import FloatArray
 
 _SCALE = 0.1  # of the discrepancy

@@ -29,6 +29,7 @@ from classex_bayes.bayes.tails.importance_sample import (
     mode_of,
 )
 from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, HalfLists
+from classex_bayes.core.linear_split import on_grid_by_row
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Parameters of a fit and their descriptions.
@@ -138,32 +139,6 @@ def random_halves(n_classes: int, rng: np.random.Generator) -> list[BoolArray]:
     half[: n_classes // 2] = True
     halves = [rng.permutation(half) for _ in range(_N_SPLITS)]
     return [side for half in halves for side in (half, ~half)]
-
-
-def split_linearly(values: FloatArray, grid: FloatArray) -> list[tuple[IntArray, FloatArray]]:
-    """Places on an increasing grid and shares of the two points next to each value."""
-    position = np.interp(values, grid, np.arange(grid.size))
-    left = np.minimum(position.astype(np.int64), grid.size - 2)
-    return [(left, 1 - (position - left)), (left + 1, position - left)]
-
-
-def on_grid(values: FloatArray, weight: FloatArray | float, grid: FloatArray) -> FloatArray:
-    """Weight of the values at each point of an increasing grid, split linearly."""
-    return on_grid_by_row(0, 1, values, weight, grid)[0]
-
-
-def on_grid_by_row(
-    row: IntArray | int,
-    n_rows: int,
-    values: FloatArray,
-    weight: FloatArray | float,
-    grid: FloatArray,
-) -> FloatArray:
-    """As `on_grid`, separately for the values of each row: shape (n_rows, m)."""
-    total = np.zeros(n_rows * grid.size)
-    for column, part in split_linearly(values, grid):
-        total += np.bincount(row * grid.size + column, part * weight, total.size)
-    return total.reshape(n_rows, grid.size)
 
 
 def mean_log_p(

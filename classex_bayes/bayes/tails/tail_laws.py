@@ -12,12 +12,11 @@ from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     law_outside,
     mean_log_p,
-    on_grid,
-    split_linearly,
     tail_law,
 )
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.jit import compiled
+from classex_bayes.core.linear_split import add_linearly, between_points, on_grid, split_linearly
 from classex_bayes.typing import FloatArray, IntArray
 
 _LOWEST, _STEP = -40.0, 0.005
@@ -142,19 +141,12 @@ def _add_to_knots(
     A node has the mass `share` (n, 151 or more) of its depth times its probability `chance` (n, m).
     `position` is the place among the knots of each log p of the grid.
     """
-    last = weights.shape[1] - 2
     for i in range(log_p.shape[0]):
         for d in range(log_p.shape[1]):
             if share[i, d] > 0:
                 for m in range(log_p.shape[2]):
-                    step = min(max((log_p[i, d, m] - _LOWEST) / _STEP, 0.0), _LOG_P.size - 1.001)
-                    left = int(step)
-                    part = step - left
-                    place = position[left] + part * (position[left + 1] - position[left])
-                    knot = min(int(place), last)
-                    mass = share[i, d] * chance[i, m]
-                    weights[i, knot] += mass * (knot + 1 - place)
-                    weights[i, knot + 1] += mass * (place - knot)
+                    place = between_points(position, (log_p[i, d, m] - _LOWEST) / _STEP)
+                    add_linearly(share[i, d] * chance[i, m], place, weights[i])
 
 
 def _narrower(points: FloatArray, n_rivals: float, blur: float) -> FloatArray:
