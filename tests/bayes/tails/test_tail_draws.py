@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from classex_bayes.bayes.tails import scale_choice
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -151,3 +152,20 @@ def test_extreme_pilots_have_laws(tails, true):
     task = SourceTask.from_scores(matrix, np.arange(60), higher_is_better=False)
     values = tails(task).law.expected(np.array([2, 60, 10**6, 10**12]))
     assert np.isfinite(values).all() and ((values >= 0) & (values <= 1)).all()
+
+
+def test_a_sample_of_instances_counts_for_what_it_holds(tails, constants):
+    """Of alike instances it loses nothing; of independent ones it has less information."""
+    rng = np.random.default_rng(2)
+    probes, gallery, y = LAW.sample(100, repeats=3, random_seed=4)
+    copies = np.repeat(probes, 20, axis=0) + 1e-4 * rng.normal(size=(6000, 10))
+    alike = SourceTask.from_embeddings(copies, gallery, np.repeat(y, 20))
+    independent = SourceTask.from_embeddings(probes, gallery, y)
+    for task, most, wider in ((alike, 1500, 1.0), (independent, 60, 1.4)):
+        whole = tails(task, size=1000)
+        with constants(scale_choice, _MOST_INSTANCES=most):
+            part = tails(task, size=1000)
+        counted = part.draws.fits[0].table.weight.sum()
+        assert counted == pytest.approx(min(task.n_test / task.design_effect(), most), rel=0.01)
+        assert part.slope.mean() == pytest.approx(whole.slope.mean(), abs=whole.slope.std())
+        assert part.slope.std() == pytest.approx(wider * whole.slope.std(), rel=0.2)
