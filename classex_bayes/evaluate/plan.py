@@ -40,7 +40,8 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import RandomSeed
 
-SAMPLER = {"draws": 300, "tune": 300, "chains": 2, "target_accept": 0.9}
+# Draws of one posterior serve for several pilots. Chains start at maxima and need little tuning.
+SAMPLER = {"draws": 1000, "tune": 100, "chains": 2, "target_accept": 0.9}
 USUAL_POWER = 0.8
 _RANKS_OF_PILOTS = (
     "intervals are those of ranks alone; with scores, intervals far beyond the pilot are narrower"
@@ -277,6 +278,11 @@ def plan(
     (`BayesianExtrapolator.fit` with a list of tasks), which narrows the interval further.
 
     The duration grows with the number of classes: seconds for 1,000, minutes for 100,000.
+
+    The width of a single pilot has a Monte Carlo error of about 5%. "width_sd" contains this error.
+    In "width" most of it averages out over pilots.
+
+    To find out whether a pilot is large enough, pass it with its own size as the only design.
 
     Widths are those at the accuracy that the existing pilot suggests (`Plan.accuracy`). Intervals
     are widest at middle accuracies. The intervals of the new pilot will be wider if the accuracy is

@@ -8,6 +8,7 @@ from joblib import parallel_config
 from numpy.testing import assert_allclose
 from scipy.integrate import trapezoid
 from scipy.stats import binom, norm
+from scipy.stats import t as student_t
 
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.sampling import SamplerSettings
@@ -17,8 +18,14 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.evaluate import pilot_populations
 from classex_bayes.evaluate.corpus_laws import CorpusLaw, corpus_laws, kinds_in_turn
 from classex_bayes.evaluate.pilot_populations import Populations, populations_of_tasks
-from classex_bayes.evaluate.plan import plan
-from classex_bayes.evaluate.simulated_pilots import bin_shares, simulated_counts, simulated_draws
+from classex_bayes.evaluate.plan import SAMPLER, plan
+from classex_bayes.evaluate.simulated_pilots import (
+    SimulatedPilot,
+    bin_shares,
+    posteriors,
+    simulated_counts,
+    simulated_draws,
+)
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -39,18 +46,22 @@ def mixture(*means):
     return MixtureLaw(RadialBasis(np.array(means), 1.0), np.eye(len(means)))
 
 
-def corpus_of(mean):
-    """A corpus of one population."""
-    law = MixtureLaw(RadialBasis(np.array([mean]), 1.0), np.ones(1))
-    return (CorpusLaw("normal", "a", 10**6, np.array([2]), np.array([0.9]), law),)
+def corpus_of(*means):
+    """A corpus of populations of one kind."""
+    basis = RadialBasis(np.array(means), 1.0)
+    return tuple(
+        CorpusLaw(f"normal {m}", "a", 10**6, np.array([2]), np.array([0.9]), MixtureLaw(basis, w))
+        for m, w in zip(means, np.eye(len(means)), strict=True)
+    )
 
 
 @pytest.fixture
 def plan_of_law(monkeypatch):
-    """Plan for a population whose law is known."""
+    """Plan for populations whose laws are known."""
 
     def plan_of_law(mean, k, **options):
-        monkeypatch.setattr(pilot_populations, "corpus_laws", lambda: corpus_of(mean))
+        corpus = corpus_of(*np.atleast_1d(mean))
+        monkeypatch.setattr(pilot_populations, "corpus_laws", lambda: corpus)
         return plan(None, k, **{**QUICK, **options})
 
     return plan_of_law
@@ -332,6 +343,18 @@ def test_chance_is_excluded_from_more_classes(plan_of_law):
         pilots.cheapest(power=1.0)
 
 
+def test_a_value_above_the_accuracy_is_excluded_too(plan_of_law):
+    pilots = plan_of_law(2.5, 1000, excludes=0.95, classes=[400], repeats=[4], n_pilots=4)
+    assert pilots.accuracy[0] + pilots.table["width"][0] < 0.95
+    assert pilots.table["power"][0] == 1
+
+
+def test_the_error_of_a_pilot_is_that_from_its_own_population(plan_of_law):
+    pilots = plan_of_law((1.5, 4.0), 100, width=0.2, classes=[200], repeats=[4], n_pilots=6)
+    sd = standard_error(FavorabilityLaw(means=(1.5,), sds=(1.0,)), 200, 800 / design_effect(4), 100)
+    assert pilots.accuracy[1] > 0.3 and pilots.table["error"][0] < 3 * sd < 0.1
+
+
 def test_both_goals_count(plan_of_law):
     design = {"classes": [50, 400], "repeats": [1], "n_pilots": 5}
     pilots = plan_of_law(2.5, 1000, width=0.3, excludes=0.2, **design)
@@ -396,8 +419,55 @@ def test_from_pilots():
     assert paired.table["width"][0] < alone.table["width"][0]
 
 
-def test_reweighted_draws_are_those_of_a_fit_of_their_own(plan_of_law):
-    """A pilot alone is fitted; among others its draws are borrowed."""
+def test_the_difference_is_that_of_the_first_classifier_less_the_second():
+    better, worse = (
+        SourceTask.from_ranks([1] * n_right + [2, 3, 6, 10, 31] * n_wrong, range(60), n_classes=60)
+        for n_right, n_wrong in [(50, 2), (20, 8)]
+    )
+    design = {"width": 0.2, "classes": [400], "repeats": [4], "n_pilots": 4, **QUICK}
+    for pair, sign in [([better, worse], 1), ([worse, better], -1)]:
+        pilots = plan(pair, 60, **design)
+        assert 0.3 < sign * pilots.accuracy[0] < 0.7
+        assert pilots.table["error"][0] < 0.2
+
+
+def test_reweighted_draws_have_the_law_of_the_posterior():
+    """Against the posterior of the two-parameter family on a grid of its parameters."""
+    prior, n_classes, k = QUICK["prior"], 200, 10_000
+    rng = np.random.default_rng(1)
+    shares = bin_shares(mixture(*np.linspace(2, 3.5, 60)), n_classes)
+    sizes = np.geomspace(50, 600, 60).round().astype(int)
+    pilots = [
+        SimulatedPilot(n_classes, rng.multinomial(n, share).astype(float), seed)
+        for seed, (n, share) in enumerate(zip(sizes, shares, strict=True))
+    ]
+    settings = SamplerSettings.of(SAMPLER, progressbar=False, cores=1)
+    draws = posteriors(pilots, k, prior, settings, -1, False)[:, 1]
+
+    mu, log_tau = (a.ravel() for a in np.meshgrid(np.linspace(0, 7, 141), np.linspace(-2, 2, 81)))
+    log_prior = norm.logpdf(mu, 3, 1.8) + student_t.logpdf(log_tau, 3, np.log(1.2), 0.35)
+    variance = np.exp(2 * log_tau) + 0.5 * prior.bandwidth**2
+    weights = np.exp(-0.5 * (prior.basis.knots - mu[:, None]) ** 2 / variance[:, None])
+    weights /= weights.sum(axis=1, keepdims=True)
+    bins = prior.basis.bin_probabilities(n_better_bins(n_classes), n_classes)
+    log_shares = np.log(np.maximum(weights @ bins.T, 1e-300))
+    accuracy = weights @ prior.basis.accuracy(np.array([k]))[0]
+    order = np.argsort(accuracy)
+    ratio, shift = [], []
+    for pilot, sample in zip(pilots, draws, strict=True):
+        log_posterior = log_prior + log_shares @ pilot.counts
+        p = np.exp(log_posterior - log_posterior.max())
+        p /= p.sum()
+        level, mean = np.cumsum(p[order]), p @ accuracy
+        width = np.diff(np.interp([0.05, 0.95], level, accuracy[order]))[0]
+        ratio.append(np.diff(np.quantile(sample, [0.05, 0.95]))[0] / width)
+        shift.append((sample.mean() - mean) / np.sqrt(p @ (accuracy - mean) ** 2))
+    assert np.mean(ratio) == pytest.approx(1, abs=0.03)
+    assert np.mean(shift) == pytest.approx(0, abs=0.05)
+    assert np.std(ratio) < 0.1 and np.std(shift) < 0.15
+
+
+def test_a_plan_of_a_design_does_not_depend_on_others(plan_of_law):
     options = {"sampler": {"draws": 500, "tune": 300, "chains": 2}, "n_pilots": 1, "width": 0.2}
     together = plan_of_law(2.5, 1000, classes=range(60, 200, 10), repeats=[1], **options)
     row = together.table.loc[3]

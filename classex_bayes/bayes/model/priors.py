@@ -69,10 +69,10 @@ class Prior(Protocol):
 
     Notes
     -----
-    nutpie compiles your own prior once in a process. This takes 20 seconds to two minutes the first
-    time on a machine. Later it takes 7 to 20 seconds, because PyTensor keeps most of the result on
-    disk. Files have the name and the fields of a prior but not its code, so pass your own prior to
-    `classex_bayes.load`.
+    nutpie compiles your own prior once in a process. The prior below takes 15 seconds the first
+    time on a machine and 6 seconds in later processes. PyTensor keeps its functions on disk, but
+    nutpie compiles the two functions around them anew. Files have the name and the fields of a
+    prior but not its code, so pass your own prior to `classex_bayes.load`.
 
     Examples
     --------
