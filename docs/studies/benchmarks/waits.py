@@ -100,6 +100,7 @@ def _run(version: Path, wait: Wait, folder: Path, compiled: Path) -> tuple[float
     command = [python, "-m", "classex_bayes", *wait.arguments.split()]
     environment = {
         **os.environ,
+        "PYTHONDONTWRITEBYTECODE": "",  # else every process would compile Python anew
         "PYTHONPATH": str(version.absolute()) if clone else "",
         "PYTHONPYCACHEPREFIX": str(compiled),
         "NUMBA_CACHE_DIR": str(compiled),
