@@ -137,7 +137,8 @@ def evidence_text(attributes: Mapping[Any, Any]) -> str:
 
 def depth_group(task: SourceTask, scales: Mapping[DistanceScale, float]) -> xr.Dataset:
     """Number of instances at each depth on the first scale, which tells scores of tasks apart."""
-    depth = depths_of(task.nearest_classes, next(iter(scales)))
+    weight = task.evidence.instances("tails").instance_weight
+    depth = depths_of(task.nearest_classes, next(iter(scales)), weight)
     counts = {"instances": ("depth", on_grid(depth[depth > 0], 1.0, DEPTHS))}
     text = {"instances": "number of instances at each depth in the local tails"}
     return described(xr.Dataset(counts, {"depth": DEPTHS}), text)

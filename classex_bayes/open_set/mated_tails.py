@@ -70,7 +70,8 @@ class MatedTails:
         rng: np.random.Generator,
     ) -> Self:
         """Tails of the true classes, with the resampled weights of the wrong ones."""
-        log_true, depth = scale.log_distance(nearest.true), depths_of(nearest, scale)
+        log_true = scale.log_distance(nearest.true)
+        depth = depths_of(nearest, scale, task.evidence.instances("tails").instance_weight)
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
         bounds = np.array(n_better_bounds(task))

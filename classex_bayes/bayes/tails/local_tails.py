@@ -34,7 +34,7 @@ LARGEST_DEPTH = 15.0
 OUTSIDE = -1.0
 
 
-def tail_depths(wrong: FloatArray, true: FloatArray) -> FloatArray:
+def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> FloatArray:
     r"""Depths q (n,) from log distances of the j nearest wrong classes and of the true class.
 
     The log exponents have the sampling variance :math:`\psi'(j - 1)`. The rest of their variance is
@@ -47,6 +47,9 @@ def tail_depths(wrong: FloatArray, true: FloatArray) -> FloatArray:
         Log distances of the nearest wrong classes, ascending.
     true : array of shape (n,)
         Log distances of the true classes.
+    weight : array of shape (n,)
+        Weights of the instances in the mean and variance of the log exponents, such that classes
+        count alike, whatever their numbers of instances.
 
     Returns
     -------
@@ -60,15 +63,16 @@ def tail_depths(wrong: FloatArray, true: FloatArray) -> FloatArray:
         inside = farthest - true
     # Classes that are all at one distance, or with one at the distance 0, give no exponent. The
     # mean is used.
-    spread = np.isfinite(total) & (total > 0)
-    logs = digamma(spacings) - np.log(total[spread])
+    spread = np.isfinite(total) & (total > 0) & (weight > 0)
+    logs, share = digamma(spacings) - np.log(total[spread]), weight[spread]
     if not logs.size:
         return np.full(true.size, OUTSIDE)
     noise = float(polygamma(1, spacings))
-    lower, upper = np.percentile(logs, [16, 84])
+    mean = np.average(logs, weights=share)
+    lower, upper = np.percentile(logs, [16, 84], method="inverted_cdf", weights=share)
     between = max((upper - lower) ** 2 / 4 - noise, 0.0)
-    exponent = np.full(true.size, np.exp(logs.mean()))
-    exponent[spread] *= np.exp(between / (between + noise) * (logs - logs.mean()))
+    exponent = np.full(true.size, np.exp(mean))
+    exponent[spread] *= np.exp(between / (between + noise) * (logs - mean))
     has_tail = (inside > 0) & np.isfinite(farthest)
     return np.where(has_tail, np.minimum(exponent * inside, LARGEST_DEPTH), OUTSIDE)
 
@@ -84,10 +88,10 @@ def share_tied(nearest: NearestClasses) -> float:
     return float(np.mean(~(first > last) | ~np.isfinite(last) | floor))
 
 
-def depths_of(nearest: NearestClasses, scale: DistanceScale) -> FloatArray:
-    """Depths (n,) of the true classes among all source classes."""
+def depths_of(nearest: NearestClasses, scale: DistanceScale, weight: FloatArray) -> FloatArray:
+    """Depths (n,) of the true classes among all source classes; `weight` as in `tail_depths`."""
     wrong = scale.log_distance(nearest.scores[:, :N_NEAREST])
-    depth = tail_depths(wrong, scale.log_distance(nearest.true))
+    depth = tail_depths(wrong, scale.log_distance(nearest.true), weight)
     return np.where(nearest.classes[:, N_NEAREST - 1] >= 0, depth, OUTSIDE)
 
 
@@ -105,15 +109,18 @@ class HalfLists:
         Whether j classes of the half are listed. The others have no depth.
     n_better : int array of shape (n,)
         Numbers of listed classes in the other half that are nearer than the true one.
+    weight : array of shape (n,)
+        Weights of the instances.
     """
 
     wrong: FloatArray
     true: FloatArray
     complete: BoolArray
     n_better: IntArray
+    weight: FloatArray
 
     @classmethod
-    def of(cls, nearest: NearestClasses, in_half: BoolArray) -> "HalfLists":
+    def of(cls, nearest: NearestClasses, in_half: BoolArray, weight: FloatArray) -> "HalfLists":
         """Split lists by a half (k1,) of the classes."""
         here, places = nearest_in_half(nearest.classes, in_half)
         nearer = nearest.scores > nearest.true[:, None]
@@ -122,13 +129,14 @@ class HalfLists:
             nearest.true,
             np.take_along_axis(here, places[:, -1:], axis=1)[:, 0],
             (nearer & (nearest.classes >= 0) & ~here).sum(axis=1),
+            weight,
         )
 
     def depths(self, scale: DistanceScale) -> FloatArray:
         """Depths (n,) of the true classes in the half."""
-        depth = np.full(self.true.size, OUTSIDE)
-        wrong = scale.log_distance(self.wrong[self.complete])
-        depth[self.complete] = tail_depths(wrong, scale.log_distance(self.true[self.complete]))
+        depth, listed = np.full(self.true.size, OUTSIDE), self.complete
+        wrong, true = (scale.log_distance(s[listed]) for s in (self.wrong, self.true))
+        depth[listed] = tail_depths(wrong, true, self.weight[listed])
         return depth
 
 

@@ -93,20 +93,18 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
     """
     nearest = task.nearest_classes
     # Instances of a class are dependent, and so are instances that share competitors.
-    weight = task.evidence.instances("tails").instance_weight
-    weight = task.n_test * weight / max(task.design_effect(), 1.0)
+    n_effective = task.n_test / max(task.design_effect(), 1.0)
+    of_all = task.evidence.instances("tails").instance_weight
     lists: list[HalfLists] = []
-    weights: list[FloatArray] = []
     (chooser,) = rng.spawn(1)  # so that proposals do not depend on the number of instances
     halves = random_halves(task.n_classes, rng)
     for half in halves:
-        rows = chooser.permutation(task.n_test)[:_MOST_INSTANCES]
-        lists.append(HalfLists.of(nearest.of_instances(rows), half))
-        total = min(float(weight.sum()), rows.size) / len(halves)
-        weights.append(weight[rows] * (total / weight[rows].sum()))
+        rows, weight = _priority_sample(of_all, _MOST_INSTANCES, chooser)
+        total = min(n_effective, rows.size) / len(halves)
+        lists.append(HalfLists.of(nearest.of_instances(rows), half, weight * total / weight.sum()))
     scales = list(candidate_scales(nearest))
     prior = KNOWN_ORIGIN if len(scales) == 1 else UNKNOWN_ORIGIN
-    tables = [HeldOutTable.of(lists, scale, weights, task.n_classes) for scale in scales]
+    tables = [HeldOutTable.of(lists, scale, task.n_classes) for scale in scales]
     *to_find, to_draw = N_PROPOSALS
     found = [prior.sample(table, rng, to_find) for table in tables]
     numbers = np.rint(to_draw * softmax([sample.log_evidence for sample in found])).astype(int)
@@ -117,6 +115,22 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
     probs = softmax([sample.log_evidence for sample in samples]).tolist()
     fits = [ScaleFit(prior, *fit) for fit in zip(scales, tables, samples, probs, strict=True)]
     return sorted(fits, key=lambda fit: fit.prob, reverse=True)
+
+
+def _priority_sample(
+    weight: FloatArray, size: int, rng: np.random.Generator
+) -> tuple[IntArray, FloatArray]:
+    """Places of at most `size` of the weights, and weights whose sums estimate those of all.
+
+    Heavy instances are drawn for certain, others in proportion to their weights. Source: Duffield,
+    Lund and Thorup (2007), "Priority sampling for estimation of arbitrary subset sums".
+    """
+    if weight.size <= size:
+        return np.arange(weight.size), weight
+    with np.errstate(divide="ignore"):
+        key = rng.random(weight.size) / weight
+    order = np.argpartition(key, size)
+    return order[:size], np.maximum(weight[order[:size]], 1 / key[order[size]])
 
 
 def n_better_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:

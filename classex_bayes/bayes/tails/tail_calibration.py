@@ -76,24 +76,15 @@ class HeldOutTable:
     n_rivals: float
 
     @classmethod
-    def of(
-        cls,
-        lists: Sequence[HalfLists],
-        scale: DistanceScale,
-        weight: Sequence[FloatArray],
-        n_classes: int,
-    ) -> "HeldOutTable":
-        """Count instances by their depth in halves of the classes and losses in the other classes.
-
-        `weight` holds an array (n,) for the lists of each half.
-        """
+    def of(cls, lists: Sequence[HalfLists], scale: DistanceScale, n_classes: int) -> "HeldOutTable":
+        """Count instances by their depth in halves of the classes and losses in the other classes."""
         largest = max(int(half.n_better.max()) for half in lists)
         table = np.zeros((largest + 1, DEPTHS.size))
-        for half, share in zip(lists, weight, strict=True):
+        for half in lists:
             depth = half.depths(scale)
             inside = depth > 0
             table += on_grid_by_row(
-                half.n_better[inside], largest + 1, depth[inside], share[inside], DEPTHS
+                half.n_better[inside], largest + 1, depth[inside], half.weight[inside], DEPTHS
             )
         occurs = table.any(axis=1)
         return cls(np.flatnonzero(occurs), table[occurs], (n_classes - 1) / 2)

@@ -36,6 +36,7 @@ from classex_bayes.core.ranks.nearest import NearestClasses
 BASIS = RadialBasis.regular(-4.0, 8.0, 0.1)
 POINT = np.array([-0.2, 1.08, -2.5])
 DISTANCES = DistanceScale("origin", 0.0)
+EQUAL = np.ones(20_000)  # weights
 
 
 def power_laws(rng, n=20_000, k1=400, spread=0.3):
@@ -72,7 +73,7 @@ def pilot():
 def test_depths_tell_probabilities_under_power_laws():
     """Hill's exponent is unbiased in its logarithm; F(r_j) is a beta variable."""
     wrong, true, log_p, k1 = power_laws(np.random.default_rng(1), spread=0.0)
-    depth = tail_depths(wrong, true)
+    depth = tail_depths(wrong, true, EQUAL)
     inside = depth > 0
     foretold = np.log(N_NEAREST / (k1 - 1)) - depth[inside]
     error = log_p[inside] - foretold
@@ -85,15 +86,26 @@ def test_exponents_are_shrunk_as_far_as_they_are_noise():
     rng = np.random.default_rng(2)
     alike, *_ = power_laws(rng, spread=0.0)
     unlike, *_ = power_laws(rng, spread=1.0)
-    same = tail_depths(alike, alike[:, -1] - 0.5)
-    different = tail_depths(unlike, unlike[:, -1] - 0.5)
+    same = tail_depths(alike, alike[:, -1] - 0.5, EQUAL[: len(alike)])
+    different = tail_depths(unlike, unlike[:, -1] - 0.5, EQUAL[: len(alike)])
     assert np.std(np.log(same)) < 0.1 and np.mean(same) == pytest.approx(2.0, rel=0.05)
     assert 0.7 < np.std(np.log(different)) < 1.2
 
 
 def test_powers_of_the_distances_change_nothing():
     wrong, true, *_ = power_laws(np.random.default_rng(3), n=200)
-    assert_allclose(tail_depths(2 * wrong, 2 * true), tail_depths(wrong, true), rtol=1e-12)
+    weight = EQUAL[:200]
+    doubled = tail_depths(2 * wrong, 2 * true, weight)
+    assert_allclose(doubled, tail_depths(wrong, true, weight), rtol=1e-12)
+
+
+def test_a_weight_counts_like_repeated_instances():
+    wrong, true, *_ = power_laws(np.random.default_rng(6), n=300)
+    times = np.random.default_rng(7).integers(0, 5, 300)
+    repeated = np.repeat(np.arange(300), times)
+    expected = tail_depths(wrong[repeated], true[repeated], EQUAL[: repeated.size])
+    found = tail_depths(wrong, true, times.astype(float))
+    assert_allclose(found[repeated], expected, rtol=1e-12)
 
 
 def test_distances_of_zero_and_ties():
@@ -102,17 +114,17 @@ def test_distances_of_zero_and_ties():
             [[1.0, 2, 3, 4], [0, 0, 0, 4], [2, 2, 2, 2], [1, 2, 3, 4], [1, 2, 3, np.inf]]
         )
         true = np.log([0.0, 1, 1, 9, 1])
-    depth = tail_depths(wrong, true)
+    depth = tail_depths(wrong, true, EQUAL[:5])
     # A class that is ruled out has no distance, so the tail does not reach to it.
     assert depth[0] == LARGEST_DEPTH and depth[3] < 0 and depth[4] < 0
     assert (depth[1:3] > 0).all() and np.isfinite(depth).all()
-    assert (tail_depths(np.zeros((3, 4)), -np.ones(3)) < 0).all()
+    assert (tail_depths(np.zeros((3, 4)), -np.ones(3), EQUAL[:3]) < 0).all()
 
 
 def test_held_out_losses_by_brute_force(pilot):
     scores, y = pilot
     in_half = np.random.default_rng(4).permutation(120) < 60
-    half = HalfLists.of(lists(scores, y), in_half)
+    half = HalfLists.of(lists(scores, y), in_half, EQUAL[:120])
     depth, n_better = half.depths(DISTANCES), half.n_better
     wrong, true = [], []
     for i in range(120):
@@ -121,7 +133,7 @@ def test_held_out_losses_by_brute_force(pilot):
         true.append(np.log(-scores[i, i]))
         if depth[i] > 0:  # else the list may end before the true class
             assert n_better[i] == (scores[i, others[~in_half[others]]] > scores[i, i]).sum()
-    assert_allclose(depth, tail_depths(np.array(wrong), np.array(true)), rtol=1e-12)
+    assert_allclose(depth, tail_depths(np.array(wrong), np.array(true), EQUAL[:120]), rtol=1e-12)
 
 
 def test_lists_that_are_too_short_have_no_depth(pilot):
@@ -129,16 +141,17 @@ def test_lists_that_are_too_short_have_no_depth(pilot):
     classes, scores = nearest.classes.copy(), nearest.scores.copy()
     classes[:60, 3:], scores[:60, 3:] = -1, -np.inf
     cut = NearestClasses(classes, scores, nearest.true, 0.0)
-    assert (depths_of(cut, DISTANCES)[:60] < 0).all()
-    half = HalfLists.of(cut, np.ones(120, dtype=bool))
+    assert (depths_of(cut, DISTANCES, EQUAL[:120])[:60] < 0).all()
+    half = HalfLists.of(cut, np.ones(120, dtype=bool), EQUAL[:120])
     assert (half.depths(DISTANCES)[:60] < 0).all() and (half.n_better == 0).all()
     assert share_tied(cut) == 0.5 and share_tied(nearest) == 0
 
 
 def held_out_table(pilot, halves):
     """Held-out losses of a pilot of 120 classes with one instance each."""
-    halves_of = [HalfLists.of(lists(*pilot), half) for half in halves]
-    return HeldOutTable.of(halves_of, DISTANCES, [np.full(120, 1 / len(halves))] * 8, 120)
+    weight = EQUAL[:120] / len(halves)
+    halves_of = [HalfLists.of(lists(*pilot), half, weight) for half in halves]
+    return HeldOutTable.of(halves_of, DISTANCES, 120)
 
 
 @pytest.mark.parametrize("column", [0, 30, 150])

@@ -167,5 +167,35 @@ def test_a_sample_of_instances_counts_for_what_it_holds(tails, constants):
             part = tails(task, size=1000)
         counted = part.draws.fits[0].table.weight.sum()
         assert counted == pytest.approx(min(task.n_test / task.design_effect(), most), rel=0.01)
+        if task is alike:
+            both = (cumulated(found.draws.fits[0].table) for found in (part, whole))
+            assert_allclose(*both, atol=0.02)
         assert part.slope.mean() == pytest.approx(whole.slope.mean(), abs=whole.slope.std())
         assert part.slope.std() == pytest.approx(wider * whole.slope.std(), rel=0.2)
+
+
+def unequal_classes(weight_of_large=1.0):
+    """Four classes of 3,000 instances, which often err, and 116 of two, which seldom do."""
+    gallery = np.random.default_rng(3).normal(size=(120, 10)) * 1.5
+    sizes = np.repeat([3000, 2], [4, 116])
+    y, noise = np.repeat(np.arange(120), sizes), np.random.default_rng(4).normal(size=(12_232, 10))
+    noise *= np.where(y < 4, 2.0, 1.0)[:, None]
+    weight = np.repeat([weight_of_large, 1.0], [4, 116])
+    return SourceTask.from_embeddings(gallery[y] + noise, gallery, y, class_weight=weight)
+
+
+@pytest.mark.parametrize("large", [20.0, 1.0, 0.0])
+def test_a_sample_of_instances_has_the_losses_and_depths_of_all(tails, constants, large):
+    """Classes count by their weights, whatever their numbers of instances."""
+    task = unequal_classes(large)
+    whole = tails(task, size=100).draws.fits[0].table
+    with constants(scale_choice, _MOST_INSTANCES=1000):
+        part = tails(task, size=100).draws.fits[0].table
+    losses = [table.n_better @ table.weight.sum(axis=1) for table in (part, whole)]
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)
+    assert_allclose(*(cumulated(table) for table in (part, whole)), atol=0.02)
+
+
+def cumulated(table):
+    """Share of the weight up to each depth."""
+    return np.cumsum(table.weight.sum(axis=0)) / table.weight.sum()
