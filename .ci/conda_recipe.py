@@ -2,7 +2,7 @@
 
     python .ci/conda_recipe.py dist/classex_bayes-0.1.0.tar.gz > recipe.yaml
 
-The package of conda has the shell and its files, since conda has no extras.
+The package of conda has the shell, its files and plots, since conda has no extras.
 """
 
 import hashlib

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from inspect import ismodule
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +105,9 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
 def _model_class(name: Any) -> type[FittedModel] | None:
     """Class of models of this name: a public one, or one that was defined in this process."""
     package: Any = import_module(__name__.partition(".")[0])
-    names = [getattr(package, public) for public in package.__all__]
-    for place in (package, *filter(ismodule, names)):
+    # Read one by one, since each imports its module.
+    names = (getattr(package, public) for public in package.__all__)
+    for place in chain([package], filter(ismodule, names)):
         public = getattr(place, name) if name in getattr(place, "__all__", ()) else None
         if isinstance(public, type) and issubclass(public, FittedModel):
             return public

@@ -45,7 +45,7 @@ class SpareCache(FunctionCache):
 @cache
 def _announce() -> None:
     """Log once that compilation takes some time."""
-    logging.getLogger("classex_bayes").warning("compiling for some seconds, once per machine")
+    logging.getLogger("classex_bayes").warning("compiling for some seconds, once per installation")
 
 
 def log_failed_cache(error: Exception) -> None:
@@ -56,7 +56,7 @@ def log_failed_cache(error: Exception) -> None:
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator `numba.njit` with a cache on disk, so that a function compiles once per machine.
+    """Decorator `numba.njit` with a cache on disk, so that a function compiles once.
 
     If neither the package's folder nor the user's cache can be written, the function is compiled in
     every process.

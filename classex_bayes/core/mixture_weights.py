@@ -101,9 +101,9 @@ def likeliest_weights(
 
 
 def _start(chance: FloatArray, excess: FloatArray, near: FloatArray | None = None) -> FloatArray:
-    """Weights with b'w = 0, `near` others or on columns of the whole range.
+    """Weights to start from, with b'w = 0: `near`, or equal ones on columns of the whole range.
 
-    No probability is very small.
+    They are changed so that no probability is very small.
     """
     weights = np.zeros(excess.size)
     if near is None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from classex_bayes.plots.chart import Chart
-from classex_bayes.plots.log_ticks import RoomyLogLocator, is_written_out, plain
+from classex_bayes.plots.log_ticks import is_written_out, plain
 from classex_bayes.typing import NumberArray
 
 Axis = Literal["x", "y"]
@@ -106,6 +106,8 @@ class _Matplotlib(Backend):
         return {"label": name}
 
     def log_axis(self, target: Any, axis: Axis, values: NumberArray) -> None:
+        from classex_bayes.plots.log_locator import RoomyLogLocator
+
         getattr(target, f"set_{axis}scale")("log")
         RoomyLogLocator.number(getattr(target, f"{axis}axis"))
         if ends := _room(values):

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from arviz_plots import PlotCollection
 
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.plots.backends import BACKENDS, Backend, Style
 from classex_bayes.plots.chart import INK, PANEL, Chart, Mark
 from classex_bayes.plots.plot_targets import plot_target
@@ -226,6 +226,8 @@ def plot_function[**P](
 
         @wraps(fill_chart)
         def plot(*args: P.args, **kwargs: P.kwargs) -> PlotCollection:
+            # Of every backend, since its round numbers are those of every plot.
+            require_extra("plots", "a plot", "matplotlib")
             try:
                 bound = signature.bind(*args, **kwargs)
             except TypeError as error:

@@ -2,15 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter
 
 from classex_bayes.typing import FloatArray
 
-_BETWEEN = 1.0  # free room between two numbers, in heights of their letters
-_WIDTH = 0.65  # width of a letter of a number, likewise
 _MOST_NUMBERS, _MOST_DECADES = 7, 12
 _STEPS = (1, 2, 5, 10)
 # First digits of numbers, and how far they may be apart on an axis that has all of these.
@@ -33,7 +29,7 @@ def few(ticks: FloatArray) -> bool:
 
 def linear_ticks(low: float, high: float) -> FloatArray:
     """Return a few round numbers at even steps within a range."""
-    ticks = np.asarray(MaxNLocator(_MOST_NUMBERS, steps=_STEPS).tick_values(low, high))
+    ticks = _even(low, high, _MOST_NUMBERS)
     return ticks[(low <= ticks) & (ticks <= high)]
 
 
@@ -58,13 +54,21 @@ def _sets(low: float, high: float) -> Iterator[FloatArray]:
     if high < 3 * low:
         for whole in (True, False):
             for number in (6, 5, 4, 3, 2):
-                locator = MaxNLocator(number, steps=_STEPS, integer=whole)
-                yield np.asarray(locator.tick_values(low, high))
+                yield _even(low, high, number, whole)
     for reach, digits in _DIGITS:
         if high < reach * low:
             yield np.outer(10.0 ** np.arange(first, last + 1), digits).ravel()
     for step in range(1, _MOST_DECADES):
         yield 10.0 ** np.arange(step * np.ceil(first / step), last + 1, step)
+
+
+def _even(low: float, high: float, number: int, whole: bool = False) -> FloatArray:
+    """At most `number` steps of one round length, from below a range to above it."""
+    # Here, since charts are filled without matplotlib for the report and the shell.
+    from matplotlib.ticker import MaxNLocator
+
+    locator = MaxNLocator(number, steps=_STEPS, integer=whole)
+    return np.asarray(locator.tick_values(low, high))
 
 
 def is_written_out(low: float, high: float) -> bool:
@@ -88,41 +92,3 @@ def plain(text: str) -> str:
     for tex, letters in _LETTERS_OF_TEX.items():
         text = text.replace(tex, letters)
     return text
-
-
-class RoomyLogLocator(Locator):
-    """Ticks of a logarithmic axis of matplotlib whose numbers do not collide."""
-
-    axis: Any
-
-    @classmethod
-    def number(cls, axis: Any) -> None:
-        """Let an axis have these ticks and numbers."""
-        axis.set_major_locator(cls())
-        axis.set_major_formatter(lambda value, _: number_text(value, *axis.get_view_interval()))
-        axis.set_minor_locator(LogLocator(subs=range(2, 10), numticks=100))
-        axis.set_minor_formatter(NullFormatter())
-
-    def __call__(self) -> list[float]:
-        """Ticks of the axis as it is now."""
-        return self.tick_values(*self.axis.get_view_interval())
-
-    def tick_values(self, vmin: float, vmax: float) -> list[float]:
-        """Ticks between two values above 0."""
-        low, high = sorted((vmin, vmax))
-        if not (0 < low < high < np.inf):
-            return []
-        return log_ticks(low, high, lambda ticks: self._fit(ticks, low, high)).tolist()
-
-    def _fit(self, ticks: FloatArray, low: float, high: float) -> bool:
-        """Whether there is room between numbers at the ticks."""
-        box = self.axis.axes.get_window_extent()
-        letter = self.axis.majorTicks[0].label1.get_size() if self.axis.majorTicks else 10.0
-        along_x = self.axis.axis_name == "x"
-        points = (box.width if along_x else box.height) * 72 / self.axis.get_figure(root=True).dpi
-        places = np.log(ticks / low) / np.log(high / low) * points
-        sizes = np.ones(ticks.size)
-        if along_x:
-            sizes = _WIDTH * np.array([len(plain(number_text(t, low, high))) for t in ticks])
-        room = np.diff(places) - letter * (sizes[1:] + sizes[:-1]) / 2
-        return bool(np.all(room >= _BETWEEN * letter))

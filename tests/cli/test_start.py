@@ -50,7 +50,8 @@ def test_an_answer_needs_no_extra_and_others_say_which(tmp_path):
 
 @pytest.mark.parametrize("name", ["plot_accuracy", "plots.plot_det"])
 def test_a_plot_without_its_extra_says_what_to_install(name):
-    code = f"{WITHOUT_EXTRAS}import classex_bayes as cb\ntry:\n    cb.{name}\n"
+    code = f"{WITHOUT_EXTRAS}from classex_bayes import *\nimport classex_bayes as cb\n"
+    code += f"try:\n    cb.{name}()\n"
     code += "except ImportError as error:\n    print(error)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert '"classex-bayes[plots]"' in found.stdout

@@ -58,7 +58,9 @@ class Prior(Protocol):
     ----------
     basis : RadialBasis
         Knots :math:`t_l` and bandwidth h: :math:`Z = \Phi^{-1}(U^*)` is a mixture of
-        :math:`N(t_l, h^2)`. From -4 to 8 in steps of 0.1 to 0.5 is enough for up to 10^12 classes.
+        :math:`N(t_l, h^2)`. From -4 to 8 is enough for up to 10^12 classes. Ranks need steps of at
+        most 0.5, and scores steps of at most 0.15. With wider steps scores are left out, with a
+        note.
     descriptions : mapping from str to str, optional
         Description of each parameter. It becomes the attribute "description" of the draws in
         `idata`, which shows the parameters in this order.
@@ -69,10 +71,10 @@ class Prior(Protocol):
 
     Notes
     -----
-    nutpie compiles your own prior once in a process. The prior below takes 15 seconds the first
-    time on a machine and 6 seconds in later processes. PyTensor keeps its functions on disk, but
-    nutpie compiles the two functions around them anew. Files have the name and the fields of a
-    prior but not its code, so pass your own prior to `classex_bayes.load`.
+    nutpie compiles your own prior once in a process, for some seconds, and longer the first time
+    on a machine. PyTensor keeps its functions on disk, but nutpie compiles the two functions around
+    them anew. Files have the name and the fields of a prior but not its code, so pass your own
+    prior to `classex_bayes.load`.
 
     Examples
     --------
@@ -86,7 +88,7 @@ class Prior(Protocol):
     ...     location: float = 2.5
     ...     @property
     ...     def basis(self):
-    ...         return RadialBasis.regular(-4, 8, 0.25)
+    ...         return RadialBasis.regular(-4, 8, 0.15)
     ...     def log_weights(self):
     ...         import pymc as pm
     ...         centre = pm.Normal("centre", self.location, 2)

@@ -77,7 +77,7 @@ class HeldOutTable:
 
     @classmethod
     def of(cls, lists: Sequence[HalfLists], scale: DistanceScale, n_classes: int) -> "HeldOutTable":
-        """Count instances by their depth in halves of the classes and losses in the other classes."""
+        """Count instances by their depth in a half of the classes and losses in the other half."""
         largest = max(int(half.n_better.max()) for half in lists)
         table = np.zeros((largest + 1, DEPTHS.size))
         for half in lists:

@@ -46,7 +46,8 @@ def _row(text: str, names: set[str]) -> Measurement:
 def _required(name: str, extra: str = "") -> list[Requirement]:
     """Requirements of a distribution with an extra on this machine."""
     required = map(Requirement, requires(name) or [])
-    return [one for one in required if not one.marker or one.marker.evaluate({"extra": extra})]
+    here = {"extra": extra}
+    return [needed for needed in required if not needed.marker or needed.marker.evaluate(here)]
 
 
 def _closure(requirements: Sequence[Requirement]) -> set[str]:
