@@ -9,6 +9,14 @@ from classex_bayes.exceptions import require_extra
 def main() -> None:
     """Run the command line, or say which extra it needs."""
     try:
+        _run()
+    except KeyboardInterrupt:  # before a verb began; a verb says what it keeps
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)  # ExitCode.INTERRUPTED
+
+
+def _run() -> None:
+    try:
         require_extra("cli", "the command line", "typer")
     except ImportError as error:
         print(f"error: {error}", file=sys.stderr)

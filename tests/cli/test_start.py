@@ -21,6 +21,16 @@ def test_the_command_without_its_extra_says_what_to_install():
     assert (run.stdout, run.stderr) == ("", message)
 
 
+def test_an_interruption_of_the_start_is_no_traceback():
+    code = (
+        "import builtins, sys; from classex_bayes.__main__ import main\n"
+        "def interrupted(*_): raise KeyboardInterrupt\n"
+        "builtins.__import__ = interrupted\nmain()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "interrupted\n")
+
+
 # What `pip install "classex-bayes[cli]"` leaves out.
 WITHOUT_EXTRAS = """
 import sys

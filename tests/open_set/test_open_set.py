@@ -1,11 +1,13 @@
 """Open-set identification and selective classification, in a world whose rates are known."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 import xarray as xr
 from scipy.optimize import brentq
+from scipy.special import softmax
 from sklearn.base import clone
 
 import classex_bayes as cb
@@ -170,6 +172,20 @@ def test_a_pareto_tail_is_one_of_log_distances(world):
     lower, upper = rates.interval("fpir", 0.95, "eti").values[0]
     assert lower <= 0.1 <= upper
     assert any("extrapolated (tail='pareto')" in note for note in rates.notes)
+
+
+def test_tied_wrong_scores_have_a_pareto_tail():
+    """Probabilities that nearly all are 0: excesses over their common score are 0, too."""
+    rng = np.random.default_rng(0)
+    gallery, y = rng.normal(size=(80, 10)), np.repeat(np.arange(80), 2)
+    logits = 60 * (gallery[y] + 0.8 * rng.normal(size=(160, 10))) @ gallery.T
+    task = cb.SourceTask.from_scores(softmax(logits, axis=1), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", cb.exceptions.ConvergenceWarning)
+        fitted = cb.OpenSetExtrapolator(tail="pareto").fit(task, **FEW)
+        fpir = fitted.predict(800, threshold=0.5).fpir
+    assert bool(((fpir >= 0) & (fpir <= 1)).all())
 
 
 @pytest.mark.nightly

@@ -14,6 +14,7 @@ from classex_bayes.typing import FloatArray
 LARGEST_PARETO_K = 0.7
 _DIFFERENCE = 0.3  # step of the finite differences of the Hessian, in scales of the prior
 _SMALL_DIFFERENCE = 1e-4  # of those of the gradient
+_REACH = -30.0, 30.0  # of the search of a mode, in scales of the prior
 _FREEDOM = 3.0
 N_PROPOSALS = 250, 250, 1000  # to find the moments, twice, and to draw from
 _SMALLEST_VARIANCE = 1e-9  # in scales of the prior, squared
@@ -125,7 +126,11 @@ def mode_of(log_density: LogDensity, mean: FloatArray, scale: FloatArray) -> Flo
         forward, backward = np.split(np.array(rest), 2)
         return float(value), (forward - backward) / (2 * _SMALL_DIFFERENCE)
 
-    return mean + scale * minimize(height, np.zeros(mean.size), jac=True).x
+    # Without bounds the first step of a search may end where densities overflow.
+    return (
+        mean
+        + scale * minimize(height, np.zeros(mean.size), jac=True, bounds=[_REACH] * mean.size).x
+    )
 
 
 def _curvature(log_density: LogDensity, mode: FloatArray, scale: FloatArray) -> FloatArray:

@@ -32,6 +32,7 @@ LARGEST_DEPTH = 15.0
 # Depth if none of the j classes is farther than the true class, or if one of them is ruled out and
 # so has no distance.
 OUTSIDE = -1.0
+_ROUNDING = 1e-12  # log distances that differ by less are equal
 
 
 def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> FloatArray:
@@ -63,7 +64,7 @@ def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> Floa
         inside = farthest - true
     # Classes that are all at one distance, or with one at the distance 0, give no exponent. The
     # mean is used.
-    spread = np.isfinite(total) & (total > 0) & (weight > 0)
+    spread = np.isfinite(total) & (total > _ROUNDING) & (weight > 0)
     logs, share = digamma(spacings) - np.log(total[spread]), weight[spread]
     if not logs.size:
         return np.full(true.size, OUTSIDE)
