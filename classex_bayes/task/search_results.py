@@ -208,7 +208,7 @@ def _tied_ends(left_out: IntArray, n_entries: int) -> Check:
     sentence = f"{n_lists} of {left_out.size} lists end in equal distances"
     if n_lists:
         sentence += (
-            f". An index lists some of the tied classes by its own order, so these {left_out.sum()} "
+            f". An index lists some of the tied classes by its own order, so {left_out.sum()} "
             "entries are left out, and the ranks of their classes are unknown. Pass longer lists, "
             "or distances with more digits"
         )
