@@ -20,6 +20,7 @@ from classex_bayes.task.check import Check
 from classex_bayes.task.data_checks import noted, participation, silent_warnings
 from classex_bayes.task.evidence import InstanceEvidence
 from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.score_checks import scores_fit
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
@@ -29,7 +30,7 @@ SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
 _N_RANDOM = 199  # graphs or orders of classes that observed ones are compared with
 _SAME_COLUMN = 1e-6
 _NEIGHBOURS = 10  # places apart, at most, in the order of the classes
-_GROUPS, _ORDER, _REACH = "grouped confusions", "order of classes", "reach"
+_GROUPS, _ORDER, _REACH, _SCORES = "grouped confusions", "order of classes", "reach", "scores"
 _NEED_RANKS = ("few errors",)
 _NEED_SCORES = (
     "ties",
@@ -60,6 +61,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         Its checks:
 
         - "few classes": fewer than 20, a note alone;
+        - "scores": they are ranks, rounded probabilities, or distances below 0; cosines are a note;
         - "reach": up to how many classes the ranks alone determine the accuracy to within 0.2
           (`MomentBounds`), a note alone if they do not on the pilot's own classes;
         - "better than chance": the true class loses to most competitors;
@@ -110,6 +112,8 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
         reason = f"the task was made from {evidence.kind}"
         return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
+    if _SCORES not in checks and plain.made_from == "scores":
+        checks[_SCORES] = scores_fit(plain.source, plain.y)
     rng = np.random.default_rng(seed_sequence(random_seed))
     facts = facts_of_scores(plain, rng)
     of_scores = [

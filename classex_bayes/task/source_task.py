@@ -17,6 +17,7 @@ from classex_bayes.arguments import (
 from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts
@@ -43,6 +44,7 @@ from classex_bayes.task.score_arguments import (
     read_ranks,
     read_scores,
 )
+from classex_bayes.task.score_checks import scores_fit
 from classex_bayes.task.search_results import (
     SearchResults,
     one_answer,
@@ -305,8 +307,11 @@ class SourceTask:
             raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
         design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
         labels = class_labels(labelled.y, *source.shape, names, class_weight, untested)
+        checks = labelled.checks
         if labelled.made_from == "embeddings":
             refuse_foreign_coordinates(source, labels.y)
+        elif isinstance(source, ScoreMatrix) and not source.in_order:  # files are read once
+            checks += (scores_fit(source, labels.y),)
         evidence = RankEvidence.of_scores(
             source,
             labels.y,
@@ -314,7 +319,7 @@ class SourceTask:
             ties,
             _tie_seed(random_seed),
             labelled.made_from,
-            labelled.checks,
+            checks,
         )
         return cls(evidence if design is None else DesignedRanks.of(evidence, design), names)
 
