@@ -597,9 +597,15 @@ class SourceTask:
         Raises
         ------
         DataError
-            If parts differ in classes or in the rule for ties, if their class weights differ from
-            `class_weight`, if a part was made from accuracies, or if instances of one class are in
-            several parts that no longer have scores.
+            If parts differ in classes, in the rule for ties, or in which scores are better, if
+            their class weights differ from `class_weight`, if a part was made from accuracies, or
+            if instances of one class are in several parts that no longer have scores.
+
+        Warns
+        -----
+        DataWarning
+            If every part tests all classes and these have no names, so that they may be different
+            ones, as in folds over classes. Fit such tasks together: ``model.fit([first, second])``.
 
         Notes
         -----
