@@ -32,6 +32,17 @@ def mean_degree(edges: IntArray) -> float:
     return 2 * len(pairs) / np.unique(edges).size
 
 
+def mutual_pairs(edges: IntArray) -> IntArray:
+    """Pairs (n_pairs, 2) of classes that beat instances of each other, and of no third class.
+
+    No third class beats theirs either.
+    """
+    pairs, directions = np.unique(np.sort(edges, axis=1), axis=0, return_counts=True)
+    classes, degree = np.unique(pairs, return_counts=True)
+    alone = np.isin(pairs, classes[degree == 1]).all(axis=1)
+    return pairs[alone & (directions == 2)]
+
+
 def rewired_shares(edges: IntArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
     """`linked_share` (n_draws,) of random graphs in which every class keeps both its degrees.
 

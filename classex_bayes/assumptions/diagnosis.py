@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.arguments import seed_sequence
-from classex_bayes.assumptions.confusion_graph import linked_share, mean_degree, rewired_shares
+from classex_bayes.assumptions.confusion_graph import (
+    linked_share,
+    mean_degree,
+    mutual_pairs,
+    rewired_shares,
+)
 from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
 from classex_bayes.assumptions.task_report import ClassErrors, TaskReport
 from classex_bayes.estimators.moment_bounds import REACHED, MomentBounds
@@ -20,16 +25,17 @@ from classex_bayes.task.check import Check
 from classex_bayes.task.data_checks import noted, participation, silent_warnings
 from classex_bayes.task.evidence import InstanceEvidence
 from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.score_checks import scores_fit
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
-MOST_REPEATED, MOST_DOUBLE_CLASSES = 0.01, 0.005
+MOST_REPEATED, MOST_DOUBLE_CLASSES, MOST_MUTUAL = 0.01, 0.005, 0.1
 SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
 _N_RANDOM = 199  # graphs or orders of classes that observed ones are compared with
 _SAME_COLUMN = 1e-6
 _NEIGHBOURS = 10  # places apart, at most, in the order of the classes
-_GROUPS, _ORDER, _REACH = "grouped confusions", "order of classes", "reach"
+_GROUPS, _ORDER, _REACH, _SCORES = "grouped confusions", "order of classes", "reach", "scores"
 _NEED_RANKS = ("few errors",)
 _NEED_SCORES = (
     "ties",
@@ -60,6 +66,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         Its checks:
 
         - "few classes": fewer than 20, a note alone;
+        - "scores": they are ranks, rounded probabilities, or distances below 0; cosines are a note;
         - "reach": up to how many classes the ranks alone determine the accuracy to within 0.2
           (`MomentBounds`), a note alone if they do not on the pilot's own classes;
         - "better than chance": the true class loses to most competitors;
@@ -68,9 +75,11 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
           alone;
         - "ties": the rule for them moves the accuracy, or its decline, by 2 standard errors;
         - "duplicated instances": above 1% repeat the scores of others;
-        - "identical classes": above 0.5% have exactly the scores of another. A class that is
-          enrolled twice with another image is not detected: look at the best wrong pairs of
-          `SourceTask.nearest_classes`;
+        - "grouped ranks": so many true classes have rank 2 and so few rank 3, for example, that
+          classes were not drawn one by one, as with twins;
+        - "identical classes": above 0.5% have exactly the scores of another. If above 10% are in
+          pairs that are confused with each other alone, this is a note. Also look at the best wrong
+          pairs of `SourceTask.nearest_classes`;
         - "concentrated errors": fewer than 7 classes make up the sampling error;
         - "grouped confusions": confusions fall into separate groups of classes;
         - "order of classes": confusions join classes that stand next to each other, a note alone;
@@ -110,11 +119,13 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
         reason = f"the task was made from {evidence.kind}"
         return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
+    if _SCORES not in checks and plain.made_from == "scores":
+        checks[_SCORES] = scores_fit(plain.source, plain.y)
     rng = np.random.default_rng(seed_sequence(random_seed))
     facts = facts_of_scores(plain, rng)
     of_scores = [
         duplicated_instances(facts.row_hash, facts.distinctive),
-        identical_classes(facts.sketch, task.classes),
+        identical_classes(facts.sketch, facts.edges, task.classes),
     ]
     if evidence.siblings is None:
         of_scores += [
@@ -173,24 +184,39 @@ def duplicated_instances(row_hash: IntArray, distinctive: BoolArray) -> Check:
     return Check(name, passed, sentence, value, MOST_REPEATED)
 
 
-def identical_classes(sketch: FloatArray, names: Sequence[Any] | None) -> Check:
-    """Share of classes whose scores equal another's, to 1e-6 of the scores' spread."""
+def identical_classes(sketch: FloatArray, edges: IntArray, names: Sequence[Any] | None) -> Check:
+    """Share of classes whose scores equal another's, to 1e-6 of the scores' spread.
+
+    Pairs of classes that are confused with each other alone may be one class that was enrolled
+    twice, or twins. Sound tasks have some, with at most 10% of the classes; more are a note.
+    """
     order = np.argsort(sketch[:, 0], kind="stable")
     gap = np.diff(sketch[order], axis=0)
     same = np.sqrt((gap**2).mean(axis=1)) <= _SAME_COLUMN
-    value = float(same.sum()) / len(sketch)
+    n_classes, mutual = len(sketch), mutual_pairs(edges)
+    value = float(same.sum()) / n_classes
     passed = value <= MOST_DOUBLE_CLASSES
-    sentence = f"{same.sum()} of {len(sketch)} classes have the scores of another"
+    sentence = f"{same.sum()} of {n_classes} classes have the scores of another"
     if same.any():
-        pair = order[np.argmax(same)], order[np.argmax(same) + 1]
-        first, second = (j if names is None else names[j] for j in sorted(map(int, pair)))
-        sentence += f", such as {first!r} and {second!r}"
+        place = int(np.argmax(same))
+        sentence += _such_as(order[place : place + 2], names)
     if not passed:
         sentence += (
             "; merge classes that cannot be distinguished, because with them accuracy falls "
             "too fast"
         )
-    return Check("identical classes", passed, sentence, value, MOST_DOUBLE_CLASSES)
+    if len(mutual):
+        sentence += (
+            f". {len(mutual)} pairs are confused with each other alone{_such_as(mutual[0], names)}"
+            "; look whether they are the same class"
+        )
+    is_note = passed and 2 * len(mutual) > MOST_MUTUAL * n_classes
+    return Check("identical classes", passed, sentence, value, MOST_DOUBLE_CLASSES, is_note)
+
+
+def _such_as(pair: IntArray, names: Sequence[Any] | None) -> str:
+    first, second = (j if names is None else names[j] for j in sorted(map(int, pair)))
+    return f", such as {first!r} and {second!r}"
 
 
 def grouped_confusions(edges: IntArray, rng: np.random.Generator) -> Check:

@@ -25,6 +25,7 @@ from classex_bayes.io.arrays import (
 from classex_bayes.io.many_files import joined, place_in_files
 from classex_bayes.io.tables import read_csv, read_parquet
 from classex_bayes.io.trec_files import read_trec
+from classex_bayes.task.merge import warn_of_equal_positions
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import finite_embeddings
@@ -144,13 +145,18 @@ def read_task(
         raise DataError(
             f"{files[0]}: found {len(files)} files, expected one file for an accuracy curve"
         )
-    rows = [np.size(part.get("y", ())) for part in parts]
+    positions = [np.asarray(part.get("y", ())) for part in parts]
+    rows = [y.size for y in positions]
     whole = joined(parts, files)
+    arrays = parts[0].keys()
     del parts
     try:
-        return _task_of(whole, f"{files[0]} and {len(files) - 1} more", settings)
+        task = _task_of(whole, f"{files[0]} and {len(files) - 1} more", settings)
     except DataError as error:
         raise DataError(f"{error}{place_in_files(str(error), rows, files)}") from None
+    if "gallery" not in arrays:  # which shows that the classes are the same
+        warn_of_equal_positions(positions, task.n_classes, task.classes)
+    return task
 
 
 def read_nonmated(paths: AnyPath | Iterable[AnyPath], task: SourceTask) -> FloatArray | None:

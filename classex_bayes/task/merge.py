@@ -10,13 +10,17 @@ from classex_bayes.core.influence import RankStatistics
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.shards import ConcatenatedScores
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import class_weights
 from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray
 
+_OTHER_CLASSES = (
+    "if they are different classes, as in folds over classes, fit all tasks together: "
+    "model.fit([first, second])"
+)
 _SAME = 1e-9  # relative difference of weights that rounding can cause
 
 
@@ -37,18 +41,48 @@ def merged_evidence(
         source_task(task, name)
         evidences.append(task.evidence.undesigned("merging", name))
         for what in ("n_classes", "classes"):
-            _same(what, getattr(task, what), getattr(tasks[0], what), number)
+            _same(what, getattr(task, what), getattr(tasks[0], what), number, _OTHER_CLASSES)
+    directions = {number: _direction(part) for number, part in enumerate(evidences)}
+    scored = {number: direction for number, direction in directions.items() if direction}
+    for number, direction in scored.items():
+        _same("the best score", direction, next(iter(scored.values())), number)
+    warn_of_equal_positions([part.y for part in evidences], tasks[0].n_classes, tasks[0].classes)
     tied = {number: part.ties for number, part in enumerate(evidences) if part.n_tied}
     for number, ties in tied.items():
         _same("ties", ties, next(iter(tied.values())), number)
     return _joined(evidences, tasks[0].classes, class_weight), tasks[0].classes
 
 
-def _same(what: str, value: Any, expected: Any, number: int) -> None:
+def warn_of_equal_positions(
+    positions: Sequence[IntArray], n_classes: int, names: Sequence[Any] | None
+) -> None:
+    """Warn if every part tests all classes, which are numbered alone, as folds often are."""
+    whole = all(np.unique(y).size == n_classes for y in positions)
+    if whole and names is None and len(positions) > 1:
+        warn(
+            f"each of {len(positions)} parts tests all {n_classes} classes, which have no names "
+            "and are taken for the same in all parts. If they are, pass their names as classes; "
+            f"{_OTHER_CLASSES}",
+            DataWarning,
+        )
+
+
+def _direction(part: RankEvidence) -> str:
+    """Which scores are better; empty if a part has none."""
+    if part.nearest is not None:
+        negated = part.nearest.negated
+    elif part.source is not None:
+        negated = part.source.perfect == 0
+    else:
+        return ""
+    return "the smallest" if negated else "the largest"
+
+
+def _same(what: str, value: Any, expected: Any, number: int, remedy: str = "") -> None:
     if value != expected:
         raise DataError(
             f"parts: {what} of part {number} is {_short(value)}, that of an earlier part is "
-            f"{_short(expected)}; expected the same in all parts"
+            f"{_short(expected)}; expected the same in all parts{remedy and '; '}{remedy}"
         )
 
 

@@ -46,6 +46,7 @@ from classex_bayes.typing import FloatArray, IntArray
 _CACHED = 16  # accuracies that are kept
 _SIZES = 200  # values of k among which the smallest with a known accuracy is sought
 _MOSTLY = 0.5
+_SHORTER = 0.01  # share of the unknown ranks whose lists may be shorter than the others
 # Why ranks are unknown, and how to make them known.
 _REASONS: dict[str, tuple[str, str]] = {
     "decisions": (
@@ -453,8 +454,9 @@ class RankEvidence(InstanceEvidence):
 
     @property
     def _list_length(self) -> int:
-        """Length M of cut lists. Unknown losses are at least M."""
-        return int(self.lowest[self.lowest < self.highest].min())
+        """Length M of cut lists. Unknown losses are at least M, but for a few shorter lists."""
+        shortest = self.lowest[self.lowest < self.highest]
+        return int(np.quantile(shortest, _SHORTER, method="lower"))
 
     @property
     def n_better_bins(self) -> IntArray:

@@ -9,8 +9,10 @@ import pandas as pd
 from classex_bayes.arguments import as_numeric, as_vector, one_of, whole_number
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import is_frame
+from classex_bayes.task.check import Check
+from classex_bayes.task.data_checks import MOST_TIES
 from classex_bayes.task.search_results import SearchResults, search_results
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 Missing = Literal["error", "unanswered", "unsearched"]
 # Columns of judgements and of runs: query, document and number.
@@ -18,6 +20,7 @@ ENTRY_COLUMNS = {
     "qrels": ("query_id", "doc_id", "relevance"),
     "run": ("query_id", "doc_id", "score"),
 }
+_MOSTLY = 0.5
 
 
 class _Entries(NamedTuple):
@@ -111,15 +114,38 @@ def _ranked(
     kept = ~right
     kept[best] = True
     query, document, scores = query[kept], document[kept], scores[kept]
+    check = _tied_documents(query, scores, right[kept], n)
     place = np.arange(query.size) - np.searchsorted(query, query)
     ids, values = np.full((n, length), -1, dtype=np.int64), np.zeros((n, length))
     ids[query, place], values[query, place] = document, scores
-    lowest, highest, nearest = search_results(
-        ids, best_listed, n_classes, values, higher_is_better=True
-    )
+    results = search_results(ids, best_listed, n_classes, values, higher_is_better=True)
+    lowest, highest = results.lowest, results.highest
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
-    return y, SearchResults(lowest, highest, nearest)
+    return y, results._replace(lowest=lowest, checks=(check,))
+
+
+def _tied_documents(
+    query: IntArray, scores: FloatArray, relevant: BoolArray, n_queries: int
+) -> Check:
+    """Whether relevant documents are tied with others, so that names determine their ranks.
+
+    Entries (n_entries,) are in the order of their ranks.
+    """
+    single = scores.astype(np.float32)
+    equal = (query[1:] == query[:-1]) & (single[1:] == single[:-1])
+    touched = relevant & (np.append(equal, False) | np.insert(equal, 0, False))
+    share = float(touched.sum()) / n_queries
+    sentence = (
+        f"the relevant document is tied with others for {touched.sum()} of {n_queries} queries"
+    )
+    if touched.any():
+        sentence += (
+            ". As in trec_eval, names of documents decide, in descending order. Break ties as the "
+            "system does, by small differences of the scores"
+        )
+    passed = share <= _MOSTLY
+    return Check("ties", passed, sentence, share, _MOSTLY, passed and share > MOST_TIES)
 
 
 def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) -> pd.Index:

@@ -9,21 +9,26 @@ import pandas as pd
 from classex_bayes.arguments import as_array, as_numeric
 from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
 from classex_bayes.core.ranks.threads import ranges
+from classex_bayes.core.ranks.ties import tie_noise
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame
+from classex_bayes.task.check import Check
+from classex_bayes.task.data_checks import MOST_TIES
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 _BLOCK = 2**20  # entries at a time
 _ROUNDING = 1e-5  # of the largest number of a row: distances may have been computed again
 _SHORT = 0.01  # share of the lists that may end before the others
+_MOST_LEFT_OUT = 0.5  # share of the entries that are tied with the last ones of their lists
 
 
 class SearchResults(NamedTuple):
-    """Losses (n,) between two bounds, and the nearest classes if there are distances."""
+    """Losses (n,) between two bounds, the nearest classes if there are distances, and checks."""
 
     lowest: IntArray
     highest: IntArray
     nearest: NearestClasses | None
+    checks: tuple[Check, ...] = ()
 
 
 def one_answer(y: Any, names: Sequence[Any] | None) -> Any:
@@ -114,18 +119,25 @@ def search_results(
     n_classes: int,
     distances: NumberArray | None,
     higher_is_better: bool,
+    tie_seed: int | None = None,
 ) -> SearchResults:
     """Ranks that follow from lists (n, M) of classes, best first, and their scores.
 
-    Of several entries of one class in a row, the first counts.
+    Of several entries of one class in a row, the first counts. With a `tie_seed` equal distances
+    are in random order, as scores are; otherwise in that of the lists.
     """
     n, length = ids.shape[0], min(LENGTH, ids.shape[1])
+    left_out = np.zeros(n, dtype=np.int64)
     lowest, highest, n_wrong = np.empty((3, n), dtype=np.int64)
     shape = (0, 0) if distances is None else (n, length)
     classes, scores, true = np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(n)
     largest = -np.inf
     for part in ranges(n, max(1, _BLOCK // ids.shape[1])):
-        listed = ids[part]
+        listed, given = ids[part], None if distances is None else distances[part]
+        if given is not None and tie_seed is not None:
+            listed, given, left_out[part] = _settled(
+                listed, given, n_classes, np.arange(part.start, part.stop), tie_seed
+            )
         first = _first_of_class(listed)
         is_true = first & (listed == y[part, None])
         wrong = first & ~is_true
@@ -134,9 +146,9 @@ def search_results(
         n_wrong[part] = wrong.sum(axis=1)
         lowest[part] = np.where(found, before, n_wrong[part])
         highest[part] = np.where(found, before, n_classes - 1)
-        if distances is None:
+        if given is None:
             continue
-        values = _scores(distances[part], listed >= 0, part.start, higher_is_better)
+        values = _scores(given, listed >= 0, part.start, higher_is_better)
         largest = max(largest, float(values.max()))
         true[part] = np.where(found, np.take_along_axis(values, place, axis=1)[:, 0], -np.inf)
         order = np.argsort(~wrong, axis=1, kind="stable")[:, :length]
@@ -145,15 +157,64 @@ def search_results(
         scores[part] = np.where(ended, -np.inf, np.take_along_axis(values, order, axis=1))
     # A few lists that end early are padded; all others would be cut to their length.
     length = min(length, int(np.quantile(n_wrong, _SHORT, method="lower")))
+    checks = () if tie_seed is None else (_tied_ends(left_out, int((ids >= 0).sum())),)
     if distances is None or length == 0:
-        return SearchResults(lowest, highest, None)
+        return SearchResults(lowest, highest, None, checks)
     # Negative distances, as of 1 - inner product, have no origin, unless they are rounding errors.
     rounding = _ROUNDING * float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
     perfect = None if higher_is_better or largest > rounding else 0.0
     nearest = NearestClasses(
         classes[:, :length], scores[:, :length], true, perfect, not higher_is_better
     )
-    return SearchResults(lowest, highest, nearest)
+    return SearchResults(lowest, highest, nearest, checks)
+
+
+def _settled(
+    ids: IntArray, distances: NumberArray, n_classes: int, instance: IntArray, seed: int
+) -> tuple[IntArray, NumberArray, IntArray]:
+    """Lists whose tied entries are in random order, without those that are tied with the last one.
+
+    An index keeps tied entries in an order of its own, such as that of their numbers. The random
+    order is that of equal scores, so lists of all classes have the ranks of the scores. If the last
+    entry is tied, the index may have left out more classes with the same distance. The list
+    therefore ends before them, but keeps one entry. Also returns how many entries are left out.
+    """
+    # Without the gaps between entries.
+    packed = np.argsort(ids < 0, axis=1, kind="stable")
+    ids, distances = (np.take_along_axis(array, packed, axis=1) for array in (ids, distances))
+    equal = (distances[:, 1:] == distances[:, :-1]) & (ids[:, 1:] >= 0)
+    left_out = np.zeros(len(ids), dtype=np.int64)
+    tied = np.flatnonzero(equal.any(axis=1))
+    if not tied.size:
+        return ids, distances, left_out
+    of_run = np.insert((~equal[tied]).cumsum(axis=1), 0, 0, axis=1)
+    noise = tie_noise(seed, np.repeat(instance[tied], ids.shape[1]), ids[tied].ravel())
+    order = np.lexsort((-noise.reshape(of_run.shape), of_run), axis=1)
+    classes = np.take_along_axis(ids[tied], order, axis=1)
+    is_first = _first_of_class(classes)
+    last = (classes >= 0).sum(axis=1, keepdims=True) - 1
+    at_end = (of_run == np.take_along_axis(of_run, last, axis=1)) & (classes >= 0)
+    is_open = ((at_end & is_first).sum(axis=1) > 1) & (is_first.sum(axis=1) < n_classes)
+    at_end &= is_open[:, None]
+    at_end[:, 0] = False
+    left_out[tied] = at_end.sum(axis=1)
+    ids[tied] = np.where(at_end, -1, classes)
+    return ids, distances, left_out
+
+
+def _tied_ends(left_out: IntArray, n_entries: int) -> Check:
+    """Whether lists still have most of their entries, without those tied with the last ones."""
+    n_lists, share = int(np.count_nonzero(left_out)), float(left_out.sum()) / n_entries
+    sentence = f"{n_lists} of {left_out.size} lists end in equal distances"
+    if n_lists:
+        sentence += (
+            f". An index lists some of the tied classes by its own order, so {left_out.sum()} "
+            "entries are left out, and the ranks of their classes are unknown. Pass longer lists, "
+            "or distances with more digits"
+        )
+    passed = share <= _MOST_LEFT_OUT
+    is_note = passed and n_lists > MOST_TIES * left_out.size
+    return Check("ties", passed, sentence, share, _MOST_LEFT_OUT, is_note)
 
 
 def _first_of_class(ids: IntArray) -> BoolArray:

@@ -17,12 +17,19 @@ from classex_bayes.arguments import (
 from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.check import Check
-from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
+from classex_bayes.task.class_labels import (
+    ClassLabels,
+    Untested,
+    class_labels,
+    class_names,
+    encode_labels,
+)
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.designed_ranks import DesignedRanks
 from classex_bayes.task.embedding_checks import refuse_foreign_coordinates
@@ -37,7 +44,14 @@ from classex_bayes.task.score_arguments import (
     read_ranks,
     read_scores,
 )
-from classex_bayes.task.search_results import one_answer, read_distances, read_ids, search_results
+from classex_bayes.task.score_checks import scores_fit
+from classex_bayes.task.search_results import (
+    SearchResults,
+    one_answer,
+    read_distances,
+    read_ids,
+    search_results,
+)
 from classex_bayes.task.task_facts import task_facts, task_line
 from classex_bayes.task.validation import FEWEST_CLASSES, class_total, enough_classes
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -293,17 +307,19 @@ class SourceTask:
             raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
         design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
         labels = class_labels(labelled.y, *source.shape, names, class_weight, untested)
+        checks = labelled.checks
         if labelled.made_from == "embeddings":
             refuse_foreign_coordinates(source, labels.y)
-        tie_seed = int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
+        elif isinstance(source, ScoreMatrix) and not source.in_order:  # files are read once
+            checks += (scores_fit(source, labels.y),)
         evidence = RankEvidence.of_scores(
             source,
             labels.y,
             labels.weight,
             ties,
-            tie_seed,
+            _tie_seed(random_seed),
             labelled.made_from,
-            labelled.checks,
+            checks,
         )
         return cls(evidence if design is None else DesignedRanks.of(evidence, design), names)
 
@@ -420,10 +436,12 @@ class SourceTask:
 
         Notes
         -----
-        Tied scores stay in the order of the index. The lists of `nearest_classes` are as long as
-        99% of the rows allow, and contain at most 32 wrong classes. Shorter lists are filled with
-        class -1 and score -inf. Accuracies are those of the index and not of the embeddings,
-        because an approximate index may miss a near true class.
+        Equal distances are in random order, as in `from_scores`. If the last entries of a list are
+        tied, the index has left out an unknown number of others at the same distance. The list then
+        ends before them. Without `distances`, classes stay in the order of the index. The lists of
+        `nearest_classes` are as long as 99% of the rows allow, and contain at most 32 wrong
+        classes. Shorter lists are filled with class -1 and score -inf. Accuracies are those of the
+        index and not of the embeddings, because an approximate index may miss a near true class.
 
         Examples
         --------
@@ -438,10 +456,9 @@ class SourceTask:
         if distances is not None:
             distances = read_distances(distances, lists)
         labels = class_labels(one_answer(y, names), len(lists), k1, names, class_weight, untested)
-        results = search_results(lists, labels.y, k1, distances, higher)
-        lowest, highest, nearest = results
-        evidence = RankEvidence(labels.y, labels.weight, lowest, highest, nearest=nearest)
-        return cls(evidence, names)
+        seed = _tie_seed(0)
+        results = search_results(lists, labels.y, k1, distances, higher, seed)
+        return cls(_of_lists(labels, results), names)
 
     @classmethod
     def from_run(
@@ -511,8 +528,7 @@ class SourceTask:
         y, results = read_run(qrels, run, k1, relevance_level, missing)
         n_queries = np.bincount(y, minlength=k1)
         labels = class_labels(y, y.size, k1, None, n_queries, "competitors")
-        lowest, highest, nearest = results
-        return cls(RankEvidence(labels.y, labels.weight, lowest, highest, nearest=nearest))
+        return cls(_of_lists(labels, results))
 
     @classmethod
     def from_accuracies(
@@ -581,9 +597,15 @@ class SourceTask:
         Raises
         ------
         DataError
-            If parts differ in classes or in the rule for ties, if their class weights differ from
-            `class_weight`, if a part was made from accuracies, or if instances of one class are in
-            several parts that no longer have scores.
+            If parts differ in classes, in the rule for ties, or in which scores are better, if
+            their class weights differ from `class_weight`, if a part was made from accuracies, or
+            if instances of one class are in several parts that no longer have scores.
+
+        Warns
+        -----
+        DataWarning
+            If every part tests all classes and these have no names, so that they may be different
+            ones, as in folds over classes. Fit such tasks together: ``model.fit([first, second])``.
 
         Notes
         -----
@@ -888,3 +910,14 @@ class SourceTask:
 
     def _repr_html_(self) -> str:
         return html_block("SourceTask", html_facts(task_facts(self)))
+
+
+def _tie_seed(random_seed: RandomSeed) -> int:
+    return int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
+
+
+def _of_lists(labels: ClassLabels, results: SearchResults) -> RankEvidence:
+    lowest, highest, nearest, checks = results
+    return RankEvidence(
+        labels.y, labels.weight, lowest, highest, nearest=nearest, score_checks=checks
+    )

@@ -137,7 +137,7 @@ def test_few_ties_that_are_most_of_the_errors():
     # As many ties are no doubt beside more errors, nor are a handful.
     more = votes.copy()
     more[20:200] = votes[20:200] / 2 + np.eye(k1)[(y[20:200] + 3) % k1]
-    assert SourceTask.from_scores(more, y).warnings == ()
+    assert not any("tied" in warning for warning in SourceTask.from_scores(more, y).warnings)
     few = votes.copy()
     few[:11, :] = votes[n - 60 : n - 49]
     assert SourceTask.from_scores(few, y).warnings == ()
@@ -231,3 +231,74 @@ def test_equal_weights_cost_nothing(k1):
     task = SourceTask.from_ranks(np.arange(k1) % 3 + 1, np.arange(k1), n_classes=k1)
     notes = cb.ClassExReg(random_seed=0).fit(task).predict(2 * k1).notes
     assert not any("are as informative as" in note for note in notes)
+
+
+def twins(group=2, repeats=3, k1=200):
+    """Classes in groups: half of the instances lose to a sibling, none to another class."""
+    y, rng = np.repeat(np.arange(k1), repeats), np.random.default_rng(1)
+    scores = rng.normal(size=(y.size, k1))
+    siblings = y[:, None] // group == np.arange(k1) // group
+    scores = np.where(siblings, 10 + rng.normal(size=scores.shape), scores)
+    order = rng.permutation(k1)
+    return scores[:, order], np.argsort(order)[y]
+
+
+def grouped(task):
+    return next(check for check in task.evidence.checks(None) if check.name == "grouped ranks")
+
+
+def test_twins_are_named_with_one_confusion_a_class():
+    task = SourceTask.from_scores(*twins())
+    (warning,) = task.warnings
+    assert "groups of 2, such as twins" in warning
+    # At least so many would have rank 3: p2 >= p1^2 (n - 1) / (2 n p0), whatever the mixture.
+    right, wrong = np.bincount(task.evidence.n_better)
+    expected = wrong**2 * 198 / (2 * 199 * right)
+    assert f"at least {expected:.4g} would have rank 3" in warning
+    report = cb.diagnose(task, random_seed=1)
+    pairs = report["identical classes"]
+    assert [check.name for check in report.warnings] == ["grouped ranks"] and pairs.is_note
+    # Both lost to the other: 3 instances each, of which a half loses.
+    n_mutual = int(pairs.sentence.split(". ")[1].split(" pairs are confused")[0])
+    assert abs(n_mutual - 100 * (1 - 1 / 8) ** 2) < 15
+    ranks = SourceTask.from_ranks(task.ranks, task.y, n_classes=200)
+    assert ranks.warnings == task.warnings
+    cut = SourceTask.from_ranks(task.ranks, task.y, n_classes=200, truncated_at=5)
+    assert grouped(cut) == grouped(ranks)
+    scores, y = twins()
+    named = cb.Sampling(groups=np.argsort(y[::3]) // 2)
+    assert not SourceTask.from_scores(scores, y, sampling=named).warnings
+
+
+def test_triplets_are_named():
+    assert "groups of 3" in grouped(SourceTask.from_scores(*twins(group=3, repeats=6))).sentence
+
+
+@pytest.mark.parametrize("p", [0.002, 0.01, 0.05])
+@pytest.mark.parametrize("k1", [30, 300])
+def test_competitors_drawn_one_by_one_are_in_no_groups(k1, p):
+    """With equally good competitors, the inequality of the check is an equality."""
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(k1), 2)
+    for _ in range(40):
+        ranks = 1 + rng.binomial(k1 - 1, p, size=y.size)
+        assert grouped(SourceTask.from_ranks(ranks, y, n_classes=k1)).passed is not False
+
+
+@pytest.mark.parametrize(("dim", "noise"), [(1, 1e-3), (2, 1e-3), (2, 0.05), (10, 0.2)])
+def test_similar_classes_drawn_one_by_one_are_in_no_groups(dim, noise):
+    law = GaussianNearestNeighbor(dim=dim, noise_variance=noise)
+    for seed in range(10):
+        for repeats in (1, 4):
+            task = SourceTask.from_embeddings(*law.sample(100, repeats=repeats, random_seed=seed))
+            assert grouped(task).passed is not False
+
+
+@pytest.mark.parametrize(("k1", "lead"), [(200, 0.9), (100, 0.8)])
+def test_a_weak_classifier_has_no_concentrated_errors(k1, lead):
+    """A few right answers vary much between classes, without any fault."""
+    y = np.arange(k1)
+    for seed in range(30):
+        scores = np.random.default_rng(seed).normal(size=(k1, k1)) + lead * np.eye(k1)
+        checks = SourceTask.from_scores(scores, y).evidence.checks(None)
+        assert all(check.passed is not False for check in checks if "errors" in check.name)

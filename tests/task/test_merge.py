@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from classex_bayes.core.ranks.rank_counts import count_better
 from classex_bayes.estimators.kde.kde import KDE
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning
+from classex_bayes.io.task_files import read_task
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -69,7 +70,7 @@ def test_merged_shards_are_the_whole(seed, n_classes, n_parts, ties, weighted, s
     weight = rng.uniform(0.1, 1, n_classes)
     options = {"untested": "competitors", "ties": ties or "random", "random_seed": 1}
     rows = shards(rng, y, n_parts)
-    options["class_weight"] = weight if weighted else None
+    options |= {"class_weight": weight if weighted else None, "classes": range(n_classes)}
     whole = SourceTask.from_scores(scores, y, **options)
     parts = [SourceTask.from_scores(scores[part], y[part], **options) for part in rows]
     merged = SourceTask.merge(parts, options["class_weight"])
@@ -150,14 +151,16 @@ def test_ranks_alone():
     ranks, y = rng.integers(1, 11, 40), np.repeat(np.arange(10), 4)
     whole = SourceTask.from_ranks(ranks, y, n_classes=10)
     parts = [
-        SourceTask.from_ranks(ranks[rows], y[rows], n_classes=10, untested="competitors")
+        SourceTask.from_ranks(
+            ranks[rows], y[rows], n_classes=10, classes=range(10), untested="competitors"
+        )
         for rows in (slice(0, 18), slice(18, 40))
     ]
     merged = SourceTask.merge(parts)
     np.testing.assert_array_equal(merged.ranks, ranks)
     np.testing.assert_allclose(merged.accuracy_cov([2, 9]), whole.accuracy_cov([2, 9]), rtol=1e-12)
     assert merged.evidence.statistics is None
-    with_scores = SourceTask.from_scores(np.eye(10), np.arange(10))
+    with_scores = SourceTask.from_scores(np.eye(10), np.arange(10), classes=range(10))
     assert SourceTask.merge([merged, with_scores]).evidence.kind == "ranks"
 
 
@@ -208,3 +211,40 @@ def test_the_order_of_parts_with_and_without_ties_does_not_matter():
         assert merged.evidence.ties == "pessimistic" and merged.evidence.n_tied > 0
         again = merged.select(np.arange(40))
         np.testing.assert_array_equal(again.ranks, merged.ranks)
+
+
+def test_folds_with_other_classes_are_asked_about(tmp_path):
+    """Each fold numbers its own classes from 0, and nothing shows that they are others."""
+    rng, y = np.random.default_rng(1), np.arange(20) % 10
+    scores = rng.normal(size=(2, 20, 10)) + 2 * np.eye(10)[y]
+    folds = [SourceTask.from_scores(part, y) for part in scores]
+    with pytest.warns(DataWarning, match=r"fit all tasks together: model.fit\(\[first, second\]\)"):
+        SourceTask.merge(folds)
+    paths = [tmp_path / "first.npz", tmp_path / "second.npz"]
+    for path, part in zip(paths, scores, strict=True):
+        np.savez(path, scores=part, y=y)
+    with pytest.warns(DataWarning, match="each of 2 parts tests all 10 classes"):
+        read_task(paths)
+    assert SourceTask.merge(folds[:1]).n_test == 20
+    read_task(paths, classes=range(10))
+    names = [[f"{fold}{j}" for j in range(10)] for fold in "ab"]
+    same = [SourceTask.from_scores(part, y, classes=names[0]) for part in scores]
+    assert SourceTask.merge(same).n_test == 40
+    other = SourceTask.from_scores(scores[1], y, classes=names[1])
+    with pytest.raises(DataError, match=r"classes of part 1 is .* fit all tasks together"):
+        SourceTask.merge([same[0], other])
+
+
+@pytest.mark.parametrize("light", [False, True])
+def test_distances_and_similarities_do_not_mix(light):
+    rng, y = np.random.default_rng(1), np.arange(10)
+    options = {"classes": range(20), "untested": "competitors"}
+    parts = [
+        SourceTask.from_scores(rng.random((10, 20)), y + 10 * j, higher_is_better=higher, **options)
+        for j, higher in enumerate((True, False))
+    ]
+    parts = [part.without_scores() for part in parts] if light else parts
+    with pytest.raises(DataError, match="the best score of part 1 is 'the smallest', that of an"):
+        SourceTask.merge(parts)
+    ranks = SourceTask.from_ranks(np.ones(10, int), y, n_classes=20, **options)
+    assert SourceTask.merge([ranks, parts[1]]).n_test == 20

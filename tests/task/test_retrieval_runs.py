@@ -230,3 +230,18 @@ WRONG = {
 def test_errors_say_what_is_wrong(arguments, message):
     with pytest.raises(DataError, match=f"^{message}"):
         SourceTask.from_run(**{"qrels": QRELS, "run": RUN, "n_classes": 9} | arguments)
+
+
+def test_relevant_documents_that_are_tied():
+    """Names decide, as in trec_eval; a warning says so if it matters for most queries."""
+    qrels = {f"q{j}": {f"d{j}": 1} for j in range(40)}
+    for n_tied, kind in ((0, ""), (4, "note"), (30, "warning")):
+        run = {
+            f"q{j}": {f"d{j}": 2.0, f"d{j + 1}": 2.0 if j < n_tied else 1.0, f"d{j + 2}": 0.5}
+            for j in range(40)
+        }
+        task = SourceTask.from_run(qrels, run, n_classes=50)
+        sentences = {"warning": task.warnings, "note": set(task.notes) - set(task.warnings)}
+        for name, texts in sentences.items():
+            tied = f"tied with others for {n_tied} of 40 queries"
+            assert any(tied in text for text in texts) == (name == kind)

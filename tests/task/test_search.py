@@ -141,6 +141,67 @@ def test_rows_are_read_in_blocks(matrix, monkeypatch):
             SourceTask.from_search(ids, y, distances=near, **SCORED)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_tied_distances_of_whole_lists_are_those_of_scores(rng, matrix, several):
+    """Whatever the order in which the index keeps its entries."""
+    distances, y = np.rint(matrix[0]), matrix[1]
+    whole = SourceTask.from_scores(distances, y, higher_is_better=False, untested="competitors")
+    labels = np.repeat(np.arange(N_CLASSES), 1 + several)
+    for _ in range(2):
+        kept = rng.permutation(labels.size)
+        ids = kept[np.argsort(distances[:, labels[kept]], axis=1, kind="stable")]
+        near = np.take_along_axis(distances[:, labels], ids, axis=1)
+        task = SourceTask.from_search(labels[ids], y, distances=near, **SCORED)
+        assert task.ranks.tolist() == whole.ranks.tolist()
+
+
+@pytest.mark.parametrize("length", [4, 25])
+def test_lists_end_before_ties_that_an_index_cut(rng, matrix, length):
+    distances, y = np.rint(4 * matrix[0]), matrix[1]
+    own = distances[np.arange(y.size), y][:, None]
+    better, equal = (distances < own).sum(axis=1), (distances == own).sum(axis=1) - 1
+    for _ in range(3):  # orders of the entries of the index
+        kept = rng.permutation(N_CLASSES)
+        ids = kept[np.argsort(distances[:, kept], axis=1, kind="stable")[:, :length]]
+        near = np.take_along_axis(distances, ids, axis=1)
+        task = SourceTask.from_search(ids, y, distances=near, **SCORED)
+        before = (near < near[:, -1:]).sum(axis=1)
+        before = np.where(before == length - 1, length, np.maximum(before, 1))
+        found = task.evidence.lowest == task.evidence.highest
+        assert task.evidence.lowest[~found].tolist() == before[~found].tolist()
+        assert (task.evidence.highest[~found] == N_CLASSES - 1).all()
+        assert (found <= (better < before)).all()
+        assert ((better <= task.evidence.lowest) & (task.evidence.lowest <= better + equal))[
+            found
+        ].all()
+
+
+def test_an_index_that_returns_its_first_entries_finds_nothing():
+    """All distances are equal: accuracy is that of guessing, not that of the order of the index."""
+    ids = np.tile(np.arange(100), (100, 1))
+    options = {"n_classes": 1000, "untested": "competitors"}
+    task = SourceTask.from_search(ids, np.arange(100), distances=np.zeros(ids.shape), **options)
+    assert any("end in equal distances" in warning for warning in task.warnings)
+    lower, upper = task.accuracy_bounds([10, 1000])
+    assert lower[0] < 0.1 < upper[0] and upper[1] <= 0.05
+    with pytest.raises(DataError, match=r"recall@10 at 1000 classes lies between 0\.\d+ and 1"):
+        task.metric("recall@10", 1000)
+
+
+def test_a_few_ties_are_no_fault(matrix):
+    distances, y = matrix
+    ids, near = listed(distances, 10)
+    assert not SourceTask.from_search(ids, y, distances=near, **SCORED).warnings
+    known = SourceTask.from_search(ids, y, distances=near, **SCORED).evidence.n_better_bins
+    near[:2, 1:] = near[:2, 1:2]
+    task = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    assert not task.warnings and not any("equal distances" in note for note in task.notes)
+    assert task.evidence.n_better_bins.tolist() == known.tolist()
+    near[:60, -2:] = near[:60, -2:-1]
+    task = SourceTask.from_search(ids, y, distances=near, **SCORED)
+    assert not task.warnings and any("equal distances" in note for note in task.notes)
+
+
 def test_lists_of_the_true_class_alone_list_no_other():
     task = SourceTask.from_search([[0], [1], [2]], [0, 1, 2], n_classes=3, distances=[[0.1]] * 3)
     assert task.ranks.tolist() == [1, 1, 1]

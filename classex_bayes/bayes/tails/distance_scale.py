@@ -6,14 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.nearest import ROUNDING, NearestClasses
 from classex_bayes.typing import FloatArray
 
 # Origins to try beyond the best score, in standard deviations of the listed scores.
 _BEYOND = 0.03, 0.1, 0.3, 1.0, 3.0
-# By which a score may exceed that of a perfect match, relative to the scores: twice the error of
-# single precision.
-_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
     true = nearest.true[np.isfinite(nearest.true)]
     best = float(np.concatenate([listed, true]).max())
     largest = float(np.abs(listed).max())
-    if nearest.perfect is not None and best <= nearest.perfect + _ROUNDING * largest:
+    if nearest.perfect is not None and best <= nearest.perfect + ROUNDING * largest:
         yield DistanceScale("origin", nearest.perfect)
         return
     yield DistanceScale("exponential")

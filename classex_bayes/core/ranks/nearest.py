@@ -13,6 +13,9 @@ from classex_bayes.typing import FloatArray, IntArray
 # With this length, each random half of the classes has the few nearest classes that a tail is
 # fitted to, except for one row in 10^4.
 LENGTH = 32
+# By which a score may exceed that of a perfect match, relative to the scores: twice the error of
+# single precision.
+ROUNDING = 1e-6
 _BLOCK_PAIRS = 2**22
 
 

@@ -1,0 +1,126 @@
+"""Scores that are not what they seem: each fault is named, sound scores are silent."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_softmax, softmax
+from scipy.stats import rankdata
+
+import classex_bayes as cb
+from classex_bayes.simulate import GaussianNearestNeighbor, UniformSphere
+
+K1, REPEATS = 80, 2
+Y = np.repeat(np.arange(K1), REPEATS)
+
+
+def logits(seed=0):
+    scores = np.random.default_rng(seed).normal(size=(Y.size, K1))
+    scores[np.arange(Y.size), Y] += 2.5
+    return scores
+
+
+def cosines(dtype=float, seed=0):
+    """Cosines of probes and templates, some of which are the same image."""
+    probes, gallery, _ = UniformSphere(64, 0.05).sample(K1, repeats=REPEATS, random_seed=seed)
+    probes[::20] = gallery[Y[::20]]
+    probes, gallery = (
+        (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(dtype)
+        for rows in (probes, gallery)
+    )
+    wide = np.promote_types(dtype, np.float32)
+    return probes.astype(wide) @ gallery.astype(wide).T
+
+
+def check(scores, **options):
+    task = cb.SourceTask.from_scores(scores, Y, **options)
+    return next(check for check in task.evidence.score_checks if check.name == "scores")
+
+
+SOUND = {
+    "logits": lambda seed: (logits(seed), {}),
+    "single precision": lambda seed: (logits(seed).astype("f4"), {}),
+    "softmax": lambda seed: (softmax(logits(seed), axis=1), {}),
+    "sharp softmax": lambda seed: (softmax(10 * logits(seed), axis=1), {}),
+    "log softmax": lambda seed: (log_softmax(40 * logits(seed).astype("f4"), axis=1), {}),
+    "ruled out": lambda seed: (np.where(logits(seed) < -1, -np.inf, logits(seed)), {}),
+    "whole numbers": lambda seed: (np.rint(20 * logits(seed)).astype(int), {}),
+    "distances": lambda seed: (np.exp(-logits(seed)), {"higher_is_better": False}),
+    "energies": lambda seed: (-logits(seed), {"higher_is_better": False}),
+    "single 1 - cosine": lambda seed: (1 - cosines("f4", seed), {"higher_is_better": False}),
+    "votes": lambda seed: (
+        np.random.default_rng(seed).multinomial(30, softmax(logits(seed), axis=1)) / 30,
+        {},
+    ),
+    "decisions": lambda seed: (np.eye(K1)[logits(seed).argmax(axis=1)], {}),
+}
+
+
+@pytest.mark.parametrize("kind", SOUND)
+def test_sound_scores_are_silent(kind):
+    for seed in range(3):
+        scores, options = SOUND[kind](seed)
+        assert check(scores, **options).sentence == "nothing unusual"
+
+
+@pytest.mark.parametrize("dim", [2, 10, 40])
+def test_sound_distances_are_silent(dim):
+    law = GaussianNearestNeighbor(dim=dim, noise_variance=0.2)
+    probes, gallery, y = law.sample(60, random_seed=1)
+    squares = ((probes[:, None] - gallery) ** 2).sum(axis=2)
+    for scores, higher in ((squares, False), (-squares, True), (np.sqrt(squares), False)):
+        task = cb.SourceTask.from_scores(scores, y, higher_is_better=higher)
+        assert not task.warnings
+        assert [c.sentence for c in task.evidence.score_checks] == ["nothing unusual"]
+
+
+def test_rounding_of_single_precision_is_no_negative_distance():
+    """What 1 - cosine gives for equal vectors."""
+    distances = 1 - cosines("f4")
+    assert -1e-6 < distances.min() < 0
+    exact = cb.SourceTask.from_scores(np.maximum(distances, 0), Y, higher_is_better=False)
+    task = cb.SourceTask.from_scores(distances, Y, higher_is_better=False)
+    fits = [cb.OpenSetExtrapolator().fit(part, random_seed=1) for part in (task, exact)]
+    assert [model.scale_ for model in fits] == ["-s", "-s"]
+    thresholds = [model.predict(1000, fpir=0.05).threshold for model in fits]
+    np.testing.assert_allclose(*thresholds)
+
+
+FAULTS = {
+    "half precision": (lambda s: 1 - cosines("f2"), {"higher_is_better": False}, "negative, down"),
+    "not normalised": (
+        lambda s: 1 - 1.1 * cosines(),
+        {"higher_is_better": False},
+        "pass np.maximum(scores, 0)",
+    ),
+    "ranks": (lambda s: rankdata(-s, axis=1), {"higher_is_better": False}, "as ranks do"),
+    "ranks from 0": (lambda s: s.argsort(axis=1).argsort(axis=1), {}, "as ranks do"),
+    "shares of ranks": (lambda s: rankdata(s, axis=1) / K1, {}, "as ranks do"),
+    "reciprocal ranks": (lambda s: 1 / (60 + rankdata(-s, axis=1)), {}, "as ranks do"),
+    "softmax": (lambda s: softmax(60 * s.astype("f4"), axis=1), {}, "pass the logits"),
+    "sigmoid": (lambda s: expit(20 * s.astype("f4")), {}, "pass the logits"),
+    "half softmax": (lambda s: softmax(8 * s, axis=1).astype("f2"), {}, "pass the logits"),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_faults_are_warnings(kind):
+    make, options, sentence = FAULTS[kind]
+    found = check(make(logits()), **options)
+    assert found.passed is False and sentence in found.sentence
+
+
+def test_cosines_are_asked_about():
+    for scores in (cosines(), cosines("f4"), cosines("f2")):
+        found = check(scores)
+        assert found.passed and found.is_note and "pass 1 - scores" in found.sentence
+    task = cb.SourceTask.from_scores(cosines(), Y)
+    assert not task.warnings and any("pass 1 - scores" in note for note in task.notes)
+    assert check(0.05 * logits()).is_note is False  # small scores of both signs
+
+
+def test_scores_in_a_file_are_checked_by_the_diagnosis(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "ranks.h5", "w") as file:
+        stored = file.create_dataset("scores", data=rankdata(-logits(), axis=1))
+        task = cb.SourceTask.from_scores(stored, Y, higher_is_better=False)
+        assert cb.diagnose(task)["scores"].passed is False
