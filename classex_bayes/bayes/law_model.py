@@ -385,7 +385,9 @@ class LawModel(FittedModel):
         Returns
         -------
         ClassesUntil
-            Draws, median and interval of k. Values above 10^12 are reported as "more than 10^12".
+            Draws, median and interval of k, infinite above 10^12. Sentences say "more than" from
+            100 k1 on. `.prob_at_least(k)` is the probability that the level is kept up to k;
+            ``predict(k).prob_at_least(accuracy)`` is the same probability.
 
         Raises
         ------
