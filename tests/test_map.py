@@ -10,6 +10,7 @@ from scipy.special import ndtr
 import classex_bayes
 from classex_bayes.core import metrics
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.task.source_task import SourceTask
 
 PAGE = (Path(__file__).parents[1] / "docs" / "map.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"^### (.+?)\n.*?^```python\n(.*?)^```", PAGE, flags=re.M | re.S))
@@ -58,6 +59,10 @@ def test_point_estimator(run):
     slopes = np.diff(np.log(curve)) / np.diff(np.log(k))
     np.testing.assert_allclose(slopes, names["PowerLaw"]().fit(task).coef_[0], rtol=1e-9)
     assert curve[2] == pytest.approx(task.accuracy(100).item(), abs=0.05)
+    never_right = SourceTask.from_ranks(np.full(60, 5), range(60), n_classes=60)
+    assert never_right.accuracy(60) == 0
+    found = names["PowerLaw"]().fit(never_right).predict([60, 600]).mean
+    assert 0 < found[600] < found[60] < 0.2
     wrong = names["cb"].SourceTask.from_ranks([9] * 9, range(9), n_classes=9)
     with pytest.warns(names["cb"].exceptions.DataWarning):
         assert 0 < names["PowerLaw"]().fit(wrong).predict(9).mean.item() < 0.1

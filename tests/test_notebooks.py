@@ -33,6 +33,30 @@ def test_notebooks_stay_small():
     assert sum(notebook.stat().st_size for notebook in NOTEBOOKS) < 3 * MEGABYTE
 
 
+def test_outputs_of_few_draws_are_not_stored(tmp_path, monkeypatch):
+    import execute_notebooks
+    from nbformat import v4
+
+    class Client:
+        def __init__(self, book, **options):
+            self.book = book
+
+        def execute(self):
+            self.book.cells[0].outputs = [v4.new_output("stream", text="0.9")]
+
+    monkeypatch.setattr(execute_notebooks, "NotebookClient", Client)
+    path = tmp_path / "book.ipynb"
+    book = v4.new_notebook(cells=[v4.new_code_cell("print(0.9)")])
+    path.write_text(v4.writes(book), encoding="utf-8")
+    before = path.read_bytes()
+    monkeypatch.setenv("CLASSEX_REDUCED", "1")
+    execute_notebooks.execute(str(path))
+    assert path.read_bytes() == before
+    monkeypatch.delenv("CLASSEX_REDUCED")
+    execute_notebooks.execute(str(path))
+    assert code_cells(path)[0]["outputs"][0]["text"] == ["0.9"]
+
+
 @pytest.fixture(scope="session")
 def kernel():
     """One kernel for all notebooks of a process, so that the packages are imported once."""

@@ -71,6 +71,14 @@ def test_numbers_are_those_that_the_code_prints(page, few_draws):
         assert again == pytest.approx(number, abs=tolerance(number, size))
 
 
+def test_a_share_of_few_pilots_may_be_another_on_another_processor():
+    """One or two of 20 pilots more reach a width; of 500 draws that would be a fault."""
+    _, numbers, sizes = outputs("```text\nPlan; 20 pilots of each design\nreached 0.900\n```\n")
+    assert (numbers[-1], sizes[-1]) == (0.9, 20)
+    assert tolerance(0.9, 20) > 2 / 20 and tolerance(0.9, 500) < 2 / 20
+    assert outputs("```text\nmean 0.900\n```\n")[2] == [500]
+
+
 def test_another_number_is_seen():
     page = "```python\nprint('mean', 0.75)\n```\n\n```text\nmean 0.85\n```\n"
     assert outputs(page)[:2] == (["mean"], [0.85])

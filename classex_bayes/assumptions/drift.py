@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from scipy.special import ndtr, ndtri, softmax
+from scipy.stats import chi2
 
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.assumptions.marginality import checked_smaller_tasks, compare_with_retrained
@@ -16,10 +17,11 @@ from classex_bayes.core.influence import (
     clustered_covariance,
     unseen_competitors,
 )
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Extrapolation, expected_accuracy
+from classex_bayes.task.classifier_marginality import MEASURE_DRIFT
 from classex_bayes.task.evidence import WITH_SCORES
 from classex_bayes.task.rank_evidence import RankEvidence
 from classex_bayes.task.source_task import SourceTask
@@ -29,30 +31,34 @@ from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
 _N_WANDER = 64
 _WANDER_RANGE = (0.01, 4.0)  # in scales of the half-normal: its 1% and 99.99% points
 _HALF_AN_ANSWER = 0.5
+_LEVEL, _FEWEST_FOR_LINE = 0.05, 2
 
 
 @dataclass(frozen=True)
 class DriftPrior:
-    r"""Prior of the drift: a line with a random walk about it, both 0 at k1.
+    r"""Prior of the drift: 0 at k1, with a slope that is a random walk in log k.
 
-    .. math:: \delta(k) = b x + \tau B(x), \quad x = \log(k / k_1), \quad
+    .. math:: \delta(k) = \int_0^x b + \tau B(t) \, dt, \quad x = \log(k / k_1), \quad
         b \sim N(0, s_b^2), \quad \tau \sim HalfNormal(s_\tau)
 
-    where B is a two-sided Brownian motion that starts at 0. Measurements at smaller numbers of
-    classes therefore inform larger ones only through b and :math:`\tau`.
+    where B is a two-sided Brownian motion that starts at 0. Given the slope b at k1, the standard
+    deviation at k is :math:`\tau |x|^{3/2} / \sqrt 3`. Measurements at smaller numbers of classes
+    inform larger ones only through b and :math:`\tau`.
 
     Parameters
     ----------
     slope : float, default 0.1
         Scale s_b of the slope, in probits for each factor e in the number of classes.
-    wander : float, default 0.05
-        Scale s_tau of the random walk, in probits for a factor e.
+    wander : float, default 0.15
+        Scale s_tau of the change of the slope over a factor e.
 
     Notes
     -----
     Linear and logistic classifiers of Telugu characters drift by -0.04 to -0.15 for each factor e
     (20 to 400 classes); retrained classifiers of simulated Gaussian classes by -0.15 to 0.15,
-    with changes of the slope by 0.03 to 0.1 between one factor of 4 and the next.
+    with changes of the slope by 0.03 to 0.1 between one factor of 4 and the next. The slope of a
+    ridge classifier that ran out of capacity changed by more: it drifted by 0.00 from 50 to 200
+    classes, and by -0.2 to -0.3 from there to 2,000 (docs/questions.md).
 
     References
     ----------
@@ -60,14 +66,14 @@ class DriftPrior:
     """
 
     slope: float = 0.1
-    wander: float = 0.05
+    wander: float = 0.15
 
     def posterior(self, x: FloatArray, drift: FloatArray, noise: FloatArray) -> "DriftPosterior":
         r"""Posterior given noisy measurements.
 
         For each :math:`\tau` on a grid the model is normal. Measurements have the covariance
-        :math:`s_b^2 x x' + \tau^2 K + N`, where K holds :math:`\min(|x_a|, |x_b|)` for x of one
-        sign, else 0; their density weights the grid.
+        :math:`s_b^2 x x' + \tau^2 K + N`, with K of
+        `integrated_walk_covariance`; their density weights the grid.
 
         Parameters
         ----------
@@ -87,14 +93,14 @@ class DriftPrior:
         >>> x, noise = np.log([0.25, 0.5]), 0.02**2 * np.eye(2)
         >>> posterior = DriftPrior().posterior(x, -0.1 * x, noise)
         >>> round(posterior.slope_mean, 2), round(posterior.slope_sd, 2)
-        (-0.09, 0.03)
+        (-0.08, 0.05)
         """
         grid = self.wander * np.geomspace(*_WANDER_RANGE, _N_WANDER)
         # Equal steps of log tau: density times tau.
         log_weight = np.log(grid) - 0.5 * (grid / self.wander) ** 2
         shared = self.slope**2 * x  # covariance of the slope with the measurements
         fixed = self.slope**2 * np.outer(x, x) + noise
-        covariance = fixed + grid[:, None, None] ** 2 * brownian_covariance(x, x)
+        covariance = fixed + grid[:, None, None] ** 2 * integrated_walk_covariance(x, x)
         solved = np.linalg.solve(covariance, np.stack([drift, shared], axis=1))
         log_weight -= 0.5 * (np.linalg.slogdet(covariance)[1] + solved[..., 0] @ drift)
         weight = softmax(log_weight)
@@ -128,11 +134,22 @@ class DriftPosterior:
             drift[rows] = mean + normal[rows] @ root.T
         return drift
 
+    @property
+    def p_value_of_line(self) -> float:
+        """Of a chi-squared test that the measured drifts are a line through 0; 1 for one alone."""
+        if self.x.size < _FEWEST_FOR_LINE:
+            return 1.0
+        at, drift = np.linalg.solve(self.noise, np.stack([self.x, self.drift], axis=1)).T
+        residual = self.drift @ drift - (self.x @ drift) ** 2 / (self.x @ at)
+        return float(chi2.sf(residual, self.x.size - 1))
+
     def _normal(self, x: FloatArray, wander: float) -> tuple[FloatArray, FloatArray]:
         """Mean and a root of the covariance of the drift at x, given tau."""
         at = np.concatenate([self.x, x])
         m = self.x.size
-        prior = self.prior.slope**2 * np.outer(at, at) + wander**2 * brownian_covariance(at, at)
+        prior = self.prior.slope**2 * np.outer(at, at) + wander**2 * integrated_walk_covariance(
+            at, at
+        )
         across = prior[m:, :m]
         solved = np.linalg.solve(prior[:m, :m] + self.noise, np.c_[self.drift, across.T])
         covariance = prior[m:, m:] - across @ solved[:, 1:]
@@ -140,10 +157,14 @@ class DriftPosterior:
         return across @ solved[:, 0], vectors * np.sqrt(np.maximum(values, 0))
 
 
-def brownian_covariance(a: FloatArray, b: FloatArray) -> FloatArray:
-    r"""Covariance :math:`\min(|a|, |b|)` of a two-sided Brownian motion, 0 across its origin."""
-    shorter = np.minimum(np.abs(a)[:, None], np.abs(b))
-    return np.where(np.outer(a, b) > 0, shorter, 0.0)
+def integrated_walk_covariance(a: FloatArray, b: FloatArray) -> FloatArray:
+    r"""Covariance :math:`s^2 (3 t - s) / 6`, :math:`s \le t` the distances of a and b from 0.
+
+    It is that of the integral of a two-sided Brownian motion; 0 for a and b of opposite signs.
+    """
+    distance = np.abs(a)[:, None], np.abs(b)
+    near, far = np.minimum(*distance), np.maximum(*distance)
+    return np.where(np.outer(a, b) > 0, near**2 * (3 * far - near) / 6, 0.0)
 
 
 _DEFAULT_PRIOR = DriftPrior()
@@ -244,16 +265,44 @@ class Drift(Shown):
                 ndtr(ndtri(accuracy.values) + delta), coords=accuracy.coords, name="accuracy"
             ),
             estimator=f"{prediction.estimator} + drift",
-            notes=(*prediction.notes, self._note()),
+            notes=(
+                *(note.removesuffix(f"; {MEASURE_DRIFT}") for note in prediction.notes),
+                *self._notes(int(prediction.k.max())),
+            ),
         )
 
-    def _note(self) -> str:
-        measured = ", ".join(str(k) for k in self.table.index.unique())
+    def _notes(self, farthest: int) -> list[str]:
+        """What the drift was estimated from, and what that cannot tell of more classes."""
+        sizes = self.table.index.unique()
+        measured = ", ".join(f"{k:,}" for k in sizes)
         source = f"retrained classifiers at k = {measured}" if measured else "its prior alone"
         slope = self.posterior.slope_mean, self.posterior.slope_sd
-        return (
+        notes = [
             f"the drift of retrained classifiers was added, estimated from {source}: "
             f"{slope[0]:+.3f} +- {slope[1]:.3f} probits for each factor e in k"
+        ]
+        if self.is_bent:
+            notes.append(self._bend)
+        if measured and farthest * sizes.min() > self.n_classes**2:
+            notes.append(
+                f"the drift was measured over a factor of {self.n_classes / sizes.min():.1f} in "
+                f"the number of classes, and is extended over {farthest / self.n_classes:.1f}. A "
+                "classifier that runs out of capacity there shows no sign of it on fewer classes"
+            )
+        return notes
+
+    @property
+    def is_bent(self) -> bool:
+        """Whether the measured drifts contradict a line in log k, at a level of 5%."""
+        return self.posterior.p_value_of_line < _LEVEL
+
+    @property
+    def _bend(self) -> str:
+        return (
+            "the measured drift is no line in log k (p = "
+            f"{self.posterior.p_value_of_line:.2g}), so its slope changes; beyond "
+            f"{self.n_classes:,} classes it may change again. Test the retrained classifier on as "
+            "many classes as possible"
         )
 
     def _display(self) -> Display:
@@ -264,7 +313,10 @@ class Drift(Shown):
         return Display(
             f"Drift from {self.n_classes} classes, in probits of accuracy",
             self.table if measured else None,
-            (slope if measured else f"{slope} (prior: no smaller task)",),
+            (
+                slope if measured else f"{slope} (prior: no smaller task)",
+                *([f"note: {self._bend}"] if self.is_bent else []),
+            ),
         )
 
 
@@ -284,7 +336,7 @@ def measure_drift(
     .. math:: \hat\delta(k) = \Phi^{-1}(\text{accuracy on } k) - \Phi^{-1}(ATA_k),
 
     where half an answer is added to the right and to the wrong ones, with delta-method errors. The
-    posterior of a line with a random walk about it (`DriftPrior`) extrapolates the drift beyond k1.
+    posterior of a slope that changes with log k (`DriftPrior`) extrapolates the drift beyond k1.
 
     Parameters
     ----------
@@ -312,14 +364,22 @@ def measure_drift(
         If a smaller task has at least as many classes as the task, or if nested tasks have no names
         or scores.
 
+    Warns
+    -----
+    ExtrapolationWarning
+        The measured drifts contradict a line in log k. Predictions carry this as a note.
+
     See Also
     --------
     classex_bayes.check_marginality : Test whether there is a drift.
 
     Notes
     -----
-    The method assumes that the drift continues in log k as measured, up to the random walk, and
-    that all classifiers had as much training data for each class. Smaller tasks are treated as
+    The drift beyond k1 is extrapolated from that below k1. The slope may change there as
+    `DriftPrior` says, so the prediction widens faster than in proportion to log k. Its intervals
+    were tested up to 10 times k1 (docs/questions.md); a classifier whose accuracy collapses at some
+    number of classes, such as least squares with as many instances as features, is not covered. All
+    classifiers need as much training data for each class. Smaller tasks are treated as
     independent of each other, and of the task unless they are nested. If they share classes with it
     and nested=False, their standard errors are too large.
 
@@ -335,7 +395,7 @@ def measure_drift(
     >>> drift.table["delta"].round(2).to_dict()
     {20: 0.96, 50: 0.56}
     >>> round(drift.posterior.slope_mean, 2)
-    -0.13
+    -0.1
     """
     source_task(task)
     if not isinstance(prior, DriftPrior):
@@ -354,7 +414,10 @@ def measure_drift(
     }
     table = pd.DataFrame(columns, index=pd.Index(k, name="k"))
     posterior = prior.posterior(np.log(k / task.n_classes), delta, noise)
-    return Drift(table.sort_index(), task.n_classes, posterior)
+    drift = Drift(table.sort_index(), task.n_classes, posterior)
+    if drift.is_bent:
+        warn(drift._bend, ExtrapolationWarning)
+    return drift
 
 
 def _as_tasks(task: SourceTask, accuracies: Mapping[int, float]) -> list[SourceTask]:

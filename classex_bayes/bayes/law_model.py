@@ -342,8 +342,9 @@ class LawModel(FittedModel):
             notes.append(self.contradiction_)
         if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(
-                "without the scores of all classes, the variance between classes is multiplied by "
-                f"{UNSEEN_COMPETITORS:g} for the competitors they share (less if class weights are "
+                "all instances meet the same wrong classes. Without the scores of all classes, the "
+                "variance that this adds is unknown; a typical one is used: "
+                f"{UNSEEN_COMPETITORS - 1:.0%} of that between classes (less if class weights are "
                 "unequal)"
             )
         if "accuracies" in kinds:
@@ -384,7 +385,9 @@ class LawModel(FittedModel):
         Returns
         -------
         ClassesUntil
-            Draws, median and interval of k. Values above 10^12 are reported as "more than 10^12".
+            Draws, median and interval of k, infinite above 10^12. Sentences say "more than" from
+            100 k1 on. `.prob_at_least(k)` is the probability that the level is kept up to k;
+            ``predict(k).prob_at_least(accuracy)`` is the same probability.
 
         Raises
         ------

@@ -34,5 +34,5 @@ def sensitivity(
         "notes": notes_of(notes, model.name),
     }
     title = f"Sensitivity of the accuracy, from {task.n_classes:,} source classes"
-    terminal.result(flat_table(title, result.table.reset_index()), list(result.sentences), numbers)
+    terminal.result(flat_table(title, result.table.reset_index()), list(result.remarks), numbers)
     ended(model, (), terminal)

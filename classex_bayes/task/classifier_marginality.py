@@ -74,6 +74,12 @@ NOT = {
 }
 
 
+# The end of a note, which a prediction with drift no longer has.
+MEASURE_DRIFT = (
+    "train it on some smaller sets of classes too, and pass these tasks to cb.measure_drift"
+)
+
+
 class Marginality(NamedTuple):
     """Whether a classifier is marginal, and why it is not: a clause about the step `of`."""
 
@@ -84,17 +90,14 @@ class Marginality(NamedTuple):
     @property
     def note(self) -> str | None:
         """Note for readers of predictions; None for a marginal classifier."""
-        measure = (
-            "train it on some smaller sets of classes too, and pass these tasks to cb.measure_drift"
-        )
         return {
             "marginal": None,
             "nearly": f"{self.of} is nearly marginal: {self.why}, which more classes change a "
             "little",
-            "unknown": f"whether {self.of} is marginal is unknown: if the score of a class depends "
-            f"on the classes that it is trained with, {measure}",
+            "unknown": f"whether {self.of} is marginal is unknown, and the score of a class may "
+            f"depend on the classes that it is trained with; {MEASURE_DRIFT}",
             "not": f"{self.of} is not marginal, because {self.why}: with more classes it is "
-            f"retrained and becomes another classifier; {measure}",
+            f"retrained and becomes another classifier; {MEASURE_DRIFT}",
         }[self.degree]
 
 

@@ -177,13 +177,16 @@ def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
         return Check(name, None, "the accuracy among all classes has no sampling error")
     effective = participation(squares)
     passed = effective >= FEWEST_EFFECTIVE
-    sentence = f"the sampling error is that of {effective:.1f} equally important classes"
+    sentence = (
+        f"{effective:.0f} classes contribute to the standard error of the accuracy (effective "
+        "number)"
+    )
     if not passed:
         top = np.argsort(-squares)[:5]
         named = ", ".join(str(j if names is None else names[j]) for j in top.tolist())
         share = float(squares[top].sum() / squares.sum())
         sentence += (
-            f". Classes {named} cause {100 * share:.0f}% of it. Check whether they are "
+            f". Classes {named} cause {100 * share:.0f}% of its square. Check whether they are "
             "mislabelled or have a template that wins everywhere. The standard errors may be "
             "wrong"
         )

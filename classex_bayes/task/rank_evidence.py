@@ -187,8 +187,8 @@ class RankEvidence(InstanceEvidence):
         why, advice = _REASONS[self.kind]
         remedy = remedy.replace(WITH_RANKS, advice).replace(WITH_SCORES, advice)
         raise DataError(
-            f"{name}: it was made from {self.kind} and has no ranks, which {user} needs: {why}; "
-            f"{remedy}"
+            f"{name}: it was made from {self.kind}, and {user} needs the rank of every instance: "
+            f"{why}; {remedy}"
         )
 
     @property

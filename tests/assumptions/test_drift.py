@@ -10,11 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr, ndtri
+from scipy.stats import kstest
+from sklearn.linear_model import RidgeClassifier
 from trained_classifiers import GaussianClasses, lda_scores, naive_bayes_scores
 
-from classex_bayes.assumptions.drift import DriftPrior, brownian_covariance, measure_drift
-from classex_bayes.exceptions import DataError
+from classex_bayes.assumptions.drift import (
+    DriftPrior,
+    integrated_walk_covariance,
+    measure_drift,
+)
+from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.results import Estimand, Extrapolation
+from classex_bayes.task.classifier_marginality import marginality_of
 from classex_bayes.task.source_task import SourceTask
 
 SIZE = 80
@@ -66,7 +73,8 @@ def test_a_marginal_classifier_has_no_drift_on_its_own_classes(sample, task, pre
         np.diff(one.interval(0.9, "eti"), axis=1)[2, 0]
         for one in (prediction, drift.apply(prediction, random_seed=1))
     ]
-    assert 0.9 < widths[1] / widths[0] < 1.3
+    # Its slope may still change beyond k1.
+    assert 1 < widths[1] / widths[0] < 1.5
 
 
 def test_other_classes_are_noisier_than_the_same(sample):
@@ -157,6 +165,55 @@ def test_applied_on_the_probit_scale(task, prediction):
     width = [np.diff(one.interval(0.9, "eti"), axis=1)[2, 0] for one in (prediction, found)]
     assert width[1] > width[0]
     assert found.mean[4 * SIZE] < prediction.mean[4 * SIZE]
+
+
+def test_a_prediction_with_drift_does_not_ask_for_it(prediction, task):
+    asked = marginality_of(RidgeClassifier()).note
+    found = measure_drift(task, {20: 0.97}).apply(replace(prediction, notes=("first", asked)))
+    assert "measure_drift" in asked and not any("measure_drift" in note for note in found.notes)
+    assert found.notes[0] == "first" and found.notes[1].endswith("becomes another classifier")
+
+
+def test_a_note_says_how_far_the_drift_is_extended(task):
+    drift = measure_drift(task, {20: 0.97})  # over a factor of 4
+    near, far = (
+        drift.apply(prediction_of(np.full((1, 50, 1), 0.5), [k])) for k in (4 * SIZE, 4 * SIZE + 1)
+    )
+    assert len(far.notes) == len(near.notes) + 1
+    assert "a factor of 4.0" in far.notes[-1] and "runs out of capacity" in far.notes[-1]
+
+
+def test_a_drift_that_bends_is_warned_of(prediction):
+    """Interpolation makes a classifier much better on few classes than near 720 instances."""
+    large = SourceTask.from_accuracies([20, 40, 80], [0.5, 0.4, 0.3], n_test=800, n_classes=80)
+    with pytest.warns(ExtrapolationWarning, match=r"no line in log k \(p = "):
+        drift = measure_drift(large, {20: 0.6, 40: 0.9})
+    assert drift.is_bent and "no line in log k" in repr(drift)
+    assert any("Test the retrained classifier on" in n for n in drift.apply(prediction).notes)
+
+
+def test_straight_drifts_are_seldom_called_bent():
+    """At a level of 5%: a chi-squared test of lines that were measured with known errors."""
+    rng = np.random.default_rng(6)
+    x, root = np.log([0.1, 0.2, 0.5]), np.linalg.cholesky([[4, 1, 0], [1, 2, 0.5], [0, 0.5, 1]])
+    noise = 0.1**2 * root @ root.T
+    p = [
+        DriftPrior().posterior(x, 0.3 * x + 0.1 * root @ normal, noise).p_value_of_line
+        for normal in rng.standard_normal((4000, 3))
+    ]
+    assert kstest(p, "uniform").pvalue > 0.01
+    assert DriftPrior().posterior(x[:1], x[:1], noise[:1, :1]).p_value_of_line == 1
+
+
+def test_doubt_widens_with_the_distance():
+    """Of a drift that was 0 so far: its slope may still change, as in `DriftPrior`."""
+    x = np.log([0.25, 0.5])
+    posterior = DriftPrior().posterior(x, np.zeros(2), 0.02**2 * np.eye(2))
+    sd = posterior.draws(np.log([2, 5, 10, 100]), 40_000, np.random.default_rng(1)).std(axis=0)
+    times = np.diff(np.log(sd)) / np.diff(np.log(np.log([2, 5, 10, 100])))
+    # Between a line (power 1) and a walk of the slope (power 3/2).
+    assert np.all((times > 1.05) & (times < 1.5))
+    assert sd[1] > 0.12 and sd[2] > 0.2
 
 
 def test_a_certain_measurement_is_reproduced():
@@ -272,22 +329,26 @@ def prior_draws(prior, x, number, rng):
     wander = prior.wander * np.abs(rng.standard_normal(number))
     walk = np.zeros((number, x.size))
     for sign in (-1, 1):
-        side = np.flatnonzero(np.sign(x) == sign)
-        order = side[np.argsort(np.abs(x[side]))]
-        steps = np.diff(np.abs(x[order]), prepend=0)
-        walk[:, order] = np.cumsum(np.sqrt(steps) * rng.standard_normal((number, side.size)), 1)
+        # The slope of the walk and the walk itself, from one place to the next.
+        change, total, before = np.zeros(number), np.zeros(number), 0.0
+        for place in sorted(np.flatnonzero(np.sign(x) == sign), key=lambda i: abs(x[i])):
+            step = abs(x[place]) - before
+            first, second = rng.standard_normal((2, number))
+            total = total + change * step + step**1.5 * (first / 2 + second / np.sqrt(12))
+            change = change + np.sqrt(step) * first
+            walk[:, place], before = total, abs(x[place])
     return slope, slope[:, None] * x + wander[:, None] * walk
 
 
 @pytest.mark.parametrize(
     ("prior", "measured"),
-    [(DriftPrior(0.1, 0.05), [0.2, 0.05]), (DriftPrior(0.05, 0.2), [-0.1, 0.3])],
+    [(DriftPrior(0.1, 0.05), [0.2, 0.05]), (DriftPrior(0.05, 0.2), [0.1, 0.15])],
 )
 def test_against_weighted_draws_of_the_prior(prior, measured):
     rng = np.random.default_rng(1)
     x, beyond = np.log([0.2, 0.5]), np.log([0.3, 4, 20])
     noise = 0.1**2 * np.array([[1.0, 0.3], [0.3, 0.6]])
-    slope, drift = prior_draws(prior, np.r_[x, beyond], 200_000, rng)
+    slope, drift = prior_draws(prior, np.r_[x, beyond], 500_000, rng)
     error = drift[:, :2] - measured
     weight = np.exp(-0.5 * np.einsum("ij,jk,ik->i", error, np.linalg.inv(noise), error))
     weight /= weight.sum()
@@ -311,7 +372,7 @@ def test_the_prior_alone():
     posterior = prior.posterior(*NOTHING)
     assert posterior.slope_mean == 0 and posterior.slope_sd == pytest.approx(0.1)
     draws = posterior.draws(x, 100_000, np.random.default_rng(2))
-    variance = 0.1**2 * x**2 + 0.2**2 * np.abs(x)
+    variance = 0.1**2 * x**2 + 0.2**2 * np.abs(x) ** 3 / 3
     assert_allclose(draws.var(axis=0), variance, rtol=0.03)
     # Smaller numbers of classes and larger ones share the slope alone.
     assert np.cov(draws.T)[0, 2] == pytest.approx(0.1**2 * x[0] * x[2], rel=0.15)
@@ -350,6 +411,11 @@ def test_signs_turn_together(x, drift, error):
     assert one.slope_sd == pytest.approx(other.slope_sd) and one.slope_sd > 0
 
 
-def test_brownian_covariance_is_positive():
+def test_covariance_of_an_integrated_walk():
     x = np.array([-2.0, -0.3, 0.0, 0.4, 0.4, 5.0])
-    assert np.linalg.eigvalsh(brownian_covariance(x, x)).min() > -1e-12
+    covariance = integrated_walk_covariance(x, x)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-12
+    # Sums over a fine grid of the walk's own covariance, min(s, t).
+    t = (np.arange(4000) + 0.5) / 4000
+    shorter = np.minimum(5 * t[:, None], 0.4 * t)
+    assert covariance[5, 4] == pytest.approx(5 * 0.4 * shorter.mean(), rel=1e-4)

@@ -209,7 +209,8 @@ def test_a_note_says_what_other_halves_may_choose():
     law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     task = SourceTask.from_embeddings(*law.sample(60, random_seed=2))
     noted = (
-        r"other halves may choose \S+ to \S+, with predictions of (\S+) to (\S+) on 6,000 classes"
+        r"other halves it may lie between \S+ and \S+, and the prediction on 6,000 classes between "
+        r"(\S+) and (\S+)"
     )
     inside = []
     predictions = [ClassExReg(random_seed=seed).fit(task).predict([60, 6000]) for seed in range(12)]

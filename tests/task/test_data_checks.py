@@ -168,7 +168,7 @@ def test_ties_and_hubs():
     )
     scores[:, 7] += 3.5
     (doubt,) = SourceTask.from_scores(scores, y).warnings
-    assert "the sampling error is that of" in doubt and "Classes 7," in doubt
+    assert "contribute to the standard error of the accuracy" in doubt and "Classes 7," in doubt
 
 
 def test_a_curve_below_guessing():

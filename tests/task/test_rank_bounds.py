@@ -182,7 +182,10 @@ def test_what_needs_ranks_says_why_there_are_none(kind):
         lambda: average_test_risk(task, 1 - np.eye(40), 20),
         lambda: cb.extrapolate_groups(task, task.y % 2, 100, progressbar=False),
     ):
-        with pytest.raises(cb.DataError, match=f"made from {kind} and has no ranks.*; pass"):
+        with pytest.raises(
+            cb.DataError,
+            match=f"made from {kind}, and .* needs the rank of every instance: .*; pass",
+        ):
             use()
     report = cb.diagnose(task)
     assert ("decisions" in {check.name for check in report}) == (kind == "decisions")

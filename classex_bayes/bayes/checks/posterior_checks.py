@@ -191,7 +191,7 @@ def posterior_checks(
     grid = observed["k"].values
     for k in _spread(grid):
         draws = replicated["accuracy"].sel(k=k).transpose(*SAMPLE_DIMS).values.ravel()
-        discrepancies[f"ATA: k = {k}"] = float(observed["accuracy"].sel(k=k)), draws
+        discrepancies[f"accuracy: k = {k}"] = float(observed["accuracy"].sel(k=k)), draws
     classes = None
     try:
         classes = replicated_classes(model, task, random_seed=random_seed)

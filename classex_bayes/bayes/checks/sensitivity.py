@@ -132,23 +132,25 @@ class Sensitivity(Shown):
             if not runs or runs[-1][0] != diagnosis:
                 runs.append([diagnosis, k, k])
             runs[-1][2] = k
-        sentences = tuple(
+        diagnoses = (
             f"{diagnosis} at k = {first}" + (f" to {last}" if last != first else "")
             for diagnosis, first, last in runs
         )
+        return (*diagnoses, *self.remarks)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The last of `sentences`, which the table does not have: on "prior_share" at the end."""
         if self.bounds is None:
-            return sentences
+            return ()
         k = int(self.table.index.max())
         share = percent(self.table.loc[k, "prior_share"])
         before = ", before scores are used" * ("scores" in self.prediction.evidence)
-        return (
-            *sentences,
-            f"the prior removes {share} of the doubt that the ranks leave at k = {k}{before}",
-        )
+        return (f"the prior removes {share} of the doubt that the ranks leave at k = {k}{before}",)
 
     def _display(self) -> Display:
         header = f"Sensitivity of accuracy, from {self.prediction.n_classes} source classes"
-        return Display(header, self.table, self.sentences, decimals=3)
+        return Display(header, self.table, self.remarks, decimals=3)
 
 
 def sensitivity(

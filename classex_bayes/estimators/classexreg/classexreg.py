@@ -180,9 +180,9 @@ class ClassExReg(PointEstimator):
             return ()
         narrow, wide = self._plausible[[0, -1]]
         return (
-            f"the bandwidth {self.bandwidth_:g} was chosen on random halves of the classes; other "
-            f"halves may choose {narrow:g} to {wide:g}, with predictions of {low:.2f} to "
-            f"{high:.2f} on {farthest[0]:,} classes",
+            f"the bandwidth {self.bandwidth_:g} was chosen on random halves of the classes. With "
+            f"other halves it may lie between {narrow:g} and {wide:g}, and the prediction on "
+            f"{farthest[0]:,} classes between {low:.2f} and {high:.2f}",
         )
 
     @property

@@ -67,7 +67,7 @@ def test_rows_say_what_was_seen(report, fitted, pilot):
     shares = table["observed"].filter(regex=r"^ranks: \d")
     assert_allclose(shares.sum(), 1)
     assert shares.iloc[0] == np.mean(task.ranks == 1)
-    for name, row in table.filter(like="ATA", axis=0).iterrows():
+    for name, row in table.filter(like="accuracy: k", axis=0).iterrows():
         k = int(name.split("=")[1])
         assert row["observed"] == pytest.approx(task.accuracy(k)[0])
         draws = fitted.idata["posterior_predictive"]["accuracy"].sel(k=k).values.ravel()
@@ -102,7 +102,7 @@ def test_a_task_of_another_law_is_unusual(fitted):
     found = posterior_checks(fitted, other)
     assert not found.passed and "ranks: distance" in found.unusual
     assert "unusual: ranks: distance" in repr(found)
-    assert found.table.loc["ATA: k = 200", "observed"] == pytest.approx(other.accuracy(200)[0])
+    assert found.table.loc["accuracy: k = 200", "observed"] == pytest.approx(other.accuracy(200)[0])
     # The replicates are those of the fitted task.
     assert posterior_checks(fitted).passed
 
@@ -182,7 +182,7 @@ def test_without_repeats_broken_classes_are_hard_instances(fit):
 
 def test_what_cannot_be_checked_is_said(fitted_curve, fit, small_task):
     found = posterior_checks(fitted_curve)
-    assert found.table.index.str.startswith("ATA").all()
+    assert found.table.index.str.startswith("accuracy").all()
     assert len(found.notes) == 2 and "power form" in found.notes[0]
     model = fit(small_task(60, 60), draws=50, tune=100)
     found = posterior_checks(model)
@@ -261,7 +261,7 @@ def test_a_pool_is_checked_task_by_task(fit, small_task):
         found = posterior_checks(model, task)
         assert isinstance(found, PredictiveReport)
         assert found.title == f"Replicates of {task.n_classes} classes, {task.n_test} instances"
-        last = f"ATA: k = {task.n_classes}"
+        last = f"accuracy: k = {task.n_classes}"
         assert found.table.loc[last, "observed"] == pytest.approx(
             task.accuracy([task.n_classes])[0]
         )
