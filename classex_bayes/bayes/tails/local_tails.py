@@ -32,7 +32,7 @@ LARGEST_DEPTH = 15.0
 # Depth if none of the j classes is farther than the true class, or if one of them is ruled out and
 # so has no distance.
 OUTSIDE = -1.0
-_ROUNDING = 1e-12  # log distances that differ by less are equal
+_ROUNDING = 1e-12  # relative to log distances, which are equal if they differ by less
 
 
 def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> FloatArray:
@@ -62,9 +62,10 @@ def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> Floa
     with np.errstate(invalid="ignore"):
         total = (farthest[:, None] - wrong[:, :-1]).sum(axis=1)
         inside = farthest - true
+        rounding = _ROUNDING * np.abs(wrong).max(axis=1)
     # Classes that are all at one distance, or with one at the distance 0, give no exponent. The
     # mean is used.
-    spread = np.isfinite(total) & (total > _ROUNDING) & (weight > 0)
+    spread = np.isfinite(total) & (total > rounding) & (weight > 0)
     logs, share = digamma(spacings) - np.log(total[spread]), weight[spread]
     if not logs.size:
         return np.full(true.size, OUTSIDE)
@@ -72,10 +73,12 @@ def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> Floa
     mean = np.average(logs, weights=share)
     lower, upper = np.percentile(logs, [16, 84], method="inverted_cdf", weights=share)
     between = max((upper - lower) ** 2 / 4 - noise, 0.0)
-    exponent = np.full(true.size, np.exp(mean))
-    exponent[spread] *= np.exp(between / (between + noise) * (logs - mean))
+    log_exponent = np.full(true.size, mean)
+    log_exponent[spread] += between / (between + noise) * (logs - mean)
     has_tail = (inside > 0) & np.isfinite(farthest)
-    return np.where(has_tail, np.minimum(exponent * inside, LARGEST_DEPTH), OUTSIDE)
+    log_depth = log_exponent + np.log(inside, out=np.zeros(true.size), where=has_tail)
+    depth = np.exp(np.minimum(log_depth, np.log(LARGEST_DEPTH)))
+    return np.where(has_tail, depth, OUTSIDE)
 
 
 def share_tied(nearest: NearestClasses) -> float:
