@@ -34,8 +34,9 @@ def test_notebooks_stay_small():
 
 
 def test_outputs_of_few_draws_are_not_stored(tmp_path, monkeypatch):
-    import execute_notebooks
     from nbformat import v4
+
+    import execute_notebooks
 
     class Client:
         def __init__(self, book, **options):
