@@ -463,6 +463,37 @@ def test_draws_of_two_classifiers_are_coupled():
     assert_allclose(populations.expected(400), better - worse)
 
 
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+def test_errors_of_two_planned_pilots_have_the_correlation(correlation):
+    """Of two equal classifiers on the same instances, the difference has the error of both."""
+    k, n_pilots = 100, 150
+    sd = standard_error(LAW, k, 4 * k / design_effect(4), k)
+    laws = (MixtureLaw(RadialBasis(np.array([2.5]), 1.0), np.ones((n_pilots, 1))),) * 2
+    populations = Populations(laws, (typical_dependence(3, 3),) * 2, correlation)
+    settings = SamplerSettings.of(FEW, progressbar=False, cores=1)
+    (draws,) = simulated_draws(
+        populations, [(k, 4)], k, QUICK["prior"], settings, np.random.SeedSequence(2), -1, False
+    )
+    errors, of_posterior = draws.mean(axis=1), draws.std(axis=1).mean()
+    expected = sd * np.sqrt(2 * (1 - correlation))
+    assert errors.std() == pytest.approx(expected, rel=0.2)  # 3 errors of a standard deviation
+    assert of_posterior == pytest.approx(expected, rel=0.2)
+
+
+def test_populations_of_two_pilots_are_coupled():
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.3)
+    probes, gallery, y = law.sample(60, repeats=4, random_seed=3)
+    tasks = [SourceTask.from_embeddings(probes[:, :d], gallery[:, :d], y) for d in (10, 9)]
+    settings = SamplerSettings.of({**FEW, "draws": 400}, progressbar=False, cores=1)
+    seeds = np.random.SeedSequence(1)
+    populations = populations_of_tasks(
+        tasks, QUICK["prior"], 800, settings, seeds, Accuracy(), False
+    )
+    at_source = [of_one.expected(np.array([60]))[:, 0] for of_one in populations.laws]
+    assert 0.3 < populations.correlation < 1
+    assert np.corrcoef(at_source)[0, 1] == pytest.approx(populations.correlation, abs=0.05)
+
+
 def test_from_pilots():
     law = GaussianNearestNeighbor(dim=10, noise_variance=0.3)
     probes, gallery, y = law.sample(60, repeats=2, random_seed=3)
