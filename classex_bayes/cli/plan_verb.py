@@ -1,4 +1,4 @@
-"""`classex-bayes plan`: how many classes and repeats a pilot needs."""
+"""`classex-bayes plan`: how many classes and instances a pilot needs."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,7 +7,15 @@ import typer
 
 from classex_bayes.cli.analysis import read
 from classex_bayes.cli.console import Terminal, flat_table, parse_counts
-from classex_bayes.cli.options import Files, Jobs, Level, Seed, TaskOptions, with_options
+from classex_bayes.cli.options import (
+    Files,
+    Jobs,
+    Level,
+    Predicted,
+    Seed,
+    TaskOptions,
+    with_options,
+)
 from classex_bayes.exceptions import DataError
 
 _COST = "classes", "repeats", "instances"
@@ -32,12 +40,21 @@ def plan(
         str,
         typer.Option(metavar="K=A,...", help="Guessed accuracies, such as 100=0.9, and no files."),
     ] = "",
+    metric: Predicted = "accuracy",
     classes: Annotated[
-        str, typer.Option(metavar=_Numbers, help="Numbers of classes to try.")
-    ] = "50,100,200,400",
+        str | None,
+        typer.Option(
+            metavar=_Numbers,
+            help="Numbers of classes to try; by default 1, 2, 4 and 8 times the pilot's.",
+        ),
+    ] = None,
     repeats: Annotated[
-        str, typer.Option(metavar=_Numbers, help="Numbers of instances of a class to try.")
-    ] = "1,2,5",
+        str | None,
+        typer.Option(
+            metavar=_Numbers,
+            help="Numbers of instances of a class to try; at 0.25 every fourth class has one.",
+        ),
+    ] = None,
     n_pilots: Annotated[
         int, typer.Option(min=2, metavar="N", help="Simulated pilots of each design.")
     ] = 20,
@@ -47,7 +64,7 @@ def plan(
     jobs: Jobs = -1,
     terminal: Terminal,
 ) -> None:
-    """Find how many classes and repeats a pilot needs, from a small pilot, a guess or nothing."""
+    """Find how many classes and instances a pilot needs, from a small pilot, a guess or nothing."""
     counts = parse_counts(k)
     if len(counts) > 1:
         raise DataError(f"--k: expected one number of classes, found {k}")
@@ -55,7 +72,8 @@ def plan(
         raise DataError("--guess: found beside files; give a pilot or a guess")
     if width is None and excludes is None:
         raise DataError("--width, --excludes: expected one of them or both, found neither")
-    sizes, per_class = parse_counts(classes, "--classes"), parse_counts(repeats, "--repeats", 1)
+    sizes = None if classes is None else parse_counts(classes, "--classes")
+    per_class = None if repeats is None else _numbers(repeats)
     task: Any = read(files, terminal, data) if files else _guessed(guess) if guess else None
     from classex_bayes.evaluate.plan import plan as run
     from classex_bayes.report.document import notes_of, records
@@ -65,6 +83,7 @@ def plan(
         counts[0],
         width=width,
         excludes=_number(excludes),
+        metric=metric,
         classes=sizes,
         repeats=per_class,
         n_pilots=n_pilots,
@@ -76,21 +95,37 @@ def plan(
     for note in result.notes:
         terminal.aside(f"note: {note}")
     try:
-        cheapest = {name: int(result.cheapest()[name]) for name in _COST}
+        cheapest = _design(result.cheapest())
     except DataError:
         cheapest = None  # the advice says why
-    mean, sd = result.accuracy
+    mean, sd = result.assumed
     numbers = {
-        **{name: getattr(result, name) for name in ("k", "width", "excludes")},
+        **{name: getattr(result, name) for name in ("k", "metric", "width", "excludes")},
         **{name: getattr(result, name) for name in ("ci_prob", "ci_kind", "n_pilots")},
         "seed": seed,
-        "accuracy": {"mean": mean, "sd": sd},
+        "assumed": {"mean": mean, "sd": sd},
         "designs": records(result.table, _DESIGN),
         "cheapest": cheapest,
+        "nearest": _design(result.nearest),
         "advice": result.advice,
         "notes": notes_of(result.notes),
     }
     terminal.result(flat_table(result.header, result.table), [result.advice], numbers)
+
+
+def _design(row: Any) -> dict[str, int | float]:
+    """Sizes of a design, whole where they are."""
+    return {name: int(row[name]) if row[name] % 1 == 0 else float(row[name]) for name in _COST}
+
+
+def _numbers(text: str) -> list[float]:
+    """Numbers that need not be whole, which the library judges."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise DataError(
+            f"--repeats: expected numbers separated by commas, found {text!r}"
+        ) from None
 
 
 def _guessed(text: str) -> dict[int, float]:

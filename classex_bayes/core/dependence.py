@@ -63,9 +63,10 @@ class AnswerDependence:
     def design_effect(self, repeats: float) -> float:
         r"""Factor :math:`s (1 + (r - 1) \rho) + r c` on the variance of k r independent answers.
 
-        It is at least s.
+        It is at least s. If r is below 1, k r of the k classes have one instance, and the factor is
+        :math:`s + r c`.
         """
-        of_classes = self.spread * (1 + (repeats - 1) * self.within)
+        of_classes = self.spread * (1 + max(repeats - 1, 0) * self.within)
         return max(of_classes + repeats * self.between, self.spread)
 
     def variance(self, accuracy: FloatArray, k: IntArray, repeats: float) -> FloatArray:

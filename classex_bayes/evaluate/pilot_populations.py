@@ -14,6 +14,7 @@ from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.evaluate.corpus_laws import CorpusLaw, corpus_laws, kinds_in_turn
 from classex_bayes.exceptions import ConvergenceWarning
 from classex_bayes.task.source_task import SourceTask
@@ -22,6 +23,7 @@ from classex_bayes.typing import FloatArray
 
 # A guessed accuracy has the weight of one measured on this number of independent instances.
 _GUESS_INSTANCES = 200
+_ACCURACY = Accuracy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +40,19 @@ class Populations:
         Correlation of the answers of two classifiers to the same instance.
     notes : tuple of str
         Notes for readers of the plan.
+    metric : MeanMetric
+        What the pilots measure.
     """
 
     laws: tuple[MixtureLaw, ...]
     dependence: tuple[AnswerDependence, ...]
     correlation: float = 0.0
     notes: tuple[str, ...] = ()
+    metric: MeanMetric = _ACCURACY
 
-    def accuracy(self, k: int) -> FloatArray:
-        """Accuracy at k, or difference of two classifiers, for each simulated pilot."""
-        first, *second = (law.expected(np.array([k]))[:, 0] for law in self.laws)
+    def expected(self, k: int) -> FloatArray:
+        """Metric at k, or difference of two classifiers, for each simulated pilot."""
+        first, *second = (law.expected(np.array([k]), self.metric)[:, 0] for law in self.laws)
         return first - second[0] if second else first
 
 
@@ -56,13 +61,15 @@ def child_seed(seeds: np.random.SeedSequence, *place: int) -> np.random.SeedSequ
     return np.random.SeedSequence(seeds.entropy, spawn_key=(*seeds.spawn_key, *place))
 
 
-def populations_of_corpus(k: int, n_pilots: int, seeds: np.random.SeedSequence) -> Populations:
+def populations_of_corpus(
+    k: int, n_pilots: int, seeds: np.random.SeedSequence, metric: MeanMetric
+) -> Populations:
     """Real populations, whose kinds alternate, with the typical dependence between answers."""
     drawn = kinds_in_turn(corpus_laws(), n_pilots, np.random.default_rng(child_seed(seeds, 1)))
     # All have the basis of the default prior.
     law = MixtureLaw(drawn[0].law.basis, np.array([part.law.weights for part in drawn]))
     typical = typical_dependence(FEWEST_CLASSES, FEWEST_CLASSES)
-    return Populations((law,), (typical,), notes=_notes_on_corpus(drawn, k))
+    return Populations((law,), (typical,), notes=_notes_on_corpus(drawn, k), metric=metric)
 
 
 def _notes_on_corpus(drawn: Sequence[CorpusLaw], k: int) -> tuple[str, ...]:
@@ -88,11 +95,13 @@ def populations_of_tasks(
     n_pilots: int,
     settings: SamplerSettings,
     seeds: np.random.SeedSequence,
+    metric: MeanMetric,
+    progressbar: bool,
 ) -> Populations:
     """Posterior draws of one pilot, or joint draws of two pilots on the same instances."""
     rng = np.random.default_rng(child_seed(seeds, 1))
     sampler = asdict(settings)
-    show = sampler.pop("progressbar")
+    del sampler["progressbar"]
     with warnings.catch_warnings():
         # A guess needs fewer draws than a result.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -101,16 +110,17 @@ def populations_of_tasks(
                 task,
                 sampler=sampler,
                 random_seed=child_seed(seeds, 0, *[place] * (place > 0)),
-                progressbar=show,
+                progressbar=progressbar,
             )
             for place, task in enumerate(tasks)
         }
     dependence = tuple(dependence_of(model.idata) for model in models.values())
-    notes = dict.fromkeys(note for part in dependence for note in part.notes_on_tests)
+    notes = dict.fromkeys(note for part in dependence for note in part.notes)
     laws, correlation = [model.law_ for model in models.values()], 0.0
     if len(tasks) > 1:
-        matrix = sampling_correlation(tasks)
-        laws, correlation = list(couple(models, matrix, rng).laws.values()), float(matrix[0, 1])
+        matrix = sampling_correlation(tasks, metric)
+        correlation = float(matrix[0, 1])
+        laws = list(couple(models, matrix, rng, metric).laws.values())
         notes[
             "the errors of the two classifiers are assumed to have the correlation "
             f"{correlation:.2f}, estimated from the given pilots"
@@ -121,7 +131,7 @@ def populations_of_tasks(
     of_pilots = tuple(
         replace(law, weights=draws[chosen]) for law, draws in zip(laws, weights, strict=True)
     )
-    return Populations(of_pilots, dependence, correlation, tuple(notes))
+    return Populations(of_pilots, dependence, correlation, tuple(notes), metric)
 
 
 def task_of_guess(accuracies: Mapping[int, float]) -> SourceTask:

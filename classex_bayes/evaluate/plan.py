@@ -1,7 +1,8 @@
-"""Plan a pilot: numbers of classes and repeats for an interval of a given width."""
+"""Plan a pilot: numbers of classes and instances for an interval of a given width."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from classex_bayes.arguments import (
     how_many,
     is_real,
     number,
+    numbers,
     one_of,
     probability,
     seed_sequence,
@@ -22,7 +24,8 @@ from classex_bayes.arguments import (
 )
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.core.metrics import Accuracy
+from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.evaluate.pilot_populations import (
     populations_of_corpus,
     populations_of_tasks,
@@ -31,7 +34,7 @@ from classex_bayes.evaluate.pilot_populations import (
 from classex_bayes.evaluate.same_instances import require_same_instances
 from classex_bayes.evaluate.simulated_pilots import simulated_draws
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import Display, Shown
+from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.parallel import checked_jobs
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
@@ -43,6 +46,8 @@ from classex_bayes.typing import RandomSeed
 # Draws of one posterior serve for several pilots. Chains start at maxima and need little tuning.
 SAMPLER = {"draws": 1000, "tune": 100, "chains": 2, "target_accept": 0.9}
 USUAL_POWER = 0.8
+# Sizes of planned pilots, in sizes of the existing one.
+_TIMES = np.array([1, 2, 4, 8])
 _RANKS_OF_PILOTS = (
     "intervals are those of ranks alone; with scores, intervals far beyond the pilot are narrower"
 )
@@ -55,7 +60,8 @@ class Plan(Shown):
     Attributes
     ----------
     table : DataFrame
-        One row for each design: "classes" (k1), "repeats" (r), "instances" (k1 r), "width" and
+        One row for each design: "classes" (k1), "repeats" (r; below 1, only that share of the
+        classes has an instance), "instances" (k1 r), "width" and
         "width_sd" (mean and standard deviation over simulated pilots), "reached" (share of them
         whose interval is at most as wide as requested), "power" (share of them whose interval does
         not contain the excluded value) and "error" (root mean square error of their posterior
@@ -63,15 +69,15 @@ class Plan(Shown):
     k : int
         Number of classes asked for.
     width : float or None
-        Wanted width of the interval of the accuracy at k.
+        Wanted width of the interval of the metric at k.
     excludes : float or None
-        Accuracy, or difference of two, that the interval should exclude.
+        Value of the metric, or difference of two, that the interval should exclude.
     ci_prob, ci_kind
         Level and kind of the interval.
     n_pilots : int
         Number of pilots simulated for each design.
-    accuracy : tuple of float
-        Mean and standard deviation of the accuracies at k, or of the differences of two, that the
+    assumed : tuple of float
+        Mean and standard deviation of the metric at k, or of the differences of two, that the
         pilots were simulated from.
     notes : tuple of str
         Notes on the existing pilot, such as few errors, in which case the prior dominates the
@@ -80,7 +86,9 @@ class Plan(Shown):
         those whose accuracy at k is an extrapolation. For two classifiers, the assumed correlation
         of their errors.
     of_difference : bool
-        Whether the interval is that of the difference of two accuracies.
+        Whether the interval is that of the difference of two classifiers.
+    metric : str
+        Name of the metric, such as "accuracy" or "recall@10".
     """
 
     plot = PlotMethod("plot_plan")
@@ -92,9 +100,10 @@ class Plan(Shown):
     ci_prob: float
     ci_kind: str
     n_pilots: int
-    accuracy: tuple[float, float]
+    assumed: tuple[float, float]
     notes: tuple[str, ...] = ()
     of_difference: bool = False
+    metric: str = "accuracy"
 
     def cheapest(
         self,
@@ -134,33 +143,49 @@ class Plan(Shown):
         if self.width is not None:
             designs = designs[designs["reached"] >= least_reached]
             if designs.empty:
-                best = self.table.sort_values("width").iloc[0]
+                best = self._narrowest
                 raise DataError(
                     f"width: no design reaches {self.width:g} for {least_reached:.0%} of its "
-                    f"pilots; the narrowest intervals, {best['width']:.3f} on average, come from "
-                    f"{_design(best)}. Plan with more classes, or a larger width"
+                    f"pilots. The narrowest intervals, {best['width']:.3f} on average, come from "
+                    f"{_design(best)}. Plan with more classes or instances, or a larger width"
                 )
         if self.excludes is not None:
             designs = designs[designs["power"] >= least_power]
             if designs.empty:
-                best = self.table.sort_values(["power", "width"], ascending=[False, True]).iloc[0]
+                best = self._most_powerful
                 raise DataError(
                     f"excludes: no design excludes {self.excludes:g} for {least_power:.0%} of its "
-                    f"pilots; the most powerful, {best['power']:.0%}, has {_design(best)}. Plan "
-                    "with more classes or repeats"
+                    f"pilots. The most powerful, {best['power']:.0%}, has {_design(best)}. Plan "
+                    "with more classes or instances"
                 )
         cost = class_cost * designs["classes"] + instance_cost * designs["instances"]
         return designs.assign(cost=cost).sort_values(["cost", "width"]).iloc[0]
 
     @property
+    def nearest(self) -> pd.Series:
+        """Design with the narrowest intervals, or with the most power if no width was given."""
+        return self._most_powerful if self.width is None else self._narrowest
+
+    @property
+    def _narrowest(self) -> pd.Series:
+        return self.table.sort_values("width").iloc[0]
+
+    @property
+    def _most_powerful(self) -> pd.Series:
+        return self.table.sort_values(["power", "width"], ascending=[False, True]).iloc[0]
+
+    @property
     def quantity(self) -> str:
         """Name of the quantity of the interval."""
-        return "difference" if self.of_difference else "accuracy"
+        label = named_metric(self.metric).label
+        if self.of_difference:
+            return "difference" if label == "accuracy" else f"difference of {label}"
+        return label
 
     @property
     def header(self) -> str:
         """The question that the plan answers."""
-        mean, sd = self.accuracy
+        mean, sd = self.assumed
         width = "" if self.width is None else f" of width {self.width:g}"
         value = "" if self.excludes is None else f" that excludes {self.excludes:g}"
         return (
@@ -175,13 +200,10 @@ class Plan(Shown):
         try:
             best = self.cheapest()
         except DataError as error:
-            return str(error)
+            return str(error).split(": ", 1)[1]
         by_width = "reached" in self.table
         share = f"; {best['reached']:.0%} of the pilots reach the width" if by_width else ""
-        return (
-            f"fewest instances: {best['classes']:.0f} classes with {best['repeats']:.0f} each, "
-            f"{best['instances']:.0f} in all{share}"
-        )
+        return f"fewest instances: {_design(best)}, {best['instances']:.0f} in all{share}"
 
     def _display(self) -> Display:
         advice = (self.advice, *(f"note: {note}" for note in self.notes))
@@ -189,8 +211,10 @@ class Plan(Shown):
 
 
 def _design(row: pd.Series) -> str:
-    instances = f"{row['repeats']:.0f} instance{'' if row['repeats'] == 1 else 's'}"
-    return f"{row['classes']:.0f} classes with {instances} each"
+    classes = f"{row['classes']:.0f} classes with"
+    if row["repeats"] < 1:
+        return f"{classes} one instance of {percent(row['repeats'])} of them"
+    return f"{classes} {row['repeats']:g} instance{'' if row['repeats'] == 1 else 's'} each"
 
 
 def plan(
@@ -199,8 +223,9 @@ def plan(
     *,
     width: float | None = None,
     excludes: float | str | None = None,
-    classes: Sequence[int] = (50, 100, 200, 400),
-    repeats: Sequence[int] = (1, 2, 5),
+    metric: str = "accuracy",
+    classes: Sequence[int] | None = None,
+    repeats: Sequence[float] | None = None,
     n_pilots: int = 20,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
@@ -237,14 +262,21 @@ def plan(
     k : int
         Number of classes asked for.
     width : float, optional
-        Largest acceptable width of the interval of the accuracy at k, in (0, 1).
+        Largest acceptable width of the interval of the metric at k, in (0, 1).
     excludes : float or "chance", optional
-        Value that the interval should exclude, such as "chance", which is 1 / k. For two
-        classifiers pass 0 to detect a difference.
-    classes, repeats : sequence of int
-        Numbers of classes and of test instances per class to try, in all combinations. All classes
-        of a planned pilot are tested, also if `task` has classes without instances (documents
-        without a query).
+        Value that the interval should exclude, such as "chance", which is that of random ranks:
+        1 / k for the accuracy. For two classifiers pass 0 to detect a difference.
+    metric : str
+        Metric of `BayesianExtrapolator.predict` that is a mean in [0, 1], such as "recall@10".
+    classes, repeats : sequence of int and of float, optional
+        Numbers of classes and of test instances per class to try, in all combinations. With 0.25
+        repeats every fourth class has one instance, and all compete: documents without a query.
+
+        By default a plan begins with the sizes of the pilot. A pilot with instances of all its
+        classes is tried with 1, 2, 4 and 8 times as many, up to k, and 1, 2 and 5 instances each.
+        One with fewer instances than classes is tried with all its classes and 1, 2, 4 and 8 times
+        as many instances, up to one for each class. Without a pilot the numbers of classes are 50,
+        100, 200 and 400.
     n_pilots : int
         Number of pilots to simulate for each design, from the same populations for all designs. A
         power of 0.8 has the standard error 0.09 with 20 of them and 0.04 with 100.
@@ -284,7 +316,7 @@ def plan(
 
     To find out whether a pilot is large enough, pass it with its own size as the only design.
 
-    Widths are those at the accuracy that the existing pilot suggests (`Plan.accuracy`). Intervals
+    Widths are those at the accuracy that the existing pilot suggests (`Plan.assumed`). Intervals
     are widest at middle accuracies. The intervals of the new pilot will be wider if the accuracy is
     nearer to 1/2 than suggested, as after a pilot with too few errors. They will be narrower if it
     is farther from 1/2.
@@ -296,7 +328,7 @@ def plan(
     errors in the two existing pilots. Posteriors are coupled with this correlation, as in
     `compare_classifiers`.
 
-    If `task` is None, `Plan.accuracy` and "width_sd" also contain the differences between
+    If `task` is None, `Plan.assumed` and "width_sd" also contain the differences between
     populations. Kinds alternate, and so do the populations of a kind, both in random order. Their
     laws are packaged; docs/corpus.md describes the populations. Beyond the number of classes of a
     population its law is an extrapolation, and `Plan.notes` says so.
@@ -319,27 +351,28 @@ def plan(
     400
     """
     target_k = class_count(k, "k", smallest=2)
-    tasks = _tasks(task)
+    chosen = _mean_metric(metric)
+    tasks = _tasks(task, chosen)
     largest_width = None if width is None else probability(width, "width")
-    excluded = _excluded(excludes, target_k, of_difference=len(tasks) > 1)
+    excluded = _excluded(excludes, target_k, chosen, of_difference=len(tasks) > 1)
     if largest_width is None and excluded is None:
         raise DataError(
             "width: found neither width nor excludes; expected the width of the interval, or a "
             "value that it should exclude"
         )
     prob, kind = interval_settings(ci_prob, ci_kind)
-    sizes = np.sort(class_counts(classes, "classes", smallest=FEWEST_CLASSES)).tolist()
-    per_class = np.sort(class_counts(repeats, "repeats", smallest=1)).tolist()
-    designs = [(size, n_repeats) for size in sizes for n_repeats in per_class]
+    designs = _designs(classes, repeats, None if isinstance(task, Mapping) else tasks, target_k)
     n_simulated, jobs = how_many(n_pilots, "n_pilots"), checked_jobs(n_jobs)
     show = truth_value(progressbar, "progressbar")
     settings = SamplerSettings.of(sampler, progressbar=False, cores=1)
     seeds = seed_sequence(random_seed)
     model_prior = checked_prior(MixturePrior() if prior is None else prior)
     if tasks:
-        populations = populations_of_tasks(tasks, model_prior, n_simulated, settings, seeds)
+        populations = populations_of_tasks(
+            tasks, model_prior, n_simulated, settings, seeds, chosen, show
+        )
     else:
-        populations = populations_of_corpus(target_k, n_simulated, seeds)
+        populations = populations_of_corpus(target_k, n_simulated, seeds, chosen)
     draws = simulated_draws(
         populations, designs, target_k, model_prior, settings, seeds, jobs, show
     )
@@ -347,9 +380,9 @@ def plan(
     array = xr.DataArray(draws[:, :, None], dims=("design", "pilot", *SAMPLE_DIMS))
     ends = interval_of(array, prob, kind)
     lower, upper = (ends.sel(ci_bound=side).values for side in ("lower", "upper"))
-    widths, truth = upper - lower, populations.accuracy(target_k)
+    widths, truth = upper - lower, populations.expected(target_k)
     table = pd.DataFrame(designs, columns=["classes", "repeats"])
-    table["instances"] = table["classes"] * table["repeats"]
+    table["instances"] = (table["classes"] * table["repeats"]).round().astype(int)
     table["width"] = widths.mean(axis=1)
     table["width_sd"] = widths.std(axis=1, ddof=1) if n_simulated > 1 else np.nan
     if largest_width is not None:
@@ -371,10 +404,44 @@ def plan(
         (float(truth.mean()), float(truth.std())),
         (*on_data, *populations.notes),
         len(tasks) > 1,
+        chosen.name,
     )
 
 
-def _tasks(task: Any) -> list[SourceTask]:
+def _mean_metric(name: str) -> MeanMetric:
+    metric = named_metric(name)
+    if not isinstance(metric, MeanMetric) or metric.is_rank:
+        raise DataError(f"metric: found {name!r}, expected a mean in [0, 1], such as 'mrr'")
+    return metric
+
+
+def _designs(
+    classes: Sequence[int] | None,
+    repeats: Sequence[float] | None,
+    tasks: Sequence[SourceTask] | None,
+    k: int,
+) -> list[tuple[int, float]]:
+    """Pairs of a number of classes and a number of instances of each; see `plan` on defaults."""
+    usual, per_class = np.array([50, 100, 200, 400]), np.array([1, 2, 5])
+    if tasks:
+        n_classes, n_test = tasks[0].n_classes, tasks[0].n_test
+        usual = n_classes * _TIMES[n_classes * _TIMES <= max(k, n_classes)]
+        if n_test < n_classes:
+            usual = usual[:1]
+            per_class = np.unique(np.minimum(_TIMES * n_test / n_classes, 1))
+    sizes = class_counts(usual if classes is None else classes, "classes", smallest=FEWEST_CLASSES)
+    expected = f"positive numbers, so that each pilot has at least {FEWEST_CLASSES} instances"
+    given = numbers(
+        per_class if repeats is None else repeats,
+        "repeats",
+        expected,
+        lambda r: np.rint(r * sizes.min()) >= FEWEST_CLASSES,
+    )
+    given = given.astype(int) if np.all(given == np.rint(given)) else given
+    return list(product(np.sort(sizes).tolist(), np.unique(given).tolist()))
+
+
+def _tasks(task: Any, metric: MeanMetric) -> list[SourceTask]:
     """Pilots of one classifier or of two; none if nothing is known."""
     if task is None:
         return []
@@ -387,11 +454,11 @@ def _tasks(task: Any) -> list[SourceTask]:
             f"found {task!r}"
         )
     if len(tasks) == 2:
-        require_same_instances(dict(enumerate(tasks)), Accuracy(), "task", "plan for each alone")
+        require_same_instances(dict(enumerate(tasks)), metric, "task", "plan for each alone")
     return tasks
 
 
-def _excluded(excludes: Any, k: int, of_difference: bool) -> float | None:
+def _excluded(excludes: Any, k: int, metric: MeanMetric, of_difference: bool) -> float | None:
     """Value that the interval should exclude."""
     if excludes is None:
         return None
@@ -404,5 +471,6 @@ def _excluded(excludes: Any, k: int, of_difference: bool) -> float | None:
         return float(excludes)
     if isinstance(excludes, str):
         one_of(excludes, ("chance",), "excludes")
-        return 1 / k
+        # The favorability of random ranks is uniform: that of one standard normal element.
+        return float(metric.expected(RadialBasis(np.zeros(1), 1.0), np.array([k])).item())
     return share(excludes, "excludes")

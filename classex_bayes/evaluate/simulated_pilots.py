@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.evaluate.law_pool import LawPool
 from classex_bayes.evaluate.pilot_populations import Populations, child_seed
 from classex_bayes.parallel import in_parallel, with_progress
@@ -22,6 +24,8 @@ N_DRAWS = 1000
 # theirs. Without that, intervals of the reweighted draws are a few percent too narrow.
 _WIDENING = 4.0
 _FITS_AT_ONCE = 4
+_ACCURACY = Accuracy()
+_TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +54,7 @@ class SimulatedPilot:
 
 def simulated_draws(
     populations: Populations,
-    designs: Sequence[tuple[int, int]],
+    designs: Sequence[tuple[int, float]],
     k: int,
     prior: Prior,
     settings: SamplerSettings,
@@ -58,36 +62,37 @@ def simulated_draws(
     n_jobs: int | None,
     progressbar: bool,
 ) -> FloatArray:
-    """Posterior draws of the accuracy at k, or of the difference of two classifiers.
+    """Posterior draws of the metric of the populations at k, or of its difference.
 
     Returns
     -------
     array of shape (n_designs, n_pilots, 1000)
-        `designs` are pairs of a number of classes and a number of instances of each.
+        `designs` are pairs of a number of classes and a number of instances of each. With 0.5,
+        every second class has one.
     """
     pilots = [
         pilot for design in designs for pilot in _pilots_of_design(populations, *design, seeds)
     ]
-    accuracies = posteriors(pilots, k, prior, settings, n_jobs, progressbar)
-    accuracies = accuracies.reshape(-1, len(populations.laws), *accuracies.shape[1:])
+    values = posteriors(pilots, k, prior, settings, n_jobs, progressbar, populations.metric)
+    values = values.reshape(-1, len(populations.laws), *values.shape[1:])
     if len(populations.laws) == 1:
-        draws = accuracies[:, 0, 1]
+        draws = values[:, 0, 1]
     else:
         rng = np.random.default_rng(child_seed(seeds, 2))
-        draws = np.array([_difference(pair, populations.correlation, rng) for pair in accuracies])
+        draws = np.array([_difference(pair, populations.correlation, rng) for pair in values])
     return draws.reshape(len(designs), -1, N_DRAWS)
 
 
-def _difference(accuracies: FloatArray, correlation: float, rng: np.random.Generator) -> FloatArray:
-    """Coupled draws of the difference at k, from accuracies (2, 2, n_draws) at k1 and at k."""
+def _difference(values: FloatArray, correlation: float, rng: np.random.Generator) -> FloatArray:
+    """Coupled draws of the difference at k, from values (2, 2, n_draws) at k1 and at k."""
     matrix = np.array([[1, correlation], [correlation, 1]])
-    order = coupled_order(accuracies[:, 0], matrix, rng)
-    first, second = np.take_along_axis(accuracies[:, 1], order, axis=1)
+    order = coupled_order(values[:, 0], matrix, rng)
+    first, second = np.take_along_axis(values[:, 1], order, axis=1)
     return np.asarray(first - second)
 
 
 def _pilots_of_design(
-    populations: Populations, n_classes: int, repeats: int, seeds: np.random.SeedSequence
+    populations: Populations, n_classes: int, repeats: float, seeds: np.random.SeedSequence
 ) -> Iterator[SimulatedPilot]:
     """Pilots of one design; of two classifiers, both of one test follow each other."""
     shares = [bin_shares(law, n_classes) for law in populations.laws]
@@ -95,10 +100,12 @@ def _pilots_of_design(
         max(round(n_classes * repeats / part.design_effect(repeats)), 1)
         for part in populations.dependence
     ]
+    ends = n_better_bins(n_classes)
+    gain = populations.metric.given_n_better(ends, n_classes, np.array([n_classes]))[:, 0]
     for place, bins in enumerate(zip(*shares, strict=True)):
-        children = child_seed(seeds, n_classes, repeats, place).spawn(1 + len(bins))
+        children = child_seed(seeds, n_classes, ceil(repeats), place).spawn(1 + len(bins))
         rng = np.random.default_rng(children[0])
-        histograms = simulated_counts(bins, effective, populations.correlation, rng)
+        histograms = simulated_counts(bins, effective, populations.correlation, gain, rng)
         for counts, seed in zip(histograms, children[1:], strict=True):
             yield SimulatedPilot(n_classes, counts, int(seed.generate_state(1)[0]))
 
@@ -111,29 +118,42 @@ def bin_shares(law: MixtureLaw, n_classes: int) -> FloatArray:
 
 
 def simulated_counts(
-    bins: Sequence[FloatArray], sizes: Sequence[int], correlation: float, rng: np.random.Generator
+    bins: Sequence[FloatArray],
+    sizes: Sequence[int],
+    correlation: float,
+    gain: FloatArray,
+    rng: np.random.Generator,
 ) -> list[FloatArray]:
     r"""Histograms of tests on the same instances, one for each of the laws of their bins.
 
     With probability c an instance is equally hard for all, at the same quantile of their ranks,
-    else independently so. The answers of two tests then have the correlation
-    :math:`c (\min(p_1, p_2) - p_1 p_2) / \sqrt{p_1 q_1 p_2 q_2}`, p the shares of correct answers
-    and q of wrong ones.
+    else independently so. The metrics of an instance in two tests, `gain` (n_bins,) of its bin,
+    then have the correlation :math:`c v_{12} / \sqrt{v_{11} v_{22}}`, where :math:`v_{ab}` is the
+    covariance of the gains of tests a and b at the same quantile. For the accuracy it is
+    :math:`\min(p_a, p_b) - p_a p_b`, p the shares of correct answers.
     """
-    right = np.array([shares[0] for shares in bins])
-    sd = np.sqrt(right * (1 - right)).prod() if len(bins) > 1 else 0.0
-    most = right.min() - right.prod()
-    share_common = min(max(correlation * sd / most, 0.0), 1.0) if most > 0 else 0.0
+    ends = [np.cumsum(shares)[:-1] for shares in bins]
+    share_common = 0.0
+    if len(bins) > 1:
+        covariance = _covariance_at_equal_quantiles(ends, gain)
+        most = covariance[0, 1] / np.sqrt(max(covariance[0, 0] * covariance[1, 1], _TINY))
+        share_common = min(max(correlation / most, 0.0), 1.0) if most > 0 else 0.0
     common = rng.random(max(sizes))
     quantiles = [common, *(rng.random(common.size) for _ in bins[1:])]
     is_common = rng.random(common.size) < share_common
     counts = []
-    for shares, size, quantile in zip(bins, sizes, quantiles, strict=True):
-        place = np.searchsorted(
-            np.cumsum(shares)[:-1], np.where(is_common, common, quantile)[:size]
-        )
-        counts.append(np.bincount(place, minlength=shares.size).astype(float))
+    for end, size, quantile in zip(ends, sizes, quantiles, strict=True):
+        place = np.searchsorted(end, np.where(is_common, common, quantile)[:size])
+        counts.append(np.bincount(place, minlength=end.size + 1).astype(float))
     return counts
+
+
+def _covariance_at_equal_quantiles(ends: Sequence[FloatArray], gain: FloatArray) -> FloatArray:
+    """Covariance (n, n) of the gains of n tests, whose bins end at the quantiles `ends`."""
+    edges = np.unique(np.concatenate([[0.0, 1.0], *ends]).clip(0, 1))
+    width, middle = np.diff(edges), (edges[1:] + edges[:-1]) / 2
+    gains = np.stack([gain[np.searchsorted(end, middle)] for end in ends])
+    return np.cov(gains, aweights=width, ddof=0)
 
 
 def posteriors(
@@ -143,8 +163,9 @@ def posteriors(
     settings: SamplerSettings,
     n_jobs: int | None,
     progressbar: bool,
+    metric: MeanMetric = _ACCURACY,
 ) -> FloatArray:
-    """Accuracies at k1 and at k under 1000 draws from the posterior of each pilot.
+    """Values of a metric at k1 and at k under 1000 draws from the posterior of each pilot.
 
     Few pilots are fitted: the draws of these posteriors serve for others
     (`classex_bayes.evaluate.law_pool`). A pilot for which they do not gets a fit of its own.
@@ -152,13 +173,13 @@ def posteriors(
     Returns
     -------
     array of shape (n_pilots, 2, 1000)
-        In order of the accuracies at k; of each pilot's draws both belong together.
+        In order of the values at k; of each pilot's draws both belong together.
     """
-    accuracies = np.empty((len(pilots), 2, N_DRAWS))
-    solved = _in_turn(pilots, k, prior, settings, n_jobs)
+    values = np.empty((len(pilots), 2, N_DRAWS))
+    solved = _in_turn(pilots, k, prior, settings, n_jobs, metric)
     for place, draws in with_progress(solved, len(pilots), "pilots", progressbar):
-        accuracies[place] = draws
-    return accuracies
+        values[place] = draws
+    return values
 
 
 def _in_turn(
@@ -167,15 +188,16 @@ def _in_turn(
     prior: Prior,
     settings: SamplerSettings,
     n_jobs: int | None,
+    metric: MeanMetric,
 ) -> Iterator[tuple[int, FloatArray]]:
-    """Places of pilots and their accuracies, as soon as draws of the pool serve for them.
+    """Places of pilots and their values, as soon as draws of the pool serve for them.
 
     The first fit to a pilot is wide. A pilot that is chosen again gets its own posterior.
     """
     basis = prior.basis
     sizes = {pilot.n_classes for pilot in pilots}
     matrix = {size: basis.bin_probabilities(n_better_bins(size), size) for size in sizes}
-    accuracy = {size: basis.accuracy(np.array([size, k])) for size in sizes}
+    expected = {size: metric.expected(basis, np.array([size, k])) for size in sizes}
     pool = LawPool(matrix)
     fitted: set[int] = set()
     pending = sorted(range(len(pilots)), key=lambda place: pilots[place].size)
@@ -193,13 +215,13 @@ def _in_turn(
             pool.add(pilots[place].n_classes, histogram, laws)
         pool.solve()
         fitted.update(chosen)
-        pool_accuracy = {size: pool.laws @ matrix.T for size, matrix in accuracy.items()}
+        values = {size: pool.laws @ matrix.T for size, matrix in expected.items()}
         waiting = []
         for place in pending:
             pilot = pilots[place]
             weight, reliable = pool.weights(pilot.n_classes, pilot.counts)
             if reliable or place in final:
-                yield place, _equally_weighted(pool_accuracy[pilot.n_classes], weight)
+                yield place, _equally_weighted(values[pilot.n_classes], weight)
             else:
                 waiting.append(place)
         pending = waiting
@@ -212,9 +234,9 @@ def _laws(prior: Prior, data: BernsteinData, settings: SamplerSettings, seed: in
     return weights.reshape(-1, weights.shape[-1])
 
 
-def _equally_weighted(accuracy: FloatArray, weight: FloatArray) -> FloatArray:
-    """Accuracies (n, 2) of weighted draws as 1000 of one weight, in order of the last."""
-    order = np.argsort(accuracy[:, -1])
+def _equally_weighted(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Values (n, 2) of weighted draws as 1000 of one weight, in order of the last."""
+    order = np.argsort(values[:, -1])
     levels = (np.arange(N_DRAWS) + 0.5) / N_DRAWS
     places = np.searchsorted(np.cumsum(weight[order]), levels)
-    return accuracy[order[np.minimum(places, order.size - 1)]].T
+    return values[order[np.minimum(places, order.size - 1)]].T

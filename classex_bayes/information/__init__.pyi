@@ -1,4 +1,5 @@
 from .bounds import AccuracyBound as AccuracyBound
+from .bounds import InformationBound as InformationBound
 from .bounds import bayes_accuracy_bound as bayes_accuracy_bound
 from .bounds import bayes_accuracy_variance as bayes_accuracy_variance
 from .bounds import fano_bound as fano_bound

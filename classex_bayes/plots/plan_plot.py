@@ -14,9 +14,11 @@ from classex_bayes.results import interval_label
 def plot_plan(result: Plan, **drawing: Unpack[Drawing]) -> Chart:
     """Draw the width of the interval, or power, against the number of classes.
 
-    Each number of repeats has a line. If a width is wanted, lines are its means over simulated
-    pilots, and bands reach one standard deviation to both sides. Otherwise lines are power, and
-    bands reach one standard error. The wanted width, or a power of 0.8, is a line of its own.
+    Each number of repeats has a line. If some classes of a plan have no instance, each number of
+    classes has a line against the number of instances. If a width is wanted, lines are its means
+    over simulated pilots, and bands reach one standard deviation to both sides. Otherwise lines are
+    power, and bands reach one standard error. The wanted width, or a power of 0.8, is a line of its
+    own.
 
     Parameters
     ----------
@@ -41,18 +43,24 @@ def plot_plan(result: Plan, **drawing: Unpack[Drawing]) -> Chart:
         level, goal = USUAL_POWER, f"usual ({USUAL_POWER:g})"
         label, bands = f"share of {interval}s without {result.excludes:g}", "one standard error"
     ends = {"lower": (mean - error).clip(lower=0), "upper": (mean + error).clip(upper=largest)}
-    lines = {
-        f"{repeats} instance{'s' * (repeats > 1)} of each class": rows
-        for repeats, rows in table.assign(mean=mean, **ends).groupby("repeats")
-    }
+    table = table.assign(mean=mean, **ends)
+    if (table["repeats"] < 1).any():
+        along, x_label = "instances", "number of test instances of the pilot"
+        lines = {f"{classes:,} classes": rows for classes, rows in table.groupby("classes")}
+    else:
+        along, x_label = "classes", "number of classes of the pilot"
+        lines = {
+            f"{repeats:g} instance{'s' * (repeats > 1)} of each class": rows
+            for repeats, rows in table.groupby("repeats")
+        }
     chart = Chart()
     for name, rows in lines.items():
-        k = rows["classes"].to_numpy()
+        k = rows[along].to_numpy()
         if result.n_pilots > 1:
             limits = rows["lower"].to_numpy(), rows["upper"].to_numpy()
             chart.band(name, k, *limits, visual="error_band")
         chart.curve(name, k, rows["mean"].to_numpy(), smooth=False)
-    chart.level(goal, table["classes"].to_numpy(), level, visual="target", color=MUTED)
+    chart.level(goal, table[along].to_numpy(), level, visual="target", color=MUTED)
     title = f"Plan: {result.quantity} at {result.k:,} classes"
     title += f"\nbands: {bands}" * (result.n_pilots > 1)
-    return chart.labelled(title, "number of classes of the pilot", label)
+    return chart.labelled(title, x_label, label)

@@ -230,3 +230,14 @@ def test_variance_study(law, k1, factor, capsys):
         print(f"\n{law}, k1 = {k1}, x {factor}:", {k: f"{v:.2f}" for k, v in ratios.items()})
     assert all(0.65 < ratios[key] < 1.33 for key in ((1, 1), (5, 1), (5, 5)))
     assert 0.3 < ratios[1, 5] < 1.5
+
+
+@pytest.mark.parametrize("n_tested", [10, 25, 50])
+def test_design_effect_of_a_test_of_some_classes(n_tested):
+    """By the whole covariance matrix of answers of one instance of some of 50 classes."""
+    n_classes, between = 50, 0.6
+    covariance = np.full((n_tested, n_tested), between / (n_classes - 1))
+    np.fill_diagonal(covariance, 1)
+    expected = covariance.sum() / n_tested  # variance of the mean, in units of A (1 - A) / n
+    pilot = AnswerDependence(0.2, between, 1.0, 1.0, 0.8, n_classes)
+    assert pilot.design_effect(n_tested / n_classes) == pytest.approx(expected, rel=0.02)

@@ -15,6 +15,7 @@ from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.basis import RadialBasis, n_better_bins
 from classex_bayes.core.dependence import typical_dependence
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.metrics import Accuracy
 from classex_bayes.evaluate import pilot_populations
 from classex_bayes.evaluate.corpus_laws import CorpusLaw, corpus_laws, kinds_in_turn
 from classex_bayes.evaluate.pilot_populations import Populations, populations_of_tasks
@@ -81,7 +82,7 @@ def test_table(planned):
     width = table["width"].to_numpy()
     assert width[2] < width[0] and width[3] < width[1] and width[3] < width[2]
     assert table["reached"].between(0, 1).all() and (table["error"] < table["width"]).all()
-    assert planned.accuracy == pytest.approx((LAW.accuracy([1000])[0], 0))
+    assert planned.assumed == pytest.approx((LAW.accuracy([1000])[0], 0))
 
 
 def test_repeats_cannot_make_up_for_classes(plan_of_law):
@@ -89,6 +90,30 @@ def test_repeats_cannot_make_up_for_classes(plan_of_law):
     pilots = plan_of_law(2.5, 1000, width=0.25, classes=[50], repeats=[5, 500], n_pilots=3)
     few, many = pilots.table["width"]
     assert many / few == pytest.approx(np.sqrt(114 / 178), abs=0.2)
+
+
+def test_a_quarter_of_the_classes_with_an_instance(plan_of_law):
+    """n / d with d = 1 + r c: answers of different classes share competitors, and no class."""
+    pilots = plan_of_law(2.5, 1000, width=0.2, classes=[400], repeats=[0.25, 1], n_pilots=12)
+    assert pilots.table["instances"].tolist() == [100, 400]
+    few, many = pilots.table["width"]
+    assert few / many == pytest.approx(np.sqrt((400 / 1.08) / (100 / 1.02)), rel=0.15)
+    assert "400 classes with one instance of 25% of them" in repr(pilots)
+
+
+def test_designs_begin_with_the_sizes_of_the_pilot():
+    """A search engine has 1,200 documents and 300 queries: how many queries on these documents?"""
+    ranks = np.tile([1, 1, 1, 2, 3, 12], 50)
+    queries = SourceTask.from_ranks(ranks, range(300), n_classes=1200, untested="competitors")
+    found = plan(queries, 50_000, width=0.2, metric="recall@10", n_pilots=2, **QUICK).table
+    assert found[["classes", "instances"]].to_numpy().tolist() == [
+        [1200, 300], [1200, 600], [1200, 1200]
+    ]  # fmt: skip
+    tested = plan(TASK, 200, width=0.5, n_pilots=1, **QUICK).table
+    assert tested["classes"].unique().tolist() == [50, 100, 200]  # 400 are more than the 200
+    assert tested["repeats"].unique().tolist() == [1, 2, 5]
+    guessed = plan({100: 0.9}, 10**4, width=0.5, n_pilots=1, repeats=[1], **QUICK).table
+    assert guessed["classes"].tolist() == [50, 100, 200, 400]
 
 
 def test_cheapest(planned):
@@ -114,9 +139,11 @@ def test_text(planned):
     assert "fewest instances: " in repr(planned) and "<table" in planned._repr_html_()
 
 
-def test_nothing_reaches(plan_of_law):
-    hopeless = plan_of_law(2.5, 1000, width=0.001, classes=[50], repeats=[1], n_pilots=1)
-    assert "no design reaches 0.001" in repr(hopeless)
+def test_where_nothing_reaches_the_answer_is_the_best_design(plan_of_law):
+    hopeless = plan_of_law(2.5, 1000, width=0.001, classes=[50, 200], repeats=[1], n_pilots=2)
+    assert "no design reaches 0.001" in repr(hopeless) and "width: " not in hopeless.advice
+    assert "come from 200 classes with 1 instance each" in hopeless.advice
+    assert hopeless.nearest["classes"] == 200 == hopeless.table["classes"].iloc[-1]
     with pytest.raises(DataError, match=r"^width"):
         hopeless.cheapest()
 
@@ -152,7 +179,7 @@ def test_documents_without_a_query_do_not_thin_out_the_planned_pilots():
     )  # fmt: skip
     # 600 instances in both; as 100 the width would be more than twice as large.
     assert of_few.table["width"][0] == pytest.approx(of_all.table["width"][0], rel=0.35)
-    assert "instances of 100 of its 600 classes" in of_few.notes[-1]
+    assert of_few.notes == of_all.notes
     assert [note.split(";")[0] for note in of_all.notes] == ["intervals are those of ranks alone"]
 
 
@@ -166,7 +193,7 @@ def test_unequal_weights_of_the_pilot_are_assumed_for_those_to_come():
     assert f"k / {spread:.3g} classes of equal weight" in pilots.notes[-1]
     settings = SamplerSettings(**FEW, progressbar=False)
     (dependence,) = populations_of_tasks(
-        [uneven], QUICK["prior"], 1, settings, np.random.SeedSequence(1)
+        [uneven], QUICK["prior"], 1, settings, np.random.SeedSequence(1), Accuracy(), False
     ).dependence
     assert dependence.design_effect(1) >= spread
 
@@ -175,7 +202,7 @@ def test_from_guessed_accuracies():
     # As many as the other tests have, so that they share the compiled model.
     guess = dict(zip([2, 5, 20, 60, 200], LAW.accuracy([2, 5, 20, 60, 200]), strict=True))
     guessed = plan(guess, 1000, width=0.2, classes=[100], repeats=[1], n_pilots=3, **QUICK)
-    assert abs(guessed.accuracy[0] - LAW.accuracy([1000])[0]) < 0.15 and guessed.accuracy[1] > 0
+    assert abs(guessed.assumed[0] - LAW.accuracy([1000])[0]) < 0.15 and guessed.assumed[1] > 0
 
 
 TASK = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
@@ -204,6 +231,10 @@ TASK = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=
         ({"classes": [2]}, "classes"),
         ({"repeats": [0]}, "repeats"),
         ({"repeats": []}, "repeats"),
+        ({"repeats": [0.04], "classes": [50]}, "repeats"),  # 2 instances
+        ({"metric": "mean_rank"}, "metric"),
+        ({"metric": "median_rank"}, "metric"),
+        ({"metric": "recall"}, "metric"),
         ({"n_pilots": 0}, "n_pilots"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"progressbar": 1}, "progressbar"),
@@ -259,10 +290,10 @@ def test_without_a_guess_pilots_come_from_the_corpus():
     assert first.table.equals(again.table) and first.notes == again.notes
     assert first.notes[0].startswith("the pilots were simulated from 2 real populations of 2 kinds")
     other = plan(None, 5000, **{**design, "random_seed": 2})
-    assert other.accuracy != first.accuracy and first.accuracy[1] > 0.01
+    assert other.assumed != first.assumed and first.assumed[1] > 0.01
     # Exact accuracies at 5,000 lie between those on 3,000 and 10,000 classes, or all.
     means = [np.interp(5000, law.k, law.accuracy) for law in corpus_laws()]
-    assert min(means) - 0.1 < first.accuracy[0] < max(means)
+    assert min(means) - 0.1 < first.assumed[0] < max(means)
     assert 0 < first.table["error"][0] < 0.5 and "note: the pilots were" in repr(first)
 
 
@@ -273,7 +304,7 @@ def test_populations_that_are_too_small_are_noted():
     assert len(within.notes) == 1
     assert beyond.notes[1].startswith("the accuracy at 1,000,000 is an extrapolation")
     assert beyond.notes[1].endswith("1 of 1")
-    assert beyond.accuracy[0] < within.accuracy[0]
+    assert beyond.assumed[0] < within.assumed[0]
 
 
 # Power
@@ -284,23 +315,23 @@ def design_effect(repeats):
     return 1 + (repeats - 1) * 0.2 + repeats * 0.08
 
 
-def rank_shares_and_accuracy(mean, log_sd, n_classes, k):
-    """Of Z ~ N(mean, sd^2), by quadrature over Z."""
+def rank_shares_and_accuracy(mean, log_sd, n_classes, k, top=1):
+    """Of Z ~ N(mean, sd^2), by quadrature over Z; the accuracy is P(rank <= top)."""
     z = mean + np.exp(log_sd) * np.linspace(-8, 8, 401)
     density = norm.pdf(np.linspace(-8, 8, 401))
     n_better = binom.pmf(np.arange(n_classes)[:, None], n_classes - 1, norm.sf(z))
     weight = density / density.sum()
-    return n_better @ weight, norm.cdf(z) ** (k - 1) @ weight
+    return n_better @ weight, binom.cdf(top - 1, k - 1, norm.sf(z)) @ weight
 
 
-def standard_error(law, n_classes, n, k):
+def standard_error(law, n_classes, n, k, top=1):
     """Of the accuracy at k, from the Fisher information of n ranks in the two-parameter family."""
     place = np.array([law.means[0], np.log(law.sds[0])])
     shares, _ = rank_shares_and_accuracy(*place, n_classes, k)
     slopes = []
     for step in 1e-4 * np.eye(2):
         after, before = (
-            np.append(*rank_shares_and_accuracy(*(place + side * step), n_classes, k))
+            np.append(*rank_shares_and_accuracy(*(place + side * step), n_classes, k, top))
             for side in (1, -1)
         )
         slopes.append((after - before) / 2e-4)
@@ -335,6 +366,22 @@ def test_power_is_that_of_the_normal_approximation(k, power, plan_of_law):
     assert pilots.excludes == value and "reached" not in pilots.table
 
 
+def test_recall_has_the_width_of_the_normal_approximation(plan_of_law):
+    law = FavorabilityLaw(means=(2.0,), sds=(1.0,))
+    k, many = 1000, {**MANY, "n_pilots": 40}
+    sd = standard_error(law, 400, 1600 / design_effect(4), k, top=10)
+    pilots = plan_of_law(2.0, k, metric="recall@10", width=0.1, **many)
+    expected = rank_shares_and_accuracy(2.0, 0.0, 400, k, top=10)[1]
+    assert pilots.assumed[0] == pytest.approx(expected, abs=1e-6) and 0.2 < expected < 0.8
+    assert pilots.table["width"][0] == pytest.approx(2 * norm.ppf(0.95) * sd, rel=0.1)
+    assert pilots.table["error"][0] == pytest.approx(sd, rel=0.35)
+    assert "recall@10 is assumed to be" in repr(pilots)
+    chance = plan_of_law(
+        2.0, k, metric="recall@10", excludes="chance", classes=[50], repeats=[1], n_pilots=1
+    )
+    assert chance.excludes == pytest.approx(10 / k)
+
+
 def test_chance_is_excluded_from_more_classes(plan_of_law):
     pilots = plan_of_law(0.3, 20, excludes="chance", classes=[5, 80], repeats=[2], n_pilots=40)
     few, many = pilots.table["power"]
@@ -345,14 +392,14 @@ def test_chance_is_excluded_from_more_classes(plan_of_law):
 
 def test_a_value_above_the_accuracy_is_excluded_too(plan_of_law):
     pilots = plan_of_law(2.5, 1000, excludes=0.95, classes=[400], repeats=[4], n_pilots=4)
-    assert pilots.accuracy[0] + pilots.table["width"][0] < 0.95
+    assert pilots.assumed[0] + pilots.table["width"][0] < 0.95
     assert pilots.table["power"][0] == 1
 
 
 def test_the_error_of_a_pilot_is_that_from_its_own_population(plan_of_law):
     pilots = plan_of_law((1.5, 4.0), 100, width=0.2, classes=[200], repeats=[4], n_pilots=6)
     sd = standard_error(FavorabilityLaw(means=(1.5,), sds=(1.0,)), 200, 800 / design_effect(4), 100)
-    assert pilots.accuracy[1] > 0.3 and pilots.table["error"][0] < 3 * sd < 0.1
+    assert pilots.assumed[1] > 0.3 and pilots.table["error"][0] < 3 * sd < 0.1
 
 
 def test_both_goals_count(plan_of_law):
@@ -364,15 +411,29 @@ def test_both_goals_count(plan_of_law):
     assert "of width 0.3 that excludes 0.2 at" in repr(pilots)
 
 
+RIGHT = np.array([1.0, 0.0, 0.0])
+
+
 def test_answers_to_the_same_instances_have_the_correlation():
     bins = np.array([0.7, 0.2, 0.1]), np.array([0.5, 0.3, 0.2])
     rng = np.random.default_rng(1)
-    counts = np.array([simulated_counts(bins, [100, 100], 0.4, rng) for _ in range(4000)])
+    counts = np.array([simulated_counts(bins, [100, 100], 0.4, RIGHT, rng) for _ in range(4000)])
     right = counts[:, :, 0]
     assert_allclose(right.mean(axis=0), [70, 50], atol=0.5)
     assert_allclose(right.var(axis=0), [21, 25], rtol=0.1)
     assert np.corrcoef(right.T)[0, 1] == pytest.approx(0.4, abs=0.04)
     assert_allclose(counts.mean(axis=0), 100 * np.array(bins), atol=0.5)
+
+
+@pytest.mark.parametrize("gain", [[1.0, 1.0, 0.0], [1.0, 0.5, 0.1]])
+def test_metrics_of_the_same_instances_have_the_correlation(gain):
+    """Of recall and of a gain in ranks, whose largest correlation at these ranks is below 1."""
+    bins = np.array([0.5, 0.3, 0.2]), np.array([0.3, 0.4, 0.3])
+    rng, gain = np.random.default_rng(2), np.array(gain)
+    counts = np.array([simulated_counts(bins, [100, 100], 0.4, gain, rng) for _ in range(4000)])
+    values = counts @ gain / 100
+    assert_allclose(values.mean(axis=0), np.array(bins) @ gain, atol=0.004)
+    assert np.corrcoef(values.T)[0, 1] == pytest.approx(0.4, abs=0.04)
 
 
 def test_draws_of_two_classifiers_are_coupled():
@@ -399,7 +460,38 @@ def test_draws_of_two_classifiers_are_coupled():
     assert 0.3 < expected < 0.9
     assert np.mean(lower > 0) == pytest.approx(expected, abs=0.12)
     assert np.mean(upper - lower) == pytest.approx(2 * norm.ppf(0.95) * sd, rel=0.1)
-    assert_allclose(populations.accuracy(400), better - worse)
+    assert_allclose(populations.expected(400), better - worse)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+def test_errors_of_two_planned_pilots_have_the_correlation(correlation):
+    """Of two equal classifiers on the same instances, the difference has the error of both."""
+    k, n_pilots = 100, 150
+    sd = standard_error(LAW, k, 4 * k / design_effect(4), k)
+    laws = (MixtureLaw(RadialBasis(np.array([2.5]), 1.0), np.ones((n_pilots, 1))),) * 2
+    populations = Populations(laws, (typical_dependence(3, 3),) * 2, correlation)
+    settings = SamplerSettings.of(FEW, progressbar=False, cores=1)
+    (draws,) = simulated_draws(
+        populations, [(k, 4)], k, QUICK["prior"], settings, np.random.SeedSequence(2), -1, False
+    )
+    errors, of_posterior = draws.mean(axis=1), draws.std(axis=1).mean()
+    expected = sd * np.sqrt(2 * (1 - correlation))
+    assert errors.std() == pytest.approx(expected, rel=0.2)  # 3 errors of a standard deviation
+    assert of_posterior == pytest.approx(expected, rel=0.2)
+
+
+def test_populations_of_two_pilots_are_coupled():
+    law = GaussianNearestNeighbor(dim=10, noise_variance=0.3)
+    probes, gallery, y = law.sample(60, repeats=4, random_seed=3)
+    tasks = [SourceTask.from_embeddings(probes[:, :d], gallery[:, :d], y) for d in (10, 9)]
+    settings = SamplerSettings.of({**FEW, "draws": 400}, progressbar=False, cores=1)
+    seeds = np.random.SeedSequence(1)
+    populations = populations_of_tasks(
+        tasks, QUICK["prior"], 800, settings, seeds, Accuracy(), False
+    )
+    at_source = [of_one.expected(np.array([60]))[:, 0] for of_one in populations.laws]
+    assert 0.3 < populations.correlation < 1
+    assert np.corrcoef(at_source)[0, 1] == pytest.approx(populations.correlation, abs=0.05)
 
 
 def test_from_pilots():
@@ -408,7 +500,7 @@ def test_from_pilots():
     full, most = (SourceTask.from_embeddings(probes[:, :d], gallery[:, :d], y) for d in (10, 9))
     design = {"classes": [100], "repeats": [1], "n_pilots": 4, **QUICK}
     alone = plan(full, 600, width=0.2, **design)
-    mean, sd = alone.accuracy
+    mean, sd = alone.assumed
     # The small pilot's uncertainty enters: pilots have different truths.
     assert sd > 0.01 and abs(mean - law.accuracy([600])[0]) < 0.2
     assert 0.05 < alone.table["width"][0] < 0.5
@@ -427,7 +519,7 @@ def test_the_difference_is_that_of_the_first_classifier_less_the_second():
     design = {"width": 0.2, "classes": [400], "repeats": [4], "n_pilots": 4, **QUICK}
     for pair, sign in [([better, worse], 1), ([worse, better], -1)]:
         pilots = plan(pair, 60, **design)
-        assert 0.3 < sign * pilots.accuracy[0] < 0.7
+        assert 0.3 < sign * pilots.assumed[0] < 0.7
         assert pilots.table["error"][0] < 0.2
 
 

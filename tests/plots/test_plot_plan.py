@@ -39,6 +39,16 @@ def test_lines():
     np.testing.assert_allclose([level.x, level.y[0]], [[50, 400], [0.08, 0.08]])
 
 
+def test_queries_on_a_corpus():
+    """With instances of some classes alone, widths stand against the number of instances."""
+    result = planned([400])
+    result.table["repeats"], result.table["instances"] = [0.25, 1.0], [100, 400]
+    chart = fill(result)
+    line = chart.mark("400 classes", "line")
+    assert line.x.tolist() == [100, 400]
+    assert chart.x_label == "number of test instances of the pilot"
+
+
 def test_power():
     chart = fill(planned([100, 400], 5, None, 0.5))
     assert chart.title == "Plan: accuracy at 1,000 classes\nbands: one standard error"

@@ -1,5 +1,6 @@
 """Pilots whose classes were drawn with unequal probabilities or in groups."""
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -368,6 +369,64 @@ def test_without_errors_the_design_effect_is_the_typical_one():
         gallery[y], gallery + 1, y, sampling=cb.Sampling(groups=group)
     )
     assert task.design_effect() == pytest.approx(1 + 0.1 * (6 - 1))
+
+
+def halved_pilot(seed=1):
+    """Twenty groups of four classes; in every second one, siblings beat every instance."""
+    rng = np.random.default_rng(seed)
+    groups, y = np.arange(80) // 4, np.arange(80)
+    scores = rng.normal(size=(80, 80))
+    own, beaten = groups[:, None] == groups, groups[:, None] % 2 == 1
+    scores[own & beaten], scores[own & ~beaten] = 5.0, -5.0
+    # Groups differ in difficulty, so that their instances depend on each other.
+    scores[y, y] = np.where(groups % 2, 0.0, 2.0 + rng.normal(size=20)[groups])
+    return scores, y, groups
+
+
+def test_the_design_effect_is_that_of_the_instances_that_no_sibling_beats():
+    """Without the beaten groups it is the same, since they compete as before."""
+    scores, y, groups = halved_pilot()
+    sampling, rows = cb.Sampling(groups=groups), groups % 2 == 0
+    whole = cb.SourceTask.from_scores(scores, y, sampling=sampling)
+    half = cb.SourceTask.from_scores(
+        scores[rows], y[rows], sampling=sampling, untested="competitors", classes=range(80)
+    )
+    assert half.design_effect() > 1.5
+    assert whole.design_effect() == pytest.approx(half.design_effect(), rel=1e-6)
+
+
+def test_redrawn_pilots_vary_as_groups_drawn_with_replacement():
+    """Against the bootstrap by hand, in which a group counts as often as it was drawn."""
+    probes, gallery, y = embedded(60, 2, 22, groups=4, noise=0.4)
+    group, inclusion = np.arange(60) // 4, np.repeat(np.linspace(0.2, 1, 15), 4)
+    task = cb.SourceTask.from_embeddings(
+        probes, gallery, y, sampling=cb.Sampling(groups=group, inclusion=inclusion)
+    )
+    evidence, k, rng = task.evidence, task.grid(), np.random.default_rng(1)
+    found = np.array(
+        [
+            cb.SourceTask(evidence.redrawn(rng), task.classes).accuracy(k[[-1]])[0]
+            for _ in range(2000)
+        ]
+    )
+    # Of every group its weight and, by deleting it, its part of the accuracy.
+    weight = np.bincount(group, 1 / inclusion)
+    share, whole = weight / weight.sum(), task.accuracy(k[[-1]])[0]
+    part = np.array([evidence.class_weight[group == g].sum() for g in range(15)])
+    np.testing.assert_allclose(part, share)
+    accuracy = np.array([only(evidence, group == g).accuracy(k[[-1]])[0] for g in range(15)])
+    assert share @ accuracy == pytest.approx(whole)
+    times = rng.multinomial(15, np.full(15, 1 / 15), 20_000)
+    by_hand = (times * share) @ accuracy / (times @ share)
+    assert found.mean() == pytest.approx(by_hand.mean(), abs=0.01)
+    assert found.std() == pytest.approx(by_hand.std(), rel=0.08)
+    assert np.sqrt(evidence.resampled_variance[-1]) == pytest.approx(by_hand.std(), rel=0.15)
+
+
+def only(evidence, kept):
+    """The same instances, with weight on some classes alone."""
+    weight = evidence.class_weight * kept
+    return cb.SourceTask(replace(evidence, class_weight=weight / weight.sum()), range(kept.size))
 
 
 def test_sub_pilots_hold_whole_groups_and_keep_the_design():
