@@ -16,6 +16,7 @@ from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.report.findings import Findings, findings_of, usual_references
+from classex_bayes.report.verdicts import neutral_name
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts
@@ -198,14 +199,13 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     numerals = findings.prediction.estimand.numerals
     environment.filters.update(
+        estimate=lambda row: numerals.estimate(row["mean"], row["lower"], row["upper"]),
+        rate=lambda row: formatting.RATES.estimate(row["mean"], row["lower"], row["upper"]),
         value=numerals.value,
+        span=lambda row: numerals.span(row["lower"], row["upper"]),
         chance=formatting.chance,
         exact=formatting.exact_percent,
-        span=numerals.span,
-        digits=numerals.digits,
-        percent=formatting.percent,
-        percent_span=formatting.percent_range,
-        percent_digits=formatting.percent_decimals,
+        neutral=neutral_name,
         sentence=formatting.capitalized,
         one_line=lambda text: Markup(" ").join(text.split()),
     )
