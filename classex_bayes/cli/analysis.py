@@ -237,7 +237,7 @@ def faults(model: Any, assessment: Any = None) -> list[str]:
     from classex_bayes.report.assessment import faults_of_fit
 
     of_data = [f"data: {warning}" for task in model.tasks for warning in task.warnings]
-    return of_data + [f"fit: {doubt.sentence}" for doubt in faults_of_fit(model)]
+    return of_data + [f"{doubt.part}: {doubt.sentence}" for doubt in faults_of_fit(model)]
 
 
 def written_lines(files: Mapping[str, str | Path]) -> list[str]:

@@ -14,14 +14,19 @@ from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
-from classex_bayes.report.verdicts import checks_sentence, neutral_name
+from classex_bayes.report.verdicts import neutral_name
 from classex_bayes.results import Extrapolation
 from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 from classex_bayes.task.source_task import SourceTask
 
 # Share of the doubt of the ranks that may be removed where they still decide.
 _DECISIVE = 0.5
-_FAULTY = {"data": "the data are probably faulty", "fit": "the fit is not sound"}
+_WIDEST = 0.5  # limits of the ranks that still decide something
+_FAULTY = {
+    "data": "the data are probably faulty",
+    "model": "the model does not fit the pilot",
+    "draws": "the computation did not converge",
+}
 _LITTLE_MOVED = "A stronger or weaker prior would change little"
 _BY_PRIOR = {
     "prior dominates": (
@@ -30,7 +35,7 @@ _BY_PRIOR = {
     ),
     "prior and data disagree": (
         "Prior and data disagree",
-        "They pull the answer in opposite directions. Test more classes",
+        "The prior and the data pull the answer in opposite directions. Test more classes",
     ),
     "prior matters": (
         "The data decide, and the prior matters",
@@ -43,8 +48,8 @@ _BY_PRIOR = {
 class Doubt:
     """A reason to doubt a prediction.
 
-    A fault forbids to rely on it. `part` says what is doubted: "data", "fit" or "prediction". The
-    place on the page that says more has the id `place`.
+    A fault forbids to rely on it. `part` says what is doubted: "data", "model", "draws" or
+    "prediction". The place on the page that says more has the id `place`.
     """
 
     part: str
@@ -112,7 +117,11 @@ def assess(
     ]
     doubts += faults_of_fit(model)
     if not replicates.passed:
-        doubts.append(Doubt("fit", checks_sentence(replicates), "model-checks", is_fault=True))
+        sentence = (
+            f"The model does not reproduce the pilot in {len(replicates.unusual)} of "
+            f"{len(replicates.table)} respects"
+        )
+        doubts.append(Doubt("model", sentence, "model-checks", is_fault=True))
     farthest, k1 = int(prediction.k.max()), prediction.n_classes
     if farthest > FARTHEST_FACTOR * k1:
         doubts.append(
@@ -135,9 +144,14 @@ def assess(
 
 def faults_of_fit(model: LawModel) -> list[Doubt]:
     """Faults that every fit looks for: draws that did not converge, and a contradicted pilot."""
-    faults = [(model.contradiction_, "model-checks")] if model.contradiction_ else []
-    faults += [(problem, "convergence") for problem in model.diagnosis_.problems]
-    return [Doubt("fit", capitalized(text), place, is_fault=True) for text, place in faults]
+    contradicted = [model.contradiction_] if model.contradiction_ else []
+    return [
+        Doubt("model", capitalized(sentence), "model-checks", is_fault=True)
+        for sentence in contradicted
+    ] + [
+        Doubt("draws", capitalized(problem), "convergence", is_fault=True)
+        for problem in model.diagnosis_.problems
+    ]
 
 
 def sensitivity_of(model: LawModel, prediction: Extrapolation) -> Sensitivity | None:
@@ -178,6 +192,8 @@ def _decision(
     if diagnosis in _BY_PRIOR:
         title, advice = _BY_PRIOR[diagnosis]
         return Decision(title, f"{sentence} {advice}.", is_doubt=True)
+    if not narrowed and not metric.is_rank and upper - lower > _WIDEST:
+        return Decision("Nothing decides yet", f"{sentence} Test more classes.", is_doubt=True)
     if not narrowed:
         title = "The ranks of the pilot decide"
     else:

@@ -1,7 +1,8 @@
 """A fitted model and its references: the data of tables, figures and pages."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -92,9 +93,16 @@ class Findings:
         """Predictions of the model and of its references on the grid."""
         grid = self.grid(n_points)
         estimators = [self.comparison.estimators[0], *(fitted for _, fitted in self.references)]
-        with warnings.catch_warnings():  # already shown with the predictions
-            warnings.simplefilter("ignore", ExtrapolationWarning)
+        with warned_of_distance():
             return [prediction_of(estimator, grid, self.metric) for estimator in estimators]
+
+
+@contextmanager
+def warned_of_distance() -> Iterator[None]:
+    """Silence further warnings of a distant k, because `findings_of` warns of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        yield
 
 
 def findings_of(
