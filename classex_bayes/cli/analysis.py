@@ -162,15 +162,20 @@ def fitted(task: Any, terminal: Terminal, options: SamplerOptions) -> tuple[Any,
     return model, ""
 
 
-def open_set_model(task: Any, files: list[Path], options: SamplerOptions) -> Any:
+def open_set_model(
+    task: Any, files: list[Path], terminal: Terminal, options: SamplerOptions
+) -> Any:
     """A fitted model of open-set identification, with the non-mated probes of the files."""
     from classex_bayes.io import read_nonmated
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
     with bad_data():
+        nonmated = read_nonmated(files, task)
+        if nonmated is not None:
+            terminal.aside("note: FPIR is the rate of the non-mated probes of the file (nonmated)")
         return OpenSetExtrapolator().fit(
             task,
-            nonmated=read_nonmated(files, task),
+            nonmated=nonmated,
             sampler={"draws": options.draws, "chains": options.chains},
             random_seed=options.seed,
         )

@@ -46,6 +46,7 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
     options = "--k", "500", "--fpir", "0.05"
     code, out, err = run("open-set", "pilot.npz", *options, *few, "--json")
     assert code == 0 and "note: pilot.npz: ignored arrays of other names: group" in err
+    assert "FPIR is the rate of the non-mated probes of the file" in err
     found = strict(out)
     assert found["n_nonmated"] == 60 and found["task"]["distance"] == "cosine"
     task = cb.SourceTask.from_embeddings(probes, gallery, y, distance="cosine")
