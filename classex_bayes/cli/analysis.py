@@ -238,11 +238,11 @@ def ended(model: Any, failures: Sequence[str], terminal: Terminal, is_met: bool 
 def faults(model: Any, assessment: Any = None) -> list[str]:
     """What forbids to rely on a fit: faults that every fit looks for, or those of all checks."""
     if assessment is not None:
-        return [f"{doubt.part}: {doubt.sentence}" for doubt in assessment.faults]
+        return [str(fault) for fault in assessment.faults]
     from classex_bayes.report.assessment import faults_of_fit
 
     of_data = [f"data: {warning}" for task in model.tasks for warning in task.warnings]
-    return of_data + [f"{doubt.part}: {doubt.sentence}" for doubt in faults_of_fit(model)]
+    return of_data + [str(fault) for fault in faults_of_fit(model)]
 
 
 def written_lines(files: Mapping[str, str | Path]) -> list[str]:

@@ -49,13 +49,19 @@ class Doubt:
     """A reason to doubt a prediction.
 
     A fault forbids to rely on it. `part` says what is doubted: "data", "model", "draws" or
-    "prediction". The place on the page that says more has the id `place`.
+    "prediction". The place on the page that says more has the id `place`. `details` are for those
+    who know the method.
     """
 
     part: str
     sentence: str
     place: str
     is_fault: bool = False
+    details: str = ""
+
+    def __str__(self) -> str:
+        """All in one line."""
+        return f"{self.part}: {self.sentence}{f' ({self.details})' if self.details else ''}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,9 @@ class Assessment:
         if reasons:
             return f"Do not rely on this number: {' and '.join(reasons)}."
         if self.state == "sound":
-            return "The checks found no fault."
+            left_out = sum(check.passed is None for check in self.checks)
+            made = f"; {left_out} of {len(self.checks.checks)} could not be made" * bool(left_out)
+            return f"The checks found no fault{made}."
         title = self.decision.title
         why = f": {title[0].lower()}{title[1:]}" if self.decision.is_doubt else ""
         return f"Read with care{why}."
@@ -121,7 +129,8 @@ def assess(
             f"The model does not reproduce the pilot in {len(replicates.unusual)} of "
             f"{len(replicates.table)} respects"
         )
-        doubts.append(Doubt("model", sentence, "model-checks", is_fault=True))
+        names = ", ".join(replicates.unusual)
+        doubts.append(Doubt("model", sentence, "model-checks", is_fault=True, details=names))
     farthest, k1 = int(prediction.k.max()), prediction.n_classes
     if farthest > FARTHEST_FACTOR * k1:
         doubts.append(
@@ -144,14 +153,14 @@ def assess(
 
 def faults_of_fit(model: LawModel) -> list[Doubt]:
     """Faults that every fit looks for: draws that did not converge, and a contradicted pilot."""
-    contradicted = [model.contradiction_] if model.contradiction_ else []
-    return [
-        Doubt("model", capitalized(sentence), "model-checks", is_fault=True)
-        for sentence in contradicted
-    ] + [
-        Doubt("draws", capitalized(problem), "convergence", is_fault=True)
-        for problem in model.diagnosis_.problems
-    ]
+    faults = []
+    if model.contradiction_:
+        sentence = capitalized(model.contradiction_)
+        faults.append(Doubt("model", sentence, "model-checks", is_fault=True))
+    if problems := "; ".join(model.diagnosis_.problems):
+        sentence = "Other draws might give another answer. Fit again with more of them"
+        faults.append(Doubt("draws", sentence, "convergence", is_fault=True, details=problems))
+    return faults
 
 
 def sensitivity_of(model: LawModel, prediction: Extrapolation) -> Sensitivity | None:
@@ -178,7 +187,8 @@ def _decision(
     if limits is None or not isinstance(metric, MeanMetric):
         if not diagnosis:
             return Decision("Data and model", "How much each of them decides is unknown.")
-        title, advice = _BY_PRIOR.get(diagnosis, ("The data decide", _LITTLE_MOVED))
+        advice = _LITTLE_MOVED if diagnosis == "data decide" else "The prior may matter"
+        title, advice = _BY_PRIOR.get(diagnosis, ("The data decide", advice))
         return Decision(title, f"{advice}.", diagnosis in _BY_PRIOR)
     lower, upper = limits.at(metric, np.array([k]), ci_prob)[:, 0]
     width = float(prediction.interval(ci_prob).loc[k].diff()["upper"])
@@ -191,6 +201,8 @@ def _decision(
         sentence += f" {helpers} this to the interval above."
     if diagnosis in _BY_PRIOR:
         title, advice = _BY_PRIOR[diagnosis]
+        if narrowed and diagnosis == "prior matters":
+            title = "Scores and prior decide" if by_scores else "Ranks and prior decide"
         return Decision(title, f"{sentence} {advice}.", is_doubt=True)
     if not narrowed and not metric.is_rank and upper - lower > _WIDEST:
         return Decision("Nothing decides yet", f"{sentence} Test more classes.", is_doubt=True)
