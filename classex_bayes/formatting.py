@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from textwrap import fill
@@ -141,19 +141,39 @@ def same(value: Any, default: Any) -> bool:
         return False
 
 
+def bounded(value: float, decimals: int, end: float = 1.0) -> str:
+    """Return a number with some decimals, or as a bound if it would be rounded to 0 or to `end`.
+
+    >>> bounded(0.12344, 4), bounded(6.3e-11, 6), bounded(0.9999994, 4), bounded(1.0, 2)
+    ('0.1234', '<0.000001', '>0.9999', '1.00')
+    """
+    text, step = f"{value:,.{decimals}f}", 10.0**-decimals
+    if value > 0 and not float(text.replace(",", "")):
+        return f"<{step:.{decimals}f}"
+    if step < end > value and text == f"{end:,.{decimals}f}":
+        return f">{end - step:,.{decimals}f}"
+    return text
+
+
 def percent(share: float, digits: int = 0) -> str:
     """Return a share as text, with at least `digits` decimals and never rounded to 0% or 100%.
 
     >>> percent(0.712), percent(0.9996), percent(1.0), percent(0.9, 1), percent(1e-9)
     ('71%', '99.96%', '100%', '90.0%', 'under 0.01%')
     """
-    most = max(digits, _MOST_DECIMALS)
-    for decimals in range(digits, most + 1):
-        text = f"{100 * share:.{decimals}f}"
-        if share in (0, 1) or 0 < float(text) < 100:
-            return f"{100 * share:g}%" if share in (0, 1) else f"{text}%"
-    smallest = 10.0**-most
-    return f"over {100 - smallest:g}%" if share > 0.5 else f"under {smallest:g}%"
+    for decimals in range(digits, max(digits, _MOST_DECIMALS) + 1):
+        text = _percentage(share, decimals)
+        if text[0].isdigit():
+            break
+    return text
+
+
+def _percentage(share: float, decimals: int) -> str:
+    """Return a share as a percentage with some decimals, or "under 0.1%" or "over 99.9%"."""
+    if share in (0, 1):
+        return f"{100 * share:g}%"
+    text = bounded(100 * share, decimals, 100.0)
+    return f"{text.replace('<', 'under ').replace('>', 'over ')}%"
 
 
 def exact_percent(share: float) -> str:
@@ -161,49 +181,70 @@ def exact_percent(share: float) -> str:
     return f"{100 * share:.12g}%"
 
 
-def percent_range(lower: float, upper: float) -> str:
-    """Return the limits of an interval: "63.1 to 78.0%"."""
-    digits = percent_decimals(upper - lower)
-    return f"{percent(lower, digits).removesuffix('%')} to {percent(upper, digits)}"
+@dataclass(frozen=True)
+class EstimateText:
+    """A mean, its limits, and both limits as one range."""
 
-
-def percent_decimals(width: float) -> int:
-    """Return the decimals of a percentage beside an interval of this width, 1 to 3."""
-    return min(max(math.ceil(-math.log10(max(width, 1e-9))) - 1, 1), 3)
-
-
-def decimal(value: float, places: int = 2) -> str:
-    """Return a number that is no share, such as a rank: "12.3"."""
-    return f"{value:,.{places}f}"
-
-
-def brief_decimal(value: float) -> str:
-    """Return a number with at least two digits: "0.043", "1,234.5"."""
-    return decimal(value, decimal_places(abs(value)))
-
-
-def decimal_range(lower: float, upper: float) -> str:
-    """Return the limits of an interval: "8.2 to 20.3"."""
-    places = decimal_places(upper - lower)
-    return f"{decimal(lower, places)} to {decimal(upper, places)}"
-
-
-def decimal_places(width: float) -> int:
-    """Return the decimals of a number beside an interval of this width, 1 to 6."""
-    return min(max(math.ceil(-math.log10(max(width, 1e-9))) + 1, 1), 6)
+    mean: str
+    lower: str
+    upper: str
+    span: str
 
 
 @dataclass(frozen=True)
 class Numerals:
-    """Formats of the values of a metric: one value, an interval, and digits for its width."""
+    """How the values of a metric are written, alone and with limits.
 
-    value: Callable[..., str]
-    span: Callable[[float, float], str]
-    digits: Callable[[float], int]
+    A mean and its limits have the same decimals: as many as show two digits of the width of the
+    interval, from `fewest` to `most`, and more if the mean would be rounded to an end of its scale.
+    What is still rounded to an end is a bound, "under 0.01%". Of skewed draws the mean may lie
+    beyond a limit. The interval that is shown then ends at the mean.
+
+    >>> PERCENTAGES.estimate(0.7123, 0.6312, 0.7799).span
+    '63.1 to 78.0%'
+    >>> PERCENTAGES.estimate(0.99996, 0.9991, 0.99999).span
+    '99.91 to over 99.99%'
+    >>> RATES.estimate(0.000005, 0.0, 0.0000001).span
+    '0 to 0.0005%'
+    """
+
+    in_percent: bool
+    fewest: int
+    most: int
+
+    def decimals(self, width: float) -> int:
+        """Return the decimals of a value beside an interval of this width."""
+        digits = math.ceil(-math.log10(max(width, 1e-12))) + 1 - 2 * self.in_percent
+        return min(max(digits, self.fewest), self.most)
+
+    def value(self, value: float, decimals: int | None = None) -> str:
+        """Return a value, by default with two digits, or a percentage with one decimal or more."""
+        if self.in_percent:
+            return percent(value, 1) if decimals is None else _percentage(value, decimals)
+        return bounded(value, self.decimals(abs(value)) if decimals is None else decimals)
+
+    def span(self, lower: float, upper: float, decimals: int | None = None) -> str:
+        """Return the limits of an interval: "63.1 to 78.0%"."""
+        decimals = self.decimals(upper - lower) if decimals is None else decimals
+        first, last = (self.value(limit, decimals) for limit in (lower, upper))
+        return last if first == last else f"{first.removesuffix('%')} to {last}"
+
+    def estimate(
+        self, mean: float, lower: float, upper: float, decimals: int | None = None
+    ) -> EstimateText:
+        """Return a mean and its limits."""
+        lower, upper = min(lower, mean), max(upper, mean)
+        if decimals is None:
+            decimals = self.decimals(upper - lower)
+            while decimals < self.most and not self.value(mean, decimals)[0].isdigit():
+                decimals += 1
+        texts = (self.value(value, decimals) for value in (mean, lower, upper))
+        return EstimateText(*texts, self.span(lower, upper, decimals))
 
 
-PERCENTAGES = Numerals(percent, percent_range, percent_decimals)
-DECIMALS = Numerals(decimal, decimal_range, decimal_places)
+PERCENTAGES = Numerals(in_percent=True, fewest=1, most=2)
+RATES = Numerals(in_percent=True, fewest=1, most=4)  # of errors, which may be rare
+DECIMALS = Numerals(in_percent=False, fewest=1, most=6)
 
 
 def chance(probability: float) -> str:
@@ -255,16 +296,6 @@ def with_error(value: float, error: float) -> str:
         return f"{value:.4f}"
     decimals = max(1 - int(np.floor(np.log10(error))), 0)
     return f"{value:.{decimals}f} (se {error:.{decimals}f})"
-
-
-def limit_text(limit: float, mean: float) -> str:
-    """Return the limit of an interval with three digits, or as a bound if it is far below the mean.
-
-    >>> limit_text(0.0123, 0.02), limit_text(6.3e-11, 0.000601)
-    ('0.0123', '<0.000001')
-    """
-    decimals = 2 - math.floor(math.log10(mean)) if mean > 0 else math.inf
-    return f"{limit:.3g}" if limit >= 10.0**-decimals else f"<{10.0**-decimals:.{decimals}f}"
 
 
 def sparkline(k: NumberArray, mean: FloatArray, lower: FloatArray, upper: FloatArray) -> str:

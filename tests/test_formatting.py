@@ -15,6 +15,9 @@ from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.formatting import (
+    DECIMALS,
+    PERCENTAGES,
+    RATES,
     Display,
     brief,
     call,
@@ -87,6 +90,35 @@ def test_percent_never_claims_certainty(share, digits):
     else:
         assert number == pytest.approx(100 * share, abs=0.5 * 10.0**-digits)
         assert (number == 100) == (share == 1) and (number == 0) == (share == 0)
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=3))
+def test_a_mean_and_its_limits_agree(values):
+    lower, mean, upper = sorted(values)
+    for numerals in (PERCENTAGES, RATES, DECIMALS):
+        shown = numerals.estimate(mean, lower, upper)
+        texts = [shown.lower, shown.mean, shown.upper]
+        scale = 100 if numerals.in_percent else 1
+        numbers = [float(re.sub("[^0-9.]", "", text)) / scale for text in texts]
+        assert numbers == sorted(numbers)
+        for value, text, number in zip((lower, mean, upper), texts, numbers, strict=True):
+            if text.startswith(("under", "<")):
+                assert 0 < value < number
+            elif text.startswith(("over", ">")):
+                assert number < value < 1
+            else:  # never rounded to an end
+                assert (number == 0) == (value == 0) and (number == 1) == (value == 1)
+        # All have the same decimals; exact ends need none.
+        places = {len(text.partition(".")[2].rstrip("%")) for text in texts} - {0}
+        assert len(places) <= 1 and max(places, default=0) <= numerals.most
+        assert shown.span in (shown.upper, f"{shown.lower.removesuffix('%')} to {shown.upper}")
+
+
+def test_limits_that_do_not_hold_the_mean_are_extended_to_it():
+    shown = RATES.estimate(0.000005, 1e-12, 1e-7)
+    assert (shown.mean, shown.span) == ("0.0005%", "under 0.0001 to 0.0005%")
+    assert DECIMALS.estimate(0.000005, 1e-9, 1e-7).span == "<0.000001 to 0.000005"
+    assert PERCENTAGES.estimate(1e-5, 1e-9, 1e-7).span == "under 0.01%"
 
 
 # What users print

@@ -161,7 +161,8 @@ def reach(task: SourceTask) -> Check:
     with silent_warnings():
         value = float(MomentBounds().fit(task).reach())
     enough = value >= task.n_classes
-    classes = f"{value:,.0f} classes" if np.isfinite(value) else "any number of classes"
+    number = f"{value:,.0f}" if np.isfinite(value) else "any number of"
+    classes = f"{number} class{'es' if value > 1 else ''}"
     limits = interval_name(interval_settings(None, None)[0])
     sentence = f"the ranks alone determine the accuracy to within {REACHED:g} up to {classes}"
     sentence += f" ({limits}s)"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from classex_bayes.report.findings import Findings
 
 References = Literal["none", "usual", "all", "slow"]
+_DECIMALS = 4  # of all rows of a comparison
 
 
 @dataclass(frozen=True)
@@ -161,15 +162,20 @@ def fitted(task: Any, terminal: Terminal, options: SamplerOptions) -> tuple[Any,
     return model, ""
 
 
-def open_set_model(task: Any, files: list[Path], options: SamplerOptions) -> Any:
+def open_set_model(
+    task: Any, files: list[Path], terminal: Terminal, options: SamplerOptions
+) -> Any:
     """A fitted model of open-set identification, with the non-mated probes of the files."""
     from classex_bayes.io import read_nonmated
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
     with bad_data():
+        nonmated = read_nonmated(files, task)
+        if nonmated is not None:
+            terminal.aside("note: FPIR is the rate of the non-mated probes of the file (nonmated)")
         return OpenSetExtrapolator().fit(
             task,
-            nonmated=read_nonmated(files, task),
+            nonmated=nonmated,
             sampler={"draws": options.draws, "chains": options.chains},
             random_seed=options.seed,
         )
@@ -177,7 +183,7 @@ def open_set_model(task: Any, files: list[Path], options: SamplerOptions) -> Any
 
 def rates_table(rates: Any, task: Any, ci_prob: float) -> Table:
     """FNIR and FPIR with their thresholds and intervals."""
-    from classex_bayes.formatting import capitalized, limit_text
+    from classex_bayes.formatting import DECIMALS, capitalized
     from classex_bayes.results import interval_name
     from classex_bayes.results.sentences import score_direction
 
@@ -189,8 +195,8 @@ def rates_table(rates: Any, task: Any, ci_prob: float) -> Table:
     rows = []
     for row in rates.summary(ci_prob, round_to="none").reset_index().itertuples(index=False):
         rate, k, threshold, mean, _, lower, upper = row
-        limits = f"{limit_text(lower, mean)} to {limit_text(upper, mean)}"
-        rows.append([rate, f"{k:,}", f"{threshold:.6g}", f"{mean:.3g}", limits])
+        shown = DECIMALS.estimate(mean, lower, upper)
+        rows.append([rate, f"{k:,}", f"{threshold:.6g}", shown.mean, shown.span])
     return text_table(title, ["rate", *right, interval_name(ci_prob)], right, rows)
 
 
@@ -215,15 +221,28 @@ def show_notes(notes: Sequence[str], task: Any, terminal: Terminal) -> None:
 
 
 def ended(model: Any, failures: Sequence[str], terminal: Terminal, is_met: bool = True) -> None:
-    """Show what could not be written, and end with the exit code of what happened."""
+    """Show what could not be written, and end with the exit code of what happened.
+
+    `is_met` is False if a requirement is not met, which may be one on data and fit.
+    """
     for failure in failures:
         terminal.error(failure)
     if failures:
         raise typer.Exit(ExitCode.NOT_WRITTEN)
     if model.diagnosis_.problems or model.contradiction_:  # the notes name them
         raise typer.Exit(ExitCode.NOT_CONVERGED)
-    if not is_met:
+    if not is_met or any(task.warnings for task in model.tasks):
         raise typer.Exit(ExitCode.NOT_MET)
+
+
+def faults(model: Any, assessment: Any = None) -> list[str]:
+    """What forbids to rely on a fit: faults that every fit looks for, or those of all checks."""
+    if assessment is not None:
+        return [str(fault) for fault in assessment.faults]
+    from classex_bayes.report.assessment import faults_of_fit
+
+    of_data = [f"data: {warning}" for task in model.tasks for warning in task.warnings]
+    return of_data + [str(fault) for fault in faults_of_fit(model)]
 
 
 def written_lines(files: Mapping[str, str | Path]) -> list[str]:
@@ -232,7 +251,7 @@ def written_lines(files: Mapping[str, str | Path]) -> list[str]:
 
 
 def _comparison_table(comparison: Any, ci_prob: float) -> Table:
-    from classex_bayes.formatting import capitalized
+    from classex_bayes.formatting import DECIMALS, capitalized
     from classex_bayes.results import interval_name
 
     whole = comparison.predictions[0]
@@ -243,13 +262,19 @@ def _comparison_table(comparison: Any, ci_prob: float) -> Table:
     columns = ["estimator", *right[:2], interval_name(ci_prob), *["truth", "held"] * has_truth]
     rows = []
     for row in by_limits(comparison.table).reset_index().to_dict(orient="records"):
-        mean = "-" if row["interval_type"] == "confidence" else f"{row['mean']:.4f}"
-        cells = [row["estimator"], f"{row['k']:,}", mean]
+        mean, limits = row["mean"], (row["lower"], row["upper"])
         is_point = row["interval_type"] == "none"
-        cells.append("-" if is_point else f"{row['lower']:.4f} to {row['upper']:.4f}")
+        if is_point:
+            shown = DECIMALS.value(mean, _DECIMALS), "-"
+        elif row["interval_type"] == "confidence":
+            shown = "-", DECIMALS.span(*limits, _DECIMALS)
+        else:
+            written = DECIMALS.estimate(mean, *limits, _DECIMALS)
+            shown = written.mean, written.span
+        cells = [row["estimator"], f"{row['k']:,}", *shown]
         if has_truth:
             known = row["truth"] == row["truth"]
-            cells.append(f"{row['truth']:.4f}" if known else "-")
+            cells.append(DECIMALS.value(row["truth"], _DECIMALS) if known else "-")
             cells.append("-" if is_point or not known else "yes" if row["covered"] else "no")
         rows.append(cells)
     return text_table(title, columns, right, rows)
@@ -268,12 +293,14 @@ def analyse(
     bounds: bool = False,
     target: float | None = None,
     required: float | None = None,
+    strict: bool = False,
     open_set: tuple[Any, Any] | None = None,
     n_resamples: int | None = None,
 ) -> None:
     """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well.
 
-    Draws that did not converge are shown, too, with an exit code of their own.
+    Draws that did not converge are shown, too, with an exit code of their own. If it is `strict`,
+    all checks of data and fit are requirements. The first lines say what fails.
     """
     from classex_bayes.report.findings import findings_of
 
@@ -305,24 +332,35 @@ def analyse(
         except Exception as error:
             failures.append(f"the {product.what} could not be written ({error})")
     show_notes(findings.comparison.notes, task, terminal)
-    numbers = {**document(findings), "required": None, "files": listed(files)}
-    if numbers["classes_at_random"]:
-        terminal.aside(f"note: {numbers['classes_at_random']}")
-    lines, is_met = [], True
+    if findings.classes_at_random:
+        terminal.aside(f"note: {findings.classes_at_random}")
+    strict = strict and not interruption
+    failed = faults(model, findings.assessment if strict else None)
+    requirement = None
+    lines, is_met = [], not failed
     if target is not None:
         lines.append(model.classes_until(target).describe(findings.ci_prob))
     if required is not None and target is not None:
         reached = findings.prediction.prob_at_least(target)
-        is_met = bool(reached.min() >= required)
-        numbers["required"] = {"probability": required, "is_met": is_met}
-        lines.append(
+        enough = bool(reached.min() >= required)
+        requirement = {"probability": required, "is_met": enough}
+        sentence = (
             f"accuracy at least {target:g} on {reached.idxmin():,} classes: probability "
-            f"{reached.min():.3f}, required {required:g}: {'met' if is_met else 'not met'}"
+            f"{reached.min():.3f}, required {required:g}: {'met' if enough else 'not met'}"
         )
+        lines.append(sentence)
+        is_met = is_met and enough
+        if strict and not enough:
+            failed.append(sentence)
+    numbers = {}
+    if terminal.as_json:
+        settled = {"failed": failed if strict else None, "required": requirement}
+        numbers = {**document(findings), **settled, "files": listed(files)}
+    first = [f"failed: {fault}" for fault in failed] or ["passed: all checks"] * strict
     tables = [_comparison_table(findings.comparison, findings.ci_prob)]
     if open_set is not None:
         tables.append(rates_table(open_set[1], task, findings.ci_prob))
-    terminal.result(tables, [*lines, *written_lines(files)], numbers)
+    terminal.result([*first, *tables], [*lines, *written_lines(files)], numbers)
     if interruption:
         for failure in failures:
             terminal.error(failure)

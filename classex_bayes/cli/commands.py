@@ -31,6 +31,7 @@ from classex_bayes.cli.options import (
     Required,
     Resamples,
     Slow,
+    Strict,
     Target,
     TaskOptions,
     WantedFpir,
@@ -131,7 +132,7 @@ def _on_distances(task: Any) -> Any:
 @app.command(
     epilog=examples(
         "classex-bayes extrapolate scores.npz --k 1000,10000 --target 0.9",
-        "classex-bayes extrapolate scores.npz --k 10000 --target 0.9 --require 0.95",
+        "classex-bayes extrapolate scores.npz --k 10000 --target 0.9 --require 0.95 --strict",
         "classex-bayes extrapolate ranks.npz --k 1000000 --metric ndcg@10",
         "classex-bayes extrapolate distances.npy --labels y.npy --lower-is-better --k 5000 --json",
         "classex-bayes extrapolate part-*.npz --k 1000 --ci-prob 95% --draws 2000",
@@ -145,6 +146,7 @@ def extrapolate(
     metric: Predicted = "accuracy",
     target: Target = None,
     require: Required = None,
+    strict: Strict = False,
     bounds: WithBounds = False,
     data: TaskOptions,
     fit: FitOptions,
@@ -165,6 +167,7 @@ def extrapolate(
         bounds=bounds,
         target=target,
         required=require,
+        strict=strict,
         metric=metric,
     )
 
@@ -244,7 +247,7 @@ def report(
     task = read(files, terminal, data)
     rates = None
     if fpir is not None:  # before the sampler begins, since it may refuse the scores
-        model = open_set_model(task, files, fit)
+        model = open_set_model(task, files, terminal, fit)
         rates = model, model.predict(counts, fpir=fpir)
     analyse(
         task,
@@ -256,6 +259,7 @@ def report(
         bounds=bounds,
         target=target,
         required=require,
+        strict=True,
         metric=metric,
         open_set=rates,
         n_resamples=n_resamples,

@@ -78,7 +78,7 @@ class Terminal:
         print(f"error: {message}", file=sys.stderr)
 
     def result(
-        self, table: Table | str | list[Table], lines: list[str], document: dict[str, Any]
+        self, table: Table | str | list[Table | str], lines: list[str], document: dict[str, Any]
     ) -> None:
         """Print tables, or text, and lines; or the document with --json."""
         if self.as_json:

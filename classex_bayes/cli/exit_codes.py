@@ -28,7 +28,8 @@ _MEANINGS = {
     ExitCode.NOT_CONVERGED: "the sampler did not converge (take more --draws), or the model "
     "contradicts its pilot",
     ExitCode.BAD_DATA: "the data cannot be used; the message says where and why",
-    ExitCode.NOT_MET: "a requirement is not met: --require, or --strict of diagnose",
+    ExitCode.NOT_MET: "the data are probably faulty (diagnose: with --strict), or a requirement is "
+    "not met: --require or --strict",
     ExitCode.INTERRUPTED: "interrupted; finished work is kept",
     ExitCode.READER_GONE: "the reader of standard output ended first, such as head",
 }

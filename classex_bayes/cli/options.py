@@ -136,6 +136,14 @@ Required = Annotated[
         parser=_share,
     ),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="A gate: make all checks of data and fit. What fails is the first line, and the exit "
+        "code 5.",
+    ),
+]
 WantedFpir = Annotated[
     float | None,
     typer.Option(

@@ -1,5 +1,6 @@
 """Comparison of estimators in one table."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,8 +21,8 @@ from classex_bayes.estimators.estimator import (
     require_metric,
 )
 from classex_bayes.estimators.moment_bounds import MomentBounds
-from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.formatting import Display, Shown, capitalized, percent, percent_range
+from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
+from classex_bayes.formatting import PERCENTAGES, Display, Shown, capitalized, percent
 from classex_bayes.parallel import checked_jobs, with_progress
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import (
@@ -34,6 +35,7 @@ from classex_bayes.results import (
     reference_values,
     shared_metric,
 )
+from classex_bayes.results.extrapolation import far_beyond
 from classex_bayes.results.shared_estimand import whose_notes
 from classex_bayes.task.data_checks import silent_warnings, warn_of
 from classex_bayes.task.source_task import SourceTask
@@ -59,6 +61,8 @@ class Comparison(Shown):
         The fitted estimators, in the same order.
     skipped : dict
         Reasons why other estimators could not be fitted, by name.
+    contradicted : dict
+        Sentences about point estimates that the data contradict, by name.
     """
 
     plot = PlotMethod("plot_accuracy")
@@ -67,6 +71,7 @@ class Comparison(Shown):
     predictions: list[Extrapolation]
     estimators: list[Estimator]
     skipped: dict[str, str]
+    contradicted: dict[str, str]
 
     def _display(self) -> Display:
         # All rows have the same decimals, so that estimators and truth can be compared.
@@ -174,23 +179,28 @@ def compare(
     if n_resamples is not None:
         how_many(n_resamples, "n_resamples", 2)
     warn_of(task)
+    far_beyond(int(counts.max()), task.n_classes)  # warns once, and not for every estimator
     bounds = _bounds(task) if metric_name == "accuracy" else None
     finished: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}
+    contradicted: dict[str, str] = {}
     show = truth_value(progressbar, "progressbar") and len(named) > 1
     try:
         for name, estimator in with_progress(named.items(), len(named), "estimators", show):
             try:
                 require_metric(estimator, metric_name)
-                with silent_warnings():
+                with silent_warnings(), warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ExtrapolationWarning)
                     fitted = _fitted(estimator, task, random_seed)
                     point = prediction_of(fitted, counts, metric_name)
                     prediction = _with_interval(
                         point, fitted, task, n_resamples, seed_sequence(seeds)
                     )
-                if bounds is not None and point.interval_type == "none":
-                    notes = (*prediction.notes, *_contradicted(fitted, counts, bounds))
-                    prediction = replace(prediction, notes=notes)
+                    if bounds is not None and point.interval_type == "none":
+                        sentence = _contradiction(fitted, counts, bounds)
+                        if sentence:
+                            contradicted[name] = sentence
+                            prediction = replace(prediction, notes=(*prediction.notes, sentence))
             except (*FIT_ERRORS, ImportError) as error:
                 skipped[name] = str(error)
                 continue
@@ -204,9 +214,9 @@ def compare(
         message = f"interrupted after {len(finished)} of {len(named)} estimators"
         partial = None
         if finished:
-            partial = _comparison(finished, skipped, truth, reference, prob, kind)
+            partial = _comparison(finished, skipped, contradicted, truth, reference, prob, kind)
         raise Interrupted(message, partial) from None
-    return _comparison(finished, skipped, truth, reference, prob, kind)
+    return _comparison(finished, skipped, contradicted, truth, reference, prob, kind)
 
 
 def _with_interval(
@@ -234,26 +244,27 @@ def _bounds(task: SourceTask) -> MomentBounds | None:
         return None
 
 
-def _contradicted(fitted: Estimator, k: IntArray, bounds: MomentBounds) -> tuple[str, ...]:
-    """Note on a point estimate outside the bounds, at the k where it is farthest outside."""
+def _contradiction(fitted: Estimator, k: IntArray, bounds: MomentBounds) -> str:
+    """Sentence on a point estimate outside the bounds, where it is farthest outside; or none."""
     counts = np.union1d(k, bounds.n_classes)
     estimate = prediction_of(fitted, counts, "accuracy").mean.to_numpy()
     lower, upper = bounds.predict(counts).interval(_CONTRADICTED).to_numpy().T
     outside = np.maximum(lower - estimate, estimate - upper)
     worst = int(outside.argmax())
     if outside[worst] <= 0:
-        return ()
+        return ""
     of_pilot = ", those of the pilot" * bool(counts[worst] == bounds.n_classes)
     return (
         f"the data contradict the estimate of {percent(estimate[worst], 1)} on {counts[worst]:,} "
         f"classes{of_pilot}: without a model the ranks allow "
-        f"{percent_range(lower[worst], upper[worst])} ({interval_name(_CONTRADICTED)})",
+        f"{PERCENTAGES.span(lower[worst], upper[worst])} ({interval_name(_CONTRADICTED)})"
     )
 
 
 def _comparison(
     finished: list[tuple[Extrapolation, Estimator, pd.DataFrame]],
     skipped: dict[str, str],
+    contradicted: dict[str, str],
     truth: Any,
     reference: pd.Series | None,
     ci_prob: float,
@@ -277,4 +288,5 @@ def _comparison(
             covered = table["truth"].between(table[lower], table[upper]).astype(object)
             table["covered"] = covered.where(table[[lower, "truth"]].notna().all(axis=1))
     order = ["mean", lower, upper, "interval_type", "truth", "error", "covered"]
-    return Comparison(table[[c for c in order if c in table]], predictions, estimators, skipped)
+    kept = table[[column for column in order if column in table]]
+    return Comparison(kept, predictions, estimators, skipped, contradicted)

@@ -6,14 +6,15 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from classex_bayes.arguments import number, probability
+from classex_bayes.arguments import class_counts, number, probability
+from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.estimator import Estimator, prediction_of, require_estimator
 from classex_bayes.evaluate.compare import Comparison
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
-from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart, at_k
+from classex_bayes.plots.chart import INK, MUTED, Chart, at_k, number_of, up_to
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results import (
     RISK,
@@ -56,9 +57,10 @@ def plot_accuracy(
         (`MomentBounds`), which lies behind the others. Of more than six, those
         with bootstrap intervals are lines, because the ribbons would hide each other. Estimators
         are drawn from 2 classes (m + 1 for top-m accuracy) to the largest k of the predictions and
-        of a task given as `truth`, or to ten times their source classes where there is neither;
-        predictions at their own k. If they answer different questions (expected, or measured in a
-        test), the legend says so.
+        of a task given as `truth`. Without these the end is the largest k of the latest prediction
+        of a model beyond its source classes, or ten times its source classes. Predictions are
+        drawn at their own k. If they answer different questions (expected, or measured in a test),
+        the legend says so.
     task : SourceTask, optional
         Source task, whose average test accuracies (of the metric of the predictions) are drawn as
         points. If ranks are known within bounds alone, the bounds of the accuracy are drawn as
@@ -68,9 +70,9 @@ def plot_accuracy(
     target : float, optional
         Value wanted, drawn as a level.
     k : int or array-like of int, optional
-        Numbers of classes that are drawn; those of the predictions by default, of which a
-        prediction must have them; the range above for estimators. Curves are smooth between them,
-        with dots at up to twelve.
+        Largest number of classes that is drawn, or all numbers. By default those of the
+        predictions, of which a prediction must have them, and the range above for estimators.
+        Curves are smooth between them, with dots at up to twelve.
     metric : str
         As of `BayesianExtrapolator.predict`, for fitted estimators; a prediction has its own.
         Ranks have a logarithmic axis.
@@ -128,7 +130,8 @@ def plot_accuracy(
         chart.level(TARGET, ends, level, visual="target", color=MUTED)
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
-    return chart.labelled(f"{capitalized(label)} on more classes", N_CLASSES, label)
+    units = estimand.units
+    return chart.labelled(f"{capitalized(label)} on more {units}", number_of(units), label)
 
 
 def _add_observed(chart: Chart, task: SourceTask, metric: str) -> None:
@@ -160,7 +163,7 @@ def predictions_at(
     metric: str = _ACCURACY,
     name: str = "predictions",
 ) -> list[Extrapolation]:
-    """Return predictions, and those of fitted estimators, at `k` or on a grid."""
+    """Return predictions, and those of fitted estimators, at `k`, up to it, or on a grid."""
     for item in predictions:
         if not isinstance(item, Extrapolation) and not callable(getattr(item, "predict", None)):
             raise DataError(f"{name}: expected {_EXPECTED}, found {type(item).__name__}")
@@ -169,17 +172,32 @@ def predictions_at(
     models = [item for item in predictions if not isinstance(item, Extrapolation)]
     for model in models:
         require_estimator(model, name)
+    scalar = k is not None and np.ndim(k) == 0
     grid: ClassCounts = [] if k is None else k
-    if k is None and models:
-        source = max(model.predict(2).n_classes for model in models)
-        largest = [int(item.k.max()) for item in predictions if isinstance(item, Extrapolation)]
-        largest += [truth.n_classes] if isinstance(truth, SourceTask) else []
-        end = max(largest, default=_FARTHEST * source)
+    if models and (k is None or scalar):
+        end = int(class_counts(k)[0]) if scalar else _end(predictions, models, truth)
         grid = log_spaced(min(_smallest(metric), end), end, _N_K)
+    cut = up_to if scalar else at_k
     return [
-        at_k(item, k) if isinstance(item, Extrapolation) else prediction_of(item, grid, metric)
+        cut(item, k) if isinstance(item, Extrapolation) else prediction_of(item, grid, metric)
         for item in predictions
     ]
+
+
+def _end(predictions: Sequence[Any], models: Sequence[Any], truth: Any) -> int:
+    """Largest number of classes of predictions and truth, else of the models' own predictions."""
+    largest = [int(item.k.max()) for item in predictions if isinstance(item, Extrapolation)]
+    largest += [truth.n_classes] if isinstance(truth, SourceTask) else []
+    return max(largest) if largest else max(map(_farthest, models))
+
+
+def _farthest(model: Any) -> int:
+    """Largest k of the latest prediction, if that is beyond the source classes, or far enough."""
+    latest = 0
+    if isinstance(model, FittedModel) and "predictions" in model.idata:
+        latest = int(model.idata["predictions"]["k"].max())
+    n_classes = model.predict(2).n_classes
+    return latest if latest > n_classes else _FARTHEST * n_classes
 
 
 def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None:

@@ -24,12 +24,19 @@ from classex_bayes.typing import ClassCounts, IntArray, NumberArray
 
 PANEL = "panel"
 INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour blindness
-N_CLASSES = "number of classes $k$"  # label of the axis
 _MOST_NAMED = 8
 # A curve given at fewer places is drawn smoothly between them; at these few they are dots too.
 _SMOOTHED, _DOTTED = 60, 12
 _N_SMOOTH = 200
 _SLACK = 1.25  # a level beside a single number of classes reaches so far to both sides
+
+
+def number_of(units: str) -> str:
+    """Return the label of the axis of k, which counts classes or documents."""
+    return f"number of {units} $k$"
+
+
+N_CLASSES = number_of("classes")
 
 
 def require_type(value: Any, expected: type, name: str, made_by: str = "") -> None:
@@ -62,6 +69,12 @@ def at_k(prediction: Extrapolation, k: ClassCounts | None) -> Extrapolation:
     if k is None:
         return prediction
     return replace(prediction, draws=prediction.draws.sel(k=chosen_k(prediction.k, k)))
+
+
+def up_to(prediction: Extrapolation, end: int) -> Extrapolation:
+    """Return the prediction at those of its numbers of classes that are at most `end`."""
+    known = prediction.k[prediction.k <= end]
+    return at_k(prediction, known if known.size else end)
 
 
 @dataclass(frozen=True, eq=False)

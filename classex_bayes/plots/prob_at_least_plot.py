@@ -8,7 +8,7 @@ import numpy as np
 from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.accuracy_plot import predictions_at
-from classex_bayes.plots.chart import N_CLASSES, Chart
+from classex_bayes.plots.chart import Chart, number_of
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray
@@ -27,12 +27,12 @@ def plot_prob_at_least(
     Parameters
     ----------
     prediction : Extrapolation or fitted estimator
-        With draws, at several k; an estimator predicts the accuracy from 2 to ten times its source
-        classes.
+        With draws, at several k; an estimator predicts the accuracy from 2 classes to the k of its
+        latest prediction, or to ten times its source classes.
     level : float or array-like of float
         Levels in (0, 1), of ranks in 1..k; one line each.
     k : int or array-like of int, optional
-        Numbers of classes that are drawn; all of the prediction by default.
+        Largest number of classes that is drawn, or all numbers; all of the prediction by default.
 
     Raises
     ------
@@ -56,4 +56,4 @@ def plot_prob_at_least(
         ordered = probability.sort_index()
         chart.curve(name, ordered.index.to_numpy(), ordered.to_numpy(), visual="probability")
     title = f"{prediction.estimator}: {prediction.description}"
-    return chart.labelled(title, N_CLASSES, "posterior probability")
+    return chart.labelled(title, number_of(prediction.estimand.units), "posterior probability")

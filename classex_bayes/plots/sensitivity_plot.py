@@ -6,6 +6,7 @@ from typing import Unpack
 from classex_bayes.arguments import one_of
 from classex_bayes.bayes.checks.sensitivity import COMPONENTS, Sensitivity
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import capitalized
 from classex_bayes.plots.chart import (
     N_CLASSES,
     Chart,
@@ -68,5 +69,6 @@ def plot_sensitivity(
             chart.line(series, band.x, limit, visual="limits", smooth=True)
         if power != 1:
             chart.marks.remove(band)
-    title = f"Accuracy with the {component} scaled"
-    return chart.labelled(title, N_CLASSES, "accuracy")
+    label = result.prediction.estimand.label
+    title = f"{capitalized(label)} with the {component} scaled"
+    return chart.labelled(title, N_CLASSES, label)

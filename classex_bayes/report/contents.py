@@ -4,6 +4,7 @@ import datetime
 import hashlib
 import json
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -11,13 +12,10 @@ from typing import Any
 import numpy as np
 
 from classex_bayes._version import __version__
-from classex_bayes.assumptions.diagnosis import diagnose
-from classex_bayes.assumptions.task_report import TaskReport
-from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
-from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.formatting import capitalized
 from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 from classex_bayes.report import page_charts
+from classex_bayes.report.assessment import Assessment
 from classex_bayes.report.document import by_limits, document, finite, records
 from classex_bayes.report.findings import Findings
 from classex_bayes.report.verdicts import checks_sentence, convergence_sentence, fit_sentence
@@ -40,22 +38,21 @@ _VERSIONS = ("numpy", "scipy", "numba", "nutpie", "arviz-stats")
 def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, Any]:
     """Return the variables of the template by name."""
     model, task, level = findings.model, findings.task, findings.ci_prob
-    checks = diagnose(task, random_seed=seeds_of(model.idata.attrs))
-    replicates = posterior_checks(model, task)
+    assessment, estimand = findings.assessment, findings.prediction.estimand
     curves = findings.curves(_N_POINTS)
-    numbers = _numbers(findings, curves[0], checks, replicates)
+    numbers = _numbers(findings, curves[0], assessment)
     rows = _rows(findings)
-    farthest = {name: rows[-1][name] for name in ("k", "mean", "lower", "upper")}
     until = None
     if findings.target is not None:
         until = f"{capitalized(model.classes_until(findings.target).describe(level))}."
     drawn = _charts(findings, curves)
-    comparison = findings.comparison
-    references = comparison.predictions[1:]
+    references = [reference for reference, _ in findings.references]
+    shown = [findings.prediction, *references]
     largest, accuracy = pilot_accuracy(task)
     return {
-        "headline": headline(**farthest, ci_prob=level, estimand=findings.prediction.estimand),
-        "metric": findings.prediction.estimand,
+        "headline": _headline(findings, rows[-1]),
+        "metric": estimand,
+        "units": estimand.units,
         "source": source,
         "date": date,
         "estimator": findings.prediction.estimator,
@@ -63,36 +60,43 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "interval": f"{interval_name(level)}, {_KINDS[interval_settings(None, None)[1]]}",
         "target": findings.target,
         "task": task,
-        "pilot_sentence": pilot_sentence(task),
+        "pilot_sentence": pilot_sentence(task, estimand),
         "evidence": numbers["evidence"],
         "pilot": {"k": largest, "accuracy": accuracy},
         "rows": rows,
         "references": [reference.estimator for reference in references],
         "point_estimates": [p.estimator for p in references if not isinstance(p, Bounds)],
         "bounds": ", ".join(p.estimator for p in references if isinstance(p, Bounds)),
-        "resampled": "bootstrap" in comparison.table["interval_type"].to_numpy(),
-        "notes": {
-            note: ", ".join(names) for note, names in whose_notes(comparison.predictions).items()
-        },
-        "left_out": comparison.skipped,
+        "resampled": any(p.interval_type == "bootstrap" for p in references),
+        "notes": {note: ", ".join(names) for note, names in whose_notes(shown).items()},
+        "left_out": findings.comparison.skipped | findings.set_aside,
         "until": until,
         "open_set": _open_set(findings, numbers["open_set"]),
-        "checks": checks,
+        "assessment": assessment,
+        "checks": assessment.checks,
         "errors": errors_sentence(task),
-        "replicates": replicates,
-        "replicates_sentence": checks_sentence(replicates),
+        "replicates": assessment.replicates,
+        "replicates_sentence": checks_sentence(assessment.replicates),
         "diagnosis": model.diagnosis_,
         "convergence": convergence_sentence(model.diagnosis_, numbers["fit"]["sampler"]),
         "fit": fit_sentence(model.fit_gap_) if numbers["fit"]["prior"] else None,
+        "sensitivity": findings.sensitivity,
         "numbers": {"date": date.isoformat(), "source": source, **numbers},
         "charts": drawn,
         "readings": {key: chart.readings for key, chart in drawn.items()},
+        "answers": [_headline(findings, row).removeprefix("On ") for row in numbers["curve"]],
     }
+
+
+def _headline(findings: Findings, row: Mapping[str, Any]) -> str:
+    """The answer of one row in a sentence."""
+    answer = {name: row[name] for name in ("k", "mean", "lower", "upper")}
+    return headline(**answer, ci_prob=findings.ci_prob, estimand=findings.prediction.estimand)
 
 
 def _rows(findings: Findings) -> list[dict[str, Any]]:
     """Rows of the table of predictions, sorted by the number of classes."""
-    posterior, *others = findings.comparison.predictions
+    posterior, others = findings.prediction, [other for other, _ in findings.references]
     beside = by_limits(findings.comparison.table)
     table = posterior.interval(findings.ci_prob).assign(mean=posterior.mean)
     if findings.target is not None:
@@ -141,9 +145,7 @@ def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, page_c
     return {chart.key: chart for chart in drawn}
 
 
-def _numbers(
-    findings: Findings, curve: Extrapolation, checks: TaskReport, replicates: PredictiveReport
-) -> dict[str, Any]:
+def _numbers(findings: Findings, curve: Extrapolation, assessment: Assessment) -> dict[str, Any]:
     """The document of `--json`, and the further numbers of the page."""
     idata = findings.model.idata
     attributes: dict[Any, Any] = idata.attrs
@@ -162,9 +164,9 @@ def _numbers(
         "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),
         "checks": [
             {**asdict(check), "value": finite(check.value), "limit": finite(check.limit)}
-            for check in checks
+            for check in assessment.checks
         ],
-        "posterior_checks": records(replicates.table),
+        "posterior_checks": records(assessment.replicates.table),
         "versions": versions(),
     }
 

@@ -17,10 +17,11 @@ if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
 SCHEMA = 1
 _ROW = ("estimator", "k", "mean", "lower", "upper", "interval_type", "truth", "error", "covered")
 
+_SENSITIVITY = "k", "prior", "prior_mcse", "likelihood", "prior_share", "diagnosis"
+
 
 def document(findings: "Findings") -> dict[str, Any]:
     """Return all findings as JSON types; numbers that are not finite or not requested are null."""
-    from classex_bayes.bayes.checks.posterior_checks import classes_at_random
     from classex_bayes.bayes.idata import EVIDENCE
 
     model, comparison = findings.model, findings.comparison
@@ -41,8 +42,9 @@ def document(findings: "Findings") -> dict[str, Any]:
             "problems": list(model.diagnosis_.problems),
         },
         "warnings": list(findings.task.warnings),
-        "classes_at_random": classes_at_random(model, findings.task),
+        "classes_at_random": findings.classes_at_random,
         "fit_gap": _fit_gap(model.fit_gap_),
+        "sensitivity": _sensitivity(findings.sensitivity),
         "notes": [row for p in comparison.predictions for row in notes_of(p.notes, p.estimator)],
         "prob_at_least": None,
         "classes_until": None,
@@ -125,6 +127,11 @@ def _fit_gap(gap: Any) -> dict[str, float] | None:
         "replicates": float(gap.replicated.mean()),
         "p_value": gap.p_value,
     }
+
+
+def _sensitivity(sensitive: Any) -> list[dict[str, Any]] | None:
+    """What prior and data decide at each number of classes."""
+    return None if sensitive is None else records(sensitive.table, _SENSITIVITY)
 
 
 def records(frame: Any, names: Sequence[str] | None = None) -> list[dict[str, Any]]:

@@ -1,12 +1,16 @@
 """A fitted model and its references: the data of tables, figures and pages."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from classex_bayes.bayes.checks.posterior_checks import classes_at_random
+from classex_bayes.bayes.checks.sensitivity import Sensitivity
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import log_spaced
@@ -17,6 +21,7 @@ from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
+from classex_bayes.report.assessment import Assessment, assess, sensitivity_of
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
@@ -47,20 +52,57 @@ class Findings:
         """Name of the predicted metric."""
         return self.prediction.estimand.metric
 
+    @cached_property
+    def sensitivity(self) -> Sensitivity | None:
+        """Sensitivity of the prediction to the prior; None without a prior."""
+        return sensitivity_of(self.model, self.prediction)
+
+    @cached_property
+    def assessment(self) -> Assessment:
+        """Whether the prediction of the model can be relied on."""
+        return assess(self.model, self.task, self.prediction, self.ci_prob, self.sensitivity)
+
+    @cached_property
+    def classes_at_random(self) -> str | None:
+        """Note on classes that seem to be answered at random."""
+        return classes_at_random(self.model, self.task)
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """Reasons not to use the estimates of some references, by name."""
+        few = self.assessment.checks["few classes"]
+        reasons = {
+            prediction.estimator: few.sentence
+            for prediction in self.comparison.predictions
+            if few.is_note and prediction.interval_type == "none"
+        }
+        return reasons | self.comparison.contradicted
+
+    @property
+    def references(self) -> list[tuple[Extrapolation, Estimator]]:
+        """Predictions beside that of the model, with their estimators, unless set aside."""
+        both = zip(self.comparison.predictions, self.comparison.estimators, strict=True)
+        return [pair for pair in [*both][1:] if pair[0].estimator not in self.set_aside]
+
     def grid(self, n_points: int) -> IntArray:
         """Log-spaced numbers of classes from 2 to the largest, with those of the prediction."""
         farthest = max(int(self.prediction.k.max()), self.task.n_classes)
         return np.union1d(log_spaced(2, farthest, n_points), self.prediction.k)
 
     def curves(self, n_points: int) -> list[Extrapolation]:
-        """Predictions of every estimator on the grid."""
+        """Predictions of the model and of its references on the grid."""
         grid = self.grid(n_points)
-        with warnings.catch_warnings():  # already shown with the predictions
-            warnings.simplefilter("ignore", ExtrapolationWarning)
-            return [
-                prediction_of(estimator, grid, self.metric)
-                for estimator in self.comparison.estimators
-            ]
+        estimators = [self.comparison.estimators[0], *(fitted for _, fitted in self.references)]
+        with warned_of_distance():
+            return [prediction_of(estimator, grid, self.metric) for estimator in estimators]
+
+
+@contextmanager
+def warned_of_distance() -> Iterator[None]:
+    """Silence further warnings of a distant k, because `findings_of` warns of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        yield
 
 
 def findings_of(

@@ -3,6 +3,7 @@
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const readings = read("readings");
   const numbers = read("numbers");
+  const answers = read("answers");
   const hidden = Object.fromEntries(Object.keys(readings).map((chart) => [chart, new Set()]));
   const SAME_PLACE = 1.5; // percent of the axis
 
@@ -78,19 +79,18 @@
   const mark = document.createElement("i");
   mark.className = "asked";
   document.querySelector("#accuracy .plot").append(mark);
-  const written = (value) => numbers.metric.startsWith("accuracy")
-    ? `${(100 * value).toFixed(1)}%`
-    : value.toLocaleString("en", { maximumSignificantDigits: 3 });
   const ask = () => {
-    const { k, mean, lower, upper } = numbers.curve[slider.value];
-    const level = +(100 * numbers.ci_prob).toFixed(6);
-    answer.textContent = `${k.toLocaleString("en")} classes: ${written(mean)}, `
-      + `${level}% interval ${written(lower)} to ${written(upper)}`;
+    answer.textContent = answers[slider.value];
     slider.setAttribute("aria-valuetext", answer.textContent);
     mark.style.left = `${places[slider.value]}%`;
   };
   slider.value = numbers.curve.findIndex(({ k }) => k === +slider.dataset.k);
   slider.addEventListener("input", ask);
+
+  // Paper has no folds.
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll("details").forEach((part) => { part.open = true; });
+  });
 
   ask();
   document.documentElement.dataset.ready = "";

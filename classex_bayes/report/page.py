@@ -15,7 +15,13 @@ from classex_bayes.estimators.estimator import Estimator, require_estimator
 from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
-from classex_bayes.report.findings import Findings, findings_of, usual_references
+from classex_bayes.report.findings import (
+    Findings,
+    findings_of,
+    usual_references,
+    warned_of_distance,
+)
+from classex_bayes.report.verdicts import neutral_name
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts
@@ -109,6 +115,11 @@ def write_report(
     where = page_path(path, "path")
     checked_model(model)
     seeds = seeds_of(model.idata.attrs)
+    if len(model.tasks) > 1:
+        raise DataError(
+            f"model: found a model of {len(model.tasks)} tasks, expected one of a single task; fit "
+            "and report each of them, or merge parts of one test (SourceTask.merge)"
+        )
     task = model.task if task is None else task
     if task is None:
         raise DataError(
@@ -137,7 +148,8 @@ def write_report(
                 "open_set: expected a model that is fitted to this task with its present "
                 "parameters; call fit(task) first"
             )
-        rates = open_set, open_set.predict(counts, fpir=fpir)
+        with warned_of_distance():
+            rates = open_set, open_set.predict(counts, fpir=fpir)
     if references is None:
         # The default references predict accuracy only.
         references = usual_references(seeds) if named_metric(metric).name == "accuracy" else []
@@ -198,20 +210,19 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False}
     numerals = findings.prediction.estimand.numerals
     environment.filters.update(
+        estimate=lambda row: numerals.estimate(row["mean"], row["lower"], row["upper"]),
+        rate=lambda row: formatting.RATES.estimate(row["mean"], row["lower"], row["upper"]),
         value=numerals.value,
+        span=lambda row: numerals.span(row["lower"], row["upper"]),
         chance=formatting.chance,
         exact=formatting.exact_percent,
-        span=numerals.span,
-        digits=numerals.digits,
-        percent=formatting.percent,
-        percent_span=formatting.percent_range,
-        percent_digits=formatting.percent_decimals,
+        neutral=neutral_name,
         sentence=formatting.capitalized,
         one_line=lambda text: Markup(" ").join(text.split()),
     )
     here = resources.files("classex_bayes.report")
     # Files of the package are trusted. All text that comes from data is escaped.
     css, js = (Markup(here.joinpath(name).read_text("utf-8")) for name in ("page.css", "page.js"))
-    return environment.get_template("page.html.jinja").render(
-        **contents(findings, source, date), css=css, js=js
-    )
+    with warned_of_distance():
+        variables = contents(findings, source, date)
+    return environment.get_template("page.html.jinja").render(**variables, css=css, js=js)

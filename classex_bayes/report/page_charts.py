@@ -13,7 +13,14 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from classex_bayes.formatting import PERCENTAGES, brief_decimal, capitalized, exact_percent, percent
+from classex_bayes.formatting import (
+    PERCENTAGES,
+    RATES,
+    Numerals,
+    capitalized,
+    exact_percent,
+    percent,
+)
 from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
@@ -21,7 +28,7 @@ from classex_bayes.plots.accuracy_plot import OBSERVED, TARGET, plot_accuracy
 from classex_bayes.plots.chart import Chart, Mark
 from classex_bayes.plots.discriminability_plot import plot_discriminability
 from classex_bayes.plots.drawing import chart_of
-from classex_bayes.plots.log_ticks import number_text, plain
+from classex_bayes.plots.log_ticks import plain
 from classex_bayes.plots.open_set_plot import plot_det
 from classex_bayes.plots.ppc_plot import plot_ppc
 from classex_bayes.plots.prob_at_least_plot import plot_prob_at_least
@@ -33,6 +40,7 @@ from classex_bayes.typing import FloatArray, NumberArray
 _INNER = 0.5
 _N_POINTS, _N_ROWS, _N_PILOT = 100, 12, 12
 _FEWEST_DECADES = 4
+_LONGEST = 10**5  # number that is written out beside smaller ones
 _DASHES = ("7,3", "2,3", "9,3,2,3", "12,4", "4,2")
 _WIDE, _THIN = 2.5, 1.75
 
@@ -79,27 +87,28 @@ class PageSeries:
         ends = zip(x.places(self.mark.x), *map(y.places, self.limits), strict=True)
         return "".join(f"M{_corner(at, low)}L{_corner(at, high)}" for at, low, high in ends)
 
-    def texts(self, written: Callable[[float], str]) -> list[str]:
-        """Values as text: "72.0%", with limits "72.0% (67.4% to 76.1%)", or those of a band."""
-        columns = [[written(value) for value in y.tolist()] for y in (*self.mark.y, *self.limits)]
-        form = ("{}", "{} to {}", "{} ({} to {})")[len(columns) - 1]
-        return [form.format(*row) for row in zip(*columns, strict=True)]
+    def texts(self, numerals: Numerals) -> list[str]:
+        """Values as text: "72.0%", with limits "72.0% (67.4 to 76.1%)", or those of a band."""
+        rows = zip(*(y.tolist() for y in (*self.mark.y, *self.limits)), strict=True)
+        if self.limits:
+            shown = [numerals.estimate(*row) for row in rows]
+            return [f"{estimate.mean} ({estimate.span})" for estimate in shown]
+        return [(numerals.span if len(row) > 1 else numerals.value)(*row) for row in rows]
 
 
 @dataclass(frozen=True)
 class VerticalLine:
-    """A vertical line with a label at its bottom or top, away from the curve."""
+    """A vertical line with a label above the chart, where no curve passes through it."""
 
     x: float
     text: str
-    at: str = "bottom"
 
 
 @dataclass(frozen=True, eq=False)
 class PageChart:
     """A drawing with its id in the page (`key`) and its series, in the order of drawing.
 
-    `read_x` and `read_y` format values for the reader.
+    `read_x` and `numerals` format values for the reader.
     """
 
     key: str
@@ -107,7 +116,7 @@ class PageChart:
     x: Axis
     y: Axis
     read_x: Callable[[float], str]
-    read_y: Callable[[float], str]
+    numerals: Numerals
     line: VerticalLine | None = None
 
     @property
@@ -133,7 +142,7 @@ class PageChart:
                 "name": series.entry.name,
                 "at": np.round(self.x.places(series.mark.x), 2).tolist(),
                 "x": [self.read_x(x) for x in series.mark.x.tolist()],
-                "y": series.texts(self.read_y),
+                "y": series.texts(self.numerals),
             }
             for series in sorted(self.series, key=lambda series: _rank(series.entry))
             if series.is_read
@@ -196,23 +205,23 @@ def _plain(value: float) -> str:
     return f"{value:,.10g}"
 
 
-def _classes(k: float) -> str:
-    return f"{k:,.0f} classes"
+def _power(value: float) -> str:
+    """A power of 10 with few letters; 2 and 10 as they are."""
+    return _plain(value) if value <= 10 else plain(f"$10^{{{math.log10(value):.0f}}}$")
 
 
-def _tested(n_classes: int) -> VerticalLine:
-    return VerticalLine(n_classes, f"{n_classes:,} classes tested")
+def _number_of(units: str) -> Callable[[float], str]:
+    return lambda k: f"{k:,.0f} {units}"
 
 
-def _one_decimal(share: float) -> str:
-    return percent(share, 1)
+def _tested(n_classes: int, units: str) -> VerticalLine:
+    return VerticalLine(n_classes, f"{n_classes:,} {units} tested")
 
 
 def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
     """Chart of the posterior of accuracy or another metric, with pilot, references and target."""
     estimand, target = findings.prediction.estimand, findings.target
     in_percent = estimand.numerals is PERCENTAGES
-    written = _one_decimal if in_percent else brief_decimal
     task, ci_prob = findings.task, findings.ci_prob
     bounds = [curve for curve in curves if isinstance(curve, Bounds)]
     curves = [curve for curve in curves if curve not in bounds]
@@ -229,7 +238,10 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
         drawn.append(PageSeries(inner, entry, is_read=False))
     for number, (name, prediction) in enumerate(zip(references, curves[1:], strict=True)):
         entry = _reference(number, "reference", prediction.estimator)
-        drawn.append(PageSeries(chart.mark(name, "line"), entry))
+        mark = chart.mark(name, "line")
+        if in_percent:  # regressions on accuracies may exceed 100%
+            mark = replace(mark, y=(np.clip(mark.y[0], 0, 1),))
+        drawn.append(PageSeries(mark, entry))
     drawn.append(line)
     if target is not None:
         entry = LegendEntry("target", f"target {exact_percent(target)}", "--target", dash="1,4")
@@ -242,9 +254,9 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
         drawn,
         Axis.of(chart.x_name, curves[0].k, _plain, log=True),
         Axis.of(estimand.describe(), _heights(drawn), y_ticks, log=chart.log_y),
-        _classes,
-        written,
-        _tested(task.n_classes),
+        _number_of(estimand.units),
+        estimand.numerals,
+        _tested(task.n_classes, estimand.units),
     )
 
 
@@ -274,9 +286,9 @@ def reaching(posterior: Extrapolation, target: float) -> PageChart:
         [PageSeries(line, entry)],
         Axis.of(chart.x_name, line.x, _plain, log=True),
         Axis.of(chart.y_labels[0], np.array([0.0, 1.0]), exact_percent),
-        _classes,
-        _one_decimal,
-        _tested(posterior.n_classes),
+        _number_of(posterior.estimand.units),
+        PERCENTAGES,
+        _tested(posterior.n_classes, posterior.estimand.units),
     )
 
 
@@ -290,22 +302,18 @@ def discriminability(findings: Findings) -> PageChart:
     posterior, resolved = chart.series
     drawn = _ribbon(chart, posterior, _POSTERIOR, _interval(findings.ci_prob))
     axis = Axis.of("N: loses to at least one in N competitors", places, _plain)
-    ticks = [(place, _short(number)) for place, number in zip(places, rivals, strict=True)]
-    tested = f"seen with {findings.task.n_classes:,} classes"
+    text = _plain if rivals[-1] <= _LONGEST else _power
+    ticks = [(place, text(number)) for place, number in zip(places.tolist(), rivals, strict=True)]
+    tested = f"seen with {findings.task.n_classes:,} {findings.prediction.estimand.units}"
     return PageChart(
         "discriminability",
         drawn,
         replace(axis, ticks=ticks),
         Axis.of("share of instances, D(u)", _heights(drawn), exact_percent),
         lambda place: f"one in {1 / ndtr(-place):,.0f}",
-        _one_decimal,
-        VerticalLine(float(chart.mark(resolved, "line").x[0]), tested, "top"),
+        PERCENTAGES,
+        VerticalLine(float(chart.mark(resolved, "line").x[0]), tested),
     )
-
-
-def _short(number: float) -> str:
-    """A power of ten with few letters."""
-    return f"{number:,.0f}" if number < 10_000 else plain(number_text(number, number, np.inf))
 
 
 def predictive(findings: Findings) -> PageChart:
@@ -326,8 +334,8 @@ def predictive(findings: Findings) -> PageChart:
         drawn,
         Axis.of(x_label, points.x, _plain, log=True),
         Axis.of(y_label, _heights(drawn), exact_percent),
-        _classes if bare else lambda rank: f"{x_label} {rank:,.0f}",
-        _one_decimal,
+        _number_of("classes") if bare else lambda rank: f"{x_label} {rank:,.0f}",
+        PERCENTAGES,
     )
 
 
@@ -350,5 +358,5 @@ def detection(model: OpenSetExtrapolator, rates: OpenSetPrediction, ci_prob: flo
         Axis.of(chart.x_name, fpir, exact_percent, log=True),
         Axis.of(chart.y_labels[0], _heights(drawn), exact_percent, log=True),
         lambda x: f"FPIR {percent(x, 2)}",
-        _one_decimal,
+        RATES,
     )

@@ -38,9 +38,12 @@ class ClassesUntil(CountDraws):
     def describe(self, ci_prob: float | None = None) -> str:
         """One sentence with the median and an interval of the level `ci_prob`.
 
-        Beyond 100 k1 classes the model decides more than the data. The sentence ends there: "to
-        more than 15,000". `median` and `interval` have the numbers.
+        Beyond 100 k1 classes the model decides more than the data. An interval that reaches so far
+        has no upper limit in the sentence: "4,220 or more". `median` and `interval` have the
+        numbers.
         """
+        if self.interval(ci_prob)[1] < 2:
+            return f"accuracy is below {exact_percent(self.level)} on any number of classes"
         return f"{self.describe_median()} ({self.describe_interval(ci_prob)})"
 
     def describe_median(self) -> str:
@@ -48,7 +51,7 @@ class ClassesUntil(CountDraws):
         near = self._near()
         accuracy, median = exact_percent(self.level), near.median
         if median < 2:
-            return f"accuracy is below {accuracy} on as few as 2 classes"
+            return f"accuracy is below {accuracy} even on 2 classes"
         verb = "stays above {} on" if np.isinf(median) else "falls to {} at"
         return f"accuracy {verb.format(accuracy)} {near._text(median)} classes"
 
@@ -64,6 +67,11 @@ class ClassesUntil(CountDraws):
     def _text(self, k: float) -> str:
         # Draws support no more digits than three.
         return count(float(f"{k:.3g}") if 1000 <= k < np.inf else k, self.largest)
+
+    def _span(self, lower: float, upper: float) -> str:
+        if np.isinf(upper) and np.isfinite(lower):
+            return f"{self._text(max(lower, 2))} or more"
+        return f"up to {self._text(upper)}" if lower < 2 <= upper else super()._span(lower, upper)
 
     def _display(self) -> Display:
         return Display(self.describe())

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,14 +13,14 @@ from arviz_base import rcParams
 from arviz_stats import eti, hdi, mcse
 
 from classex_bayes.arguments import number, one_of, probability
-from classex_bayes.formatting import ROUNDING, Shown
+from classex_bayes.formatting import ROUNDING, Shown, bounded
 from classex_bayes.results.sentences import interval_label
 from classex_bayes.typing import FloatArray
 
 SAMPLE_DIMS = ["chain", "draw"]
 RoundTo = Literal["auto", "none"] | None
-# Decimals of displayed numbers without a Monte Carlo error.
-_USUAL_PLACES = 4
+# Decimals of displayed numbers without a Monte Carlo error, and of any.
+_USUAL_PLACES, _MOST_PLACES = 4, 6
 _PARTS = 8
 
 
@@ -181,9 +181,12 @@ class CountDraws(Shown):
     def describe_interval(self, ci_prob: float | None = None) -> str:
         """Name of an interval of the level `ci_prob`, and its limits."""
         prob, kind = interval_settings(ci_prob, "eti")
-        lower, upper = (self._text(k) for k in self.interval(prob))
-        limits = lower if lower == upper else f"{lower} to {upper}"
-        return f"{interval_label(prob, kind)}: {limits}"
+        return f"{interval_label(prob, kind)}: {self._span(*self.interval(prob))}"
+
+    def _span(self, lower: float, upper: float) -> str:
+        """Return the limits of an interval as text."""
+        limits = self._text(lower), self._text(upper)
+        return " to ".join(dict.fromkeys(limits))
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,26 +260,40 @@ class DrawsTable:
         one_of(round_to, ("auto", "none", None), "round_to")
         if round_to != "auto":
             return self.numbers
-        return self._by_cell(
-            lambda number, places: number if places is None else round(number, places)
-        )
-
-    def text(self) -> pd.DataFrame:
-        """The rounded numbers as text. Numbers without an error have 4 decimals.
-
-        A positive number that would be rounded to 0 is shown as a bound, "<0.0001".
-        """
-        return self._by_cell(_text)
-
-    def _by_cell(self, cell: Callable[[float, int | None], Any]) -> pd.DataFrame:
         columns = {
             name: [
-                cell(float(number), _places(error))
+                number if (places := _places(error)) is None else round(float(number), places)
                 for number, error in zip(self.numbers[name], self.errors[name], strict=True)
             ]
             for name in self.numbers
         }
         return pd.DataFrame(columns, self.numbers.index)
+
+    def text(self) -> pd.DataFrame:
+        """The rounded numbers as text. Numbers without an error have 4 decimals, others at most 6.
+
+        A number that would be rounded to 0 or 1 is shown as a bound, "<0.0001", with the most
+        decimals of its row. If the mean of skewed draws lies beyond a limit, the limit is shown as
+        the mean.
+        """
+        table = self._holding_mean()
+        rows = [
+            _texts(numbers, [_places(error) for error in errors])
+            for numbers, errors in zip(
+                table.numbers.to_numpy(float).tolist(), table.errors.to_numpy(float), strict=True
+            )
+        ]
+        return pd.DataFrame(rows, self.numbers.index, self.numbers.columns)
+
+    def _holding_mean(self) -> "DrawsTable":
+        """The table with the mean in place of limits that it lies beyond."""
+        numbers, errors = self.numbers.copy(), self.errors.copy()
+        for ending, side in (("_lb", 1), ("_ub", -1)):
+            for name in numbers.filter(regex=f"{ending}$"):
+                beyond = side * (numbers[name] - numbers["mean"]) > 0
+                numbers[name] = numbers[name].mask(beyond, numbers["mean"])
+                errors[name] = errors[name].mask(beyond, errors["mean"])
+        return DrawsTable(numbers, errors)
 
 
 def _places(error: float) -> int | None:
@@ -285,10 +302,12 @@ def _places(error: float) -> int | None:
     return max(-math.floor(math.log10(2 * error)), 0) if has_error else None
 
 
-def _text(number: float, places: int | None) -> str:
-    decimals = _USUAL_PLACES if places is None else places
-    text = f"{number:.{decimals}f}"
-    return f"<{10.0**-decimals:.{decimals}f}" if number > 0 and not float(text) else text
+def _texts(numbers: list[float], supported: list[int | None]) -> list[str]:
+    """Numbers of one row as text, with the decimals that their errors support."""
+    places = [_USUAL_PLACES if p is None else min(p, _MOST_PLACES) for p in supported]
+    texts = map(bounded, numbers, places)
+    finest = [bounded(number, max(places)) for number in numbers]
+    return [fine if text[0] in "<>" else text for text, fine in zip(texts, finest, strict=True)]
 
 
 def _errors(draws: xr.DataArray, method: str) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from classex_bayes.formatting import percent, percent_range
+from classex_bayes.formatting import PERCENTAGES, percent
 from classex_bayes.results.estimand import Estimand
 from classex_bayes.task.source_task import SourceTask
 
@@ -13,6 +13,10 @@ _SCORES: dict[str | None, str] = {
     "dot": "dot products",
 }
 _CARRIED, _MOST_NAMED = 0.4, 5
+_PILOTS = {
+    "classes": ("tested", "instances", ("got", "right")),
+    "documents": ("searched", "queries", ("answered", "right at rank 1")),
+}
 _NUMERALS = ("No", "One", "Two", "Three", "Four", "Five")
 
 
@@ -42,16 +46,13 @@ def headline(
     >>> headline(10_000, 13.42, 8.2, 20.3, 0.9, Estimand(metric="mean_rank"))
     'On 10,000 classes: mean rank 13.4, 90% interval 8.2 to 20.3'
     """
-    numerals = estimand.numerals
-    rounded = numerals.value(mean, numerals.digits(upper - lower))
+    shown = estimand.numerals.estimate(mean, lower, upper)
     name = "" if estimand == _ACCURACY else f"{estimand.label} "
-    return (
-        f"On {k:,} classes: {name}{rounded}, {interval_name(ci_prob)} {numerals.span(lower, upper)}"
-    )
+    return f"On {k:,} {estimand.units}: {name}{shown.mean}, {interval_name(ci_prob)} {shown.span}"
 
 
-def pilot_sentence(task: SourceTask) -> str:
-    """Return the size and the accuracy of a pilot in one sentence.
+def pilot_sentence(task: SourceTask, estimand: Estimand = _ACCURACY) -> str:
+    """Return the size and the accuracy of a pilot in one sentence, in the words of a metric.
 
     >>> pilot_sentence(SourceTask.from_ranks([1, 3, 1, 2], [0, 0, 1, 2], n_classes=3))[-42:]
     'got 50.0% right, with equal class weights.'
@@ -67,9 +68,10 @@ def pilot_sentence(task: SourceTask) -> str:
         elif np.ptp(repeats) > 0:
             details = ", with equal class weights"
     of_them = "" if details or task.evidence.kind == "accuracies" else " of them"
+    done, instances, right = _PILOTS[estimand.units]
     return (
-        f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
-        f"{accuracy}{of_them} right{among}{details}."
+        f"The pilot {done} {task.n_classes:,} {estimand.units} with {task.n_test:,} {instances} "
+        f"and {right[0]} {accuracy}{of_them} {right[1]}{among}{details}."
     )
 
 
@@ -91,7 +93,7 @@ def pilot_accuracy(task: SourceTask) -> tuple[int, str]:
     if grid.size:
         return int(grid[-1]), percent(float(task.accuracy(grid[-1])[0]), 1)
     lower, upper = task.accuracy_bounds(task.n_classes)
-    return task.n_classes, percent_range(float(lower[0]), float(upper[0]))
+    return task.n_classes, PERCENTAGES.span(float(lower[0]), float(upper[0]))
 
 
 def errors_sentence(task: SourceTask) -> str:

@@ -12,7 +12,9 @@ _KINDS = {
     "null": lambda value: value is None,
     "object": lambda value: isinstance(value, dict),
     "list": lambda value: isinstance(value, list),
-    "list of text": lambda value: all(isinstance(item, str) for item in value),
+    "list of text": lambda value: (
+        isinstance(value, list) and all(isinstance(item, str) for item in value)
+    ),
 }
 
 

@@ -199,3 +199,43 @@ def test_sensitivity_is_the_library(run, strict, task):
 def test_the_page_shows_commands_that_exist():
     for verb in re.findall(r"^(?:\t)?classex-bayes ([\w-]+)", PAGE, re.MULTILINE):
         assert verb in {name.split()[0] for name in VERBS}
+
+
+# Faulty data and the gate
+
+CONVERGED = ["--draws", "500", "--chains", "4"]
+
+
+@pytest.mark.parametrize("verb", ["extrapolate", "report", "compare"])
+def test_faulty_data_have_an_exit_code(run, tmp_path, verb):
+    scores, y = random_scores(3, 60, 3, lead=-2)
+    np.savez(tmp_path / "bad.npz", scores=scores, y=y)
+    code, out, _ = run(verb, "bad.npz", "--k", "400", "--quiet", *CONVERGED)
+    assert code == ExitCode.NOT_MET == run("diagnose", "bad.npz", "--strict")[0]
+    first = out.splitlines()[0]
+    assert first.startswith("failed: data: ") and "sign of the scores is reversed" in first
+    assert "400" in out  # the numbers are printed all the same
+
+
+def test_the_gate_passes(run, strict, task):
+    gate = ["s.npz", "--k", "60", "--strict", "--target", "0.05", "--require", "0.5", *CONVERGED]
+    code, out, _ = run("extrapolate", *gate)
+    assert code == 0 and out.splitlines()[0] == "passed: all checks"
+    assert strict(run("extrapolate", *gate, "--json")[1])["failed"] == []
+
+
+def test_the_gate_names_the_requirement_first(run, task):
+    wanted = "--target", "0.9", "--require", "0.95"
+    code, out, _ = run("extrapolate", "s.npz", "--k", "400", "--strict", *wanted, *CONVERGED)
+    first = out.splitlines()[0]
+    assert code == 5 and first.startswith("failed: accuracy at least 0.9 on 400 classes")
+
+
+def test_the_gate_makes_the_checks_that_read_scores_again(run, strict, tmp_path):
+    scores, y = random_scores(3, 60, 3)
+    np.savez(tmp_path / "twice.npz", scores=np.vstack([scores, scores]), y=np.tile(y, 2))
+    fit = ["twice.npz", "--k", "60", *CONVERGED]
+    assert run("extrapolate", *fit)[0] == 0
+    code, out, _ = run("extrapolate", *fit, "--strict", "--json")
+    (fault,) = strict(out)["failed"]
+    assert code == 5 and fault.startswith("data: Copies of instances: 180 of 360 instances repeat")

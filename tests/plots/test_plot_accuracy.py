@@ -82,10 +82,10 @@ def test_another_metric_of_cut_ranks_is_drawn_where_it_is_known(fitted):
 @pytest.mark.parametrize(
     ("metric", "label", "title"),
     [
-        ("mrr", "MRR", "MRR on more classes"),
-        ("ndcg@10", "nDCG@10", "nDCG@10 on more classes"),
+        ("mrr", "MRR", "MRR on more documents"),
+        ("ndcg@10", "nDCG@10", "nDCG@10 on more documents"),
         ("mean_rank", "mean rank", "Mean rank on more classes"),
-        ("recall@3", "recall@3", "Recall@3 on more classes"),
+        ("recall@3", "recall@3", "Recall@3 on more documents"),
         ("accuracy@3", "top-3 accuracy", "Top-3 accuracy on more classes"),
     ],
 )
@@ -182,8 +182,11 @@ def test_predictions_of_one_name(point):
 
 def test_fitted_estimators_are_drawn_on_a_grid(fitted, pilot):
     reference = ClassExReg(0.5).fit(pilot.task)
-    line = accuracy_chart(fitted, pilot.task, **WORDS).mark(BAYES, "line")
-    assert (line.x.min(), line.x.max()) == (2, 2000) and line.x.size > 40
+    # To the largest k that was predicted, if that is beyond the source classes.
+    for predicted, end in (([20, 50], 2000), ([300, 5000], 5000)):
+        fitted.predict(predicted)
+        line = accuracy_chart(fitted, pilot.task, **WORDS).mark(BAYES, "line")
+        assert (line.x.min(), line.x.max()) == (2, end) and line.x.size > 40
     assert_allclose(line.y[0], fitted.predict(line.x).mean)
     # To the farthest of what stands beside it, which is drawn at its own k.
     chart = accuracy_chart([fitted, reference.predict([300, 7000])], **WORDS)
@@ -196,6 +199,26 @@ def test_fitted_estimators_are_drawn_on_a_grid(fitted, pilot):
         accuracy_chart(ClassExReg(), pilot.task)
     with pytest.raises(DataError, match="predictions: expected an estimator"):
         accuracy_chart(ClassExReg, pilot.task)
+
+
+def test_a_single_k_is_the_right_hand_end(fitted, prediction):
+    line = accuracy_chart(fitted, k=700, **WORDS).mark(BAYES, "line")
+    assert (line.x.min(), line.x.max()) == (2, 700) and line.x.size > 40
+    assert accuracy_chart(prediction, k=300).marks[0].x.tolist() == [10, 200]
+    both = accuracy_chart([fitted, prediction], k=200, **WORDS)
+    assert {mark.x.max() for mark in both.marks} == {200}
+    with pytest.raises(DataError, match="k: found 5, expected some of 10, 200"):
+        accuracy_chart(prediction, k=5)
+
+
+def test_metrics_of_retrieval_count_documents(fitted, pilot):
+    fitted.predict(15_000, metric="recall@10")
+    chart = accuracy_chart(fitted, pilot.task, metric="recall@10")
+    assert (chart.title, chart.x_label) == (
+        "Recall@10 on more documents", "number of documents $k$",
+    )  # fmt: skip
+    assert chart.marks[0].x.max() == 15_000
+    assert accuracy_chart(fitted, metric="accuracy@5").x_label == "number of classes $k$"
 
 
 def test_risks_are_drawn_as_risks(pilot, point):

@@ -29,7 +29,7 @@ def test_classes_until():
     result = spread()
     beyond = np.isinf(result.k.values).mean()
     chart = fill(result, ci_prob=0.8)
-    posterior = "posterior, 80% credible interval: 25,300,000 to more than 10^12"
+    posterior = "posterior, 80% credible interval: 25,300,000 or more"
     edge = f"more than 10^12: {beyond:.0%} of the draws"
     assert list(chart.series) == [posterior, "median", edge]
     assert chart.title.startswith("Accuracy falls to 80% at ") and chart.log_x

@@ -19,7 +19,8 @@ def test_prob_at_least(prediction):
         line = chart.mark(f"at least {level}", "line")
         assert line.x.tolist() == [10, 200, 1000]
         assert_allclose(line.y[0], prediction.prob_at_least(level)[[10, 200, 1000]])
-    assert [mark.kind for mark in fill(prediction, 0.4, k=200).marks] == ["points"]
+    assert [mark.kind for mark in fill(prediction, 0.4, k=[200]).marks] == ["points"]
+    assert fill(prediction, 0.4, k=200).marks[0].x.tolist() == [10, 200]
 
 
 def test_refused(prediction, point):

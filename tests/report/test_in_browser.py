@@ -107,7 +107,7 @@ def test_table_and_json_agree(show, written):
     for row in found:
         k = int(row[0][0])
         expected = [own[k]["mean"], own[k]["lower"], own[k]["upper"], chances[k]]
-        expected += [other[k]["mean"] for other in others]
+        expected += [other[k]["mean"] for other in others[:1]]  # the data contradict both KDEs
         assert [float(value) for value, _ in row[1:]] == expected
         shown = [float(text.removesuffix("%")) for _, text in row[1:4]]
         assert shown == pytest.approx([100 * value for value in expected[:3]], abs=0.05001)
@@ -117,7 +117,7 @@ def test_the_legend_toggles(show, written):
     browser = show(written)
     every = drawn(browser)
     buttons = browser.find_elements("css selector", "button[data-chart=accuracy]")
-    assert len(buttons) == every == 8
+    assert len(buttons) == every == 6
     for button in buttons:
         button.send_keys(Keys.SPACE)
         assert button.get_attribute("aria-pressed") == "false" and drawn(browser) == every - 1
@@ -165,7 +165,7 @@ def test_predictions_are_seen_whole_on_a_phone(show, written, width):
         "  const box = one.getBoundingClientRect(); return [box.left, box.right]; }),"
         " around.scrollWidth > around.clientWidth]"
     )
-    assert not scrolled and len(cells) == 3 * (5 + 3)
+    assert not scrolled and len(cells) == 3 * (5 + 1)
     assert all(0 <= left < right <= width for left, right in cells)
 
 
@@ -181,7 +181,7 @@ def test_schemes_and_contrast(show, written, scheme):
     browser = show(written, scheme=scheme)
     paper, colors, ticks = browser.execute_script(
         "return [getComputedStyle(document.body).backgroundColor,"
-        " [...document.querySelectorAll('h1, p, figcaption, th, td, dt, summary, .verdict')]"
+        " [...document.querySelectorAll('h1, p, figcaption, th, td, dt, dd, li, summary')]"
         "   .map(one => getComputedStyle(one).color),"
         " [...document.querySelectorAll('.chart span')].map(one => getComputedStyle(one).color)]"
     )
@@ -212,7 +212,7 @@ def test_pointing_reads_the_values(show, written):
     ActionChains(browser).move_to_element_with_offset(plot, place, 0).perform()
     first, *lines = plot.find_element("css selector", ".reading").text.splitlines()
     (row,) = (row for row in curve if first == f"{row['k']:,} classes")
-    shown = f"posterior mean: {100 * row['mean']:.1f}% ({100 * row['lower']:.1f}% to "
+    shown = f"posterior mean: {100 * row['mean']:.1f}% ({100 * row['lower']:.1f} to "
     assert lines[0].startswith(shown) and any(line.startswith("ClassExReg: ") for line in lines)
     browser.find_element("css selector", "button[data-series=posterior]").click()
     ActionChains(browser).move_to_element_with_offset(plot, place, 0).perform()
@@ -285,6 +285,6 @@ def test_charts_are_seen_without_a_script(show, written, tmp_path):
     text = written.read_text(encoding="utf-8")
     path.write_text(text.replace("<script>", '<script type="text/plain">'), encoding="utf-8")
     browser = show(path, ready=False)
-    assert drawn(browser) == 8
+    assert drawn(browser) == 6
     controls = browser.find_elements("css selector", ".ask, .paste button")
     assert controls and not any(control.is_displayed() for control in controls)

@@ -109,10 +109,13 @@ def test_headline_is_about_the_farthest(page, fitted):
 def test_curves_are_those_of_the_model(page, written, read_chart, fitted, pilot):
     text = written.read_text(encoding="utf-8")
     drawn = read_chart(text, "accuracy")
-    assert set(drawn) == {
-        "interval", "inner", "reference-1", "reference-2", "reference-3", "posterior", "target",
-        "pilot",
-    }  # fmt: skip
+    # Both KDEs lie outside the limits of the ranks, so only ClassExReg is drawn.
+    lower, upper = MomentBounds().fit(pilot.task).predict(K).interval(0.99).to_numpy().T
+    for bandwidth in ("ucv", "bcv"):
+        mean = KDE(bandwidth).fit(pilot.task).predict(K).mean.to_numpy()
+        assert np.any((mean < lower) | (mean > upper))
+        assert f"KDE({bandwidth}) is left out: the data contradict" in page.visible_text
+    assert set(drawn) == {"interval", "inner", "reference-1", "posterior", "target", "pilot"}
     curve = page.json("numbers")["curve"]
     grid = np.array([row["k"] for row in curve])
     assert set(K) <= set(grid) and grid[0] == 2 and grid[-1] == 5000
@@ -319,7 +322,7 @@ def test_independent_draws_in_a_sentence():
 
 
 def test_references_with_bootstrap_intervals(fitted, pilot, tmp_path):
-    given = {"references": [KDE("ucv")], "ci_prob": 0.8, "n_resamples": 5}
+    given = {"references": [ClassExReg(0.5)], "ci_prob": 0.8, "n_resamples": 5}
     text = write_report(fitted, 300, tmp_path / "a.html", **given).read_text(encoding="utf-8")
     numbers = json.loads(re.search(r'id="numbers"[^>]*>(.*?)</script>', text, re.S)[1])
     posterior, reference = numbers["predictions"]

@@ -89,13 +89,30 @@ def test_what_rounding_takes_is_below_the_error(number, error):
     one = DrawsTable(pd.DataFrame({"a": [number]}), pd.DataFrame({"a": [error]}))
     rounded, text = one.frame("auto")["a"].item(), one.text()["a"].item()
     assert abs(rounded - number) <= error * (1 + 1e-9)
+    decimals = len(text.partition(".")[2])
+    shown = round(number, decimals)
     if text.startswith("<"):  # the bound in place of 0
-        assert rounded == 0 and 0 < number < float(text[1:])
+        assert shown == 0 and 0 < number < float(text[1:])
+    elif text.startswith(">"):  # the bound in place of 1
+        assert shown == 1 and float(text[1:]) < number < 1
     else:
-        assert float(text) == rounded and (rounded != 0 or number <= 0)
+        assert float(text) == shown and (shown != 0 or number <= 0)
+        assert shown == rounded or decimals == 6
     # One digit less would take more than the error from some number.
-    last_place = 10.0 ** -len(text.partition(".")[2])
-    assert 10 * last_place > 2 * error * (1 - 1e-9) or last_place == 1
+    last_place = 10.0**-decimals
+    assert 10 * last_place > 2 * error * (1 - 1e-9) or last_place == 1 or decimals == 6
+
+
+def test_limits_never_contradict_their_mean():
+    """A twentieth of the draws has all the mass, so the mean lies above the upper limit."""
+    draws = np.full((1, 2000, 1), 1e-9)
+    draws[0, :80, 0] = np.random.default_rng(1).uniform(1e-4, 2e-4, 80)
+    skewed = Extrapolation.from_draws([100], draws, "skewed", "credible", 50)
+    assert skewed.interval().loc[100, "upper"] < 1e-8 < skewed.mean[100]
+    *_, row = [line for line in repr(skewed).splitlines() if line.startswith("100")]
+    mean, _, lower, upper = row.split()[1:]
+    assert float(lower.removeprefix("<")) <= float(mean) <= float(upper)
+    assert skewed.summary(round_to="none")["eti89_ub"].item() < 1e-8
 
 
 def test_numbers_without_an_error_keep_all_digits():

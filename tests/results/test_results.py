@@ -235,7 +235,7 @@ def test_classes_until_may_be_infinite():
     assert [until.prob_at_least(k) for k in (1, 15, 21, np.inf)] == [1, 0.6, 0.4, 0.4]
     with arviz_base.rc_context({"stats.ci_prob": 0.5}):
         assert repr(until) == (
-            "accuracy falls to 90% at 20 classes (50% credible interval: 10 to more than 10^12)"
+            "accuracy falls to 90% at 20 classes (50% credible interval: 10 or more)"
         )
     assert (
         until.describe(0.2)
@@ -245,13 +245,19 @@ def test_classes_until_may_be_infinite():
     assert far.median == np.inf and far.interval() == (np.inf, np.inf)
     assert "stays above 50% on more than 10^12 classes" in repr(far)
     few = ClassesUntil(0.99, xr.full_like(draws, 1.0), 10**12, 10**10)
-    assert "is below 99% on as few as 2 classes" in repr(few)
+    assert repr(few) == "accuracy is below 99% on any number of classes"
+    some = ClassesUntil(0.99, draws.where(draws > 10, 1.0), 10**12, 10**10)
+    assert some.describe(0.2) == (
+        "accuracy falls to 99% at 20 classes (20% credible interval: up to 20)"
+    )
+    most = ClassesUntil(0.99, draws.where(draws > 20, 1.0).fillna(1.0), 10**12, 10**10)
+    assert repr(most).startswith("accuracy is below 99% even on 2 classes (89% credible interval: ")
 
 
 def test_far_beyond_the_pilot_sentences_say_more_than():
     draws = xr.DataArray([[4_220.0, 9_000.0, 1_720_000.0]], dims=("chain", "draw"))
     until = ClassesUntil(0.8, draws, 10**12, 150)
-    limits = "89% credible interval: 4,220 to more than 15,000"
+    limits = "89% credible interval: 4,220 or more"
     assert until.describe() == f"accuracy falls to 80% at 9,000 classes ({limits})"
     assert until.interval() == (4_220, 1_720_000)
     assert ClassesUntil(0.8, draws, 10**12, 10).describe() == (

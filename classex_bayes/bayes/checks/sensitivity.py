@@ -16,7 +16,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.score_evidence import TAILS
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.metrics import Accuracy
+from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.plot_method import PlotMethod
@@ -24,6 +24,7 @@ from classex_bayes.results import SAMPLE_DIMS, Bounds, Extrapolation
 from classex_bayes.typing import ClassCounts
 
 COMPONENTS = ("prior", "likelihood")
+_METRIC = "metric"  # name of the predicted values
 # Threshold of Kallioinen et al. (2024). A normal posterior reaches it if its mean moves by about
 # 0.3 sd as the power doubles.
 _THRESHOLD = 0.05
@@ -36,14 +37,14 @@ _BLOCKS, _ERRORS = 20, 2.0
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Sensitivity(Shown):
-    r"""Sensitivity of extrapolated accuracy to prior and likelihood; made by `sensitivity`.
+    r"""Sensitivity of a prediction to prior and likelihood; made by `sensitivity`.
 
     Attributes
     ----------
     prediction : Extrapolation
         The posterior as it is.
     table : DataFrame
-        Indexed by k: "mean" and "sd" of the accuracy; "prior" and "likelihood" (sensitivities to
+        Indexed by k: "mean" and "sd" of the metric; "prior" and "likelihood" (sensitivities to
         scaling either, 0 for none); "prior_mcse" (Monte Carlo standard error of the former, by a
         jackknife over blocks of draws); "prior_pull" and "likelihood_pull" (by how many posterior
         standard deviations the mean moves as the power doubles, linearised:
@@ -149,12 +150,17 @@ class Sensitivity(Shown):
         return (f"the prior removes {share} of the doubt that the ranks leave at k = {k}{before}",)
 
     def _display(self) -> Display:
-        header = f"Sensitivity of accuracy, from {self.prediction.n_classes} source classes"
+        label = self.prediction.estimand.label
+        header = f"Sensitivity of {label}, from {self.prediction.n_classes} source classes"
         return Display(header, self.table, self.remarks, decimals=3)
 
 
 def sensitivity(
-    model: BayesianExtrapolator, k: ClassCounts, *, threshold: float = _THRESHOLD
+    model: BayesianExtrapolator,
+    k: ClassCounts,
+    *,
+    metric: str = "accuracy",
+    threshold: float = _THRESHOLD,
 ) -> Sensitivity:
     r"""Compute the sensitivity of the accuracy on k classes to the prior and to the data.
 
@@ -171,6 +177,8 @@ def sensitivity(
         A fitted model; the group log_prior is added to its `idata`.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
+    metric : str
+        Another metric than the accuracy, as in `BayesianExtrapolator.predict`.
     threshold : float
         Smallest sensitivity that matters.
 
@@ -223,32 +231,32 @@ def sensitivity(
     """
     enough_draws(checked_model_with_prior(model, "sensitivity"))
     limit = number(threshold, "threshold", 0, whole=False)
-    prediction = model.predict(k)
-    accuracy = prediction.accuracy
+    prediction = model.predict(k, metric=metric)
+    values = prediction.draws
     prior = model.compute_log_prior()["log_prior"].to_dataset()
     joint = prior.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum("parameter")
     dims = tuple(SAMPLE_DIMS)
-    values = model.data_.log_likelihood(weights_of(model.idata, "ranks").values)
+    likelihood = model.data_.log_likelihood(weights_of(model.idata, "ranks").values)
     if TAILS in model.idata.children:
-        values = values + model.idata[TAILS].to_dataset()["rank_density"].values
+        likelihood = likelihood + model.idata[TAILS].to_dataset()["rank_density"].values
     log_density = xr.Dataset(
-        {"prior": (dims, joint.transpose(*dims).values), "likelihood": (dims, values)},
-        coords={name: accuracy[name].values for name in dims},
+        {"prior": (dims, joint.transpose(*dims).values), "likelihood": (dims, likelihood)},
+        coords={name: values[name].values for name in dims},
     )
     scaled = xr.DataTree.from_dict(
         {
-            "posterior": accuracy.to_dataset(),
+            "posterior": values.to_dataset(name=_METRIC),
             "log_prior": log_density[["prior"]],
             "log_likelihood": log_density[["likelihood"]],
         }
     )
-    spread = accuracy.std(SAMPLE_DIMS)
-    columns = {"mean": accuracy.mean(SAMPLE_DIMS), "sd": spread}
-    columns |= {part: psense(scaled, group=part)["accuracy"] for part in COMPONENTS}
-    columns["prior_mcse"] = _jackknife_error(accuracy, log_density["prior"])
+    spread = values.std(SAMPLE_DIMS)
+    columns = {"mean": values.mean(SAMPLE_DIMS), "sd": spread}
+    columns |= {part: psense(scaled, group=part)[_METRIC] for part in COMPONENTS}
+    columns["prior_mcse"] = _jackknife_error(values, log_density["prior"])
     for part in COMPONENTS:
         deviation = log_density[part] - log_density[part].mean()
-        covariance = (deviation * accuracy).mean(SAMPLE_DIMS)
+        covariance = (deviation * values).mean(SAMPLE_DIMS)
         # If all draws are the same, the pull is 0.
         columns[f"{part}_pull"] = np.log(2) * covariance / spread.where(spread > 0, np.inf)
     table = pd.DataFrame({name: column.values for name, column in columns.items()})
@@ -262,32 +270,36 @@ def sensitivity(
 
 def _bounds(model: BayesianExtrapolator, prediction: Extrapolation) -> Bounds | None:
     """What the ranks alone allow at the k of a prediction."""
-    if model.rank_limits_ is None:
+    metric = named_metric(prediction.estimand.metric)
+    if model.rank_limits_ is None or not isinstance(metric, MeanMetric):
         return None
-    limits = partial(model.rank_limits_.at, Accuracy())
-    return Bounds.of(prediction.k, limits, "ranks alone", prediction.n_classes)
+    limits = partial(model.rank_limits_.at, metric)
+    return Bounds.of(
+        prediction.k, limits, "ranks alone", prediction.n_classes, estimand=prediction.estimand
+    )
 
 
 def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds: Bounds) -> Any:
     """Share of the width of the bounds that the prior on the law of the ranks removes."""
     if TAILS in model.idata.children:
         given_ranks = MixtureLaw(model.law_.basis, weights_of(model.idata, "ranks").values)
-        draws = prediction.draws.copy(data=given_ranks.expected(prediction.k))
+        metric = named_metric(prediction.estimand.metric)
+        draws = prediction.draws.copy(data=given_ranks.expected(prediction.k, metric))
         prediction = replace(prediction, draws=draws)
     widths = [p.interval().diff(axis=1)["upper"].to_numpy() for p in (prediction, bounds)]
     return np.clip(1 - widths[0] / np.maximum(widths[1], np.finfo(float).tiny), 0, 1)
 
 
-def _jackknife_error(accuracy: xr.DataArray, log_prior: xr.DataArray) -> xr.DataArray:
+def _jackknife_error(values: xr.DataArray, log_prior: xr.DataArray) -> xr.DataArray:
     """Jackknife standard error of the sensitivity to the prior at each k, over blocks of draws.
 
     A block is a run of one chain, so that dependent draws are left out at once.
     """
-    sizes = accuracy.sizes
+    sizes = values.sizes
     runs = min(-(-_BLOCKS // sizes["chain"]), sizes["draw"])
     run = np.arange(sizes["draw"]) * runs // sizes["draw"]
     block = (runs * np.arange(sizes["chain"])[:, None] + run).ravel()
-    draws = xr.Dataset({"accuracy": accuracy, "log_prior": log_prior}).stack(
+    draws = xr.Dataset({_METRIC: values, "log_prior": log_prior}).stack(
         sample=SAMPLE_DIMS, create_index=False
     )
     draws = draws.drop_vars(SAMPLE_DIMS).rename(sample="draw").expand_dims("chain")
@@ -296,10 +308,10 @@ def _jackknife_error(accuracy: xr.DataArray, log_prior: xr.DataArray) -> xr.Data
         warnings.simplefilter("ignore", UserWarning)
         for left in range(block.max() + 1):
             kept = draws.isel(draw=block != left)
-            groups = {"posterior": kept[["accuracy"]], "log_prior": kept[["log_prior"]]}
-            left_out.append(psense(xr.DataTree.from_dict(groups), group="prior")["accuracy"])
-    values = xr.concat(left_out, "block")
-    return values.std("block") * np.sqrt(len(left_out) - 1)
+            groups = {"posterior": kept[[_METRIC]], "log_prior": kept[["log_prior"]]}
+            left_out.append(psense(xr.DataTree.from_dict(groups), group="prior")[_METRIC])
+    sensitivities = xr.concat(left_out, "block")
+    return sensitivities.std("block") * np.sqrt(len(left_out) - 1)
 
 
 def _diagnosis(row: Any, threshold: float) -> str:
