@@ -161,15 +161,23 @@ def fitted(task: Any, terminal: Terminal, options: SamplerOptions) -> tuple[Any,
     return model, ""
 
 
-def open_set_model(task: Any, files: list[Path], options: SamplerOptions) -> Any:
+def open_set_model(
+    task: Any, files: list[Path], options: SamplerOptions, terminal: Terminal
+) -> Any:
     """A fitted model of open-set identification, with the non-mated probes of the files."""
     from classex_bayes.io import read_nonmated
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
 
     with bad_data():
+        nonmated = read_nonmated(files, task)
+        if nonmated is not None:
+            terminal.aside(
+                f"note: FPIR is that of the {len(nonmated):,} probes in the array nonmated; "
+                "without it, FPIR is that of the mated probes against other classes"
+            )
         return OpenSetExtrapolator().fit(
             task,
-            nonmated=read_nonmated(files, task),
+            nonmated=nonmated,
             sampler={"draws": options.draws, "chains": options.chains},
             random_seed=options.seed,
         )
@@ -182,15 +190,15 @@ def rates_table(rates: Any, task: Any, ci_prob: float) -> Table:
     from classex_bayes.results.sentences import score_direction
 
     title = (
-        f"{capitalized(rates.description)}, from {rates.n_classes:,} source classes, from "
-        f"{task.evidence.kind} ({score_direction(task)})"
+        f"{capitalized(rates.description)}, from {task.evidence.kind} of {rates.pilot} "
+        f"({score_direction(task)})"
     )
     right = "k", "threshold", "mean"
     rows = []
     for row in rates.summary(ci_prob, round_to="none").reset_index().itertuples(index=False):
         rate, k, threshold, mean, _, lower, upper = row
         limits = f"{limit_text(lower, mean)} to {limit_text(upper, mean)}"
-        rows.append([rate, f"{k:,}", f"{threshold:.6g}", f"{mean:.3g}", limits])
+        rows.append([rate, f"{k:,}", f"{threshold:.15g}", f"{mean:.3g}", limits])
     return text_table(title, ["rate", *right, interval_name(ci_prob)], right, rows)
 
 

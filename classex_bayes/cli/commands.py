@@ -244,7 +244,7 @@ def report(
     task = read(files, terminal, data)
     rates = None
     if fpir is not None:  # before the sampler begins, since it may refuse the scores
-        model = open_set_model(task, files, fit)
+        model = open_set_model(task, files, fit, terminal)
         rates = model, model.predict(counts, fpir=fpir)
     analyse(
         task,

@@ -60,7 +60,7 @@ def open_set(
     from classex_bayes.results import interval_settings
 
     level, _ = interval_settings(fit.ci_prob, None)
-    model = open_set_model(task, files, fit)
+    model = open_set_model(task, files, fit, terminal)
     rates = model.predict(counts, threshold=threshold, fpir=fpir, rank=rank)
     written: dict[str, str] = {}
     failures: list[str] = []
