@@ -46,6 +46,8 @@ class FittedModel(Parameters, ABC):
 
     # Places in `idata` of the parameters that are arrays. The others are text in an attribute.
     _arrays: ClassVar[Mapping[str, str]] = {}
+    # What the task has, in the words of the field.
+    _counted: ClassVar[tuple[str, str]] = "classes", "instances"
     _tree: xr.DataTree
     _tasks: tuple[SourceTask, ...]
     _fitted_parameters: dict[str, Any]
@@ -322,7 +324,7 @@ class FittedModel(Parameters, ABC):
         data = self._tree.attrs
         n_tasks = data.get("n_tasks", 1)
         return (
-            f"{data['n_classes']} classes and {data['n_test']} instances"
+            f"{data['n_classes']} {self._counted[0]} and {data['n_test']} {self._counted[1]}"
             f"{f' in {n_tasks} tasks' if n_tasks > 1 else ''}, from {data['task_kind']}, design "
             f"effect {data['design_effect']:g}"
         )

@@ -172,7 +172,10 @@ def open_set_model(
     with bad_data():
         nonmated = read_nonmated(files, task)
         if nonmated is not None:
-            terminal.aside("note: FPIR is the rate of the non-mated probes of the file (nonmated)")
+            terminal.aside(
+                f"note: FPIR is that of the {len(nonmated):,} probes in the array nonmated; "
+                "without it, FPIR is that of the mated probes against other classes"
+            )
         return OpenSetExtrapolator().fit(
             task,
             nonmated=nonmated,
@@ -188,15 +191,15 @@ def rates_table(rates: Any, task: Any, ci_prob: float) -> Table:
     from classex_bayes.results.sentences import score_direction
 
     title = (
-        f"{capitalized(rates.description)}, from {rates.n_classes:,} source classes, from "
-        f"{task.evidence.kind} ({score_direction(task)})"
+        f"{capitalized(rates.description)}, from {task.evidence.kind} of {rates.pilot} "
+        f"({score_direction(task)})"
     )
     right = "k", "threshold", "mean"
     rows = []
     for row in rates.summary(ci_prob, round_to="none").reset_index().itertuples(index=False):
         rate, k, threshold, mean, _, lower, upper = row
         shown = DECIMALS.estimate(mean, lower, upper)
-        rows.append([rate, f"{k:,}", f"{threshold:.6g}", shown.mean, shown.span])
+        rows.append([rate, f"{k:,}", f"{threshold:.15g}", shown.mean, shown.span])
     return text_table(title, ["rate", *right, interval_name(ci_prob)], right, rows)
 
 

@@ -14,20 +14,23 @@ from classex_bayes.typing import FloatArray
 # Prior sd of the drift at the loosest threshold, which many wrong scores reach.
 _FIRST_SD = 0.2
 RATIO = 1.5  # of the numbers of wrong scores above neighbouring thresholds
-_MOST_ABOVE = 3.0  # wrong scores of a probe above the loosest threshold, on average
+MOST_ABOVE = 3.0  # wrong scores of a probe above the loosest threshold of the drift
 _N_BEYOND = 60
 _NEWTON_STEPS, _LARGEST_MOVE = 20, 0.5
 _LARGEST_CHANCE = 0.999
 
 
-def threshold_grid(lists: ProbeLists, slope: float, ratio: float = RATIO) -> FloatArray:
+def threshold_grid(
+    lists: ProbeLists, slope: float, most_above: float = MOST_ABOVE, ratio: float = RATIO
+) -> FloatArray:
     """Log distances, descending: observed wrong scores, then steps beyond the best of them.
 
-    `slope` is that of the log probability in the log distance. From one threshold to the next, the
-    number of wrong scores falls by the factor `ratio`.
+    `slope` is that of the log probability in the log distance. The loosest threshold has
+    `most_above` wrong scores of a probe above it, on average, or all that are listed. From one
+    threshold to the next, the number of wrong scores falls by the factor `ratio`.
     """
     finite = lists.log_distance[np.isfinite(lists.log_distance)]
-    most = min(int(_MOST_ABOVE * len(lists.weight)), finite.size)
+    most = int(min(most_above * len(lists.weight), finite.size))
     numbers = np.unique(np.ceil(most / ratio ** np.arange(np.log(most) / np.log(ratio) + 1)))
     nearest = np.sort(np.partition(finite, most - 1)[:most])
     observed = nearest[numbers.astype(int) - 1]

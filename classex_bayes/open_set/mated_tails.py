@@ -40,7 +40,9 @@ _COARSE = 0.2  # range of depths in one cell
 _PRIOR_MEAN, _PRIOR_SHAPE = 1.5, 2.25
 _DRAWS_AT_ONCE = 200
 _NAMES = tuple(TAIL_PARAMETERS)
-_UNSEEN = "share of instances unlike those of the pilot, half of which are identified"
+# Outcomes of instances unlike those of the pilot, and their numbers in Jeffreys' prior of a share.
+# A silent one reaches no threshold.
+_UNSEEN = {"identified": 0.5, "silent": 0.5}
 _DECLINE = "how fast wrong classes thin out from the true class inwards; 1 for a power law"
 
 
@@ -56,8 +58,7 @@ class MatedTails:
     # (draws,): factor by which wrong classes thin out faster than a power law, from the true class
     # inwards
     decline: FloatArray
-    # (draws,): share of instances unlike those of the pilot, half of which are identified
-    unseen: FloatArray
+    unseen: FloatArray  # (draws, 2): shares of instances unlike those of the pilot, by outcome
 
     @classmethod
     def of(
@@ -75,8 +76,8 @@ class MatedTails:
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
         bounds = np.array(n_better_bounds(task))
-        # Jeffreys' prior: half an instance that is identified, and half of one that is not.
-        unseen = rng.beta(0.5, task.n_test / effect + 0.5, len(parameters))
+        numbers = task.n_test / effect, *_UNSEEN.values()
+        unseen = rng.dirichlet(numbers, len(parameters))[:, 1:]
         return cls(wrong, log_true, depth, bounds, parameters, decline, unseen)
 
     @cached_property
@@ -109,8 +110,7 @@ class MatedTails:
     def identified(self, log_threshold: float, listed: tuple[FloatArray, FloatArray]) -> FloatArray:
         """Probability (draws,) that the true class is among the best and reaches a threshold.
 
-        `listed` are the probabilities that it is among the best, from the method of this name. The
-        probability is never exactly 0 or 1, because other instances than those of the pilot exist.
+        `listed` are the probabilities that it is among the best, from the method of this name.
         """
         by_depth, outside = listed
         wrong, inside = self.wrong, self.has_depth
@@ -121,7 +121,14 @@ class MatedTails:
         used = cells.any(axis=0)
         without_depth = wrong.group_weight @ np.bincount(wrong.group, share * outside, n_groups)
         seen = np.clip(wrong.mean(cells[:, used], by_depth[:, used]) + without_depth, 0.0, 1.0)
-        return seen + self.unseen * (0.5 - seen)
+        return self.with_unseen(seen)
+
+    def with_unseen(self, share: FloatArray) -> FloatArray:
+        """Share (draws,) of the instances that are identified or answered, from that of the pilot.
+
+        It is never exactly 0 or 1, because other instances than those of the pilot exist.
+        """
+        return share * (1 - self.unseen.sum(axis=1)) + self.unseen[:, 0]
 
     def _mean_by_depth(self, of_log_p: FloatArray) -> FloatArray:
         """Mean (draws, 151) at `DEPTHS` of a function of log p, whose values are at `_LOG_P`."""
@@ -183,8 +190,10 @@ class MatedTails:
             "n_better": (("bound", "instance"), self.bounds),
         }
         drawn["decline"] = SAMPLE_DIMS, self.decline.reshape(shape)
-        drawn["unseen"] = SAMPLE_DIMS, self.unseen.reshape(shape)
-        texts = {**TAIL_PARAMETERS, "decline": _DECLINE, "unseen": _UNSEEN}
+        texts = {**TAIL_PARAMETERS, "decline": _DECLINE}
+        for outcome, share in zip(_UNSEEN, self.unseen.T, strict=True):
+            drawn[f"unseen_{outcome}"] = SAMPLE_DIMS, share.reshape(shape)
+            texts[f"unseen_{outcome}"] = f"share of instances unlike those seen: {outcome}"
         parameters = described(xr.Dataset(drawn), texts)
         return parameters, xr.Dataset(instances)
 
@@ -200,7 +209,7 @@ class MatedTails:
             instances["n_better"].values,
             np.column_stack(list(columns.values())),
             drawn["decline"].values.ravel(),
-            drawn["unseen"].values.ravel(),
+            np.column_stack([drawn[f"unseen_{outcome}"].values.ravel() for outcome in _UNSEEN]),
         )
 
 

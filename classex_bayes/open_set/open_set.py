@@ -30,12 +30,13 @@ from classex_bayes.bayes.tails.scale_choice import (
 from classex_bayes.bayes.tails.tail_calibration import random_halves
 from classex_bayes.bayes.tails.tail_draws import DISCREPANCY
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.nonmated_searches import NONMATED, WRONG
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
 from classex_bayes.open_set.probe_tails import ProbeLists
 from classex_bayes.open_set.rates_at_thresholds import RatesAtThresholds
+from classex_bayes.open_set.threshold_scale import ThresholdScale
 from classex_bayes.open_set.wrong_tails import Tail, WrongTails
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS
@@ -44,12 +45,12 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
-_DET_ENDS = 0.9, 1e-5
 # All but one of the populations of docs/corpus.md have a smaller slope.
 _LARGEST_SLOPE = 1.3
-_MOST_UNKNOWN = 0.01  # share of the true classes that may be unknown at a threshold
-# Rounding of thresholds that were converted to scores and back, as log distances.
-_ROUNDING = 1e-6
+_NAMES = {"fpir": "FPIR", "fnir": "FNIR", "accuracy": "accuracy"}
+# Limit of a rate, or None; function that finds the threshold for it; direction of the limit.
+_Target = tuple[float | None, Callable[..., float | None], str]
+_Rate = Callable[[float, int], FloatArray]
 _OBSERVED = {
     "true_score": "score of each instance for its true class",
     "best_wrong_score": "best score of each instance for a wrong class",
@@ -135,6 +136,8 @@ class OpenSetExtrapolator(FittedModel):
     >>> bool((rates.fpir.mean(["chain", "draw"]).diff("k") > 0).all())
     True
     """
+
+    _counted = "enrolled classes", "probes"
 
     plot = PlotMethod("plot_det")
     plot_threshold = PlotMethod("plot_threshold")
@@ -233,7 +236,7 @@ class OpenSetExtrapolator(FittedModel):
             nonmated = WrongTails.stored(tree, NONMATED)
         instances = tree["mated"].to_dataset()
         mated = MatedTails.of_groups(tree["posterior"].to_dataset(), instances, wrong)
-        return RatesAtThresholds(mated, nonmated)
+        return RatesAtThresholds(mated, nonmated, self._thresholds)
 
     def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
         nearest = tasks[0].nearest_classes
@@ -246,13 +249,14 @@ class OpenSetExtrapolator(FittedModel):
         return tree
 
     @property
-    def _scale(self) -> DistanceScale:
-        return DistanceScale.of_attributes(self.idata.attrs)
+    def _thresholds(self) -> ThresholdScale:
+        attributes = self.idata.attrs
+        return ThresholdScale(DistanceScale.of_attributes(attributes), bool(attributes["negated"]))
 
-    @property
-    def _sign(self) -> int:
-        """-1 if thresholds are distances."""
-        return -1 if self.idata.attrs["negated"] else 1
+    @cached_property
+    def _warned(self) -> set[str]:
+        """Warnings of earlier predictions, which are not repeated."""
+        return set()
 
     @property
     def posterior_(self) -> xr.Dataset:
@@ -262,7 +266,7 @@ class OpenSetExtrapolator(FittedModel):
     @property
     def scale_(self) -> str:
         """Function of the scores s that is used as a distance."""
-        return str(self._scale)
+        return str(self._thresholds.scale)
 
     @property
     def pareto_k_(self) -> float:
@@ -272,11 +276,7 @@ class OpenSetExtrapolator(FittedModel):
     @property
     def best_wrong_score_(self) -> float:
         """Best score, or smallest distance, of a non-mated probe; beyond it FPIR has no data."""
-        return float(self._score(self._rates.nonmated.tightest))
-
-    def _score(self, log_distance: Any) -> FloatArray:
-        """Scores, or distances, at log distances."""
-        return self._sign * self._scale.score(np.asarray(log_distance))
+        return float(self._thresholds.threshold(self._rates.nonmated.tightest))
 
     def _fit_text(self) -> str:
         return f"tails on distances {self.scale_}"
@@ -287,6 +287,7 @@ class OpenSetExtrapolator(FittedModel):
         *,
         threshold: Any = None,
         fpir: float | None = None,
+        fnir: float | None = None,
         rank: int = 1,
         prob_kept: float = 0.95,
     ) -> OpenSetPrediction:
@@ -301,10 +302,13 @@ class OpenSetExtrapolator(FittedModel):
         fpir : float, optional
             Largest acceptable FPIR, instead of a threshold. For each k it selects the loosest
             threshold with :math:`P(FPIR(k, t) \le fpir) \ge prob_{kept}`.
+        fnir : float, optional
+            Largest acceptable FNIR, instead of a threshold. For each k it selects the tightest
+            threshold with :math:`P(FNIR(k, t) \le fnir) \ge prob_{kept}`.
         rank : int
             Length R of the list of candidates. A mated probe is identified if its class is in it.
         prob_kept : float
-            Posterior probability that FPIR is at most `fpir`.
+            Posterior probability that FPIR is at most `fpir`, or FNIR at most `fnir`.
 
         Returns
         -------
@@ -316,35 +320,31 @@ class OpenSetExtrapolator(FittedModel):
         NotFittedError
             Before `fit`.
         DataError
-            If neither or both of threshold and fpir are given, a threshold is outside the scores or
-            lists of the pilot, `fpir` cannot be reached, or a number is out of range.
+            If not exactly one of threshold, fpir and fnir is given, a threshold is outside the
+            scores or lists of the pilot, `fpir` or `fnir` cannot be reached, or a number is out of
+            range.
 
         Warns
         -----
         ExtrapolationWarning
-            k lies more than 100 times beyond the source classes.
+            k lies more than 100 times beyond the enrolled classes of the pilot. It warns once.
         """
         self._require("_tree")
         counts, best = class_counts(k), whole_number(rank, "rank", 1)
-        level = probability(prob_kept, "prob_kept")
-        if fpir is None:
-            chosen, promise = (
-                self._from_scores(threshold, counts, "fpir", self._rates.nonmated),
-                "",
-            )
-        else:
-            find = partial(self._rates.loosest_fpir, probability(fpir, "fpir"), level=level)
-            chosen = self._loosest_thresholds(threshold, counts, f"fpir: {fpir}", find)
-            promise = f", FPIR at most {fpir:g} with probability {prob_kept:g}"
-        fnir = partial(self._rates.fnir, rank=best)
-        draws: dict[str, Any] = {"fnir": fnir, "fpir": self._rates.fpir}
+        level, rates = probability(prob_kept, "prob_kept"), self._rates
+        targets: dict[str, _Target] = {
+            "fpir": (fpir, rates.for_fpir, "at most"),
+            "fnir": (fnir, partial(rates.for_fnir, rank=best), "at most"),
+        }
+        chosen, promise = self._chosen(threshold, counts, targets, level)
+        draws: dict[str, _Rate] = {"fnir": partial(rates.fnir, rank=best), "fpir": rates.fpir}
         return OpenSetPrediction(
-            self._as_scores(chosen, counts, threshold),
+            chosen,
             self._fitted_name,
             self._n_classes,
             promise,
-            self._notes(chosen, counts, self._rates.nonmated),
-            **self._draws_of(draws, chosen, counts, threshold),
+            self._notes(chosen, counts, rates.nonmated, best),
+            **self._draws_of(draws, chosen, counts),
             rank=best,
         )
 
@@ -392,7 +392,7 @@ class OpenSetExtrapolator(FittedModel):
         Warns
         -----
         ExtrapolationWarning
-            k lies more than 100 times beyond the source classes.
+            k lies more than 100 times beyond the enrolled classes of the pilot. It warns once.
 
         References
         ----------
@@ -400,28 +400,23 @@ class OpenSetExtrapolator(FittedModel):
         """
         self._require("_tree")
         counts, level = class_counts(k), probability(prob_kept, "prob_kept")
-        if accuracy is None:
-            chosen, promise = (
-                self._from_scores(threshold, counts, "accuracy", self._rates.wrong),
-                "",
-            )
-        else:
-            wanted = probability(accuracy, "accuracy")
-            find = partial(self._rates.loosest_accuracy, wanted, level=1 - level)
-            chosen = self._loosest_thresholds(threshold, counts, f"accuracy: {accuracy}", find)
-            promise = f", accuracy at least {accuracy:g} with probability {prob_kept:g}"
-        draws = {"accuracy": self._rates.accuracy, "answered": self._rates.answered}
+        rates = self._rates
+        targets: dict[str, _Target] = {"accuracy": (accuracy, rates.for_accuracy, "at least")}
+        chosen, promise = self._chosen(threshold, counts, targets, level)
+        draws = {"accuracy": rates.accuracy, "answered": rates.answered}
         return SelectivePrediction(
-            self._as_scores(chosen, counts, threshold),
+            chosen,
             self._fitted_name,
             self._n_classes,
             promise,
-            self._notes(chosen, counts, self._rates.wrong),
-            **self._draws_of(draws, chosen, counts, threshold),
+            self._notes(chosen, counts, rates.wrong),
+            **self._draws_of(draws, chosen, counts),
         )
 
     def thresholds(self, k: int, number_of_thresholds: int = 30) -> FloatArray:
-        """Thresholds of a DET curve, evenly spaced in log distances.
+        """Thresholds of a DET curve, evenly spaced along it.
+
+        The curve is that of the mean rates at rank 1, on logarithmic axes.
 
         Parameters
         ----------
@@ -445,106 +440,110 @@ class OpenSetExtrapolator(FittedModel):
         self._require("_tree")
         size = class_count(k, "k", smallest=2)
         many = how_many(number_of_thresholds, "number_of_thresholds", 2)
-        ends = [self._rates.loosest_fpir(limit, size) for limit in _DET_ENDS]
-        tightest, _ = self._rates.known_range
-        loose, tight = (tightest if end is None else max(end, tightest) for end in ends)
-        return self._score(np.linspace(loose, tight, many))
+        return self._rates.along_det(size, many)
 
-    def _from_scores(
-        self, threshold: Any, counts: IntArray, other: str, tails: WrongTails
-    ) -> FloatArray:
-        """Log distances (n_k, n_thresholds) of thresholds that are scores or distances."""
-        if threshold is None:
-            raise DataError(f"threshold: found neither threshold nor {other}; pass one of them")
-        kind = "distances" if self._sign < 0 else "scores"
-        passed = numbers(threshold, "threshold", kind, lambda values: values == values)
-        log_distance = self._scale.log_distance(self._sign * passed)
-        # Beyond the best score there is no data, but `predict` may return thresholds there.
-        known = self._rates.known_range
-        tight, loose = min(float(self._rates.nonmated.grid[-1]), known[0]), known[1]
-        outside = (log_distance > loose + _ROUNDING) | (log_distance < tight - _ROUNDING)
-        if outside.any():
-            ends = np.sort(self._score([tight, loose]))
-            raise DataError(
-                f"threshold: found {passed[np.argmax(outside)]:g}, expected {ends[0]:.6g} to "
-                f"{ends[1]:.6g}, the range of the {kind} of the pilot and their tail"
-            )
-        loosest, fewest = float(log_distance.max()), int(counts.min())
-        if (share := self._rates.unknown(loosest)) > _MOST_UNKNOWN:
-            raise DataError(
-                f"threshold: the lists of {share:.0%} of the instances end before it and do not "
-                "contain the true class; use a tighter threshold or longer lists"
-            )
-        if tails.unlisted(loosest, fewest) > _MOST_UNKNOWN:
-            raise DataError(
-                "threshold: wrong classes beyond the ends of the lists reach it, so rates for "
-                f"{fewest:,} enrolled classes are unknown; use a tighter threshold, or "
-                "open_set_rates"
-            )
-        return np.broadcast_to(log_distance, (counts.size, log_distance.size))
-
-    def _loosest_thresholds(
-        self, threshold: Any, counts: IntArray, target: str, find: Callable[[int], float | None]
-    ) -> FloatArray:
-        """Log distances (n_k, 1) of the loosest thresholds for each k."""
+    def _chosen(
+        self,
+        threshold: Any,
+        counts: IntArray,
+        targets: Mapping[str, _Target],
+        level: float,
+    ) -> tuple[xr.DataArray, str]:
+        """Thresholds, and the promise that determined them; empty if they were passed."""
+        wanted = {name: target for name, target in targets.items() if target[0] is not None}
+        passed = [*["threshold"] * (threshold is not None), *wanted]
+        if len(passed) != 1:
+            names = " nor ".join(["threshold", *targets])
+            found = f"{' and '.join(passed)}; pass only" if passed else f"neither {names}; pass"
+            raise DataError(f"threshold: found {found} one of them")
         if threshold is not None:
-            raise DataError(f"threshold: found threshold and {target}; pass only one of them")
-        chosen = np.empty((counts.size, 1))
-        for row, size in enumerate(counts.tolist()):
-            loosest = find(size)
-            if loosest is None:
-                raise DataError(
-                    f"{target}: no threshold reaches it with {size:,} classes; relax it"
-                )
-            chosen[row] = loosest
-        return chosen
+            return self._passed(threshold, counts), ""
+        ((name, (limit, find, direction)),) = wanted.items()
+        value = probability(limit, name)
+        chosen = [find(value, k=size, level=level) for size in counts.tolist()]
+        if None in chosen:
+            size = int(counts[chosen.index(None)])
+            raise DataError(
+                f"{name}: {limit}: no threshold reaches it with {size:,} classes; relax it"
+            )
+        promise = f", {_NAMES[name]} {direction} {value:g} with probability {level:g}"
+        return xr.DataArray(np.array(chosen), {"k": counts}, "k", "threshold"), promise
+
+    def _passed(self, threshold: Any, counts: IntArray) -> xr.DataArray:
+        """Thresholds within the known range: for each k if there is one, or several for all k."""
+        scale = self._thresholds
+        kind = "distances" if scale.are_distances else "scores"
+        passed = numbers(threshold, "threshold", kind, lambda values: values == values)
+        fewest = int(counts.min())
+        loosest, tightest = self._rates.known_range(fewest)
+        ends = np.sort([scale.round(loosest, stricter=False), scale.round(tightest)])
+        outside = (passed < ends[0]) | (passed > ends[1])
+        if outside.any():
+            raise DataError(
+                f"threshold: found {passed[np.argmax(outside)]:.15g}, expected {ends[0]:.15g} to "
+                f"{ends[1]:.15g}. Looser than these {kind}, classes beyond the lists of the pilot "
+                f"reach it, so rates for {fewest:,} enrolled classes are unknown. Stricter ones "
+                "lie beyond the tails."
+            )
+        if np.ndim(threshold):
+            return xr.DataArray(passed, {"threshold": passed}, "threshold", "threshold")
+        return xr.DataArray(np.full(counts.size, passed[0]), {"k": counts}, "k", "threshold")
 
     def _draws_of(
         self,
-        rates: Mapping[str, Callable[[float, int], FloatArray]],
-        chosen: FloatArray,
+        rates: Mapping[str, _Rate],
+        chosen: xr.DataArray,
         counts: IntArray,
-        threshold: Any,
-    ) -> dict[str, Any]:
+    ) -> dict[str, xr.DataArray]:
         """Draws of rates (chain, draw, k), and threshold if there are several."""
         sample = {dim: self.posterior_[dim].values for dim in SAMPLE_DIMS}
-        shape = [values.size for values in sample.values()]
-        dims, coords = (*SAMPLE_DIMS, "k", "threshold"), {**sample, "k": counts}
+        dims, coords = (*SAMPLE_DIMS, "k"), {**sample, "k": counts}
+        at = self._thresholds.log_distance(chosen.values)
+        if "threshold" in chosen.dims:
+            dims, coords = (*dims, "threshold"), {**coords, "threshold": chosen.values}
+            at = np.broadcast_to(at, (counts.size, at.size))
         arrays = {}
         for name, rate in rates.items():
-            rows = zip(chosen, counts.tolist(), strict=True)
-            draws = np.array([[rate(at, k) for at in row] for row, k in rows])
-            values = np.moveaxis(draws, -1, 0).reshape(*shape, *chosen.shape)
-            array = xr.DataArray(values, coords, dims, name)
-            if np.ndim(threshold) == 0:
-                array = array.isel(threshold=0)
-            else:
-                array = array.assign_coords(threshold=np.asarray(threshold, dtype=float))
-            arrays[name] = array
+            rows = zip(at.reshape(counts.size, -1).tolist(), counts.tolist(), strict=True)
+            draws = np.array([[rate(each, k) for each in row] for row, k in rows])
+            shape = [len(values) for values in coords.values()]
+            values = np.moveaxis(draws, -1, 0).reshape(shape)
+            arrays[name] = xr.DataArray(values, coords, dims, name)
         return arrays
 
-    def _as_scores(self, chosen: FloatArray, counts: IntArray, threshold: Any) -> xr.DataArray:
-        """Thresholds as scores or distances."""
-        if np.ndim(threshold):
-            values = np.asarray(threshold, dtype=float)
-            return xr.DataArray(values, {"threshold": values}, "threshold", "threshold")
-        scores = self._score(chosen[:, 0]) if threshold is None else np.full(counts.size, threshold)
-        return xr.DataArray(scores.astype(float), {"k": counts}, "k", "threshold")
-
-    def _notes(self, chosen: FloatArray, counts: IntArray, tails: WrongTails) -> tuple[str, ...]:
-        notes = [*self._draw_notes]
+    def _notes(
+        self, chosen: xr.DataArray, counts: IntArray, tails: WrongTails, rank: int = 1
+    ) -> tuple[str, ...]:
+        notes, scale, mated = [*self._draw_notes], self._thresholds, self._rates.mated
         slope = float(self.posterior_["slope"].mean())
         if slope > _LARGEST_SLOPE:
             notes.append(
-                f"the probability of losing to a class decreases {slope:.2f} times as fast as the "
-                "tails of the distances, so FNIR may be wrong; compare it at a loose threshold "
-                "with BayesianExtrapolator"
+                f"wrong classes overtake true ones less often than the distances suggest (slope "
+                f"{slope:.2f}, usually at most {_LARGEST_SLOPE}), so FNIR with many classes may be "
+                "wrong. At a loose threshold it should be 1 minus the accuracy that "
+                "BayesianExtrapolator predicts"
             )
+        tightest = float(scale.log_distance(chosen.values).min())
         kind = "wrong score of the pilot" if tails is self._rates.wrong else "non-mated score"
-        if chosen.min() < tails.tightest:
+        if tightest < tails.tightest:
             notes.append(
                 f"no {kind} reaches some of these thresholds (the best one is "
-                f"{self._score(tails.tightest):.6g}), so the share of wrong scores there is "
+                f"{scale.text(tails.tightest)}), so the share of wrong scores there is "
                 f"extrapolated (tail={self._fitted_parameters['tail']!r})"
             )
-        return (*notes, *far_beyond(int(counts.max()), self._n_classes))
+        if not mated.accepted(tightest).any():
+            notes.append(
+                "no true class of the pilot reaches some of these thresholds (the best true score "
+                f"is {scale.text(mated.log_distance.min())}), so it shows only that such true "
+                "classes are rare"
+            )
+        if rank >= counts.min():
+            notes.append(
+                f"a list of {rank:,} candidates contains all {counts.min():,} enrolled classes, so "
+                "FNIR is the share of the true classes that do not reach the threshold"
+            )
+        far = far_beyond(int(counts.max()), self._n_classes, "enrolled classes")
+        for note in set(far) - self._warned:
+            warn(note, ExtrapolationWarning)
+        self._warned.update(far)
+        return (*notes, *far)

@@ -27,7 +27,7 @@ class ThresholdPrediction(Tabulated):
     estimator : str
         Name of the estimator.
     n_classes : int
-        k1, the number of source classes.
+        k1, the number of classes of the pilot.
     promise : str
         Requirement that determined the thresholds. It is empty if thresholds were given.
     notes : tuple of str
@@ -41,11 +41,17 @@ class ThresholdPrediction(Tabulated):
     notes: Notes = NOTES
 
     labels: ClassVar[dict[str, str]]  # of the rates, by their attributes
+    classes: ClassVar[str]  # name of the classes of the pilot
 
     @property
     @abstractmethod
     def description(self) -> str:
         """Name of the quantity."""
+
+    @property
+    def pilot(self) -> str:
+        """Number and name of the classes of the pilot."""
+        return f"{self.n_classes:,} {self.classes}"
 
     @property
     def rates(self) -> dict[str, xr.DataArray]:
@@ -116,9 +122,12 @@ class ThresholdPrediction(Tabulated):
         )
 
     def _display(self) -> Display:
-        header = f"{self.estimator}: {self.description}, from {self.n_classes:,} source classes"
+        header = f"{self.estimator}: {self.description}, from {self.pilot}"
         notes = tuple(f"note: {note}" for note in self.notes)
-        return Display(header, self._table().text(), notes)
+        table = self._table()
+        # With all digits, because a system is configured with them.
+        exact = [f"{threshold:.15g}" for threshold in table.numbers["threshold"]]
+        return Display(header, table.text().assign(threshold=exact), notes)
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -140,6 +149,7 @@ class OpenSetPrediction(ThresholdPrediction):
     rank: int = 1
 
     labels: ClassVar[dict[str, str]] = {"fnir": "FNIR", "fpir": "FPIR"}
+    classes: ClassVar[str] = "enrolled classes"
 
     @property
     def description(self) -> str:
@@ -164,6 +174,7 @@ class SelectivePrediction(ThresholdPrediction):
     answered: xr.DataArray
 
     labels: ClassVar[dict[str, str]] = {"accuracy": "accuracy", "answered": "answered"}
+    classes: ClassVar[str] = "source classes"
 
     @property
     def description(self) -> str:

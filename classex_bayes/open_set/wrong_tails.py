@@ -33,7 +33,7 @@ _MOST_GROUPS = 500  # of classes that are resampled together
 _COARSE_RATIO = 3.0  # of the numbers above neighbouring thresholds, for a subset of the probes
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
 _SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below the former, 1 - p is 1
-_ENDED = 0.01  # share of the lists that may end before the loosest threshold
+_MOST_UNKNOWN = 0.01  # share of the probes whose scores may be unknown at the loosest threshold
 _PARAMETERS = {
     "level": "log number of near wrong scores, minus that of power laws of the distance",
     "slope": "how fast wrong scores thin out towards the probe; 1 for power laws",
@@ -117,23 +117,16 @@ class WrongTails:
         """Typical slope of the log probability in the log distance."""
         return float(np.nanmedian(self.exponent) * self.parameters[:, 1].mean())
 
-    @property
-    def loosest(self) -> float:
-        """Log distance that nearly all lists reach. Beyond it, unlisted classes may be nearer."""
-        finite = self.lists.log_distance[np.isfinite(self.lists.log_distance)]
-        ends = np.sort(self._ends)
-        return float(min(finite.max(), np.nextafter(ends[int(_ENDED * ends.size)], -np.inf)))
+    def loosest(self, n_rivals: int) -> float:
+        """Log distance that the lists of nearly all probes reach.
 
-    @property
-    def _ends(self) -> FloatArray:
-        """Log distances (n,) beyond which classes are not listed; infinite if all are listed."""
-        complete = self.lists.log_distance.shape[1] == self.lists.n_rivals
-        return self.lists.log_distance[:, -1] + (np.inf if complete else 0.0)
-
-    def unlisted(self, log_threshold: float, n_rivals: int) -> float:
-        """Share of the probes for which only an unlisted class may reach the threshold."""
-        none_listed = (1 + n_rivals / self.lists.n_rivals) ** -self.lists.log_distance.shape[1]
-        return float(self.lists.weight @ (self._ends <= log_threshold)) * none_listed
+        Beyond the end of a list, unlisted ones of `n_rivals` classes may be nearer. It matters for
+        few of them, because a list contains none of these.
+        """
+        lists = self.lists
+        length = lists.log_distance.shape[1]
+        none_listed = (1 + n_rivals / lists.n_rivals) ** -length if length < lists.n_rivals else 0.0
+        return before(lists.log_distance[:, -1], lists.weight * none_listed)
 
     @property
     def tightest(self) -> float:
@@ -224,7 +217,7 @@ class WrongTails:
     def _drift_of(self, kept: BoolArray, log_threshold: float) -> FloatArray:
         """Drift (draws,) of the mean over a subset of the probes."""
         lists = self.lists.at(kept)
-        grid = threshold_grid(lists, self.slope, _COARSE_RATIO)
+        grid = threshold_grid(lists, self.slope, ratio=_COARSE_RATIO)
         grid = np.append(grid[grid > log_threshold], log_threshold)
         rng = np.random.default_rng(self.seed)
         return level_drift(lists, grid, self._log_levels(grid, kept), self.drift_sd, rng)[:, -1]
@@ -356,3 +349,10 @@ def _groups(owner: IntArray, rng: np.random.Generator) -> IntArray:
     _, place = np.unique(owner, return_inverse=True)
     n_owners = int(place.max()) + 1
     return (rng.permutation(n_owners) % min(n_owners, _MOST_GROUPS))[place]
+
+
+def before(ends: FloatArray, weight: FloatArray) -> float:
+    """Largest log distance that at most 1% of the probes, by weight, have their end before."""
+    order = np.argsort(ends)
+    place = int(np.searchsorted(weight[order].cumsum(), _MOST_UNKNOWN, side="right"))
+    return float(np.nextafter(np.append(ends[order], np.inf)[place], -np.inf))

@@ -35,18 +35,19 @@ def plot_det(
 ) -> Chart:
     """Draw FNIR against FPIR (detection error tradeoff), a curve for each number of classes.
 
-    Each draw of the posterior is a DET curve: FNIR and FPIR of the same draw along 30 thresholds,
-    between which FNIR is interpolated linearly in log FPIR. The ribbon has mean and limits of FNIR
-    over these curves at a given FPIR, as far as the curves of the draws reach. A point on a curve
-    is where the mean FPIR is that of the best wrong score of the pilot, or of the non-mated probes
-    of the fit: left of it, FPIR rests on the tail and not on data.
+    Each draw of the posterior is a DET curve: FNIR and FPIR of the same draw at 30 thresholds,
+    which are even along the curve of the means. Between them FNIR is interpolated linearly in log
+    FPIR. The ribbon has mean and limits of FNIR over these curves at a given FPIR, as far as the
+    curves of the draws reach. A point on a curve is where the mean FPIR is that of the best wrong
+    score of the pilot, or of the non-mated probes of the fit: left of it, FPIR rests on the tail
+    and not on data.
 
     Parameters
     ----------
     model : OpenSetExtrapolator
         A fitted model.
     k : int or array-like of int, optional
-        Numbers of enrolled classes, 2..10^12; the source classes and 10 and 100 times as many by
+        Numbers of enrolled classes, 2..10^12; those of the pilot and 10 and 100 times as many by
         default.
     truth : SourceTask, optional
         Task whose exact rates (`open_set_rates`) on the numbers of `k` up to its k1 - 1 are drawn
@@ -102,7 +103,7 @@ def plot_det(
         chart.points(best_wrong, *point, visual="best_wrong", color=INK)
     for curve in exact:
         chart.line(TRUTH, *curve, visual="truth", linestyle="C1", color=INK)
-    title = f"Detection error tradeoff, from {rates.n_classes:,} source classes"
+    title = f"Detection error tradeoff, from a pilot of {rates.n_classes:,} enrolled classes"
     return chart.labelled(title, "FPIR", _fnir(best))
 
 
@@ -129,7 +130,7 @@ def plot_threshold(
     model : OpenSetExtrapolator
         A fitted model.
     k : int or array-like of int, optional
-        Numbers of enrolled classes, 2..10^12; the source classes and 10 and 100 times as many by
+        Numbers of enrolled classes, 2..10^12; those of the pilot and 10 and 100 times as many by
         default.
     truth : SourceTask, optional
         Task whose exact rates (`open_set_rates`) on the numbers of `k` up to its k1 - 1 are drawn
@@ -147,8 +148,10 @@ def plot_threshold(
         The model was not fitted.
     """
     counts, best = _checked(model, k, truth, rank)
-    ends = [model.thresholds(int(size), _N_THRESHOLDS) for size in {counts.min(), counts.max()}]
-    thresholds = np.unique(np.concatenate(ends))
+    few, most = (model.thresholds(int(k), _N_THRESHOLDS) for k in (counts.min(), counts.max()))
+    # The first thresholds are the loosest ones. Rates with few classes may be unknown before them.
+    low, high = sorted([few[0], most[-1]])
+    thresholds = np.unique(np.clip([few, most], low, high))
     rates = model.predict(counts, threshold=thresholds, rank=best)
     best_wrong, limit = NonmatedSearches.of(model.idata).best_score, model.best_wrong_score_
     chart = Chart(ci_prob, ci_kind, panels=_RATES, log_x=False, log_y=True)
@@ -167,7 +170,7 @@ def plot_threshold(
         lowest = min(mark.y[0].min() for mark in chart.marks if mark.panel == rate)
         looks = {"visual": "best_wrong", "color": MUTED}
         chart.vertical(best_wrong, limit, lowest, 1.0, panel=rate, **looks)
-    title = f"Rates from {rates.n_classes:,} source classes"
+    title = f"FPIR and FNIR by threshold, from a pilot of {rates.n_classes:,} enrolled classes"
     accepted = "distances up to" if model.idata.attrs["negated"] else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
     return chart.labelled(title, x_label, "FPIR", _fnir(best))

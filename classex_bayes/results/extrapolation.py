@@ -144,7 +144,10 @@ class Extrapolation(CurveDraws):
         if not np.isfinite(draws).all():
             quantity = estimand.quantity
             raise FloatingPointError(f"{estimator}: the predicted {quantity} is not finite")
-        notes = notes + far_beyond(np.max(k), n_classes)
+        far = far_beyond(np.max(k), n_classes)
+        for note in far:
+            warn(note, ExtrapolationWarning)
+        notes = notes + far
         array = xr.DataArray(
             draws,
             dims=("chain", "draw", "k"),
@@ -241,13 +244,11 @@ class Extrapolation(CurveDraws):
         )
 
 
-def far_beyond(largest_k: int, n_classes: int) -> tuple[str, ...]:
-    """Warn of a k far beyond the source classes, and return the warning as a note."""
+def far_beyond(largest_k: int, n_classes: int, classes: str = "source classes") -> tuple[str, ...]:
+    """Note on a k far beyond the n classes of the pilot, which are called `classes`."""
     if largest_k <= FARTHEST_FACTOR * n_classes:
         return ()
-    note = (
-        f"k = {largest_k:,} is {largest_k / n_classes:,.0f} times the {n_classes:,} source "
-        "classes; so far beyond them the prediction depends on the model more than on the data"
+    return (
+        f"k = {largest_k:,} is {largest_k / n_classes:,.0f} times the {n_classes:,} {classes}; so "
+        "far beyond them the prediction depends on the model more than on the data",
     )
-    warn(note, ExtrapolationWarning)
-    return (note,)

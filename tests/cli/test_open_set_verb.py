@@ -46,7 +46,7 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
     options = "--k", "500", "--fpir", "0.05"
     code, out, err = run("open-set", "pilot.npz", *options, *few, "--json")
     assert code == 0 and "note: pilot.npz: ignored arrays of other names: group" in err
-    assert "FPIR is the rate of the non-mated probes of the file" in err
+    assert "note: FPIR is that of the 60 probes in the array nonmated" in err
     found = strict(out)
     assert found["n_nonmated"] == 60 and found["task"]["distance"] == "cosine"
     task = cb.SourceTask.from_embeddings(probes, gallery, y, distance="cosine")
@@ -63,7 +63,7 @@ def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path)
 def test_the_title_says_how_embeddings_are_compared(run, embeddings, few):
     options = "--k", "500", "--fpir", "0.05"
     _, out, _ = run("open-set", embeddings, *options, *few)
-    assert "from embeddings (squared distances: smaller is stricter)" in out
+    assert "from embeddings of 60 enrolled classes (squared distances: smaller is strict" in out
 
 
 def test_table(run, scores, few, tmp_path):
@@ -73,8 +73,8 @@ def test_table(run, scores, few, tmp_path):
     mean = rates.fpir.mean().item()
     shown = float(re.search(r"FPIR\W+3,000\W+-4.5\W+([\d.]+)\W", out)[1])
     assert code == 0 and shown == pytest.approx(mean, abs=0.005)
-    assert "Open-set identification, from 60 source classes" in out and "89% interval" in out
-    assert "SourceTask: 60 classes" in err
+    assert "Open-set identification, from scores of 60 enrolled classes" in out
+    assert "89% interval" in out and "SourceTask: 60 classes" in err and "nonmated" not in err
 
 
 BAD = {

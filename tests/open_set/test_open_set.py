@@ -284,10 +284,7 @@ def test_rates_move_as_they_must(model):
     rates = model.predict([50, 500, 5000], threshold=thresholds)
     assert np.all(np.diff(thresholds) < 0)  # distances, from loose to tight
     fpir, fnir = rates.fpir.values, rates.fnir.values
-    assert np.all(np.diff(fpir, axis=2) >= -1e-9)
-    # Probes that leave their tails may lift single draws a little, never the mean.
-    assert np.mean(np.diff(fpir, axis=3) <= 1e-9) > 0.99
-    assert np.all(np.diff(fpir.mean(axis=(0, 1)), axis=1) <= 1e-9)
+    assert np.all(np.diff(fpir, axis=2) >= -1e-9) and np.all(np.diff(fpir, axis=3) <= 0)
     assert np.all(np.diff(fnir, axis=3) >= -1e-9) and np.all(np.diff(fnir, axis=2) >= -1e-9)
     assert np.all((fpir >= 0) & (fpir <= 1)) and np.all((fnir >= 0) & (fnir <= 1))
     by_rank = [model.predict(500, threshold=thresholds[3], rank=m).fnir.values for m in (1, 2, 9)]
@@ -340,7 +337,7 @@ def test_sought_thresholds_can_be_given(model):
     sought = model.predict([500, 10_000], fpir=0.001)
     for row, k in enumerate((500, 10_000)):
         again = model.predict(k, threshold=float(sought.threshold[row]))
-        np.testing.assert_allclose(again.fpir[..., 0], sought.fpir[..., row], atol=1e-6)
+        np.testing.assert_array_equal(again.fpir[..., 0], sought.fpir[..., row])
         assert float(again.threshold[0]) == float(sought.threshold[row])
 
 
@@ -370,7 +367,7 @@ def test_beyond_the_best_wrong_score_a_note_says_so(world, pilot, model):
     # Intervals widen on the scale of the logarithm.
     spread = [float(np.log(rates.fpir).std()) for rates in (inside, beyond)]
     assert spread[1] > spread[0]
-    with pytest.warns(cb.exceptions.ExtrapolationWarning, match="120 source classes"):
+    with pytest.warns(cb.exceptions.ExtrapolationWarning, match="120 enrolled classes"):
         far = model.predict(100_000, threshold=best)
     assert any("depends on the model" in note for note in far.notes)
 
@@ -414,7 +411,8 @@ def test_saved_models_predict_the_same(ending, world, pilot, tmp_path):
 
 
 def test_the_model_tells_what_it_is(pilot, model):
-    assert "fitted to 120 classes" in repr(model) and "distances" in model._repr_html_()
+    assert "fitted to 120 enrolled classes and 120 probes" in repr(model)
+    assert "distances" in model._repr_html_()
     assert model.scale_ == "-s" and model.pareto_k_ < 0.7
     assert {"level", "wrong_slope", "decline"} <= set(model.posterior_)
     assert clone(model).get_params() == {"tail": "local", "discrepancy": 0.25, "drift": 0.35}

@@ -98,10 +98,10 @@ def test_probes_of_no_class_have_their_own_best_wrong_score(scores):
     assert BEST_NONMATED in det_chart(model, 500).series
     beyond = model.predict(500, threshold=0.9 * others.min()).notes
     assert any("no non-mated score reaches" in note for note in beyond)
-    # One that is nearer than all that a curve shows is not on it.
-    others[0, 0] = 1e-9
+    # A perfect match is nearer than all that a curve shows, so it is not on it.
+    others[0, 0] = 0.0
     model.fit(task, nonmated=others, **few)
-    assert model.best_wrong_score_ == pytest.approx(1e-9)
+    assert model.best_wrong_score_ == 0
     assert BEST_NONMATED not in det_chart(model, 500, ci_prob=0.1).series
 
 

@@ -56,8 +56,9 @@ class DistanceScale:
         """Scores at log distances: the inverse of `log_distance`."""
         if self.kind == "exponential":
             return -log_distance
-        distance = np.exp(log_distance)
-        return 1 / distance if self.kind == "reciprocal" else self.origin - distance
+        if self.kind == "reciprocal":
+            return np.exp(-log_distance)
+        return self.origin - np.exp(log_distance)
 
     def __str__(self) -> str:
         """The scale in words, s being a score."""

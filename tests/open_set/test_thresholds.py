@@ -1,0 +1,320 @@
+"""Thresholds: which ones are accepted, their digits, and promises about both rates."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from scipy.stats import beta
+
+import classex_bayes as cb
+from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.open_set.threshold_scale import ThresholdScale
+from classex_bayes.plots.drawing import chart_of
+
+FEW = {"sampler": {"draws": 60, "chains": 2}, "random_seed": 1}
+SAMPLES = ["chain", "draw"]
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::classex_bayes.exceptions.ExtrapolationWarning",
+    "ignore::classex_bayes.exceptions.DataWarning",
+)
+
+
+def gaussian(seed=0, n_classes=60, dim=10, sd=0.4):
+    rng = np.random.default_rng(seed)
+    gallery = rng.normal(size=(n_classes, dim))
+    return gallery + sd * rng.normal(size=gallery.shape), gallery, rng
+
+
+def squared_distances(probes, gallery):
+    return ((probes[:, None] - gallery) ** 2).sum(axis=-1)
+
+
+def logits():
+    probes, gallery, _ = gaussian(sd=0.7)
+    return cb.SourceTask.from_scores(7 * probes @ gallery.T, range(60)), None
+
+
+def identical_images():
+    probes, gallery, _ = gaussian()
+    probes[:4], gallery[10] = gallery[:4], gallery[11]
+    return cb.SourceTask.from_embeddings(probes, gallery, range(60), distance="cosine"), None
+
+
+def identical_images_as_raw_cosines():
+    probes, gallery, _ = gaussian()
+    probes[:4] = gallery[:4]
+    probes, gallery = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (probes, gallery))
+    return cb.SourceTask.from_scores(probes @ gallery.T, range(60)), None
+
+
+def softmax_that_underflows():
+    probes, gallery, _ = gaussian(sd=0.7)
+    return cb.SourceTask.from_scores(softmax(34 * probes @ gallery.T, axis=1), range(60)), None
+
+
+def far_strangers():
+    probes, gallery, rng = gaussian()
+    task = cb.SourceTask.from_embeddings(probes, gallery, range(60))
+    return task, squared_distances(5 * rng.normal(size=(50, 10)), gallery)
+
+
+def near_strangers():
+    probes, gallery, rng = gaussian()
+    task = cb.SourceTask.from_embeddings(probes, gallery, range(60))
+    return task, 0.01 * squared_distances(rng.normal(size=(50, 10)), gallery)
+
+
+def tiny_units():
+    probes, gallery, _ = gaussian()
+    distances = 1e-318 * squared_distances(probes, gallery)
+    return cb.SourceTask.from_scores(distances, range(60), higher_is_better=False), None
+
+
+def short_lists():
+    distances = squared_distances(*gaussian()[:2])
+    ids = np.argsort(distances, axis=1)[:, :17]
+    found = np.take_along_axis(distances, ids, axis=1)
+    return cb.SourceTask.from_search(ids, range(60), n_classes=60, distances=found), None
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        logits,
+        identical_images,
+        identical_images_as_raw_cosines,
+        softmax_that_underflows,
+        far_strangers,
+        near_strangers,
+        tiny_units,
+        short_lists,
+    ],
+    ids=lambda case: case.__name__,
+)
+def model(request):
+    task, nonmated = request.param()
+    return cb.OpenSetExtrapolator().fit(task, nonmated=nonmated, **FEW)
+
+
+@pytest.fixture(scope="module")
+def cosines():
+    people = cb.simulate.VonMisesFisher(dim=16, concentration=30)
+    task = cb.SourceTask.from_embeddings(*people.sample(100, random_seed=3), distance="cosine")
+    return cb.OpenSetExtrapolator().fit(task, **FEW)
+
+
+# Thresholds that the model proposes
+
+
+@pytest.mark.parametrize("k", [2, 60, 5000])
+def test_proposed_thresholds_are_accepted(model, k):
+    thresholds = model.thresholds(k)
+    rates = model.predict(k, threshold=thresholds)
+    assert np.isfinite(model.predict_selective(k, threshold=thresholds).accuracy).all()
+    for name in ("fpir", "fnir"):  # a limit that some threshold keeps
+        limit = float(getattr(rates, name)[..., 0, 15].quantile(0.96))
+        sought = model.predict(k, **{name: limit})
+        again = model.predict(k, threshold=sought.threshold.item())
+        for rate in ("fnir", "fpir"):
+            np.testing.assert_array_equal(getattr(again, rate), getattr(sought, rate))
+
+
+def test_plots_need_no_other_thresholds(model):
+    assert chart_of(cb.plots.plot_det)(model, [2, 10**5]).marks
+    assert chart_of(cb.plots.plot_threshold)(model, [2, 60, 10**5]).marks
+
+
+def test_the_ends_of_the_range_are_accepted_and_nothing_beyond(model):
+    sign = 1 if model.predict(60, threshold=model.thresholds(60)).fpir.mean(SAMPLES)[0, 0] else -1
+    for end in (-1e9, 1e9):
+        with pytest.raises(cb.DataError, match=r"^threshold: found .* expected") as refused:
+            model.predict(60, threshold=sign * end)
+        ends = str(refused.value).split("expected ")[1].split(". Looser")[0].split(" to ")
+        for accepted in map(float, ends):
+            model.predict(60, threshold=accepted)
+
+
+def test_the_smallest_probability_is_a_threshold():
+    scale = ThresholdScale(DistanceScale("reciprocal"), are_distances=False)
+    for probability in (5e-324, 1e-310, 0.25, 1.0):
+        assert scale.threshold(scale.log_distance(probability)) == pytest.approx(probability)
+
+
+# Single draws
+
+
+def test_every_draw_is_a_monotone_curve(model):
+    """A denser set of thresholds than the knots of the curve, in and beyond the scores."""
+    for k in (3, 60, 5000):
+        ends = model.thresholds(k, 2)
+        rates = model.predict(k, threshold=np.linspace(*ends, 150))
+        assert (rates.fpir.diff("threshold") <= 0).all()
+        assert (rates.fnir.diff("threshold") >= 0).all()
+
+
+def test_more_classes_never_lower_a_draw(model):
+    thresholds = np.linspace(*model.thresholds(100, 2), 20)
+    rates = model.predict([50, 100, 1000, 10**6], threshold=thresholds)
+    assert (rates.fpir.diff("k") >= -1e-12).all() and (rates.fnir.diff("k") >= -1e-12).all()
+
+
+# No rate is certain
+
+
+def test_fnir_where_no_true_class_reaches_has_the_interval_of_jeffreys():
+    """The posterior of a share of which none of n instances was seen: Beta(1/2, n + 1/2)."""
+    distances = squared_distances(*gaussian(n_classes=80)[:2])
+    distances[0, 1] = distances.min() / 2
+    task = cb.SourceTask.from_scores(distances, range(80), higher_is_better=False)
+    fitted = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 2000}, random_seed=1)
+    rates = fitted.predict(500, threshold=distances[0, 1])
+    n = 80 / task.design_effect()
+    for prob in (0.05, 0.5, 0.95):
+        expected = beta.ppf(prob, 0.5, n + 0.5)
+        assert float((1 - rates.fnir).quantile(prob)) == pytest.approx(expected, rel=0.15)
+    assert any(
+        "no true class of the pilot reaches" in note and f"{np.diag(distances).min():.6g}" in note
+        for note in rates.notes
+    )
+
+
+def test_fnir_where_every_true_class_is_found_has_the_interval_of_jeffreys():
+    distances = squared_distances(*gaussian(n_classes=80)[:2])
+    task = cb.SourceTask.from_scores(distances, range(80), higher_is_better=False)
+    fitted = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 2000}, random_seed=1)
+    found = fitted.predict(80, threshold=1.01 * np.diag(distances).max(), rank=80)
+    n = 80 / task.design_effect()
+    for prob in (0.05, 0.5, 0.95):
+        expected = beta.ppf(prob, 0.5, n + 0.5)
+        assert float(found.fnir.quantile(prob)) == pytest.approx(expected, rel=0.15)
+    assert not any("no true class" in note for note in found.notes)
+    selective = fitted.predict_selective(80, threshold=1.01 * np.diag(distances).max())
+    np.testing.assert_allclose(1 - selective.answered, found.fnir, atol=1e-9)
+
+
+def test_fnir_of_a_pilot_without_accepted_ones_holds_a_small_share():
+    """A true class reaches the threshold with probability .02: none of 24 pilots says never."""
+    held = []
+    for seed in range(24):
+        probes, gallery, rng = gaussian(seed)
+        distances = squared_distances(probes, gallery) + 100
+        reaches = rng.random(60) < 0.02
+        distances[reaches, reaches] = 10.0 + rng.random(reaches.sum())
+        task = cb.SourceTask.from_scores(distances, range(60), higher_is_better=False)
+        fitted = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 100}, random_seed=seed)
+        tightest = fitted.thresholds(60)[-1]
+        fnir = fitted.predict(60, threshold=max(20.0, tightest)).fnir
+        held.append(float(fnir.quantile(0.05)) <= 0.98)
+    assert np.mean(held) == 1
+
+
+# Digits
+
+
+def test_printed_thresholds_are_those_to_deploy(cosines):
+    rates = cosines.predict([100, 10**6], fpir=0.01)
+    for k in (100, 10**6):
+        threshold = rates.threshold.sel(k=k).item()
+        # The rows of FNIR come first. Each ends with threshold, mean, sd and limits.
+        rows = [row for row in repr(rates).splitlines() if re.search(rf" {k:,} ", row)]
+        printed = rows[0].split()[-5]
+        assert float(printed) == threshold
+        # The distance from the perfect match is printed with 4 or 5 digits.
+        digits = len(printed.split(".")[1])
+        assert 3 <= digits + np.log10(1 - threshold) <= 5
+
+
+def test_thresholds_of_a_user_are_printed_as_they_are(cosines):
+    assert " 0.1234567891 " in repr(cosines.predict(100, threshold=0.1234567891))
+
+
+def test_rounding_is_to_the_strict_side(cosines):
+    for limit in np.geomspace(1e-4, 0.5, 12):
+        rates = cosines.predict(1000, fpir=limit)
+        kept = np.quantile(rates.fpir, 0.95)
+        assert 0.99 * limit <= kept <= limit
+        missed = np.quantile(cosines.predict(1000, fnir=0.5 + limit / 2).fnir, 0.95)
+        assert missed <= 0.5 + limit / 2
+
+
+# A target for FNIR
+
+
+def test_a_target_for_fnir_gives_the_tightest_threshold_that_keeps_it(cosines):
+    rates = cosines.predict([100, 1000], fnir=0.6, prob_kept=0.9)
+    assert "FNIR at most 0.6 with probability 0.9" in repr(rates)
+    for k in (100, 1000):
+        assert np.quantile(rates.fnir.sel(k=k), 0.9) <= 0.6
+        tighter = cosines.predict(k, threshold=rates.threshold.sel(k=k).item() + 0.02).fnir
+        assert np.quantile(tighter, 0.9) > 0.6
+    with pytest.raises(cb.DataError, match=r"^fnir: .*no threshold reaches it"):
+        cosines.predict(10**9, fnir=0.001)
+
+
+def test_the_target_for_fnir_is_kept_in_a_world_of_power_laws(world):
+    kept = []
+    for seed in range(20):
+        fitted = cb.OpenSetExtrapolator().fit(world.task(100, seed), **FEW)
+        threshold = fitted.predict(100, fnir=0.75).threshold.item()
+        kept.append(world.rates(100, threshold)[0] <= 0.75)
+    assert np.mean(kept) >= 0.95 - 1.7 * np.sqrt(0.05 / 20)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, "neither threshold nor fpir nor fnir"),
+        ({"fpir": 0.1, "fnir": 0.1}, "fpir and fnir"),
+        ({"threshold": 0.5, "fnir": 0.1}, "threshold and fnir"),
+    ],
+)
+def test_one_of_threshold_and_targets(cosines, wanted, found):
+    with pytest.raises(cb.DataError, match=rf"^threshold: found {found}"):
+        cosines.predict(100, **wanted)
+    with pytest.raises(cb.DataError, match=r"^fnir:"):
+        cosines.predict(100, fnir=2)
+
+
+# Curves
+
+
+def test_thresholds_are_even_along_the_curve(cosines):
+    """Mean FNIR against mean FPIR on logarithmic axes, by distances between points."""
+    for k in (100, 5000):
+        thresholds = cosines.thresholds(k, 20)
+        rates = cosines.predict(k, threshold=thresholds)
+        curve = [np.log(getattr(rates, name).mean(SAMPLES)[0]) for name in ("fpir", "fnir")]
+        steps = np.hypot(*np.diff(curve, axis=1))
+        # A step of FNIR at the score of a true class is one that no threshold divides.
+        assert np.median(np.abs(steps / steps.mean() - 1)) < 0.25
+        assert curve[0][0] <= np.log(0.91) + 0.01 and np.all(np.diff(curve[0]) <= 0)
+
+
+# Notes
+
+
+def test_a_list_longer_than_the_gallery_has_a_note(cosines):
+    loose = cosines.thresholds(100)[0]
+    (note,) = [
+        note
+        for note in cosines.predict([50, 1000], threshold=loose, rank=50).notes
+        if "list of 50 candidates contains all 50 enrolled classes" in note
+    ]
+    assert "do not reach the threshold" in note
+    inside = cosines.predict([51, 1000], threshold=loose, rank=50).notes
+    assert not any("candidates" in note for note in inside)
+
+
+def test_the_same_warning_is_issued_once():
+    task, _ = logits()
+    fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for k in (10_000, 10_000, 20_000):
+            loose = fitted.thresholds(k)[0]
+            assert any("600" in n or "k =" in n for n in fitted.predict(k, threshold=loose).notes)
+        fitted.predict_selective(10_000, threshold=loose)
+    kinds = [str(w.message) for w in caught if w.category is cb.exceptions.ExtrapolationWarning]
+    assert len(kinds) == 2 and kinds[0].startswith("k = 10,000") and "60 enrolled" in kinds[0]
