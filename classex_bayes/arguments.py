@@ -50,11 +50,18 @@ def as_numeric(values: Any, name: str) -> Any:
     return array
 
 
+def contents(array: Any) -> str:
+    """What an array contains, in words for messages."""
+    words = {"b": "True and False", "c": "complex numbers", "O": "objects"}
+    words |= {"M": "dates", "m": "durations"} | dict.fromkeys("UST", "text")
+    return words.get(array.dtype.kind, f"the type {array.dtype}")
+
+
 def numeric_type(array: Any, name: str) -> None:
     """Raise if an array does not contain real numbers of a native type."""
     if array.dtype.kind not in "fiu":
         raise DataError(
-            f"{name}: expected real numbers, found an array of type {array.dtype}; "
+            f"{name}: expected real numbers, found {contents(array)}; "
             "convert it with np.asarray(..., dtype=float)"
         )
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
@@ -78,10 +85,13 @@ def matrix_shape(array: Any, name: str) -> None:
         raise DataError(f"{name}: expected at least one row and one column, found {array.shape}")
 
 
-def one_of(value: Any, choices: Sequence[Any], name: str) -> None:
+def one_of(value: Any, choices: Sequence[Any], name: str, remedy: str = "") -> None:
     """Raise where an option is not one of its choices."""
     if not isinstance(value, str | int | np.integer | None) or value not in choices:
-        raise DataError(f"{name}: found {value!r}, expected one of {', '.join(map(repr, choices))}")
+        raise DataError(
+            f"{name}: found {value!r}, expected one of {', '.join(map(repr, choices))}"
+            f"{remedy and '; '}{remedy}"
+        )
 
 
 def truth_value(value: Any, name: str) -> bool:

@@ -13,7 +13,9 @@ class DataError(ValueError):
 
 
 def no_such_file(path: Path) -> DataError:
-    """Error for a missing input file."""
+    """Error for an input file that is missing, or is a folder."""
+    if path.is_dir():
+        return DataError(f"{path}: this is a folder, expected a file; name the files in it")
     return DataError(f"{path}: there is no such file")
 
 

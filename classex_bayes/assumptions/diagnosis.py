@@ -130,7 +130,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     if evidence.siblings is None:
         of_scores += [
             grouped_confusions(facts.edges, rng),
-            order_of_classes(facts.edges, task.n_classes, rng),
+            order_of_classes(facts.edges, task.n_classes, task.classes, rng),
         ]
     else:
         of_scores += _unknown((_GROUPS, _ORDER), "the groups that the classes came in are known")
@@ -255,11 +255,14 @@ def grouped_confusions(edges: IntArray, rng: np.random.Generator) -> Check:
     return Check(name, passed, sentence, value, SMALLEST_LINKED)
 
 
-def order_of_classes(edges: IntArray, n_classes: int, rng: np.random.Generator) -> Check:
+def order_of_classes(
+    edges: IntArray, n_classes: int, names: Sequence[Any] | None, rng: np.random.Generator
+) -> Check:
     """Whether confusions join classes at most 10 places apart more often than in random orders.
 
     They do if the classes of a group are adjacent. They also do if classes drawn one by one were
-    sorted, for example by name. The check is therefore a note and never fails.
+    sorted. The check is therefore a note and never fails. It is no note if the names are in
+    alphabetical order, because similar classes often have similar names.
     """
     if not len(edges):
         return Check(_ORDER, None, "no classes are confused")
@@ -274,13 +277,16 @@ def order_of_classes(edges: IntArray, n_classes: int, rng: np.random.Generator) 
         f"compared with {100 * at_random.mean():.0f}% in random orders"
     )
     gathered = (1 + int((at_random >= value).sum())) / (_N_RANDOM + 1) <= LEVEL
-    if gathered:
+    alphabetical = names is not None and list(map(str, names)) == sorted(map(str, names))
+    if gathered and alphabetical:
+        sentence += ". The names are in alphabetical order, and similar classes have similar names"
+    elif gathered:
         sentence += (
             ". Adjacent classes are similar. If they were sampled in groups (genera, families of "
             "products, authors) and not one by one, make the task with "
             "sampling=Sampling(groups=...)"
         )
-    return Check(_ORDER, True, sentence, value, is_note=gathered)
+    return Check(_ORDER, True, sentence, value, is_note=gathered and not alphabetical)
 
 
 def normalised_scores(sums_to_one: bool, log_sums_to_one: bool, same_moments: bool) -> Check:

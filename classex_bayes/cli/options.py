@@ -75,7 +75,7 @@ def present(files: list[Path] | Path | None) -> list[Path] | Path | None:
     from classex_bayes.exceptions import no_such_file
 
     for file in files if isinstance(files, list) else [files] if files else []:
-        if not file.exists():
+        if not file.exists() or (file.is_dir() and file.suffix != ".zarr"):
             raise no_such_file(file)
     return files
 

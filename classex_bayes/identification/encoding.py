@@ -25,6 +25,8 @@ from classex_bayes.task.class_labels import Untested, encode_labels
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
+_FEW_PREDICTED = 0.25  # share of the responses
+
 
 class EncodingModel(Parameters):
     r"""Linear encoding model with Gaussian noise, and the decoder that follows from it.
@@ -147,6 +149,11 @@ class EncodingModel(Parameters):
             distinct stimuli than folds.
         ImportError
             If scikit-learn is not installed and `method` is "elastic_net".
+
+        Warns
+        -----
+        DataWarning
+            If fewer than a quarter of the responses are predicted better than by their means.
         """
         one_of(self.method, ("ridge", "elastic_net"), "method")
         one_of(self.residuals, ("out_of_fold", "training"), "residuals")
@@ -176,6 +183,14 @@ class EncodingModel(Parameters):
         covariance = shrunk_covariance(errors, shrinkage)
         variation = np.sum((observed - observed.mean(axis=0)) ** 2, axis=0)
         self.r2_ = 1 - np.sum(left_out**2, axis=0) / variation
+        n_predicted, n_responses = int((self.r2_ > 0).sum()), self.r2_.size
+        if n_predicted < _FEW_PREDICTED * n_responses:
+            warn(
+                f"out of fold the model predicts {n_predicted} of {n_responses} responses better "
+                f"than their means (r2_ > 0), from {np.unique(shown).size} stimuli; fit it to more "
+                "stimuli, or keep responses that it predicts",
+                DataWarning,
+            )
         self.covariance_, self.shrinkage_ = covariance, shrinkage
         self.coef_, self.intercept_ = fit.coef, fit.intercept
         self.alpha_, self.l1_ratio_ = fit.alpha, fit.l1_ratio

@@ -30,6 +30,8 @@ def readable(path: Path) -> Iterator[None]:
         reason = str(error).strip() or type(error).__name__
         if isinstance(error, UnicodeDecodeError):
             reason = f"expected text in UTF-8; {reason}"
+        if "allow_pickle" in reason:
+            reason = "it contains objects, which are never loaded; store text with .astype(str)"
         raise DataError(f"{path}: not a readable {path.suffix} file ({reason})") from None
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_numeric, as_vector, one_of
+from classex_bayes.arguments import as_numeric, as_vector, contents, one_of
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import with_labels
 from classex_bayes.typing import FloatArray, IntArray
@@ -160,16 +160,21 @@ def encode_labels(
         return encoded
     if not numbers:
         raise DataError(
-            f"{name}: expected positions 0..{n_classes - 1} of the classes, found type "
-            f"{labels.dtype}; pass classes= to use names"
+            f"{name}: expected positions 0..{n_classes - 1} of the classes, found "
+            f"{contents(labels)}; to use names, pass classes= (in a file: an array named classes)"
         )
     outside = ~((labels >= 0) & (labels < n_classes) & (labels == np.floor(labels)))
     if outside.any():
         row = int(np.argmax(outside))
-        names = f"{name} must hold these names, e.g. classes[{name}]"
+        if labels.min() == 1 and labels.max() == n_classes:
+            remedy = f"if the classes count from 1, pass {name} - 1"
+        elif named:
+            remedy = f"{name} must hold these names, e.g. classes[{name}]"
+        else:
+            remedy = "if the labels are names, pass classes= (in a file: an array named classes)"
         raise DataError(
             f"{name}: found {labels[row]} at row {row}, expected whole numbers in "
-            f"0..{n_classes - 1}; {names if named else 'pass classes= if the labels are names'}"
+            f"0..{n_classes - 1}; {remedy}"
         )
     return labels.astype(np.int64)
 
@@ -200,13 +205,16 @@ def tested_classes(
     repeats = np.bincount(y, minlength=n_classes)
     if untested == "error" and not repeats.all():
         first = int(np.argmin(repeats))
-        name = first if classes is None else classes[first]
+        name, n_untested = first if classes is None else classes[first], (repeats == 0).sum()
+        remedies = [
+            "untested='competitors' (--untested competitors) if they compete untested",
+            "one column for each class if some have several",
+            "a smaller n_classes if the index lacks them",
+        ]
+        remedies.insert(int(n_untested > 1), "scores without columns such as an index")
         raise DataError(
-            f"y: class {name!r} (position {first}) has no test instance, like "
-            f"{int((repeats == 0).sum())} of {n_classes} classes; pass untested='competitors' "
-            "(command line: --untested competitors) if they are classes that were not tested, such "
-            "as documents without a query; drop the column of scores that is not a class, such as "
-            "an index"
+            f"y: class {name!r} (position {first}) has no test instance, like {n_untested} of "
+            f"{n_classes} classes; pass {', or '.join(remedies)}"
         )
     if np.count_nonzero(repeats) < 2:
         raise DataError("y: expected test instances of at least 2 classes, found 1")

@@ -67,6 +67,11 @@ def read_run(
     queries = _tested(query.unique(), listed.queries, level, missing)
     relevant_first = document.unique().sort_values(), listed.document.unique().sort_values()
     documents = relevant_first[0].append(relevant_first[1]).unique()
+    if document.nunique() == 1:
+        raise DataError(
+            f"qrels: all queries have the relevant document {document[0]!r}, expected queries for "
+            "at least 2 documents"
+        )
     if documents.size > n_classes:
         raise DataError(
             f"n_classes: found {n_classes}, but qrels and run name {documents.size} documents; "
@@ -176,6 +181,8 @@ def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) 
 def _read_entries(values: Any, name: str) -> _NamedEntries:
     """Queries and documents with their numbers, of mappings or a frame."""
     columns = ENTRY_COLUMNS[name]
+    if hasattr(values, "to_dict") and not is_frame(values):
+        values = values.to_dict()  # Qrels and Run of ranx
     if is_frame(values):
         lacking = [column for column in columns if column not in values.columns]
         if lacking:

@@ -65,7 +65,9 @@ def read_embeddings(
     classes: Any,
 ) -> LabelledScores:
     """Arguments of `SourceTask.from_embeddings`."""
-    one_of(distance, ("sqeuclidean", "cosine", "dot"), "distance")
+    other = "for another distance, compute the matrix D of distances between probes and gallery, "
+    other += "and call SourceTask.from_scores(D, y, higher_is_better=False)"
+    one_of(distance, ("sqeuclidean", "cosine", "dot"), "distance", other)
     one_of(reduce, ("max", "mean"), "reduce")
     probes, gallery, y, gallery_y = map(with_labels, (probes, gallery, y, gallery_y))
     refuse_disorder(probes, y, ("probes", "y"))

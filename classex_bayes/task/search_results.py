@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_array, as_numeric
+from classex_bayes.arguments import as_array, as_numeric, contents
 from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.core.ranks.ties import tie_noise
@@ -64,8 +64,8 @@ def read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
         array = _positions(array, names)
     elif not numbers:
         raise DataError(
-            f"ids: expected positions 0..{n_classes - 1} of the classes, found type "
-            f"{array.dtype}; pass classes= to use names"
+            f"ids: expected positions 0..{n_classes - 1} of the classes, found "
+            f"{contents(array)}; to use names, pass classes= (in a file: an array named classes)"
         )
     bad = ~((array >= -1) & (array < n_classes) & (array == np.floor(array)))
     if bad.any():

@@ -478,9 +478,9 @@ class SourceTask:
 
         Parameters
         ----------
-        qrels : mapping {query: {document: relevance}}, or DataFrame
+        qrels : mapping {query: {document: relevance}}, Qrels of ranx, or DataFrame
             Relevance judgements, as whole numbers. Columns of a frame: query_id, doc_id, relevance.
-        run : mapping {query: {document: score}}, or DataFrame
+        run : mapping {query: {document: score}}, Run of ranx, or DataFrame
             Retrieved documents with scores, higher is better. Columns: query_id, doc_id, score.
         n_classes : int
             Number k1 of documents in the corpus, retrieved or not.

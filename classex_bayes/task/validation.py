@@ -60,7 +60,8 @@ def enough_classes(n_classes: int, name: str) -> None:
     if n_classes < FEWEST_CLASSES:
         raise DataError(
             f"{name}: found {n_classes} class{'' if n_classes == 1 else 'es'}, expected at least "
-            f"{FEWEST_CLASSES}; test more classes"
+            f"{FEWEST_CLASSES}, because the accuracy on 2 classes alone does not show how it falls "
+            "with more; test more classes"
         )
 
 

@@ -192,6 +192,17 @@ def test_standardised_rows_bring_a_note():
 # What cannot be checked
 
 
+def test_sorted_names_explain_why_neighbours_are_confused():
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(60), 3)
+    place = np.arange(60) + 0.5 * rng.normal(size=60)
+    scores = -np.abs(place[y][:, None] + rng.normal(size=(180, 1)) - place)
+    names = [f"class {j:02d}" for j in range(60)]
+    for classes, is_note in ((None, True), (names[::-1], True), (names, False)):
+        check = diagnose(SourceTask.from_scores(scores, y, classes=classes))["order of classes"]
+        assert check.is_note is is_note and ("alphabetical" in check.sentence) is not is_note
+
+
 def test_tasks_without_scores():
     task = SourceTask.from_scores(*scores_of(50, 2))
     bare = SourceTask.from_ranks(task.ranks, task.y, n_classes=50)

@@ -9,6 +9,8 @@ import pytest
 from helpers import ANSWERED
 
 from classex_bayes.cli.console import Terminal
+from classex_bayes.cli.options import present
+from classex_bayes.exceptions import DataError
 
 
 def test_the_command_without_its_extra_says_what_to_install():
@@ -78,6 +80,14 @@ def test_a_missing_file_is_named_at_once(verb, tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (run.returncode, run.stderr) == (2, "error: nowhere.npz: there is no such file\n")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(DataError, match="this is a folder, expected a file; name the files in it"):
+        present([tmp_path])
+    stored = tmp_path / "scores.zarr"
+    stored.mkdir()
+    assert present([stored]) == [stored]
 
 
 def test_quiet_silences_the_log_and_other_runs_do_not():

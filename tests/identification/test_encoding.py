@@ -33,6 +33,13 @@ class Experiment:
         return identification_task(responses, 4 + stimuli @ self.B, self.covariance)
 
 
+def test_too_few_stimuli_are_named():
+    world = Experiment(noise=20.0)
+    with pytest.warns(DataWarning, match=r"predicts [01] of 6 responses .* from 15 stimuli"):
+        EncodingModel(random_seed=1).fit(*world.draw(15))
+    EncodingModel(random_seed=1).fit(*world.draw(2000))
+
+
 # Against the true model
 
 
@@ -160,11 +167,13 @@ def test_no_response_left_out_of_its_own_prediction():
     # Pure noise is not predicted for left-out stimuli, whatever the flexibility.
     rng = np.random.default_rng(6)
     stimuli, responses = rng.normal(size=(50, 200)), rng.normal(size=(50, 5))
-    encoding = EncodingModel(random_seed=1).fit(stimuli, responses)
+    with pytest.warns(DataWarning, match="predicts . of 5 responses better than their means"):
+        encoding = EncodingModel(random_seed=1).fit(stimuli, responses)
     assert encoding.r2_.max() < 0.2
-    repeated = EncodingModel(alphas=1e-3, random_seed=1).fit(
-        stimuli, np.tile(responses, (2, 1)), np.tile(np.arange(50), 2)
-    )
+    with pytest.warns(DataWarning, match="predicts . of 5 responses better than their means"):
+        repeated = EncodingModel(alphas=1e-3, random_seed=1).fit(
+            stimuli, np.tile(responses, (2, 1)), np.tile(np.arange(50), 2)
+        )
     assert repeated.r2_.max() < 0.2
 
 

@@ -201,7 +201,10 @@ BAD_NPZ = {
     "n_test is complex": ({**CURVE, "n_classes": 5, "n_test": 1j}, "n_test"),
     "text scores": ({"scores": SCORES.astype(str), "y": Y}, "scores"),
     "objects": ({"scores": SCORES.astype(object), "y": Y}, "not a readable .npz"),
-    "object labels": ({"scores": SCORES, "y": Y.astype(object)}, "not a readable .npz"),
+    "object labels": (
+        {"scores": SCORES, "y": Y.astype(object)},
+        r"not a readable .npz.*store text with \.astype\(str\)",
+    ),
     "swapped": ({"scores": Y, "y": SCORES}, "scores, y"),
     "labels too few": ({"scores": SCORES, "y": Y[:5]}, "y"),
     "names too few": ({"scores": SCORES, "y": Y, "classes": NAMES[:4]}, "classes"),

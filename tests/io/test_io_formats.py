@@ -479,7 +479,7 @@ def test_references_in_hdf5(tmp_path):
 def test_places_of_new_formats(tmp_path):
     for name in ("a.h5", "a.parquet", "a.zarr.zip"):
         (tmp_path / name).mkdir()
-        with pytest.raises(DataError, match="no such file"):
+        with pytest.raises(DataError, match="this is a folder"):
             read_task(tmp_path / name)
     (tmp_path / "empty.zarr").mkdir()
     (tmp_path / "file.zarr").write_text("")

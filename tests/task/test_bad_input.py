@@ -66,7 +66,7 @@ CASES = {
     "one class": (lambda: from_scores(SCORES[:, :1], [0] * 5), "scores: found 1 class,"),
     "two classes": (
         lambda: from_scores(SCORES[:, :2], [0, 1] * 2 + [0]),
-        "scores: found 2 classes",
+        "scores: found 2 classes, expected at least 3, because .* how it falls",
     ),
     "object scores": (lambda: from_scores(SCORES.astype(object)), "scores: .*object"),
     "scores with None": (lambda: from_scores([[1, 2, None]] * 5), "scores: .*object"),
@@ -74,7 +74,7 @@ CASES = {
     "score is a word": (lambda: from_scores("scores.csv"), "scores: .*real numbers"),
     "no scores": (lambda: from_scores(None), "scores: "),
     "complex scores": (lambda: from_scores(SCORES + 0j), "scores: .*complex"),
-    "boolean scores": (lambda: from_scores(SCORES > 0), "scores: .*bool"),
+    "boolean scores": (lambda: from_scores(SCORES > 0), "scores: .*True and False"),
     "extended scores": (lambda: from_scores(SCORES.astype(np.longdouble)), "scores: .*precision"),
     "dates": (lambda: from_scores(np.zeros((5, 4), "M8[s]")), "scores: .*real numbers"),
     "ragged scores": (lambda: from_scores(RAGGED, [0, 1]), "scores: .*different lengths"),
@@ -97,7 +97,21 @@ CASES = {
     "no labels": (lambda: from_scores(y=None), "y: "),
     "empty labels": (lambda: from_scores(y=[]), "y: .*at least one label"),
     "ragged labels": (lambda: from_scores(y=[[0], [1, 2], [3], [0], [1]]), "y: "),
-    "boolean labels": (lambda: from_scores(y=[True, False] * 2 + [True]), "y: .*bool"),
+    "text without names": (lambda: from_scores(y=list("abcda")), "y: .* found text; to use names"),
+    "labels from 1": (lambda: from_scores(y=[1, 2, 3, 4, 1]), "y: found 4.* pass y - 1"),
+    "other distance": (
+        lambda: from_embeddings(distance="mahalanobis"),
+        r"distance: .*from_scores\(D, y, higher_is_better=False\)",
+    ),
+    "an index among the scores": (
+        lambda: from_scores(np.column_stack([np.arange(5), SCORES]), np.add(Y, 1)),
+        "y: class 0 .* like 1 of 5 classes; pass scores without columns such as an index",
+    ),
+    "two images of each class": (
+        lambda: from_scores(np.column_stack([SCORES, SCORES])),
+        "y: class 4 .* like 4 of 8 classes; pass untested=.* one column for each class",
+    ),
+    "boolean labels": (lambda: from_scores(y=[True, False] * 2 + [True]), "y: .*True and False"),
     "complex labels": (lambda: from_scores(y=np.array(Y) + 0j), "y: .*complex"),
     "names without classes": (lambda: from_scores(y=list("abcda")), "y: .*pass classes="),
     "unknown name": (

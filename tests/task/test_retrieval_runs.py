@@ -149,6 +149,22 @@ def test_other_forms_of_the_same(rng, kind):
         assert getattr(other.evidence, bound).tolist() == expected
 
 
+def test_objects_that_turn_into_mappings(rng):
+    """Qrels and Run of ranx have `to_dict`."""
+
+    class Ranx:
+        def __init__(self, entries):
+            self.entries = entries
+
+        def to_dict(self):
+            return self.entries
+
+    qrels, run = random_run(rng)
+    plain = SourceTask.from_run(qrels, run, n_classes=50)
+    task = SourceTask.from_run(Ranx(qrels), Ranx(run), n_classes=50)
+    assert task.evidence.lowest.tolist() == plain.evidence.lowest.tolist()
+
+
 def test_two_runs_have_the_same_classes_in_the_same_rows(rng):
     """Whatever they list, and whichever of several relevant documents they find."""
     qrels, run = random_run(rng)
@@ -221,7 +237,7 @@ WRONG = {
     ),
     "one document": (
         {"qrels": {"a": {"x": 1}, "b": {"x": 1}}},
-        "y: expected test instances of at least 2 classes, found 1",
+        "qrels: all queries have the relevant document 'x'",
     ),
 }
 
