@@ -8,6 +8,7 @@ import logging
 import sys
 
 from classex_bayes.cli.backtest_verb import backtest
+from classex_bayes.cli.classifiers_verb import classifiers
 from classex_bayes.cli.commands import app
 from classex_bayes.cli.console import BadData
 from classex_bayes.cli.diagnose_verb import diagnose
@@ -30,6 +31,12 @@ app.command(
         "classex-bayes plan --guess 100=0.9 --k 10000 --excludes chance",
     )
 )(plan)
+app.command(
+    epilog=examples(
+        "classex-bayes classifiers first.npz second.npz --k 1000,10000",
+        "classex-bayes classifiers bm25.npz dense.npz --k 100000 --metric recall@10 --json",
+    )
+)(classifiers)
 app.command(epilog=examples("classex-bayes sensitivity scores.npz --k 1000,10000"))(sensitivity)
 app.command(
     name="open-set",

@@ -103,7 +103,7 @@ class InformationBound:
 
     Attributes
     ----------
-    value : float
+    information : float
         The bound.
     unit : {"nats", "bits"}
         Its unit.
@@ -111,14 +111,14 @@ class InformationBound:
         Bound on the Bayes accuracy that it comes from, with its level and number of classes.
     """
 
-    value: float
+    information: float
     unit: Unit
     accuracy: AccuracyBound
 
     def __repr__(self) -> str:
         """One sentence with the bound, its level, and the number of classes that it comes from."""
         return (
-            f"mutual information is at least {self.value:.3f} {self.unit} with confidence "
+            f"mutual information is at least {self.information:.3f} {self.unit} with confidence "
             f"{100 * (1 - self.accuracy.alpha):g}%, from the accuracy at "
             f"k = {self.accuracy.n_classes}"
         )
@@ -251,7 +251,7 @@ def information_bound(
     Returns
     -------
     InformationBound
-        Its `value` is 0 if the bound on the accuracy is 1 / k.
+        Its `information` is 0 if the bound on the accuracy is 1 / k.
 
     Raises
     ------

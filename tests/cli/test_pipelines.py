@@ -20,6 +20,7 @@ TWO_PILOTS = ["--n-pilots", "2", "--jobs", "1"]
 SMALL = {
     "extrapolate": ["s.npz", "--k", "60,9000", "--target", "0.5", *FIT],
     "compare": ["s.npz", "--k", "9000", *FIT],
+    "classifiers": ["s.npz", "t.npz", "--k", "60,9000", *FIT],
     "diagnose": ["s.npz"],
     "plan": ["--k", "500", "--width", "0.3", "--classes", "60", "--repeats", "1", *TWO_PILOTS],
     "sensitivity": ["s.npz", "--k", "60,9000", *FIT],
@@ -32,6 +33,7 @@ SMALL = {
 def task(tmp_path):
     scores, y = random_scores(3, 60, 3, lead=2)
     np.savez(tmp_path / "s.npz", scores=scores, y=y)
+    np.savez(tmp_path / "t.npz", scores=scores - 0.5 * scores[::-1], y=y)
     return cb.SourceTask.from_scores(scores, y)
 
 
@@ -61,7 +63,7 @@ def test_results_and_words_have_their_streams(run, strict, task, tmp_path, verb)
     assert not re.search("[╭─│┃━┏…]", out)
     again, text, err = run(verb, *options, "--quiet", "--json")
     assert (again, err) == (code, "") and strict(text)["verb"] == verb
-    assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
+    assert {path.name for path in tmp_path.iterdir()} == {"s.npz", "t.npz"}
 
 
 def test_keys_do_not_depend_on_what_is_asked(run, strict, task):
@@ -183,6 +185,37 @@ WRONG = {
 def test_plans_that_make_no_sense_are_one_line(run, task, options, name):
     code, out, err = run("plan", *options)
     assert (code, out) == (2, "") and err.startswith(f"error: {name}: ") and err.count("\n") == 1
+
+
+def test_classifiers_are_compared_as_in_the_library(run, strict, task):
+    options = ["classifiers", "s.npz", "t.npz", "--k", "60,900", *FIT, "--seed", 5]
+    code, out, err = run(*options, "--metric", "recall@2", "--ci-prob", "0.8", "--json")
+    second = cb.read_task("t.npz")
+    expected = cb.compare_classifiers(
+        {"s": task, "t": second},
+        [60, 900],
+        metric="recall@2",
+        sampler={"draws": 150, "chains": 2},
+        random_seed=5,
+        progressbar=False,
+    )
+    found = strict(out)
+    assert code == 0 and found["paired"] and err.count("SourceTask: 60 classes") == 2
+    table = expected.summary(0.8, "eti", round_to="none").reset_index()
+    for column, name in {"prob_best": "prob_best", "eti80_lb": "lower", "mean": "mean"}.items():
+        np.testing.assert_allclose([row[name] for row in found["rows"]], table[column])
+    assert [row["classifier"] for row in found["rows"]] == ["s", "s", "t", "t"]
+    difference = expected.difference("s", "t").summary(0.8, "eti", round_to="none")
+    (first, last) = found["differences"]
+    assert (first["first"], first["second"], last["k"]) == ("s", "t", 900)
+    assert last["prob_above"] == difference["prob_above"].loc[900]
+    _, words, _ = run(*options)
+    assert "s minus t at k = 900: " in words and "above 0 with probability" in words
+
+
+def test_one_classifier_is_no_comparison(run, task):
+    code, out, err = run("classifiers", "s.npz", "--k", "900")
+    assert (code, out) == (2, "") and err.startswith("error: FILES: expected one for each")
 
 
 def test_sensitivity_is_the_library(run, strict, task):

@@ -195,15 +195,15 @@ def test_several_classifiers_pay_for_the_choice():
 def test_a_bound_below_guessing_is_guessing():
     bound = bayes_accuracy_bound(ranked_task(np.arange(5), 5))
     assert bound.bound == 1 / 5
-    assert bound.information() == 0 == information_bound(ranked_task(np.arange(5), 5)).value
+    assert bound.information() == 0 == information_bound(ranked_task(np.arange(5), 5)).information
 
 
 def test_a_bound_on_information_says_its_level_and_range():
     task = ranked_task(np.zeros(100, int), 100)
     bound = information_bound(task, alpha=0.1, unit="bits")
     assert bound.accuracy == bayes_accuracy_bound(task, alpha=0.1)
-    assert bound.value == bound.accuracy.information("bits") > 0
-    said = f"at least {bound.value:.3f} bits with confidence 90%, from the accuracy at k = 100"
+    assert bound.information == bound.accuracy.information("bits") > 0
+    said = f"at least {bound.information:.3f} bits with confidence 90%, from the accuracy at k = 100"
     assert said in repr(bound)
 
 
