@@ -238,8 +238,8 @@ class Numerals:
             decimals = self.decimals(upper - lower)
             while decimals < self.most and not self.value(mean, decimals)[0].isdigit():
                 decimals += 1
-        texts = (self.value(value, decimals) for value in (mean, lower, upper))
-        return EstimateText(*texts, self.span(lower, upper, decimals))
+        shown, first, last = (self.value(value, decimals) for value in (mean, lower, upper))
+        return EstimateText(shown, first, last, self.span(lower, upper, decimals))
 
 
 PERCENTAGES = Numerals(in_percent=True, fewest=1, most=2)

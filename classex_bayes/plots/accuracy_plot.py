@@ -172,16 +172,18 @@ def predictions_at(
     models = [item for item in predictions if not isinstance(item, Extrapolation)]
     for model in models:
         require_estimator(model, name)
-    scalar = k is not None and np.ndim(k) == 0
+    end = int(class_counts(k)[0]) if k is not None and np.ndim(k) == 0 else None
     grid: ClassCounts = [] if k is None else k
-    if models and (k is None or scalar):
-        end = int(class_counts(k)[0]) if scalar else _end(predictions, models, truth)
-        grid = log_spaced(min(_smallest(metric), end), end, _N_K)
-    cut = up_to if scalar else at_k
-    return [
-        cut(item, k) if isinstance(item, Extrapolation) else prediction_of(item, grid, metric)
-        for item in predictions
-    ]
+    if models and (k is None or end is not None):
+        last = _end(predictions, models, truth) if end is None else end
+        grid = log_spaced(min(_smallest(metric), last), last, _N_K)
+    drawn = []
+    for item in predictions:
+        if not isinstance(item, Extrapolation):
+            drawn.append(prediction_of(item, grid, metric))
+        else:
+            drawn.append(at_k(item, k) if end is None else up_to(item, end))
+    return drawn
 
 
 def _end(predictions: Sequence[Any], models: Sequence[Any], truth: Any) -> int:

@@ -9,6 +9,7 @@ from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
 from classex_bayes.bayes.checks.sensitivity import Sensitivity, sensitivity
+from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.core.metrics import MeanMetric, named_metric
@@ -168,7 +169,8 @@ def sensitivity_of(model: LawModel, prediction: Extrapolation) -> Sensitivity | 
     with warnings.catch_warnings():  # of a distant k and of few draws, which the page mentions
         warnings.simplefilter("ignore")
         try:
-            return sensitivity(model, prediction.k, metric=prediction.estimand.metric)
+            with_prior = checked_model_with_prior(model, "sensitivity")
+            return sensitivity(with_prior, prediction.k, metric=prediction.estimand.metric)
         except DataError:
             return None
 
