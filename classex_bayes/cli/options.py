@@ -88,7 +88,7 @@ def _share(text: Any) -> float:
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a number.") from None
     if not 0 < value < 1:
-        raise typer.BadParameter(f"expected a number between 0 and 1, found {text}.")
+        raise typer.BadParameter(f"expected a share such as 0.9 or 90%, found {text}.")
     return value
 
 

@@ -31,8 +31,8 @@ def read_csv(path: Path) -> dict[str, Any]:
         )
     if len(table.columns) == 1 and any(mark in table.columns[0] for mark in ";\t"):
         raise DataError(
-            f"{path}: found the columns {table.columns[0]!r}, expected commas between columns, and "
-            "points in numbers"
+            f"{path}: found the columns {table.columns[0][:30]!r}..., expected commas between "
+            "columns, and points in numbers"
         )
     if not isinstance(table.index, pd.RangeIndex):
         raise DataError(

@@ -136,7 +136,7 @@ def encode_labels(
     if labels.size == 0:
         raise DataError(f"{name}: expected at least one label, found none")
     if n is not None and labels.size != n:
-        raise DataError(f"{name}: found {labels.size} labels for {n} rows")
+        raise DataError(f"{name}: found {labels.size} labels for {n} rows, expected one for each")
     numbers = labels.dtype.kind in "iuf"
     if labels.dtype.kind == "f" and np.any(np.abs(labels) >= 2.0**53):
         raise DataError(
