@@ -125,7 +125,9 @@ def mode_of(log_density: LogDensity, mean: FloatArray, scale: FloatArray) -> Flo
         forward, backward = np.split(np.array(rest), 2)
         return float(value), (forward - backward) / (2 * _SMALL_DIFFERENCE)
 
-    return mean + scale * minimize(height, np.zeros(mean.size), jac=True).x
+    # The first steps of the search may be so long that densities overflow; it then goes back.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return mean + scale * minimize(height, np.zeros(mean.size), jac=True).x
 
 
 def _curvature(log_density: LogDensity, mode: FloatArray, scale: FloatArray) -> FloatArray:
