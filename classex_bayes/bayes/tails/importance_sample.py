@@ -127,10 +127,8 @@ def mode_of(log_density: LogDensity, mean: FloatArray, scale: FloatArray) -> Flo
         return float(value), (forward - backward) / (2 * _SMALL_DIFFERENCE)
 
     # Without bounds the first step of a search may end where densities overflow.
-    return (
-        mean
-        + scale * minimize(height, np.zeros(mean.size), jac=True, bounds=[_REACH] * mean.size).x
-    )
+    found = minimize(height, np.zeros(mean.size), jac=True, bounds=[_REACH] * mean.size)
+    return mean + scale * found.x
 
 
 def _curvature(log_density: LogDensity, mode: FloatArray, scale: FloatArray) -> FloatArray:
