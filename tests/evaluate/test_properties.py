@@ -197,7 +197,9 @@ def test_bounds_on_the_bayes_classifier(ranks, alpha, method, seed):
     assert both.bound <= found.bound + 1e-6
     nats = information_bound(task, alpha, method).information
     assert nats >= 0
-    assert information_bound(task, alpha, method, "bits").information == pytest.approx(nats / np.log(2))
+    assert information_bound(task, alpha, method, "bits").information == pytest.approx(
+        nats / np.log(2)
+    )
     order = np.random.default_rng(seed).permutation(k)
     moved = SourceTask.from_ranks(np.array(ranks)[order], order, n_classes=k)
     assert bayes_accuracy_bound(moved, alpha, method).bound == pytest.approx(found.bound)

@@ -203,7 +203,9 @@ def test_a_bound_on_information_says_its_level_and_range():
     bound = information_bound(task, alpha=0.1, unit="bits")
     assert bound.accuracy == bayes_accuracy_bound(task, alpha=0.1)
     assert bound.information == bound.accuracy.information("bits") > 0
-    said = f"at least {bound.information:.3f} bits with confidence 90%, from the accuracy at k = 100"
+    said = (
+        f"at least {bound.information:.3f} bits with confidence 90%, from the accuracy at k = 100"
+    )
     assert said in repr(bound)
 
 
