@@ -205,6 +205,15 @@ def test_from_guessed_accuracies():
     assert abs(guessed.assumed[0] - LAW.accuracy([1000])[0]) < 0.15 and guessed.assumed[1] > 0
 
 
+def test_a_guess_has_the_weight_of_200_instances():
+    design = {"width": 0.2, "classes": [100], "repeats": [1], "n_pilots": 80}
+    guessed = plan({100: 0.8}, 100, **design, **{**QUICK, "sampler": {**FEW, "draws": 300}})
+    mean, sd = guessed.assumed
+    # The prior adds some information of its own.
+    assert mean == pytest.approx(0.8, abs=0.03)
+    assert sd == pytest.approx(np.sqrt(0.8 * 0.2 / 200), rel=0.35)
+
+
 TASK = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
 
 
