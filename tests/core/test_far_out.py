@@ -123,8 +123,9 @@ def test_drift_in_arbitrary_precision(error):
             covariance, shared = to(noise.tolist()), slope * to(x.tolist())
             for a in range(3):
                 for b in range(3):
-                    shorter = min(abs(mpmath.mpf(x[a])), abs(mpmath.mpf(x[b])))
-                    covariance[a, b] += slope * x[a] * x[b] + tau**2 * shorter
+                    # The integral of (s - r) (t - r) over r from 0 to the shorter of s and t.
+                    s, t = sorted(abs(mpmath.mpf(x[i])) for i in (a, b))
+                    covariance[a, b] += slope * x[a] * x[b] + tau**2 * s**2 * (3 * t - s) / 6
             solved = mpmath.lu_solve(covariance, to(drift.tolist()))
             square = (to(drift.tolist()).T * solved)[0]
             means.append((shared.T * solved)[0])

@@ -14,7 +14,7 @@ from classex_bayes.typing import FloatArray
 LARGEST_PARETO_K = 0.7
 _DIFFERENCE = 0.3  # step of the finite differences of the Hessian, in scales of the prior
 _SMALL_DIFFERENCE = 1e-4  # of those of the gradient
-_REACH = -30.0, 30.0  # of the search of a mode, in scales of the prior
+_OVERFLOWN = 1e100  # minus a log density that overflows
 _FREEDOM = 3.0
 N_PROPOSALS = 250, 250, 1000  # to find the moments, twice, and to draw from
 _SMALLEST_VARIANCE = 1e-9  # in scales of the prior, squared
@@ -122,13 +122,14 @@ def mode_of(log_density: LogDensity, mean: FloatArray, scale: FloatArray) -> Flo
 
     def height(unit: FloatArray) -> tuple[float, FloatArray]:
         # One call for the value and its differences, since calls take longer than points.
-        value, *rest = -log_density(mean + scale * (unit + steps))
+        heights = -log_density(mean + scale * (unit + steps))
+        value, *rest = np.nan_to_num(heights, nan=_OVERFLOWN, posinf=_OVERFLOWN)
         forward, backward = np.split(np.array(rest), 2)
         return float(value), (forward - backward) / (2 * _SMALL_DIFFERENCE)
 
-    # Without bounds the first step of a search may end where densities overflow.
-    found = minimize(height, np.zeros(mean.size), jac=True, bounds=[_REACH] * mean.size)
-    return mean + scale * found.x
+    # The first steps of the search may be so long that densities overflow; it then goes back.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return mean + scale * minimize(height, np.zeros(mean.size), jac=True).x
 
 
 def _curvature(log_density: LogDensity, mode: FloatArray, scale: FloatArray) -> FloatArray:
