@@ -207,11 +207,11 @@ def tested_classes(
         first = int(np.argmin(repeats))
         name, n_untested = first if classes is None else classes[first], (repeats == 0).sum()
         remedies = [
-            "untested='competitors' (--untested competitors) if they compete untested",
+            "untested='competitors' (--untested competitors) for documents without a query",
             "one column for each class if some have several",
             "a smaller n_classes if the index lacks them",
         ]
-        remedies.insert(int(n_untested > 1), "scores without columns such as an index")
+        remedies.insert(int(n_untested > 1), "scores without an index column")
         raise DataError(
             f"y: class {name!r} (position {first}) has no test instance, like {n_untested} of "
             f"{n_classes} classes; pass {', or '.join(remedies)}"

@@ -105,7 +105,7 @@ CASES = {
     ),
     "an index among the scores": (
         lambda: from_scores(np.column_stack([np.arange(5), SCORES]), np.add(Y, 1)),
-        "y: class 0 .* like 1 of 5 classes; pass scores without columns such as an index",
+        "y: class 0 .* like 1 of 5 classes; pass scores without an index column",
     ),
     "two images of each class": (
         lambda: from_scores(np.column_stack([SCORES, SCORES])),

@@ -322,7 +322,7 @@ def edited(matrix, row, place, value):
         ({"ids": edited(IDS, 2, 0, np.nan)}, "ids: found nan at row 2, position 0"),
         ({"ids": [0, 1, 2]}, r"ids: expected a row of classes.*found shape \(3,\)"),
         ({"ids": np.empty((3, 0))}, r"ids: expected a row of classes.*found shape \(3, 0\)"),
-        ({"ids": [["a", "b"]] * 3}, "ids: expected positions.*pass classes= to use names"),
+        ({"ids": [["a", "b"]] * 3}, "ids: expected positions.*to use names, pass classes="),
         (
             {"ids": [["a", "b"]] * 3, "classes": ["a", "c", "d"]},
             "ids: found 'b' at row 0, position",
