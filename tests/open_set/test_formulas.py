@@ -112,6 +112,17 @@ def test_instances_answered_by_wrong_classes_alone_double_with_their_number(worl
     assert 1.6 < added[1] / added[0] <= 2
 
 
+def test_nearer_wrong_classes_double_with_their_number(pilot, model):
+    """Most true classes that do not reach this threshold lie in the tail of their instance."""
+    threshold = float(np.median(-pilot.nearest_classes.true))
+    added = []
+    for k in (2, 3):
+        accepted = 1 - model.predict(k, threshold=threshold, rank=k).fnir
+        answered = model.predict_selective(k, threshold=threshold).answered
+        added.append(float((answered - accepted).mean()))
+    assert added[0] > 0 and 1.8 < added[1] / added[0] <= 2
+
+
 # Wrong scores
 
 
