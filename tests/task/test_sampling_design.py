@@ -272,6 +272,25 @@ def test_few_losses_are_counted_among_what_the_nearest_classes_stand_for():
         assert task.evidence.competitor_number[row] == pytest.approx(expected)
 
 
+def test_no_instance_is_counted_in_a_bin_that_cannot_occur():
+    """Who loses to all counts as last of the rivals of its level, which are fewer.
+
+    Classes that score well stand for more of the population, so that the others have met fewer.
+    """
+    rng = np.random.default_rng(3)
+    y, heavy = np.repeat(np.arange(40), 5), np.arange(40) < 20
+    scores = rng.normal(size=(200, 40)) + 6 * heavy
+    scores[np.arange(200), y] = np.where(np.arange(200) % 8, 20, -20)
+    sampling = cb.Sampling(inclusion=np.where(heavy, 0.85, 1.0))
+    task = cb.SourceTask.from_scores(scores, y, sampling=sampling)
+    assert (task.ranks == 40).sum() == 25
+    bins = task.evidence.n_better_bins
+    possible = task.evidence.bin_probabilities(RadialBasis.regular(-4, 4, 0.5)).sum(axis=1) > 0
+    counts = task.evidence.histogram(bins)
+    assert not possible[-1] and not counts[~possible].any()
+    assert counts[possible].sum() == pytest.approx(200)
+
+
 def test_who_loses_to_a_sibling_is_counted_as_losing_to_all():
     probes, gallery, y = embedded(60, 2, 15, groups=4)
     group = np.arange(60) // 4
