@@ -276,7 +276,7 @@ class DrawsTable:
         decimals of its row. If the mean of skewed draws lies beyond a limit, the limit is shown as
         the mean.
         """
-        table = self._holding_mean()
+        table = self._holding_mean() if "mean" in self.numbers else self
         rows = [
             _texts(numbers, [_places(error) for error in errors])
             for numbers, errors in zip(

@@ -56,7 +56,7 @@ def test_curve_alone_holds_the_truth(fitted_curve, pilot):
 
 def test_losses_alone_are_noted(fit, small_task):
     predicted = fit(small_task(), draws=20).predict(100)
-    assert any("multiplied by 1.25 for the competitors" in note for note in predicted.notes)
+    assert any("25% of that between classes" in note for note in predicted.notes)
     assert any(note.startswith("not converged: ") for note in predicted.notes)
 
 
