@@ -188,8 +188,9 @@ def test_backtest(pilot, tmp_path):
 )
 def test_report(fitted, tmp_path, name, title, label):
     path = write_report(fitted, K, tmp_path / "report.html", metric=name)
+    units = title.split()[2].strip(":")
     page = path.read_text(encoding="utf-8")
-    assert f"<title>{title}" in page and f"{label} by number of classes</h2>" in page
+    assert f"<title>{title}" in page and f"{label} by number of {units}</h2>" in page
     assert f'"metric": "{name}"' in page and "xpected accuracy on" not in page
     assert "is left out" not in page
     curve = page[: page.index("</figure>")]
