@@ -47,6 +47,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 # All but one of the populations of docs/corpus.md have a smaller slope.
 _LARGEST_SLOPE = 1.3
+_SURE = 0.9  # probability of a scale beyond which others hardly matter
 _NAMES = {"fpir": "FPIR", "fnir": "FNIR", "accuracy": "accuracy"}
 # Limit of a rate, or None; function that finds the threshold for it; direction of the limit.
 _Target = tuple[float | None, Callable[..., float | None], str]
@@ -225,7 +226,8 @@ class OpenSetExtrapolator(FittedModel):
             pareto.append(pareto_k)
         coords = {dim: np.arange(n) for dim, n in zip(SAMPLE_DIMS, shape, strict=True)}
         tree["posterior"] = xr.DataTree(posterior.assign_coords(coords))
-        tree.attrs.update(**scale.attributes, negated=int(nearest.negated), pareto_k=max(pareto))
+        tree.attrs.update(**scale.attributes, scale_prob=fit.prob, negated=int(nearest.negated))
+        tree.attrs["pareto_k"] = max(pareto)
         return self._keep(tree, (task,), seeds)
 
     @cached_property
@@ -515,6 +517,12 @@ class OpenSetExtrapolator(FittedModel):
         self, chosen: xr.DataArray, counts: IntArray, tails: WrongTails, rank: int = 1
     ) -> tuple[str, ...]:
         notes, scale, mated = [*self._draw_notes], self._thresholds, self._rates.mated
+        if (prob := float(self.idata.attrs["scale_prob"])) < _SURE:
+            notes.append(
+                f"scores are distances {scale.scale} with probability {prob:.0%} alone. On other "
+                "scales the rates may differ by more than the intervals say. Distances have a known "
+                "scale, and so have cosines that are passed as 1 - cosine"
+            )
         slope = float(self.posterior_["slope"].mean())
         if slope > _LARGEST_SLOPE:
             notes.append(

@@ -410,6 +410,17 @@ def test_saved_models_predict_the_same(ending, world, pilot, tmp_path):
                 xr.testing.assert_equal(getattr(first, name), getattr(second, name))
 
 
+def test_similarities_without_a_perfect_match_have_an_uncertain_scale(model):
+    rng = np.random.default_rng(0)
+    gallery, y = rng.normal(size=(80, 10)), np.repeat(np.arange(80), 2)
+    probes = gallery[y] + 0.8 * rng.normal(size=(160, 10))
+    fitted = cb.OpenSetExtrapolator().fit(cb.SourceTask.from_scores(probes @ gallery.T, y), **FEW)
+    rates = fitted.predict(800, threshold=float(fitted.thresholds(800)[5]))
+    assert any(f"scores are distances {fitted.scale_} with prob" in note for note in rates.notes)
+    known = model.predict(800, threshold=float(model.thresholds(800)[5]))
+    assert not any("scores are distances" in note for note in known.notes)
+
+
 def test_the_model_tells_what_it_is(pilot, model):
     assert "fitted to 120 enrolled classes and 120 probes" in repr(model)
     assert "distances" in model._repr_html_()
