@@ -520,7 +520,7 @@ class OpenSetExtrapolator(FittedModel):
         if (prob := float(self.idata.attrs["scale_prob"])) < _SURE:
             notes.append(
                 f"scores are distances {scale.scale} with probability {prob:.0%} alone. On other "
-                "scales the rates may differ by more than the intervals say. Distances have a known "
+                "scales rates may differ by more than the intervals say. Distances have a known "
                 "scale, and so have cosines that are passed as 1 - cosine"
             )
         slope = float(self.posterior_["slope"].mean())
