@@ -35,16 +35,17 @@ SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
 _N_RANDOM = 199  # graphs or orders of classes that observed ones are compared with
 _SAME_COLUMN = 1e-6
 _NEIGHBOURS = 10  # places apart, at most, in the order of the classes
-_GROUPS, _ORDER, _REACH, _SCORES = "grouped confusions", "order of classes", "reach", "scores"
-_NEED_RANKS = ("few errors",)
+_GROUPS, _ORDER = "groups of classes", "order of classes"
+_REACH, _SCORES = "reach of the ranks", "scores"
+_NEED_RANKS = ("number of errors",)
 _NEED_SCORES = (
     "ties",
-    "concentrated errors",
-    "duplicated instances",
-    "identical classes",
+    "concentration of errors",
+    "copies of instances",
+    "copies of classes",
     _GROUPS,
     _ORDER,
-    "normalised scores",
+    "normalisation of scores",
 )
 
 
@@ -65,25 +66,25 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     TaskReport
         Its checks:
 
-        - "few classes": fewer than 20, a note alone;
+        - "number of classes": fewer than 20, a note alone;
         - "scores": they are ranks, rounded probabilities, or distances below 0; cosines are a note;
-        - "reach": up to how many classes the ranks alone determine the accuracy to within 0.2
-          (`MomentBounds`), a note alone if they do not on the pilot's own classes;
-        - "better than chance": the true class loses to most competitors;
-        - "decisions": most rows of scores have two different values;
-        - "few errors": fewer than 10 wrong answers, or fewer than 5 classes with them, a note
+        - "reach of the ranks": up to how many classes the ranks alone determine the accuracy to
+          within 0.2 (`MomentBounds`), a note alone if they do not on the pilot's own classes;
+        - "accuracy on few classes": the true class loses to most competitors;
+        - "scores that rank the classes": most rows of scores have two different values;
+        - "number of errors": fewer than 10 wrong answers, or fewer than 5 classes with them, a note
           alone;
         - "ties": the rule for them moves the accuracy, or its decline, by 2 standard errors;
-        - "duplicated instances": above 1% repeat the scores of others;
-        - "grouped ranks": so many true classes have rank 2 and so few rank 3, for example, that
-          classes were not drawn one by one, as with twins;
-        - "identical classes": above 0.5% have exactly the scores of another. If above 10% are in
+        - "copies of instances": above 1% repeat the scores of others;
+        - "gaps between ranks": so many true classes have rank 2 and so few rank 3, for example,
+          that classes were not drawn one by one, as with twins;
+        - "copies of classes": above 0.5% have exactly the scores of another. If above 10% are in
           pairs that are confused with each other alone, this is a note. Also look at the best wrong
           pairs of `SourceTask.nearest_classes`;
-        - "concentrated errors": fewer than 7 classes make up the sampling error;
-        - "grouped confusions": confusions fall into separate groups of classes;
+        - "concentration of errors": fewer than 7 classes make up the sampling error;
+        - "groups of classes": confusions fall into separate groups of classes;
         - "order of classes": confusions join classes that stand next to each other, a note alone;
-        - "normalised scores": a note alone.
+        - "normalisation of scores": a note alone.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     >>> task = SourceTask.from_scores(scores, np.arange(60) % 30, higher_is_better=False)
     >>> report = diagnose(task, random_seed=1)
     >>> report.passed, [check.name for check in report.warnings]
-    (False, ['better than chance'])
+    (False, ['accuracy on few classes'])
     """
     source_task(task)
     evidence = task.evidence
@@ -173,7 +174,7 @@ def reach(task: SourceTask) -> Check:
 
 def duplicated_instances(row_hash: IntArray, distinctive: BoolArray) -> Check:
     """Share of instances whose scores equal those of an earlier one, among rows of many values."""
-    name = "duplicated instances"
+    name = "copies of instances"
     n = int(distinctive.sum())
     if n < row_hash.size / 2:
         return Check(name, None, "most rows have too few different scores to be distinguished")
@@ -212,7 +213,7 @@ def identical_classes(sketch: FloatArray, edges: IntArray, names: Sequence[Any] 
             "; look whether they are the same class"
         )
     is_note = passed and 2 * len(mutual) > MOST_MUTUAL * n_classes
-    return Check("identical classes", passed, sentence, value, MOST_DOUBLE_CLASSES, is_note)
+    return Check("copies of classes", passed, sentence, value, MOST_DOUBLE_CLASSES, is_note)
 
 
 def _such_as(pair: IntArray, names: Sequence[Any] | None) -> str:
@@ -297,7 +298,7 @@ def normalised_scores(sums_to_one: bool, log_sums_to_one: bool, same_moments: bo
     only `check_marginality` can assess. Rates at a threshold need scores that do not depend on the
     other classes, so standardised rows (z-norm, t-norm) have no threshold for more classes.
     """
-    name = "normalised scores"
+    name = "normalisation of scores"
     if same_moments and not (sums_to_one or log_sums_to_one):
         sentence = (
             "all rows have the same mean and standard deviation, as after z-norm or t-norm. This "

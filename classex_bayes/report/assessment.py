@@ -15,7 +15,6 @@ from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
-from classex_bayes.report.verdicts import neutral_name
 from classex_bayes.results import Extrapolation
 from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 from classex_bayes.task.source_task import SourceTask
@@ -176,7 +175,7 @@ def sensitivity_of(model: LawModel, prediction: Extrapolation) -> Sensitivity | 
 
 
 def _named(name: str, sentence: str) -> str:
-    return f"{capitalized(neutral_name(name))}: {sentence}"
+    return f"{capitalized(name)}: {sentence}"
 
 
 def _decision(

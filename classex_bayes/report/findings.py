@@ -70,7 +70,7 @@ class Findings:
     @property
     def set_aside(self) -> dict[str, str]:
         """Reasons not to use the estimates of some references, by name."""
-        few = self.assessment.checks["few classes"]
+        few = self.assessment.checks["number of classes"]
         reasons = {
             prediction.estimator: few.sentence
             for prediction in self.comparison.predictions

@@ -21,7 +21,6 @@ from classex_bayes.report.findings import (
     usual_references,
     warned_of_distance,
 )
-from classex_bayes.report.verdicts import neutral_name
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts
@@ -216,7 +215,6 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
         span=lambda row: numerals.span(row["lower"], row["upper"]),
         chance=formatting.chance,
         exact=formatting.exact_percent,
-        neutral=neutral_name,
         sentence=formatting.capitalized,
         one_line=lambda text: Markup(" ").join(text.split()),
     )

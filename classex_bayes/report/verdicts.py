@@ -7,26 +7,6 @@ from classex_bayes.bayes.checks.posterior_checks import PredictiveReport
 from classex_bayes.bayes.convergence import Diagnosis
 from classex_bayes.bayes.fit_gap import FitGap
 
-# Checks are named after faults that they look for. The page names what is looked at.
-_NEUTRAL = {
-    "few classes": "number of classes",
-    "few weighty classes": "weights of classes",
-    "few errors": "number of errors",
-    "better than chance": "accuracy among few classes",
-    "duplicated instances": "copies of instances",
-    "identical classes": "copies of classes",
-    "concentrated errors": "classes that make up the sampling error",
-    "grouped confusions": "groups of classes",
-    "normalised scores": "normalisation of scores",
-    "decisions": "scores that rank the classes",
-    "reach": "reach of the ranks",
-}
-
-
-def neutral_name(check: str) -> str:
-    """Return what a check looks at, in place of the fault that it looks for."""
-    return _NEUTRAL.get(check, check)
-
 
 def convergence_sentence(diagnosis: Diagnosis, sampler: dict[str, Any]) -> str:
     """Return whether the draws can be trusted."""

@@ -102,7 +102,7 @@ def better_than_chance(k: int, accuracy: float, margin: float) -> Check:
             ". True classes score no better than wrong ones. Check whether y is in another order "
             "than the scores"
         )
-    return Check("better than chance", passed, sentence, accuracy, threshold)
+    return Check("accuracy on few classes", passed, sentence, accuracy, threshold)
 
 
 def ties(evidence: Any) -> Check:
@@ -146,7 +146,7 @@ def decisions(n_classes: int) -> Check:
         f"show only whether an answer among {n_classes} classes is correct; pass scores that rank "
         "the classes, such as distances"
     )
-    return Check("decisions", False, sentence)
+    return Check("scores that rank the classes", False, sentence)
 
 
 def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
@@ -160,7 +160,7 @@ def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
     sound. The number of
     classes is therefore the participation number of the squared weights.
     """
-    name, n_classes = "concentrated errors", round(participation(evidence.class_weight**2))
+    name, n_classes = "concentration of errors", round(participation(evidence.class_weight**2))
     n_errors = int(np.count_nonzero(evidence.n_better))
     k = evidence.grid()
     n_right = evidence.n_test * evidence.accuracy(k)
@@ -216,7 +216,7 @@ def grouped_ranks(evidence: Any) -> Check:
     variance = evidence.design_effect * (1 + least * (4 / here + 1 / before))
     violation = 2 * (np.sqrt(least + _ANSCOMBE) - np.sqrt(after + _ANSCOMBE)) / np.sqrt(variance)
     if not violation.size:
-        return Check("grouped ranks", None, "needs two neighbouring ranks that are known")
+        return Check("gaps between ranks", None, "needs two neighbouring ranks that are known")
     place = int(np.argmax(violation))
     sentence = (
         f"{here[place]:.4g} instances have rank {j[place] + 1} and {after[place]:.4g} rank "
@@ -230,7 +230,7 @@ def grouped_ranks(evidence: Any) -> Check:
             "classes that were enrolled twice: merge them, or pass the groups that were sampled as "
             "sampling=Sampling(groups=...)"
         )
-    return Check("grouped ranks", passed, sentence, float(violation[place]), _MOST_GROUPED)
+    return Check("gaps between ranks", passed, sentence, float(violation[place]), _MOST_GROUPED)
 
 
 def few_classes(n_classes: int) -> Check:
@@ -242,7 +242,7 @@ def few_classes(n_classes: int) -> Check:
             " are few. Rely on intervals and not on means or point estimates, and test "
             f"{FEW_CLASSES} or more classes"
         )
-    return noted("few classes", enough, sentence, float(n_classes), float(FEW_CLASSES))
+    return noted("number of classes", enough, sentence, float(n_classes), float(FEW_CLASSES))
 
 
 def few_weighty_classes(class_weight: FloatArray) -> Check:
@@ -257,7 +257,7 @@ def few_weighty_classes(class_weight: FloatArray) -> Check:
     )
     if not enough:
         sentence += ". Rely on intervals and not on means or point estimates"
-    return noted("few weighty classes", enough, sentence, effective, float(FEW_CLASSES))
+    return noted("weights of classes", enough, sentence, effective, float(FEW_CLASSES))
 
 
 def few_errors(n_better: IntArray, y: IntArray) -> Check:
@@ -273,7 +273,7 @@ def few_errors(n_better: IntArray, y: IntArray) -> Check:
             ". So few errors give only an upper limit of the decline, and the model or its prior "
             f"dominates. Test more classes or instances until {FEWEST_ERRORS} or more are wrong"
         )
-    return noted("few errors", enough, sentence, float(n), float(FEWEST_ERRORS))
+    return noted("number of errors", enough, sentence, float(n), float(FEWEST_ERRORS))
 
 
 def _counted(number: int, noun: str) -> str:

@@ -22,7 +22,12 @@ from classex_bayes.task.data_checks import notes_of, participation
 from classex_bayes.task.source_task import SourceTask
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
-SHAPES = ("duplicated instances", "identical classes", "concentrated errors", "grouped confusions")
+SHAPES = (
+    "copies of instances",
+    "copies of classes",
+    "concentration of errors",
+    "groups of classes",
+)
 
 
 def scores_of(n_classes, repeats=1, seed=0):
@@ -54,8 +59,8 @@ def test_same_seed_same_report():
 def test_decisions_are_named():
     scores, y = scores_of(60)
     task = SourceTask.from_scores(1.0 * (scores == scores.max(axis=1, keepdims=True)), y)
-    assert "two different values" in diagnose(task)["decisions"].sentence
-    assert "decisions" not in failed(SourceTask.from_scores(scores, y))
+    assert "two different values" in diagnose(task)["scores that rank the classes"].sentence
+    assert "scores that rank the classes" not in failed(SourceTask.from_scores(scores, y))
 
 
 def failed(task):
@@ -66,13 +71,13 @@ def failed(task):
 def test_duplicated_instances(kind):
     probes, gallery, y = LAW.sample(100, repeats=2, random_seed=1)
     scores, _ = scores_of(100, 2, 1)
-    for copies, expected in ((2, set()), (3, {"duplicated instances"})):
+    for copies, expected in ((2, set()), (3, {"copies of instances"})):
         twice = np.concatenate([np.arange(200), np.arange(copies)])
         if kind == "scores":
             task = SourceTask.from_scores(scores[twice], y[twice])
         else:
             task = SourceTask.from_embeddings(probes[twice], gallery, y[twice])
-        check = diagnose(task)["duplicated instances"]
+        check = diagnose(task)["copies of instances"]
         assert check.value == pytest.approx(copies / (200 + copies))
         assert ({check.name} if check.passed is False else set()) == expected
 
@@ -91,15 +96,15 @@ def test_copies_among_few_classes():
     # Real numbers of 5 classes are no less distinctive, whole ones are.
     scores = np.random.default_rng(1).normal(size=(60, 5)) + 2 * np.eye(5)[np.arange(60) % 5]
     scores[:12] = scores[20:32]
-    check = diagnose(SourceTask.from_scores(scores, np.arange(60) % 5))["duplicated instances"]
+    check = diagnose(SourceTask.from_scores(scores, np.arange(60) % 5))["copies of instances"]
     assert check.value == pytest.approx(12 / 60) and check.passed is False
     coarse = diagnose(SourceTask.from_scores((9 * scores).round(), np.arange(60) % 5))
-    assert coarse["duplicated instances"].passed is None
+    assert coarse["copies of instances"].passed is None
 
 
 def test_saturated_rows_are_not_called_copies():
     y = np.arange(40) % 20
-    check = diagnose(SourceTask.from_scores(np.eye(20)[y], y))["duplicated instances"]
+    check = diagnose(SourceTask.from_scores(np.eye(20)[y], y))["copies of instances"]
     assert check.passed is None
     assert np.isnan(check.value)
 
@@ -109,7 +114,7 @@ def test_identical_classes_are_named():
     gallery[70] = gallery[30]
     names = [f"class {j}" for j in range(100)]
     task = SourceTask.from_embeddings(probes, gallery, [names[j] for j in y], classes=names)
-    check = diagnose(task)["identical classes"]
+    check = diagnose(task)["copies of classes"]
     assert check.passed is False
     assert "'class 30' and 'class 70'" in check.sentence
 
@@ -118,7 +123,7 @@ def test_identical_classes_are_named():
 def test_half_a_percent_of_duplicated_classes_is_allowed(copies, passed):
     scores = np.random.default_rng(0).normal(size=(200, 200))
     scores[:, :copies] = scores[:, 100 : 100 + copies]
-    check = diagnose(SourceTask.from_scores(scores, np.arange(200)))["identical classes"]
+    check = diagnose(SourceTask.from_scores(scores, np.arange(200)))["copies of classes"]
     assert check.value == copies / 200 and check.passed is passed
 
 
@@ -132,20 +137,20 @@ def test_hubs():
     scores, y = scores_of(100, 3, seed=4)
     scores[:, :5] += 8.0
     report = diagnose(SourceTask.from_scores(scores, y), random_seed=0)
-    assert report["concentrated errors"].passed is False
+    assert report["concentration of errors"].passed is False
     assert set(np.argsort(report.class_errors.beaten)[-5:]) == set(range(5))
 
 
 def test_reversed_sign():
     scores, y = scores_of(40)
-    assert "better than chance" in failed(SourceTask.from_scores(-scores, y))
+    assert "accuracy on few classes" in failed(SourceTask.from_scores(-scores, y))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups(seed):
     law = HierarchicalNormal(5, class_variance=0.1, noise_variance=0.05)
     task = SourceTask.from_embeddings(*law.sample(200, repeats=2, random_seed=seed))
-    check = diagnose(task, random_seed=seed)["grouped confusions"]
+    check = diagnose(task, random_seed=seed)["groups of classes"]
     assert check.passed is False
     # Pieces are the five groups, of sizes that vary about equal ones.
     assert 0.19 < check.value < 0.3
@@ -171,11 +176,11 @@ def test_probabilities_bring_a_note(log):
     share = np.exp(scores - scores.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
     task = SourceTask.from_scores(np.log(share) if log else share, y)
-    check = diagnose(task)["normalised scores"]
+    check = diagnose(task)["normalisation of scores"]
     assert check.passed
     assert check.value == 1
     assert ("log probabilities" in check.sentence) is log
-    assert diagnose(SourceTask.from_scores(scores, y))["normalised scores"].value == 0
+    assert diagnose(SourceTask.from_scores(scores, y))["normalisation of scores"].value == 0
 
 
 def test_standardised_rows_bring_a_note():
@@ -183,10 +188,10 @@ def test_standardised_rows_bring_a_note():
     standardised = (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True)
     # Scaling by one number keeps the moments equal; rounding to 4 decimals hardly moves them.
     for values in (standardised, (7 * standardised + 3).round(4)):
-        check = diagnose(SourceTask.from_scores(values, y))["normalised scores"]
+        check = diagnose(SourceTask.from_scores(values, y))["normalisation of scores"]
         assert check.is_note and "z-norm" in check.sentence
     centred = scores - scores.mean(axis=1, keepdims=True)
-    assert not diagnose(SourceTask.from_scores(centred, y))["normalised scores"].is_note
+    assert not diagnose(SourceTask.from_scores(centred, y))["normalisation of scores"].is_note
 
 
 # What cannot be checked
@@ -208,30 +213,30 @@ def test_tasks_without_scores():
     bare = SourceTask.from_ranks(task.ranks, task.y, n_classes=50)
     report = diagnose(bare)
     unknown = {check.name for check in report if check.passed is None}
-    assert unknown == {*SHAPES, "ties", "order of classes", "normalised scores"}
-    assert report["few errors"].value == diagnose(task)["few errors"].value
+    assert unknown == {*SHAPES, "ties", "order of classes", "normalisation of scores"}
+    assert report["number of errors"].value == diagnose(task)["number of errors"].value
     curve = SourceTask.from_accuracies([2, 10, 50], [0.99, 0.95, 0.85], n_test=100, n_classes=50)
     report = diagnose(curve)
-    unknown |= {"few errors", "reach"}
+    unknown |= {"number of errors", "reach of the ranks"}
     assert {check.name for check in report if check.passed is None} == unknown
     assert report.class_errors is None
 
 
 def test_a_curve_of_one_point_and_below_chance():
     curve = SourceTask.from_accuracies([50], [0.01], n_test=100, n_classes=50)
-    assert failed(curve) == {"better than chance"}
+    assert failed(curve) == {"accuracy on few classes"}
 
 
 def test_few_classes_and_few_errors():
     task = SourceTask.from_ranks([1, 2, 1, 3] * 5, np.arange(20) % 4, n_classes=4)
     report = diagnose(task)
     notes = {check.name for check in report if check.is_note}
-    assert notes == {"few classes", "few errors", "reach"}
+    assert notes == {"number of classes", "number of errors", "reach of the ranks"}
     assert report.passed and not task.warnings, "small pilots have no fault"
-    assert set(notes_of([task])) >= {report["few errors"].sentence}
-    assert "until 10 or more are wrong" in report["few errors"].sentence
+    assert set(notes_of([task])) >= {report["number of errors"].sentence}
+    assert "until 10 or more are wrong" in report["number of errors"].sentence
     many = SourceTask.from_ranks(np.arange(5000) % 3 + 1, np.arange(5000) % 500, n_classes=500)
-    assert diagnose(many)["few classes"].passed
+    assert diagnose(many)["number of classes"].passed
 
 
 # Formulas
@@ -256,7 +261,7 @@ def test_influences_are_those_of_deletion(repeats):
 def test_reach_is_that_of_the_bounds(n_classes, is_note):
     ranks = np.where(np.arange(n_classes) % 3, 1, np.arange(n_classes) % 5 + 1)
     task = SourceTask.from_ranks(ranks, np.arange(n_classes), n_classes=n_classes)
-    check = diagnose(task)["reach"]
+    check = diagnose(task)["reach of the ranks"]
     assert check.value == MomentBounds().fit(task).reach()
     assert check.passed and check.is_note is is_note
     assert (check.value < n_classes) is is_note

@@ -148,10 +148,10 @@ def test_diagnose_is_the_library(run, strict, task, tmp_path):
     scores, y = random_scores(3, 60, 3, lead=5)
     np.savez(tmp_path / "good.npz", scores=scores, y=y)
     code, out, _ = run("diagnose", "good.npz", "--strict")
-    assert code == 0 and "nothing found" in out and "\nnote         few errors" in out
+    assert code == 0 and "nothing found" in out and "\nnote         number of errors" in out
     code, out, _ = run("diagnose", "bad.npz", "--strict", "--json")
     failed = [check["name"] for check in strict(out)["checks"] if check["passed"] is False]
-    assert code == 5 and "better than chance" in failed and not strict(out)["passed"]
+    assert code == 5 and "accuracy on few classes" in failed and not strict(out)["passed"]
 
 
 def test_plan_is_the_library(run, strict):

@@ -208,9 +208,9 @@ def test_an_instance_meets_half_of_its_rivals_in_the_other_half(pilot):
     rng = np.random.default_rng(0)
     halves = random_halves(60, rng)
     nearest = pilot.nearest_classes
-    lists = [HalfLists.of(nearest, half) for half in halves]
-    weights = [np.full(60, 1 / len(halves))] * len(halves)
-    table = HeldOutTable.of(lists, DistanceScale("origin", 0.0), weights, 60)
+    weight = np.full(60, 1 / len(halves))
+    lists = [HalfLists.of(nearest, half, weight) for half in halves]
+    table = HeldOutTable.of(lists, DistanceScale("origin", 0.0), 60)
     rivals = np.mean([(~half).sum() - ~half for half in halves])
     assert table.n_rivals == rivals
     assert table.weight.sum() <= 60

@@ -33,7 +33,7 @@ def reports(fit, tmp_path_factory):
     cases = {
         "sound": (cb.SourceTask.from_scores(scores, y), 300),
         "reversed": (cb.SourceTask.from_scores(-scores, y), 300),
-        "few classes": (cb.SourceTask.from_scores(few, few_y), 5000),
+        "number of classes": (cb.SourceTask.from_scores(few, few_y), 5000),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -61,11 +61,11 @@ def state(text):
 
 def test_the_page_has_one_state_the_worst(reports):
     states = {name: state(text) for name, (text, *_) in reports.items()}
-    assert states["reversed"] == "fault" and states["few classes"] == "doubt"
+    assert states["reversed"] == "fault" and states["number of classes"] == "doubt"
     wrong = first_screen(reports["reversed"][0])
     assert "Do not rely on this number: the data are probably faulty." in wrong
     assert "the sign of the scores is reversed" in wrong
-    few = first_screen(reports["few classes"][0])
+    few = first_screen(reports["number of classes"][0])
     assert "Read with care" in few and "8 classes are few" in few and "625 times as many" in few
     for text, *_ in reports.values():
         assert "random sample of those to come" in first_screen(text)
@@ -128,7 +128,7 @@ def test_slider_and_headline_agree(reports):
 
 
 def test_point_estimates_of_few_classes_are_left_out(reports):
-    text, *_ = reports["few classes"]
+    text, *_ = reports["number of classes"]
     assert (
         'data-series="reference' not in text and "ClassExReg is left out: 8 classes are few" in text
     )

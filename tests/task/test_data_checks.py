@@ -83,7 +83,7 @@ def test_a_heavy_class_is_no_fault_of_the_data(share):
     effective = 1 / (weight**2).sum()
     told = f"with these weights 60 classes are as informative as {effective:.1f} equally"
     assert any(note.startswith(told) for note in notes) == (share > 0)
-    assert cb.diagnose(task)["concentrated errors"].passed is (None if share else True)
+    assert cb.diagnose(task)["concentration of errors"].passed is (None if share else True)
 
 
 def test_pooled_tasks_tell_every_doubt_once(reversed_task):
@@ -186,7 +186,7 @@ def test_guessing_is_told_at_the_smallest_known_number_of_classes():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         task = SourceTask.from_scores(np.eye(k1)[answer], y)
-    check = cb.diagnose(task)["better than chance"]
+    check = cb.diagnose(task)["accuracy on few classes"]
     sd = np.sqrt(0.05 * 0.95 * task.design_effect() / n)
     assert check.limit == pytest.approx(0.05 + 3 * sd)
     assert check.passed == (np.mean(answer == y) >= check.limit)
@@ -244,7 +244,7 @@ def twins(group=2, repeats=3, k1=200):
 
 
 def grouped(task):
-    return next(check for check in task.evidence.checks(None) if check.name == "grouped ranks")
+    return next(check for check in task.evidence.checks(None) if check.name == "gaps between ranks")
 
 
 def test_twins_are_named_with_one_confusion_a_class():
@@ -256,8 +256,8 @@ def test_twins_are_named_with_one_confusion_a_class():
     expected = wrong**2 * 198 / (2 * 199 * right)
     assert f"at least {expected:.4g} would have rank 3" in warning
     report = cb.diagnose(task, random_seed=1)
-    pairs = report["identical classes"]
-    assert [check.name for check in report.warnings] == ["grouped ranks"] and pairs.is_note
+    pairs = report["copies of classes"]
+    assert [check.name for check in report.warnings] == ["gaps between ranks"] and pairs.is_note
     # Both lost to the other: 3 instances each, of which a half loses.
     n_mutual = int(pairs.sentence.split(". ")[1].split(" pairs are confused")[0])
     assert abs(n_mutual - 100 * (1 - 1 / 8) ** 2) < 15

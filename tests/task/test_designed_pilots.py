@@ -188,11 +188,11 @@ def test_diagnosis_says_what_to_pass():
     law = HierarchicalNormal(5, class_variance=0.1, noise_variance=0.05)
     sample = law.sample(200, repeats=2, random_seed=1)
     found = cb.diagnose(cb.SourceTask.from_embeddings(*sample), random_seed=1)
-    assert not found["grouped confusions"].passed
-    assert "Sampling(groups=" in found["grouped confusions"].sentence
+    assert not found["groups of classes"].passed
+    assert "Sampling(groups=" in found["groups of classes"].sentence
     group = ((sample.gallery[:, None] - law.group_centres) ** 2).sum(axis=2).argmin(axis=1)
     told = cb.SourceTask.from_embeddings(*sample, sampling=cb.Sampling(groups=group))
-    assert cb.diagnose(told, random_seed=1)["grouped confusions"].passed is None
+    assert cb.diagnose(told, random_seed=1)["groups of classes"].passed is None
 
 
 def test_a_design_knows_the_accuracy_alone(small_task):

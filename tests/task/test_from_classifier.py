@@ -476,7 +476,7 @@ REFUSED = {
         lambda X, y: GaussianNB().fit(X, y == y[0]),
         "^clf.classes_: found 2 classes",
     ),
-    "few classes": (
+    "number of classes": (
         lambda X, y: GaussianNB().fit(X[y != y[0]], y[y != y[0]]),
         r"^y: the classifier has not seen 'class \d+'; .*leave out",
     ),

@@ -357,7 +357,7 @@ def designed(distances, design):
 
 
 REASONS = {
-    "few classes": (lambda d, t: t(15), "15 classes are fewer than the 20"),
+    "number of classes": (lambda d, t: t(15), "15 classes are fewer than the 20"),
     "unequal weights": (lambda d, t: t(class_weight=1 / np.arange(1, 121) ** 2.0), "count as"),
     "decisions": (
         lambda d, t: cb.SourceTask.from_scores(decisions(d), np.arange(120)),
