@@ -76,7 +76,7 @@ def test_the_wait_for_the_compiler_is_told_once_and_only_then(tmp_path):
         for _ in range(2)
     )  # fmt: skip
     assert first.stdout == later.stdout == "3.0 8\n"
-    assert first.stderr.splitlines() == ["compiling for some seconds, once per machine"]
+    assert first.stderr.splitlines() == ["compiling for some seconds, once per installation"]
     assert later.stderr == ""
 
 
