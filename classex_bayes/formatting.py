@@ -227,7 +227,9 @@ class Numerals:
         """Return the limits of an interval: "63.1 to 78.0%"."""
         decimals = self.decimals(upper - lower) if decimals is None else decimals
         first, last = (self.value(limit, decimals) for limit in (lower, upper))
-        return last if first == last else f"{first.removesuffix('%')} to {last}"
+        if first[0].isdigit():  # "under 0.1%" keeps its unit
+            first = first.removesuffix("%")
+        return last if first in (last, last.removesuffix("%")) else f"{first} to {last}"
 
     def estimate(
         self, mean: float, lower: float, upper: float, decimals: int | None = None

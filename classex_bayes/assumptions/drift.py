@@ -137,7 +137,7 @@ class DriftPosterior:
     @property
     def p_value_of_line(self) -> float:
         """Of a chi-squared test that the measured drifts are a line through 0; 1 for one alone."""
-        if self.x.size < _FEWEST_FOR_LINE:
+        if np.unique(self.x).size < _FEWEST_FOR_LINE:
             return 1.0
         at, drift = np.linalg.solve(self.noise, np.stack([self.x, self.drift], axis=1)).T
         residual = self.drift @ drift - (self.x @ drift) ** 2 / (self.x @ at)

@@ -351,15 +351,16 @@ def analyse(
             f"accuracy at least {target:g} on {reached.idxmin():,} classes: probability "
             f"{reached.min():.3f}, required {required:g}: {'met' if enough else 'not met'}"
         )
-        lines.append(sentence)
         is_met = is_met and enough
-        if strict and not enough:
-            failed.append(sentence)
+        (failed if strict and not enough else lines).append(sentence)
     numbers = {}
     if terminal.as_json:
-        settled = {"failed": failed if strict else None, "required": requirement}
+        settled = {"failed": failed, "required": requirement}
         numbers = {**document(findings), **settled, "files": listed(files)}
-    first = [f"failed: {fault}" for fault in failed] or ["passed: all checks"] * strict
+    first = [f"failed: {fault}" for fault in failed]
+    if strict and not failed:
+        left_out = sum(check.passed is None for check in findings.assessment.checks)
+        first = ["passed: all checks" + f", of which {left_out} could not be made" * bool(left_out)]
     tables = [_comparison_table(findings.comparison, findings.ci_prob)]
     if open_set is not None:
         tables.append(rates_table(open_set[1], task, findings.ci_prob))

@@ -8,6 +8,7 @@ import typer
 
 from classex_bayes.cli.analysis import read
 from classex_bayes.cli.console import Terminal, bad_data, flat_table, parse_counts
+from classex_bayes.cli.exit_codes import ExitCode
 from classex_bayes.cli.options import (
     Counts,
     FitOptions,
@@ -48,6 +49,8 @@ def classifiers(
     counts = parse_counts(k)
     if len(files) == 1:
         raise DataError(f"FILES: expected one for each of several classifiers, found {files[0]}")
+    if len(set(files)) < len(files):
+        raise DataError("FILES: found a file twice, expected one for each classifier")
     stems = [file.stem for file in files]
     names = stems if len(set(stems)) == len(stems) else [str(file) for file in files]
     tasks = {name: read([file], terminal, data) for name, file in zip(names, files, strict=True)}
@@ -93,3 +96,5 @@ def classifiers(
     }
     title = f"{capitalized(result.estimand.describe())} of {len(names)} classifiers"
     terminal.result(flat_table(title, table.reset_index()), lines, numbers)
+    if any(task.warnings for task in tasks.values()):
+        raise typer.Exit(ExitCode.NOT_MET)

@@ -428,7 +428,8 @@ def _designs(
         usual = n_classes * _TIMES[n_classes * _TIMES <= max(k, n_classes)]
         if n_test < n_classes:
             usual = usual[:1]
-            per_class = np.unique(np.minimum(_TIMES * n_test / n_classes, 1))
+            fewest = FEWEST_CLASSES / n_classes
+            per_class = np.unique(np.clip(_TIMES * n_test / n_classes, fewest, 1))
     sizes = class_counts(usual if classes is None else classes, "classes", smallest=FEWEST_CLASSES)
     expected = f"positive numbers, so that each pilot has at least {FEWEST_CLASSES} instances"
     given = numbers(

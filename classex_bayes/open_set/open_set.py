@@ -329,7 +329,8 @@ class OpenSetExtrapolator(FittedModel):
         Warns
         -----
         ExtrapolationWarning
-            k lies more than 100 times beyond the enrolled classes of the pilot. It warns once.
+            k lies more than 100 times beyond the enrolled classes of the pilot. Of each k it warns
+            once.
         """
         self._require("_tree")
         counts, best = class_counts(k), whole_number(rank, "rank", 1)
@@ -394,7 +395,8 @@ class OpenSetExtrapolator(FittedModel):
         Warns
         -----
         ExtrapolationWarning
-            k lies more than 100 times beyond the enrolled classes of the pilot. It warns once.
+            k lies more than 100 times beyond the enrolled classes of the pilot. Of each k it warns
+            once.
 
         References
         ----------
@@ -521,7 +523,7 @@ class OpenSetExtrapolator(FittedModel):
             notes.append(
                 f"scores are distances {scale.scale} with probability {prob:.0%} alone. On other "
                 "scales rates may differ by more than the intervals say. Distances have a known "
-                "scale, and so have cosines that are passed as 1 - cosine"
+                "scale, and so have cosines passed as np.maximum(1 - cosine, 0)"
             )
         slope = float(self.posterior_["slope"].mean())
         if slope > _LARGEST_SLOPE:

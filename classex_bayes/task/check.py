@@ -39,6 +39,10 @@ class Check:
     def _word(self) -> str:
         return "note" if self.is_note else _WORDS[self.passed]
 
+    def gravity(self) -> int:
+        """2 for a fault, 1 for a note, 0 otherwise."""
+        return 2 if self.passed is False else int(self.is_note)
+
     @property
     def verdict(self) -> str:
         """The answer and the sentence: "WARNING: ..."."""

@@ -168,8 +168,9 @@ def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
         return Check(
             name,
             None,
-            f"needs {FEWEST_FOR_CONCENTRATION} classes of similar weight and "
-            f"{ERRORS_FOR_CONCENTRATION} instances with errors, found {n_classes} and {n_errors}",
+            f"needs {FEWEST_FOR_CONCENTRATION} classes of similar weight, "
+            f"{ERRORS_FOR_CONCENTRATION} instances with errors and {ERRORS_FOR_CONCENTRATION} "
+            f"without, found {n_classes}, {n_errors} and {n_right[0]:.0f}",
         )
     place = np.flatnonzero(n_right >= ERRORS_FOR_CONCENTRATION)[-1]
     squares = evidence.class_influence[:, place] ** 2

@@ -56,7 +56,7 @@ def embeddings_fit(source: EmbeddingScores) -> Check:
                 f"probes lie {ratio:.3g} times as far from the mean of the gallery as templates "
                 "do; check that both have the same unit and normalisation"
             )
-    return Check("embeddings", not sentences, "; ".join(sentences))
+    return Check("embeddings", not sentences, "; ".join(sentences) or "nothing unusual")
 
 
 def _first_rows(matrix: Any) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.shards import ConcatenatedScores
 from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_weights
 from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.rank_evidence import RankEvidence
@@ -102,7 +104,9 @@ def _joined(
     readable = [source for source in sources if not isinstance(source, DaskSource)]
     source = ConcatenatedScores(readable) if len(readable) == len(parts) else None
     tied = next((part for part in parts if part.n_tied), first)  # it has the rule of all parts
-    checks = tuple(dict.fromkeys(check for part in parts for check in part.score_checks))
+    # Of a check that several parts have, the worst one.
+    by_fault = sorted(chain(*(part.score_checks for part in parts)), key=Check.gravity)
+    checks = tuple({check.name: check for check in by_fault}.values())
     statistics = [part.statistics for part in parts if part.statistics is not None]
     scored = len(statistics) == len(parts)
     if scored and (split := _split_class(parts)) is not None:

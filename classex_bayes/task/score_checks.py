@@ -83,5 +83,6 @@ def _cosines(scores: FloatArray) -> Iterator[str]:
     if finite.size and finite.min() < 0 and _NEAR < np.abs(finite).max() <= 1 + _HALF_PRECISION:
         yield (
             "all scores lie between -1 and 1. If they are cosines or correlations, a perfect match "
-            "has 1, which the model cannot know: pass 1 - scores with higher_is_better=False"
+            "has 1, which the model cannot know: pass "
+            "np.maximum(1 - scores, 0) with higher_is_better=False"
         )

@@ -213,6 +213,15 @@ def test_classifiers_are_compared_as_in_the_library(run, strict, task):
     assert "s minus t at k = 900: " in words and "above 0 with probability" in words
 
 
+def test_classifiers_with_faulty_data_have_an_exit_code(run, task):
+    scores = np.load("s.npz")
+    np.savez("reversed.npz", scores=-scores["scores"], y=scores["y"])
+    code, _, _ = run("classifiers", "s.npz", "reversed.npz", "--k", "60", *FIT)
+    assert code == 5
+    code, _, err = run("classifiers", "s.npz", "s.npz", "--k", "60", *FIT)
+    assert code == 2 and "a file twice" in err
+
+
 def test_one_classifier_is_no_comparison(run, task):
     code, out, err = run("classifiers", "s.npz", "--k", "900")
     assert (code, out) == (2, "") and err.startswith("error: FILES: expected one for each")

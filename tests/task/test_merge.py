@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.core.ranks.rank_counts import count_better
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.exceptions import DataError, DataWarning
@@ -211,6 +212,17 @@ def test_the_order_of_parts_with_and_without_ties_does_not_matter():
         assert merged.evidence.ties == "pessimistic" and merged.evidence.n_tied > 0
         again = merged.select(np.arange(40))
         np.testing.assert_array_equal(again.ranks, merged.ranks)
+
+
+@pytest.mark.parametrize("first_is_bad", [True, False])
+def test_a_fault_of_one_part_is_a_fault_of_the_whole(first_is_bad):
+    rng, y = np.random.default_rng(1), np.arange(60) % 20
+    good = rng.normal(size=(60, 20)) + 2 * np.eye(20)[y]
+    ranks = good.argsort(axis=1).argsort(axis=1) + 1.0
+    parts = [SourceTask.from_scores(part, y, classes=range(20)) for part in (ranks, good)]
+    merged = SourceTask.merge(parts if first_is_bad else parts[::-1])
+    assert "as ranks do" in diagnose(merged)["scores"].sentence
+    assert any("as ranks do" in warning for warning in merged.warnings)
 
 
 def test_folds_with_other_classes_are_asked_about(tmp_path):

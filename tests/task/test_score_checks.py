@@ -111,9 +111,9 @@ def test_faults_are_warnings(kind):
 def test_cosines_are_asked_about():
     for scores in (cosines(), cosines("f4"), cosines("f2")):
         found = check(scores)
-        assert found.passed and found.is_note and "pass 1 - scores" in found.sentence
+        assert found.passed and found.is_note and "np.maximum(1 - scores, 0)" in found.sentence
     task = cb.SourceTask.from_scores(cosines(), Y)
-    assert not task.warnings and any("pass 1 - scores" in note for note in task.notes)
+    assert not task.warnings and any("np.maximum(1 - scores, 0)" in note for note in task.notes)
     assert check(0.05 * logits()).is_note is False  # small scores of both signs
 
 
