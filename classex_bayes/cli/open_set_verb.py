@@ -23,6 +23,7 @@ from classex_bayes.cli.options import (
     Files,
     FitOptions,
     WantedFpir,
+    share,
     with_options,
 )
 from classex_bayes.exceptions import DataError
@@ -35,6 +36,14 @@ def open_set(
     files: Files,
     k: Counts,
     fpir: WantedFpir = None,
+    fnir: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FNIR",
+            help="Instead of --fpir: thresholds keep FNIR below it with probability 0.95.",
+            parser=share,
+        ),
+    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -50,10 +59,9 @@ def open_set(
     place: FileOptions,
     terminal: Terminal,
 ) -> None:
-    """Predict FNIR and FPIR with K enrolled classes, or the threshold that keeps FPIR low."""
-    if (fpir is None) == (threshold is None):
-        number = "neither" if fpir is None else "both"
-        raise DataError(f"--fpir, --threshold: expected one of them, found {number}")
+    """Predict FNIR and FPIR with K enrolled classes, or the threshold that keeps one low."""
+    if (number := sum(given is not None for given in (fpir, fnir, threshold))) != 1:
+        raise DataError(f"--fpir, --fnir, --threshold: expected one of them, found {number}")
     counts = parse_counts(k)
     figure = path_in(place, f"{name_of(files)}-det.png", terminal)
     task = read(files, terminal, data)
@@ -61,7 +69,7 @@ def open_set(
 
     level, _ = interval_settings(fit.ci_prob, None)
     model = open_set_model(task, files, terminal, fit)
-    rates = model.predict(counts, threshold=threshold, fpir=fpir, rank=rank)
+    rates = model.predict(counts, threshold=threshold, fpir=fpir, fnir=fnir, rank=rank)
     written: dict[str, str] = {}
     failures: list[str] = []
     if figure is not None:

@@ -80,7 +80,7 @@ def present(files: list[Path] | Path | None) -> list[Path] | Path | None:
     return files
 
 
-def _share(text: Any) -> float:
+def share(text: Any) -> float:
     """A number between 0 and 1, also as a percentage, checked before anything is read."""
     number = str(text).strip()
     try:
@@ -124,16 +124,14 @@ Predicted = Annotated[
 ]
 Target = Annotated[
     float | None,
-    typer.Option(
-        metavar="ACCURACY", help="Accuracy wanted: until how many classes?", parser=_share
-    ),
+    typer.Option(metavar="ACCURACY", help="Accuracy wanted: until how many classes?", parser=share),
 ]
 Required = Annotated[
     float | None,
     typer.Option(
         metavar="PROB",
         help="End with exit code 5 if the probability of the target is below it at any K.",
-        parser=_share,
+        parser=share,
     ),
 ]
 Strict = Annotated[
@@ -150,7 +148,7 @@ WantedFpir = Annotated[
         "--fpir",
         metavar="FPIR",
         help="FPIR wanted: thresholds keep below it with probability 0.95.",
-        parser=_share,
+        parser=share,
     ),
 ]
 Every = Annotated[
@@ -176,7 +174,7 @@ Level = Annotated[
     _model(
         metavar="PROB",
         help="Level of the intervals; ArviZ's rcParams (0.89) if not given.",
-        parser=_share,
+        parser=share,
     ),
 ]
 Jobs = Annotated[int, _model(metavar="N", help="Processes; -1 for one a processor.")]
@@ -226,7 +224,7 @@ class DataOptions:
             callback=present,
         ),
     ] = None
-    sibling_share: Annotated[
+    siblingshare: Annotated[
         float | None,
         _input(
             metavar="SHARE",

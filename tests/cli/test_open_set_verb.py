@@ -37,6 +37,17 @@ def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
     assert (tmp_path / paths(found)["figure"]).read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_limit_of_fnir_finds_the_threshold(run, scores, few, strict, tmp_path):
+    code, out, _ = run("open-set", scores, "--k", "500", "--fnir", "80%", *few, "--json")
+    arrays = np.load(tmp_path / scores)
+    task = cb.SourceTask.from_scores(arrays["scores"], arrays["y"])
+    model = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 150, "chains": 2}, random_seed=3)
+    expected = model.predict(500, fnir=0.8)
+    assert code == 0
+    for row in strict(out)["predictions"]:
+        assert row["threshold"] == pytest.approx(expected.threshold.item(), rel=1e-12)
+
+
 def test_nonmated_probes_of_the_file_are_used(run, pilot, few, strict, tmp_path):
     probes, gallery, y = pilot.sample
     others = np.random.default_rng(4).normal(size=(60, probes.shape[1]))
@@ -78,8 +89,8 @@ def test_table(run, scores, few, tmp_path):
 
 
 BAD = {
-    "no threshold": ([], "error: --fpir, --threshold"),
-    "both": (["--fpir", "0.1", "--threshold", "1"], "error: --fpir, --threshold"),
+    "no threshold": ([], "error: --fpir, --fnir, --threshold"),
+    "both": (["--fpir", "0.1", "--threshold", "1"], "error: --fpir, --fnir, --threshold"),
     "share": (["--fpir", "3"], "Usage"),
     "text": (["--fpir", "low"], "Usage"),
     "outside": (["--threshold", "99"], "error: threshold"),
