@@ -318,3 +318,19 @@ def test_the_same_warning_is_issued_once():
         fitted.predict_selective(10_000, threshold=loose)
     kinds = [str(w.message) for w in caught if w.category is cb.exceptions.ExtrapolationWarning]
     assert len(kinds) == 2 and kinds[0].startswith("k = 10,000") and "60 enrolled" in kinds[0]
+
+
+def test_equal_images_do_not_narrow_the_known_range():
+    """Their distance of 0 is known, although its logarithm is infinite."""
+    rng = np.random.default_rng(0)
+    gallery, y = rng.normal(size=(60, 8)), np.arange(60)
+    probes = gallery + 0.5 * rng.normal(size=gallery.shape)
+    probes[:6] = gallery[:6]
+    probes[7] *= 4.0
+    distances = ((probes[:, None] - gallery) ** 2).sum(axis=-1)
+    task = cb.SourceTask.from_scores(distances, y, higher_is_better=False)
+    model = cb.OpenSetExtrapolator().fit(task, **FEW)
+    farthest = float(distances[7, 7])
+    assert farthest > np.sort(distances[:6], axis=1)[:, 32].max()
+    rates = model.predict(1000, threshold=farthest)
+    assert float(rates.fpir.mean()) > 0.99
