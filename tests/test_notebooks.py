@@ -33,6 +33,7 @@ def test_notebooks_stay_small():
     assert sum(notebook.stat().st_size for notebook in NOTEBOOKS) < 3 * MEGABYTE
 
 
+@pytest.mark.notebooks
 def test_outputs_of_few_draws_are_not_stored(tmp_path, monkeypatch):
     from nbformat import v4
 

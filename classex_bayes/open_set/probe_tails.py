@@ -17,7 +17,7 @@ from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import N_NEAREST, share_tied
 from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE
 from classex_bayes.core.jit import compiled
-from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
+from classex_bayes.core.ranks.nearest import LENGTH, ROUNDING, NearestClasses
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -29,7 +29,7 @@ _LOCATION_NOISE = float(polygamma(1, N_NEAREST))
 # arbitrary.
 _EXTREME = 1.0, 99.0
 _SMALLEST_VARIANCE = 1e-6
-_FEWEST_PROBES, _ROUNDING = 20, 1e-9
+_FEWEST_PROBES = 20
 
 
 class ProbeLists(NamedTuple):
@@ -66,7 +66,8 @@ class ProbeLists(NamedTuple):
         if n < _FEWEST_PROBES:
             raise DataError(f"nonmated: found {n} probes, expected at least {_FEWEST_PROBES}")
         oriented = -matrix if nearest.negated else matrix
-        if nearest.perfect is not None and oriented.max() > nearest.perfect + _ROUNDING:
+        rounding = ROUNDING * float(np.abs(oriented).max())
+        if nearest.perfect is not None and oriented.max() > nearest.perfect + rounding:
             raise DataError(
                 f"nonmated: found {matrix.flat[int(oriented.argmax())]:g}, better than a perfect "
                 "score; expected scores of the same kind and direction as those of the task"

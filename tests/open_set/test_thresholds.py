@@ -334,3 +334,17 @@ def test_equal_images_do_not_narrow_the_known_range():
     assert farthest > np.sort(distances[:6], axis=1)[:, 32].max()
     rates = model.predict(1000, threshold=farthest)
     assert float(rates.fpir.mean()) > 0.99
+
+
+def test_rounding_of_single_precision_is_no_better_than_perfect():
+    """1 - cosine of an image that is enrolled, too, may be -1e-7."""
+    rng = np.random.default_rng(1)
+    gallery = rng.normal(size=(60, 8)).astype("f4")
+    probes, strangers = gallery + 0.5 * rng.normal(size=(2, 60, 8)).astype("f4")
+    for vectors in (gallery, probes, strangers):
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    distances = 1 - probes @ gallery.T, 1 - strangers @ gallery.T
+    distances[1][np.arange(5), np.arange(5)] = -1.2e-7
+    task = cb.SourceTask.from_scores(distances[0], np.arange(60), higher_is_better=False)
+    model = cb.OpenSetExtrapolator().fit(task, nonmated=distances[1], **FEW)
+    assert 0 < float(model.predict(100, threshold=0.05).fpir.mean()) < 1
