@@ -197,15 +197,14 @@ class Numerals:
 
     A mean and its limits have the same decimals: as many as show two digits of the width of the
     interval, from `fewest` to `most`, and more if the mean would be rounded to an end of its scale.
-    What is still rounded to an end is a bound, "under 0.01%". Of skewed draws the mean may lie
-    beyond a limit. The interval that is shown then ends at the mean.
+    What is still rounded to an end is a bound, "under 0.01%".
 
     >>> PERCENTAGES.estimate(0.7123, 0.6312, 0.7799).span
     '63.1 to 78.0%'
     >>> PERCENTAGES.estimate(0.99996, 0.9991, 0.99999).span
     '99.91 to over 99.99%'
     >>> RATES.estimate(0.000005, 0.0, 0.0000001).span
-    '0 to 0.0005%'
+    '0 to under 0.0001%'
     """
 
     in_percent: bool
@@ -235,7 +234,6 @@ class Numerals:
         self, mean: float, lower: float, upper: float, decimals: int | None = None
     ) -> EstimateText:
         """Return a mean and its limits."""
-        lower, upper = min(lower, mean), max(upper, mean)
         if decimals is None:
             decimals = self.decimals(upper - lower)
             while decimals < self.most and not self.value(mean, decimals)[0].isdigit():

@@ -115,11 +115,11 @@ def test_a_mean_and_its_limits_agree(values):
         assert shown.span in (shown.upper, f"{first} to {shown.upper}")
 
 
-def test_limits_that_do_not_hold_the_mean_are_extended_to_it():
+def test_limits_below_a_skewed_mean_are_shown_as_they_are():
     shown = RATES.estimate(0.000005, 1e-12, 1e-7)
-    assert (shown.mean, shown.span) == ("0.0005%", "under 0.0001% to 0.0005%")
-    assert DECIMALS.estimate(0.000005, 1e-9, 1e-7).span == "<0.000001 to 0.000005"
-    assert PERCENTAGES.estimate(1e-5, 1e-9, 1e-7).span == "under 0.01%"
+    assert (shown.mean, shown.span) == ("0.0005%", "under 0.0001%")
+    assert DECIMALS.estimate(0.000005, 1e-9, 1e-7).span == "<0.000001"
+    assert DECIMALS.estimate(0.02, 1e-3, 0.004).span == "0.0010 to 0.0040"
 
 
 # What users print

@@ -99,7 +99,7 @@ def test_metric(run):
     with pytest.raises(
         classex_bayes.DataError, match=r"predicts rbp and not accuracy; read \.draws"
     ):
-        prediction.accuracy  # noqa: B018
+        prediction.accuracy  # noqa: B018, since reading it raises
 
 
 def test_plot(run):

@@ -273,27 +273,15 @@ class DrawsTable:
         """The rounded numbers as text. Numbers without an error have 4 decimals, others at most 6.
 
         A number that would be rounded to 0 or 1 is shown as a bound, "<0.0001", with the most
-        decimals of its row. If the mean of skewed draws lies beyond a limit, the limit is shown as
-        the mean.
+        decimals of its row.
         """
-        table = self._holding_mean() if "mean" in self.numbers else self
         rows = [
             _texts(numbers, [_places(error) for error in errors])
             for numbers, errors in zip(
-                table.numbers.to_numpy(float).tolist(), table.errors.to_numpy(float), strict=True
+                self.numbers.to_numpy(float).tolist(), self.errors.to_numpy(float), strict=True
             )
         ]
         return pd.DataFrame(rows, self.numbers.index, self.numbers.columns)
-
-    def _holding_mean(self) -> "DrawsTable":
-        """The table with the mean in place of limits that it lies beyond."""
-        numbers, errors = self.numbers.copy(), self.errors.copy()
-        for ending, side in (("_lb", 1), ("_ub", -1)):
-            for name in numbers.filter(regex=f"{ending}$"):
-                beyond = side * (numbers[name] - numbers["mean"]) > 0
-                numbers[name] = numbers[name].mask(beyond, numbers["mean"])
-                errors[name] = errors[name].mask(beyond, errors["mean"])
-        return DrawsTable(numbers, errors)
 
 
 def _places(error: float) -> int | None:
