@@ -189,7 +189,7 @@ class Plan(Shown):
         width = "" if self.width is None else f" of width {self.width:g}"
         value = "" if self.excludes is None else f" that excludes {self.excludes:g}"
         return (
-            f"Plan for a {interval_label(self.ci_prob, self.ci_kind)}{width}{value} at {self.k:,} "
+            f"Plan: {interval_label(self.ci_prob, self.ci_kind)}{width}{value} at {self.k:,} "
             f"classes, where the {self.quantity} is assumed to be {mean:.3f} (sd {sd:.3f}); "
             f"{self.n_pilots} pilots of each design"
         )

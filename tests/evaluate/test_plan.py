@@ -133,9 +133,7 @@ def test_cheapest(planned):
 
 
 def test_text(planned):
-    assert repr(planned).startswith(
-        "Plan for a 90% credible interval of width 0.25 at 1,000 classes"
-    )
+    assert repr(planned).startswith("Plan: 90% credible interval of width 0.25 at 1,000 classes")
     assert "fewest instances: " in repr(planned) and "<table" in planned._repr_html_()
 
 
