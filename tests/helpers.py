@@ -19,6 +19,12 @@ def paths(found):
     return {row["name"]: row["path"] for row in found["files"]}
 
 
+def arrays_of(path):
+    """Arrays of an .npz file, which is closed again."""
+    with np.load(path) as archive:
+        return dict(archive)
+
+
 def random_scores(seed=0, k1=12, repeats=1, lead=1.5):
     """Normal scores of k1 classes, the true one ahead by `lead`, and the labels."""
     rng = np.random.default_rng(seed)

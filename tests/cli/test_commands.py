@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from helpers import ANSWERED, paths
+from helpers import ANSWERED, arrays_of, paths
 
 from classex_bayes import cli
 from classex_bayes.bayes.checks.posterior_checks import posterior_checks
@@ -158,8 +158,7 @@ def test_quiet_is_silent(run, embeddings):
 
 
 def test_formats_agree(run, scores, tmp_path, strict):
-    with np.load(tmp_path / scores) as arrays:
-        matrix, y = arrays["scores"], arrays["y"]
+    matrix, y = arrays_of(tmp_path / scores).values()
     np.save(tmp_path / "distances.npy", -matrix)
     np.save(tmp_path / "y.npy", y)
     header = ",".join(["y", *(f"c{j}" for j in range(60))])

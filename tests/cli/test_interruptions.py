@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from helpers import paths
+from helpers import arrays_of, paths
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import weights_of
@@ -190,7 +190,7 @@ def test_the_back_test_command_shows_a_partial_table(
     go_on()
     code, out, _ = run("backtest", embeddings, *options)
     assert code == 0 and store.read_text().startswith(before)
-    task = SourceTask.from_embeddings(*np.load(tmp_path / embeddings).values(), random_seed=0)
+    task = SourceTask.from_embeddings(*arrays_of(tmp_path / embeddings).values(), random_seed=0)
     sampler = {"draws": 100, "tune": 100, "chains": 2}
     expected = backtest(
         [BayesianExtrapolator(), ClassExReg(0.5)], task, [20, 50], n_pilots=2, sampler=sampler

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from helpers import ANSWERED, paths
+from helpers import ANSWERED, arrays_of, paths
 
 import classex_bayes as cb
 from classex_bayes.bayes.storage import load
@@ -18,7 +18,7 @@ def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
     found = strict(out)
     assert isinstance(load(tmp_path / paths(found)["posterior"]), OpenSetExtrapolator)
     # The fit is that of Python with the same seed.
-    arrays = np.load(tmp_path / scores)
+    arrays = arrays_of(tmp_path / scores)
     task = cb.SourceTask.from_scores(arrays["scores"], arrays["y"])
     model = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 150, "chains": 2}, random_seed=3)
     rates = model.predict([59, 3000], fpir=0.05, rank=2)
@@ -39,7 +39,7 @@ def test_it_says_what_python_says(run, scores, few, strict, tmp_path):
 
 def test_a_limit_of_fnir_finds_the_threshold(run, scores, few, strict, tmp_path):
     code, out, _ = run("open-set", scores, "--k", "500", "--fnir", "80%", *few, "--json")
-    arrays = np.load(tmp_path / scores)
+    arrays = arrays_of(tmp_path / scores)
     task = cb.SourceTask.from_scores(arrays["scores"], arrays["y"])
     model = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 150, "chains": 2}, random_seed=3)
     expected = model.predict(500, fnir=0.8)

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from documented_json import PAGE, conform, schemas, section
-from helpers import ANSWERED, random_scores
+from helpers import ANSWERED, arrays_of, random_scores
 from typer.main import get_command
 
 import classex_bayes as cb
@@ -214,7 +214,7 @@ def test_classifiers_are_compared_as_in_the_library(run, strict, task):
 
 
 def test_classifiers_with_faulty_data_have_an_exit_code(run, task):
-    scores = np.load("s.npz")
+    scores = arrays_of("s.npz")
     np.savez("reversed.npz", scores=-scores["scores"], y=scores["y"])
     code, _, _ = run("classifiers", "s.npz", "reversed.npz", "--k", "60", *FIT)
     assert code == 5
