@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
@@ -37,9 +36,9 @@ from classex_bayes.bayes.score_evidence import (
     depth_group,
     evidence_text,
     note_ranks_alone,
-    scales_of,
     why_unused,
 )
+from classex_bayes.bayes.tails.fitted_scales import scale_table, scales_of
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError, Interrupted
@@ -50,6 +49,7 @@ from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a graph do
+    import pandas as pd
     import pymc as pm
 
 _DEFAULT_PRIOR = MixturePrior()
@@ -306,9 +306,7 @@ class BayesianExtrapolator(LawModel):
     @property
     def scales_(self) -> "pd.Series[float]":
         """Probability of every scale on which scores were tried as distances."""
-        scales = scales_of(self.idata.attrs)
-        index = pd.Index([str(scale) for scale in scales], name="distance", dtype=object)
-        return pd.Series(list(scales.values()), index, float, name="probability")
+        return scale_table(self.idata.attrs)
 
     @property
     def evidence_(self) -> str:

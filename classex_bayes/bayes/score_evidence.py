@@ -17,6 +17,7 @@ from classex_bayes.bayes.idata import (
 )
 from classex_bayes.bayes.tails.anchor import anchored
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.fitted_scales import scale_attributes, scales_text
 from classex_bayes.bayes.tails.local_tails import depths_of
 from classex_bayes.bayes.tails.scale_choice import why_no_tails
 from classex_bayes.bayes.tails.tail_calibration import DEPTHS, TAIL_PARAMETERS
@@ -29,9 +30,7 @@ from classex_bayes.task.source_task import SourceTask
 # Groups of `idata`: draws of the tails, the instances by depth and by numbers of better classes in
 # held-out halves, and by depth among all classes.
 TAILS, HELD_OUT, DEPTHS_OBSERVED = "tails", "held_out_ranks", "observed_depths"
-_SCALES = "scales"  # attribute: scales of the scores with their probabilities
 _RANKS, _BOTH = "ranks", "ranks and scores"
-_LEAST_PROBABLE = 0.005  # scale that is named
 _WIDEST_BANDWIDTH = 0.15  # of knots that can hold the law of one instance
 _DESCRIPTIONS = {
     **TAIL_PARAMETERS,
@@ -92,10 +91,9 @@ def add_scores(
         HELD_OUT: draws.fits[0].table.group(),
         DEPTHS_OBSERVED: depth_group(task, scales),
     }
-    stored = json.dumps([{**scale.attributes, "prob": prob} for scale, prob in scales.items()])
     # All at once at the end, so that an interruption leaves the fit to ranks.
     tree.update({name: xr.DataTree(group) for name, group in groups.items()})
-    tree.attrs |= {EVIDENCE: _BOTH, _SCALES: stored, "pareto_k": draws.pareto_k}
+    tree.attrs |= {EVIDENCE: _BOTH, **scale_attributes(scales), "pareto_k": draws.pareto_k}
 
 
 def why_unused(tasks: Sequence[SourceTask], evidence: str, bandwidth: float) -> str | None:
@@ -119,20 +117,10 @@ def note_ranks_alone(tree: xr.DataTree, reason: str) -> None:
     tree.attrs["notes"] = json.dumps([*notes, f"only ranks are used, because {reason}"])
 
 
-def scales_of(attributes: Mapping[Any, Any]) -> dict[DistanceScale, float]:
-    """Scales of the scores of a fit with their probabilities, the most probable one first."""
-    stored = json.loads(attributes.get(_SCALES, "[]"))
-    return {DistanceScale.of_attributes(scale): scale["prob"] for scale in stored}
-
-
 def evidence_text(attributes: Mapping[Any, Any]) -> str:
     """What a fit used, in words: "ranks", or "ranks and scores" with the scales of the scores."""
-    scales = scales_of(attributes)
-    if not scales:
-        return _RANKS
-    likely = {scale: prob for scale, prob in scales.items() if prob > _LEAST_PROBABLE}
-    named = [f"{scale}{f' ({prob:.0%})' * (prob < 1)}" for scale, prob in likely.items()]
-    return f"{_BOTH}, as distances {', '.join(named)}"
+    scales = scales_text(attributes)
+    return f"{_BOTH}, as distances {scales}" if scales else _RANKS
 
 
 def depth_group(task: SourceTask, scales: Mapping[DistanceScale, float]) -> xr.Dataset:

@@ -28,7 +28,6 @@ from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import between_points, on_grid_by_row
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.open_set.wrong_tails import WrongTails
-from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
@@ -179,20 +178,20 @@ class MatedTails:
         share = np.bincount(joint, wrong.share[kept], shape[0] * shape[1]).reshape(shape)
         return wrong.mean(share, none)
 
-    def groups(self, shape: tuple[int, int]) -> tuple[xr.Dataset, xr.Dataset]:
-        """Groups of `idata`: parameters (chain, draw), and instances."""
+    def groups(self) -> tuple[xr.Dataset, xr.Dataset]:
+        """Draws (sample,) of the parameters, and the instances."""
         columns = dict(zip(_NAMES, self.parameters.T, strict=True))
         columns["look_alikes"] = expit(columns["look_alikes"])
-        drawn = {name: (SAMPLE_DIMS, values.reshape(shape)) for name, values in columns.items()}
+        drawn = {name: ("sample", values) for name, values in columns.items()}
         instances = {
             "log_distance": ("instance", self.log_distance),
             "depth": ("instance", self.depth),
             "n_better": (("bound", "instance"), self.bounds),
         }
-        drawn["decline"] = SAMPLE_DIMS, self.decline.reshape(shape)
+        drawn["decline"] = "sample", self.decline
         texts = {**TAIL_PARAMETERS, "decline": _DECLINE}
         for outcome, share in zip(_UNSEEN, self.unseen.T, strict=True):
-            drawn[f"unseen_{outcome}"] = SAMPLE_DIMS, share.reshape(shape)
+            drawn[f"unseen_{outcome}"] = "sample", share
             texts[f"unseen_{outcome}"] = f"share of instances unlike those seen: {outcome}"
         parameters = described(xr.Dataset(drawn), texts)
         return parameters, xr.Dataset(instances)
@@ -200,7 +199,7 @@ class MatedTails:
     @classmethod
     def of_groups(cls, drawn: xr.Dataset, instances: xr.Dataset, wrong: WrongTails) -> Self:
         """Inverse of `groups`."""
-        columns = {name: drawn[name].values.ravel() for name in _NAMES}
+        columns = {name: drawn[name].values for name in _NAMES}
         columns["look_alikes"] = logit(columns["look_alikes"])
         return cls(
             wrong,
@@ -208,8 +207,8 @@ class MatedTails:
             instances["depth"].values,
             instances["n_better"].values,
             np.column_stack(list(columns.values())),
-            drawn["decline"].values.ravel(),
-            np.column_stack([drawn[f"unseen_{outcome}"].values.ravel() for outcome in _UNSEEN]),
+            drawn["decline"].values,
+            np.column_stack([drawn[f"unseen_{outcome}"].values for outcome in _UNSEEN]),
         )
 
 

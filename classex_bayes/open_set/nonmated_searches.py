@@ -4,7 +4,8 @@ from typing import NamedTuple, Self
 
 import xarray as xr
 
-WRONG, NONMATED = "wrong", "nonmated"  # groups of `idata`
+# Group of `idata` with a group for each scale, which has groups of its own.
+SCALES, WRONG, NONMATED = "scales", "wrong", "nonmated"
 
 
 class NonmatedSearches(NamedTuple):
@@ -16,8 +17,9 @@ class NonmatedSearches(NamedTuple):
     @classmethod
     def of(cls, tree: xr.DataTree) -> Self:
         """Searches of a fitted model, from its groups."""
-        are_others = NONMATED in tree.children
-        return cls(tree[NONMATED if are_others else WRONG].sizes["probe"], are_others)
+        groups = tree[SCALES]["0"]
+        are_others = NONMATED in groups.children
+        return cls(groups[NONMATED if are_others else WRONG].sizes["probe"], are_others)
 
     @property
     def best_score(self) -> str:

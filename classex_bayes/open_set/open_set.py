@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
@@ -21,21 +21,27 @@ from classex_bayes.arguments import (
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import described, task_size
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.fitted_scales import (
+    scale_attributes,
+    scale_table,
+    scales_of,
+    scales_text,
+)
 from classex_bayes.bayes.tails.scale_choice import (
     competitor_effect,
+    numbers_of_draws,
     scale_fits,
     why_no_tails,
 )
 from classex_bayes.bayes.tails.tail_calibration import random_halves
-from classex_bayes.bayes.tails.tail_draws import DISCREPANCY
+from classex_bayes.bayes.tails.tail_draws import DISCREPANCY, LEAST_SHARE
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.open_set.mated_tails import MatedTails
-from classex_bayes.open_set.nonmated_searches import NONMATED, WRONG
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
 from classex_bayes.open_set.probe_tails import ProbeLists
 from classex_bayes.open_set.rates_at_thresholds import RatesAtThresholds
+from classex_bayes.open_set.scale_rates import ScaleRates
 from classex_bayes.open_set.threshold_scale import ThresholdScale
 from classex_bayes.open_set.wrong_tails import Tail, WrongTails
 from classex_bayes.plot_method import PlotMethod
@@ -45,9 +51,11 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # All but one of the populations of docs/corpus.md have a smaller slope.
 _LARGEST_SLOPE = 1.3
-_SURE = 0.9  # probability of a scale beyond which others hardly matter
 _NAMES = {"fpir": "FPIR", "fnir": "FNIR", "accuracy": "accuracy"}
 # Limit of a rate, or None; function that finds the threshold for it; direction of the limit.
 _Target = tuple[float | None, Callable[..., float | None], str]
@@ -83,6 +91,9 @@ class OpenSetExtrapolator(FittedModel):
     tails in two halves. The wrong scores of the pilot that reach t constrain the drift
     :math:`\delta(t)`. Classes are resampled for both rates together, so their draws are paired.
 
+    Scores without a known origin are distances on an unknown scale. Draws are taken on each of the
+    probable scales, in proportion to its probability.
+
     Beyond the best wrong score of the pilot, FPIR depends only on S and on the drift. The intervals
     widen there, and a note says so.
 
@@ -100,14 +111,14 @@ class OpenSetExtrapolator(FittedModel):
     ----------
     posterior_ : Dataset
         Draws of the parameters of both calibrations.
-    scale_ : str
-        Function of the scores s that is used as a distance.
+    scales_ : Series
+        Probabilities of the functions of the scores s that are used as distances.
     pareto_k_ : float
         Largest tail index of the importance weights. Above 0.7 the draws are unreliable.
     best_wrong_score_ : float
         Best score of a non-mated probe. Beyond it FPIR has no data.
     idata : DataTree
-        Groups posterior, observed_data, mated, wrong, wrong_draws, and those of non-mated probes.
+        Groups posterior, observed_data and scales. The last one has a group for each scale.
     task : SourceTask or None
         The fitted task; None after `classex_bayes.load`.
 
@@ -203,42 +214,41 @@ class OpenSetExtrapolator(FittedModel):
                 f"task: {reason}; rates at a threshold need scores that measure distances"
             )
         seeds = seed_sequence(random_seed)
-        halves_rng, rng, wrong_rng = (np.random.default_rng(seed) for seed in seeds.spawn(3))
-        effect = max(task.design_effect(), 1.0)
-        fit = scale_fits(task, halves_rng)[0]
-        scale, sample = fit.scale, fit.sample
+        halves_rng, rng, wrong_rng, order_rng = map(np.random.default_rng, seeds.spawn(4))
+        effect, shared = max(task.design_effect(), 1.0), competitor_effect(task)
+        fits = [fit for fit in scale_fits(task, halves_rng) if fit.prob > LEAST_SHARE]
         halves = random_halves(task.n_classes, halves_rng)
-        lists = ProbeLists.of_task(task, nearest, scale)
-        settings = size, drift, self.tail, wrong_rng
-        shared = competitor_effect(task)
-        wrong, pareto_k = WrongTails.of(lists, halves, effect, shared, *settings)
-        parameters = [sample.draw(size, rng), discrepancy * rng.standard_normal(size)]
-        mated = MatedTails.of(task, nearest, scale, np.column_stack(parameters), wrong, rng)
+        on_scales: list[ScaleRates] = []
+        pareto: list[float] = []
+        sizes = numbers_of_draws(fits, size)
+        for fit, n_draws in zip(fits, sizes, strict=True):
+            settings = n_draws, drift, self.tail, wrong_rng
+            lists = ProbeLists.of_task(task, nearest, fit.scale)
+            wrong, pareto_k = WrongTails.of(lists, halves, effect, shared, *settings)
+            parameters = [fit.sample.draw(n_draws, rng), discrepancy * rng.standard_normal(n_draws)]
+            columns = np.column_stack(parameters)
+            mated = MatedTails.of(task, nearest, fit.scale, columns, wrong, rng)
+            pareto += fit.sample.pareto_k, pareto_k
+            others = wrong
+            if nonmated is not None:
+                lists = ProbeLists.of_scores(nonmated, nearest, fit.scale, task.n_classes)
+                others, pareto_k = WrongTails.of(lists, halves, 1.0, shared, *settings)
+                pareto.append(pareto_k)
+            scale = ThresholdScale(fit.scale, nearest.negated)
+            on_scales.append(ScaleRates(mated, others, scale))
+        place = order_rng.permutation(np.repeat(np.arange(len(fits)), sizes))
         tree = self._data_groups((task,))
-        posterior, instances = mated.groups(shape)
-        tree["mated"] = xr.DataTree(instances)
-        posterior = posterior.assign(wrong.store(tree, WRONG, shape))
-        pareto = [sample.pareto_k, pareto_k]
-        if nonmated is not None:
-            dedicated = ProbeLists.of_scores(nonmated, nearest, scale, task.n_classes)
-            tails, pareto_k = WrongTails.of(dedicated, halves, 1.0, shared, *settings)
-            posterior = posterior.assign(tails.store(tree, NONMATED, shape))
-            pareto.append(pareto_k)
-        coords = {dim: np.arange(n) for dim, n in zip(SAMPLE_DIMS, shape, strict=True)}
-        tree["posterior"] = xr.DataTree(posterior.assign_coords(coords))
-        tree.attrs.update(**scale.attributes, scale_prob=fit.prob, negated=int(nearest.negated))
-        tree.attrs["pareto_k"] = max(pareto)
+        tree.update(RatesAtThresholds(on_scales, place).store(shape))
+        tree.attrs.update(scale_attributes({fit.scale: fit.prob for fit in fits}))
+        tree.attrs.update(negated=int(nearest.negated), pareto_k=max(pareto))
         return self._keep(tree, (task,), seeds)
 
     @cached_property
     def _rates(self) -> RatesAtThresholds:
-        tree = self.idata
-        wrong = nonmated = WrongTails.stored(tree, WRONG)
-        if NONMATED in tree.children:
-            nonmated = WrongTails.stored(tree, NONMATED)
-        instances = tree["mated"].to_dataset()
-        mated = MatedTails.of_groups(tree["posterior"].to_dataset(), instances, wrong)
-        return RatesAtThresholds(mated, nonmated, self._thresholds)
+        attributes = self.idata.attrs
+        negated = bool(attributes["negated"])
+        scales = [ThresholdScale(scale, negated) for scale in scales_of(attributes)]
+        return RatesAtThresholds.stored(self.idata, scales)
 
     def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
         nearest = tasks[0].nearest_classes
@@ -249,11 +259,6 @@ class OpenSetExtrapolator(FittedModel):
         tree = xr.DataTree.from_dict({"observed_data": data})
         tree.attrs.update(task_size(tasks[0]))
         return tree
-
-    @property
-    def _thresholds(self) -> ThresholdScale:
-        attributes = self.idata.attrs
-        return ThresholdScale(DistanceScale.of_attributes(attributes), bool(attributes["negated"]))
 
     @cached_property
     def _warned(self) -> set[str]:
@@ -266,9 +271,9 @@ class OpenSetExtrapolator(FittedModel):
         return self.idata["posterior"].to_dataset()
 
     @property
-    def scale_(self) -> str:
-        """Function of the scores s that is used as a distance."""
-        return str(self._thresholds.scale)
+    def scales_(self) -> "pd.Series[float]":
+        """Probability of every scale on which scores are used as distances."""
+        return scale_table(self.idata.attrs)
 
     @property
     def pareto_k_(self) -> float:
@@ -278,10 +283,11 @@ class OpenSetExtrapolator(FittedModel):
     @property
     def best_wrong_score_(self) -> float:
         """Best score, or smallest distance, of a non-mated probe; beyond it FPIR has no data."""
-        return float(self._thresholds.threshold(self._rates.nonmated.tightest))
+        rates = self._rates.reference
+        return float(rates.scale.threshold(rates.nonmated.tightest))
 
     def _fit_text(self) -> str:
-        return f"tails on distances {self.scale_}"
+        return f"tails on distances {scales_text(self.idata.attrs)}"
 
     def predict(
         self,
@@ -346,7 +352,7 @@ class OpenSetExtrapolator(FittedModel):
             self._fitted_name,
             self._n_classes,
             promise,
-            self._notes(chosen, counts, rates.nonmated, best),
+            self._notes(chosen, counts, rates.reference.nonmated, best),
             **self._draws_of(draws, chosen, counts),
             rank=best,
         )
@@ -413,7 +419,7 @@ class OpenSetExtrapolator(FittedModel):
             self._fitted_name,
             self._n_classes,
             promise,
-            self._notes(chosen, counts, rates.wrong),
+            self._notes(chosen, counts, rates.reference.wrong),
             **self._draws_of(draws, chosen, counts),
         )
 
@@ -475,7 +481,7 @@ class OpenSetExtrapolator(FittedModel):
 
     def _passed(self, threshold: Any, counts: IntArray) -> xr.DataArray:
         """Thresholds within the known range: for each k if there is one, or several for all k."""
-        scale = self._thresholds
+        scale = self._rates.scale
         kind = "distances" if scale.are_distances else "scores"
         passed = numbers(threshold, "threshold", kind, lambda values: values == values)
         fewest = int(counts.min())
@@ -502,7 +508,7 @@ class OpenSetExtrapolator(FittedModel):
         """Draws of rates (chain, draw, k), and threshold if there are several."""
         sample = {dim: self.posterior_[dim].values for dim in SAMPLE_DIMS}
         dims, coords = (*SAMPLE_DIMS, "k"), {**sample, "k": counts}
-        at = self._thresholds.log_distance(chosen.values)
+        at = chosen.values
         if "threshold" in chosen.dims:
             dims, coords = (*dims, "threshold"), {**coords, "threshold": chosen.values}
             at = np.broadcast_to(at, (counts.size, at.size))
@@ -518,13 +524,8 @@ class OpenSetExtrapolator(FittedModel):
     def _notes(
         self, chosen: xr.DataArray, counts: IntArray, tails: WrongTails, rank: int = 1
     ) -> tuple[str, ...]:
-        notes, scale, mated = [*self._draw_notes], self._thresholds, self._rates.mated
-        if (prob := float(self.idata.attrs["scale_prob"])) < _SURE:
-            notes.append(
-                f"scores are distances {scale.scale} with probability {prob:.0%} alone. On other "
-                "scales rates may differ by more than the intervals say. Distances have a known "
-                "scale, and so have cosines passed as np.maximum(1 - cosine, 0)"
-            )
+        notes, rates = [*self._draw_notes], self._rates.reference
+        scale, mated = rates.scale, rates.mated
         slope = float(self.posterior_["slope"].mean())
         if slope > _LARGEST_SLOPE:
             notes.append(
@@ -534,7 +535,7 @@ class OpenSetExtrapolator(FittedModel):
                 "BayesianExtrapolator predicts"
             )
         tightest = float(scale.log_distance(chosen.values).min())
-        kind = "wrong score of the pilot" if tails is self._rates.wrong else "non-mated score"
+        kind = "wrong score of the pilot" if tails is rates.wrong else "non-mated score"
         if tightest < tails.tightest:
             notes.append(
                 f"no {kind} reaches some of these thresholds (the best one is "

@@ -1,135 +1,154 @@
-"""Draws of rates with k classes at a threshold, which is a log distance."""
+"""Draws of rates with k classes at a threshold on all scales, and thresholds for rates."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
+from typing import Self
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 
-from classex_bayes.open_set.fpir_curve import FpirCurve
-from classex_bayes.open_set.mated_tails import MatedTails
+from classex_bayes.open_set.nonmated_searches import SCALES
+from classex_bayes.open_set.scale_rates import ScaleRates
 from classex_bayes.open_set.threshold_scale import ThresholdScale
-from classex_bayes.open_set.wrong_tails import WrongTails, before
-from classex_bayes.typing import FloatArray
+from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.typing import FloatArray, IntArray
 
 _SCANNED, _BISECTIONS = 40, 20
-_MOST_KEPT = 8  # results of slow functions of k
+_PLACE = "scale_place"
 _DET_ENDS = 0.9, 1e-5  # mean FPIR
+_Rate = Callable[[float, int], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class RatesAtThresholds:
-    """Rates from the tails of true and of wrong scores."""
+    """Rates from tails on one scale or several.
 
-    mated: MatedTails  # the true classes of the test instances, and their wrong scores
-    nonmated: WrongTails  # wrong scores of the non-mated probes, which may be the same
-    scale: ThresholdScale
+    Log distances are those of the reference.
+    """
+
+    on_scales: Sequence[ScaleRates]  # the most probable scale first
+    scale_place: IntArray  # (draws,): place of the scale of each draw
+
+    def store(self, shape: tuple[int, int]) -> dict[str, xr.DataTree]:
+        """Groups of `idata`: the posterior, and a group for each scale.
+
+        `shape` is (chains, draws).
+        """
+        index = pd.MultiIndex.from_product(map(range, shape), names=SAMPLE_DIMS)
+        sample = xr.Coordinates.from_pandas_multiindex(index, "sample")
+        drawn, groups = zip(*(rates.store() for rates in self.on_scales), strict=True)
+        position = self.scale_place.argsort(kind="stable").argsort()
+        posterior = xr.concat(drawn, "sample").isel(sample=position).assign_coords(sample)
+        place = xr.Dataset({_PLACE: ("sample", self.scale_place)}, sample)
+        tree = {"posterior": xr.DataTree(posterior.unstack())}
+        children = {str(at): group for at, group in enumerate(groups)}
+        return tree | {SCALES: xr.DataTree(place.unstack(), children)}
+
+    @classmethod
+    def stored(cls, tree: xr.DataTree, scales: Sequence[ThresholdScale]) -> Self:
+        """Inverse of `store`."""
+        place = tree[SCALES].to_dataset()[_PLACE].values.ravel()
+        groups = tree[SCALES].children.values()
+        posterior = tree["posterior"].to_dataset().stack(sample=SAMPLE_DIMS)
+        on_scales = [
+            ScaleRates.stored(posterior.isel(sample=place == at), group, scale)
+            for at, (group, scale) in enumerate(zip(groups, scales, strict=True))
+        ]
+        return cls(on_scales, place)
+
+    @cached_property
+    def reference(self) -> ScaleRates:
+        """Rates on the scale with the furthest origin, on which all thresholds have distances."""
+        return max(self.on_scales, key=lambda rates: rates.scale.scale.origin)
 
     @property
-    def wrong(self) -> WrongTails:
-        """Wrong scores of the test instances."""
-        return self.mated.wrong
-
-    @cached_property
-    def _known(self) -> FloatArray:
-        """Finite log distances of all scores."""
-        lists = [tails.lists.log_distance.ravel() for tails in (self.wrong, self.nonmated)]
-        distances = np.concatenate([self.mated.log_distance, *lists])
-        return distances[np.isfinite(distances)]
+    def scale(self) -> ThresholdScale:
+        """The scale of the reference."""
+        return self.reference.scale
 
     def known_range(self, k: int) -> tuple[float, float]:
-        """Log distances of the loosest and the tightest threshold at which rates are known.
+        """Log distances of the loosest threshold known on all scales, and of the tightest on any.
 
-        The loosest one is the largest known distance, or where lists end. The tightest one is where
-        the tails end, or the smallest known distance.
+        Beyond the tightest threshold of one scale its rates are constant.
         """
-        tails = self.wrong, self.nonmated
-        # Where a list ends without the true class, it is unknown whether that reaches a threshold.
-        is_listed = ~np.isposinf(self.mated.log_distance)
-        ends = np.where(is_listed, np.inf, self.wrong.lists.log_distance[:, -1])
-        loosest = before(ends, self.wrong.lists.weight), *(part.loosest(k) for part in tails)
-        tightest = (float(part.grid[-1]) for part in tails)
-        return min(float(self._known.max()), *loosest), min(float(self._known.min()), *tightest)
+        others = [rates for rates in self.on_scales if rates is not self.reference]
+        ends = [rates.scale.threshold(rates.known_range(k)) for rates in others]
+        # Scores of small distances are rounded, so the reference keeps its log distances.
+        loosest, tightest = zip(
+            self.reference.known_range(k), *self.scale.log_distance(ends).tolist(), strict=True
+        )
+        return min(loosest), min(tightest)
 
-    @cached_property
-    def _curve(self) -> Callable[[int], FpirCurve]:
-        return lru_cache(_MOST_KEPT)(partial(FpirCurve, self.nonmated))
-
-    @cached_property
-    def _listed(self) -> Callable[[int, int], tuple[FloatArray, FloatArray]]:
-        return lru_cache(_MOST_KEPT)(self.mated.listed)
-
-    def fpir(self, log_threshold: float, k: int) -> FloatArray:
+    def fpir(self, threshold: float, k: int) -> FloatArray:
         """FPIR with k enrolled classes: shape (draws,)."""
-        return self._curve(k).at(log_threshold)
+        return self._draws(lambda rates: rates.fpir(threshold, k))
 
-    def fnir(self, log_threshold: float, k: int, rank: int = 1) -> FloatArray:
+    def fnir(self, threshold: float, k: int, rank: int = 1) -> FloatArray:
         """FNIR with k enrolled classes and lists of `rank` candidates: shape (draws,)."""
-        return 1 - self.mated.identified(log_threshold, self._listed(k, rank))
+        return self._draws(lambda rates: rates.fnir(threshold, k, rank))
 
-    def answered(self, log_threshold: float, k: int) -> FloatArray:
+    def answered(self, threshold: float, k: int) -> FloatArray:
         """Share (draws,) of the instances for which one of the k classes reaches the threshold."""
-        # If the true class lies in the tail, its distance predicts the nearer wrong classes better
-        # than the tail does: a poor probe is far from all classes.
-        others = ~self.mated.accepted(log_threshold) & ~self.mated.has_depth
-        log_tail = self.wrong.log_tail(log_threshold)
-        silent = self.mated.none_nearer(log_threshold, k - 1, log_tail)
-        silent += self.wrong.none_above(log_threshold, k - 1, others)
-        return self.mated.with_unseen(1 - silent)
+        return self._draws(lambda rates: rates.answered(threshold, k))
 
-    def accuracy(self, log_threshold: float, k: int) -> FloatArray:
+    def accuracy(self, threshold: float, k: int) -> FloatArray:
         """Accuracy among the answered instances: shape (draws,)."""
-        right, answered = 1 - self.fnir(log_threshold, k), self.answered(log_threshold, k)
-        # Both are estimates. The share answered is at least the share answered correctly.
-        return right / np.maximum(answered, right)
+        return self._draws(lambda rates: rates.accuracy(threshold, k))
+
+    def _draws(self, rate: Callable[[ScaleRates], FloatArray]) -> FloatArray:
+        drawn = np.empty(self.scale_place.size)
+        for place, rates in enumerate(self.on_scales):
+            drawn[self.scale_place == place] = rate(rates)
+        return drawn
 
     def for_fpir(self, limit: float, k: int, level: float) -> float | None:
         """Loosest threshold at which FPIR is at most `limit` with the probability `level`."""
 
-        def holds(at: float) -> bool:
-            return bool(np.quantile(self.fpir(at, k), level) <= limit)
+        def holds(threshold: float) -> bool:
+            return bool(np.quantile(self.fpir(threshold, k), level) <= limit)
 
         return self._round_threshold(holds, self._knots(k))
 
     def for_fnir(self, limit: float, rank: int, k: int, level: float) -> float | None:
         """Tightest threshold at which FNIR is at most `limit` with the probability `level`."""
 
-        def holds(at: float) -> bool:
-            return bool(np.quantile(self.fnir(at, k, rank), level) <= limit)
+        def holds(threshold: float) -> bool:
+            return bool(np.quantile(self.fnir(threshold, k, rank), level) <= limit)
 
         return self._round_threshold(holds, self.known_range(k)[::-1], stricter=False)
 
     def for_accuracy(self, limit: float, k: int, level: float) -> float | None:
         """Loosest threshold with an accuracy of at least `limit` with the probability `level`."""
 
-        def holds(at: float) -> bool:
-            return bool(np.quantile(self.accuracy(at, k), 1 - level) >= limit)
+        def holds(threshold: float) -> bool:
+            return bool(np.quantile(self.accuracy(threshold, k), 1 - level) >= limit)
 
-        tried = np.linspace(self.known_range(k)[0], self._known.min(), _SCANNED)
+        tried = np.linspace(self.known_range(k)[0], self.reference.known.min(), _SCANNED)
         return self._round_threshold(holds, tried.tolist())
 
     def _round_threshold(
         self, holds: Callable[[float], bool], tried: Iterable[float], stricter: bool = True
     ) -> float | None:
-        """First round threshold at which a condition on log distances holds, or None."""
-
-        def holds_rounded(at: float) -> bool:
-            return holds(float(self.scale.log_distance(self.scale.round(at, stricter))))
-
-        first = _first(holds_rounded, tried)
+        """First round threshold at which a condition holds, or None."""
+        first = _first(lambda at: holds(self.scale.round(at, stricter)), tried)
         return None if first is None else self.scale.round(first, stricter)
 
     def along_det(self, k: int, number: int) -> FloatArray:
         """Thresholds (number,) evenly along the mean DET curve in logarithms, loose to tight."""
-        knots, best = self._knots(k), float(self._known.min())
+        knots, best = self._knots(k), float(self.reference.known.min())
+
+        def mean(rate: _Rate, at: float) -> float:
+            return float(rate(float(self.scale.threshold(at)), k).mean())
 
         def end(limit: float) -> float:
-            first = _first(lambda at: bool(self.fpir(at, k).mean() <= limit), knots)
+            first = _first(lambda at: mean(self.fpir, at) <= limit, knots)
             return best if first is None else max(first, best)
 
         loose, tight = map(end, _DET_ENDS)
         points = np.array([loose, *(at for at in knots if loose > at > tight), tight])
-        rates = [[self.fpir(at, k).mean(), self.fnir(at, k).mean()] for at in points.tolist()]
+        rates = [[mean(self.fpir, at), mean(self.fnir, at)] for at in points.tolist()]
         steps = np.hypot(*np.diff(np.log(rates), axis=0).T)
         length = np.append(0.0, steps.cumsum())
         chosen = np.interp(np.linspace(0, length[-1], number), length, points)
@@ -138,7 +157,7 @@ class RatesAtThresholds:
     def _knots(self, k: int) -> list[float]:
         """Log distances, descending, between which FPIR is interpolated, in the known range."""
         loosest, tightest = self.known_range(k)
-        knots = self._curve(k).knots
+        knots = self.reference.curve(k).knots
         return [loosest, *knots[(knots < loosest) & (knots > tightest)].tolist(), tightest]
 
 

@@ -22,7 +22,6 @@ from classex_bayes.open_set.level_drift import level_drift, threshold_grid
 from classex_bayes.open_set.pareto_level import pareto_level
 from classex_bayes.open_set.probe_tails import ProbeLists, TailHierarchy, observed_tails
 from classex_bayes.open_set.scattered_rates import chance_of_none
-from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 Tail = Literal["local", "pareto"]
@@ -258,13 +257,8 @@ class WrongTails:
         mean = self.mean(by_depth[:, used], none) + self.mean(by_count, none_outside)
         return np.clip(mean, 0.0, 1.0)
 
-    def store(
-        self, tree: xr.DataTree, name: str, shape: tuple[int, int]
-    ) -> dict[str, tuple[Any, ...]]:
-        """Put groups of probes and draws into `idata`. Return the parameters of its posterior.
-
-        `shape` is (chains, draws).
-        """
+    def store(self, tree: xr.DataTree, name: str) -> dict[str, tuple[Any, ...]]:
+        """Put groups of probes and draws into a tree. Return draws (sample,) of the parameters."""
         lists = self.lists
         probes = {
             "log_distance": (("probe", "place"), lists.log_distance),
@@ -280,24 +274,22 @@ class WrongTails:
             "seed": self.seed,
         }
         draws = {
-            "group_weight": ((*SAMPLE_DIMS, "group"), self.group_weight.reshape(*shape, -1)),
-            "drift": ((*SAMPLE_DIMS, "threshold"), self.drift.reshape(*shape, -1)),
+            "group_weight": (("sample", "group"), self.group_weight),
+            "drift": (("sample", "threshold"), self.drift),
         }
         tree[name] = xr.DataTree(xr.Dataset(probes, {"depth": DEPTHS}))
         tree[f"{name}_draws"] = xr.DataTree(xr.Dataset(draws, {"threshold": self.grid}))
         columns = np.column_stack([self.parameters, self.spread]).T
         return {
-            f"{name}_{parameter}": (SAMPLE_DIMS, values.reshape(shape), {"description": text})
+            f"{name}_{parameter}": ("sample", values, {"description": text})
             for (parameter, text), values in zip(_PARAMETERS.items(), columns, strict=True)
         }
 
     @classmethod
-    def stored(cls, tree: xr.DataTree, name: str) -> Self:
-        """Tails that `store` put into `idata`."""
-        posterior, probes = tree["posterior"].to_dataset(), tree[name].to_dataset()
-        draws = tree[f"{name}_draws"].to_dataset()
-        columns = [posterior[f"{name}_{parameter}"].values.ravel() for parameter in _PARAMETERS]
-        size = columns[0].size
+    def stored(cls, tree: xr.DataTree, name: str, drawn: xr.Dataset) -> Self:
+        """Tails that `store` put into a tree, with the draws (sample,) of the parameters."""
+        probes, draws = tree[name].to_dataset(), tree[f"{name}_draws"].to_dataset()
+        columns = [drawn[f"{name}_{parameter}"].values for parameter in _PARAMETERS]
         lists = ProbeLists(
             probes["log_distance"].values,
             probes["class"].values,
@@ -313,9 +305,9 @@ class WrongTails:
             np.column_stack(columns[:3]),
             columns[3],
             probes["group"].values,
-            draws["group_weight"].values.reshape(size, -1),
+            draws["group_weight"].values,
             draws["threshold"].values,
-            draws["drift"].values.reshape(size, -1),
+            draws["drift"].values,
             float(probes["drift_sd"]),
             int(probes["seed"]),
         )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from classex_bayes._version import __version__
+from classex_bayes.bayes.tails.fitted_scales import scales_text
 from classex_bayes.formatting import capitalized
 from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 from classex_bayes.report import page_charts
@@ -126,7 +127,7 @@ def _open_set(findings: Findings, numbers: dict[str, Any] | None) -> dict[str, A
         "rank": rates.rank,
         "nonmated": NonmatedSearches.of(model.idata).origin,
         "scores": score_direction(findings.task),
-        "scale": model.scale_,
+        "scales": scales_text(model.idata.attrs),
         "seed": json.loads(model.idata.attrs["random_seed"]),
         "n_draws": rates.fnir.sizes["chain"] * rates.fnir.sizes["draw"],
     }

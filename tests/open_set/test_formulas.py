@@ -30,15 +30,25 @@ def model(pilot):
     return cb.OpenSetExtrapolator().fit(pilot, **MANY)
 
 
+def parts(model):
+    """Draws of the parameters of a fit on one scale, and the groups of this scale."""
+    return model.posterior_.stack(sample=SAMPLES), model.idata["scales/0"]
+
+
+def tails(model, name):
+    drawn, groups = parts(model)
+    return WrongTails.stored(groups, name, drawn)
+
+
 @pytest.fixture(scope="module")
 def wrong(model):
-    return WrongTails.stored(model.idata, "wrong")
+    return tails(model, "wrong")
 
 
 @pytest.fixture(scope="module")
 def mated(model, wrong):
-    tree = model.idata
-    return MatedTails.of_groups(tree["posterior"].to_dataset(), tree["mated"].to_dataset(), wrong)
+    drawn, groups = parts(model)
+    return MatedTails.of_groups(drawn, groups["mated"].to_dataset(), wrong)
 
 
 # True classes
@@ -166,7 +176,7 @@ def test_random_weights_have_the_variance_of_classes_that_share_competitors(name
     assert effect > 1.15
     others = rng.normal(size=(80, 80))
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, **MANY)
-    weight = WrongTails.stored(model.idata, name).group_weight
+    weight = tails(model, name).group_weight
     expected = (1 / 80) * (1 - 1 / 80) / (80 / effect + 1)
     assert weight.var(axis=0).mean() == pytest.approx(expected, rel=0.03)
 
@@ -186,7 +196,7 @@ def test_nonmated_probes_are_independent_and_meet_all_classes(world):
         assert repeats == 1 or task.design_effect() > 4
         model = cb.OpenSetExtrapolator().fit(task, nonmated=strangers, **MANY)
         slopes.append(float(model.posterior_["nonmated_slope"].std()))
-        assert WrongTails.stored(model.idata, "nonmated").lists.n_rivals == 60
+        assert tails(model, "nonmated").lists.n_rivals == 60
     assert slopes[1] == pytest.approx(slopes[0], rel=0.06)
 
 

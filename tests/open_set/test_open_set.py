@@ -410,21 +410,30 @@ def test_saved_models_predict_the_same(ending, world, pilot, tmp_path):
                 xr.testing.assert_equal(getattr(first, name), getattr(second, name))
 
 
-def test_similarities_without_a_perfect_match_have_an_uncertain_scale(model):
+def test_similarities_without_a_perfect_match_are_averaged_over_their_scales():
+    """Which scale is the most probable one is chance, and must not matter."""
     rng = np.random.default_rng(0)
     gallery, y = rng.normal(size=(80, 10)), np.repeat(np.arange(80), 2)
     probes = gallery[y] + 0.8 * rng.normal(size=(160, 10))
-    fitted = cb.OpenSetExtrapolator().fit(cb.SourceTask.from_scores(probes @ gallery.T, y), **FEW)
-    rates = fitted.predict(800, threshold=float(fitted.thresholds(800)[5]))
-    assert any(f"scores are distances {fitted.scale_} with prob" in note for note in rates.notes)
-    known = model.predict(800, threshold=float(model.thresholds(800)[5]))
-    assert not any("scores are distances" in note for note in known.notes)
+    task = cb.SourceTask.from_scores(probes @ gallery.T, y)
+    fits = [cb.OpenSetExtrapolator().fit(task, **(FEW | {"random_seed": seed})) for seed in (0, 1)]
+    assert all(len(fit.scales_) > 3 and fit.scales_.max() < 0.5 for fit in fits)
+    assert fits[0].scales_.index[0] != fits[1].scales_.index[0]
+    threshold = float(fits[0].thresholds(8000)[10])
+    fpir = [fit.predict(8000, threshold=threshold).fpir.values.ravel() for fit in fits]
+    assert abs(fpir[0].mean() - fpir[1].mean()) < 0.35 * np.std(fpir)
+    place = fits[0].idata["scales"]["scale_place"].values.ravel()
+    shares = np.bincount(place) / place.size
+    np.testing.assert_allclose(shares, fits[0].scales_ / fits[0].scales_.sum(), atol=0.01)
+    # Rates differ between scales by more than their draws do on one of them.
+    means = [fpir[0][place == at].mean() for at in range(len(shares))]
+    assert max(means) > 1.5 * min(means)
 
 
 def test_the_model_tells_what_it_is(pilot, model):
     assert "fitted to 120 enrolled classes and 120 probes" in repr(model)
     assert "distances" in model._repr_html_()
-    assert model.scale_ == "-s" and model.pareto_k_ < 0.7
+    assert model.scales_.to_dict() == {"-s": 1} and model.pareto_k_ < 0.7
     assert {"level", "wrong_slope", "decline"} <= set(model.posterior_)
     assert clone(model).get_params() == {"tail": "local", "discrepancy": 0.25, "drift": 0.35}
     assert {"level", "wrong_slope"} <= set(model.summary().index)

@@ -117,6 +117,12 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
     return sorted(fits, key=lambda fit: fit.prob, reverse=True)
 
 
+def numbers_of_draws(fits: Sequence[ScaleFit], size: int) -> list[int]:
+    """Number of the `size` draws that are taken on each scale, in proportion to its probability."""
+    ends = np.cumsum([0.0, *(fit.prob for fit in fits)])
+    return np.diff(np.rint(ends / ends[-1] * size).astype(int)).tolist()
+
+
 def _priority_sample(
     weight: FloatArray, size: int, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:

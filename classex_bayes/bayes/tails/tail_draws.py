@@ -1,7 +1,6 @@
 """Draws of the law of U* from the tails of a task's scores."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from classex_bayes.bayes.tails.scale_choice import (
     ScaleFit,
     competitor_effect,
     n_better_bounds,
+    numbers_of_draws,
     scale_fits,
 )
 from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS
@@ -23,7 +23,7 @@ from classex_bayes.typing import FloatArray, IntArray
 # Standard deviation of the error of the slope for p below a seventh of 1 / k1, where ranks do not
 # determine it. The resulting error of log p grows with log(k / k1).
 DISCREPANCY = 0.25
-_LEAST_SHARE = 0.05  # of the draws, on a scale that matters
+LEAST_SHARE = 0.05  # of the draws, on a scale that matters
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +69,13 @@ class TailDraws:
         errors = DISCREPANCY * rng.standard_normal(size)
         points, weights = np.empty((size, 3)), np.empty((size, basis.knots.size))
         log_prior, log_likelihood = np.empty(size), np.empty(size)
-        ends = np.rint(np.cumsum([0.0, *(fit.prob for fit in fits)]) * size).astype(int)
-        for fit, (first, last) in zip(fits, pairwise(ends.tolist()), strict=True):
-            if first == last:
+        numbers = numbers_of_draws(fits, size)
+        place = np.repeat(np.arange(len(fits)), numbers)
+        for at, (fit, number) in enumerate(zip(fits, numbers, strict=True)):
+            if number == 0:
                 continue
-            part = slice(first, last)
-            points[part] = fit.sample.draw(last - first, rng)
+            part = place == at
+            points[part] = fit.sample.draw(number, rng)
             log_prior[part] = fit.prior.log_density(points[part])
             distinct, repeated = np.unique(points[part], axis=0, return_inverse=True)
             log_likelihood[part] = fit.table.log_likelihood(distinct)[repeated]
@@ -86,10 +87,9 @@ class TailDraws:
         level, slope, odds = points.T
         drawn = zip(TAIL_PARAMETERS, (level, slope, expit(odds), errors), strict=True)
         log_prior -= 0.5 * (errors / DISCREPANCY) ** 2
-        place = np.repeat(np.arange(len(fits)), np.diff(ends))
         return cls(weights, dict(drawn), log_prior, log_likelihood, place, fits)
 
     @property
     def pareto_k(self) -> float:
         """Largest tail index of the importance weights on scales that matter."""
-        return max(fit.sample.pareto_k for fit in self.fits if fit.prob > _LEAST_SHARE)
+        return max(fit.sample.pareto_k for fit in self.fits if fit.prob > LEAST_SHARE)
