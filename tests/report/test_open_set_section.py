@@ -73,7 +73,7 @@ def test_the_record_says_what_was_searched(text, open_set):
     n = open_set.task.n_test
     assert record["Mated searches"] == f"{n:,}"
     assert record["Non-mated searches"] == f"{n:,} (the mated probes against other classes)"
-    assert record["Length of candidate lists"] == "1" and record["Tails on the scale"] == "-s"
+    assert record["Length of candidate lists"] == "1" and record["Tails on distances"] == "-s"
     assert record["Scores"] == "squared distances: smaller is stricter"
     paragraph = re.search(r'<p id="paragraph">(.*?)</p>', text, re.S)[1]
     assert f"{n:,} mated and {n:,} non-mated searches" in paragraph

@@ -79,7 +79,7 @@ def test_rounding_of_single_precision_is_no_negative_distance():
     exact = cb.SourceTask.from_scores(np.maximum(distances, 0), Y, higher_is_better=False)
     task = cb.SourceTask.from_scores(distances, Y, higher_is_better=False)
     fits = [cb.OpenSetExtrapolator().fit(part, random_seed=1) for part in (task, exact)]
-    assert [model.scale_ for model in fits] == ["-s", "-s"]
+    assert [model.scales_.to_dict() for model in fits] == [{"-s": 1}, {"-s": 1}]
     thresholds = [model.predict(1000, fpir=0.05).threshold for model in fits]
     np.testing.assert_allclose(*thresholds)
 
