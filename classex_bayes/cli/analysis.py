@@ -334,10 +334,11 @@ def analyse(
             interruption = f"interrupted while the {product.what} was written"
         except Exception as error:
             failures.append(f"the {product.what} could not be written ({error})")
-    show_notes(findings.comparison.notes, task, terminal)
+    strict = strict and not interruption
+    shown = findings.shown if strict else findings.comparison
+    show_notes(shown.notes, task, terminal)
     if findings.classes_at_random:
         terminal.aside(f"note: {findings.classes_at_random}")
-    strict = strict and not interruption
     failed = faults(model, findings.assessment if strict else None)
     requirement = None
     lines, is_met = [], not failed
@@ -361,7 +362,7 @@ def analyse(
     if strict and not failed:
         left_out = sum(check.passed is None for check in findings.assessment.checks)
         first = ["passed: all checks" + f", of which {left_out} could not be made" * bool(left_out)]
-    tables = [_comparison_table(findings.comparison, findings.ci_prob)]
+    tables = [_comparison_table(shown, findings.ci_prob)]
     if open_set is not None:
         tables.append(rates_table(open_set[1], task, findings.ci_prob))
     terminal.result([*first, *tables], [*lines, *written_lines(files)], numbers)

@@ -406,6 +406,20 @@ def test_report(run, embeddings, tmp_path, strict):
     assert kept.predict([5000]).mean[5000] == pytest.approx(own[1]["mean"])
 
 
+@pytest.mark.parametrize("n_classes", [12, 60])
+def test_a_report_prints_the_estimates_that_its_page_shows(run, pilot, tmp_path, n_classes):
+    """Of few classes no point estimates; of 60 those that the data do not contradict."""
+    probes, gallery, y = (part[: 2 * n_classes] for part in pilot.sample)
+    np.savez(tmp_path / "some.npz", probes=probes, gallery=gallery[:n_classes], y=y)
+    _, out, err = run("report", "some.npz", "--k", "500", "--bounds", "--no-posterior", *FEW)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for name in ("ClassExReg", "KDE(ucv)", "KDE(bcv)", "MomentBounds"):
+        shown = f'class="reference">{name}' in page
+        assert (f"\n {name} " in out, f"left out: {name}: " in err) == (shown, not shown)
+    assert ('class="reference">ClassExReg' in page) is (n_classes == 60)
+    assert 'class="reference">KDE(ucv)' not in page
+
+
 def test_a_report_without_references_and_posterior(run, embeddings, tmp_path, strict):
     options = ["report", embeddings, "--k", "500,900", "--target", "0.6", "--json", *FEW]
     (tmp_path / "report.nc").write_text("of another run")
