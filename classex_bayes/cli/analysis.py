@@ -223,7 +223,9 @@ def show_notes(notes: Sequence[str], task: Any, terminal: Terminal) -> None:
             terminal.aside(note)
 
 
-def ended(model: Any, failures: Sequence[str], terminal: Terminal, is_met: bool = True) -> None:
+def ended(
+    models: Sequence[Any], failures: Sequence[str], terminal: Terminal, is_met: bool = True
+) -> None:
     """Show what could not be written, and end with the exit code of what happened.
 
     `is_met` is False if a requirement is not met, which may be one on data and fit.
@@ -232,9 +234,10 @@ def ended(model: Any, failures: Sequence[str], terminal: Terminal, is_met: bool 
         terminal.error(failure)
     if failures:
         raise typer.Exit(ExitCode.NOT_WRITTEN)
-    if model.diagnosis_.problems or model.contradiction_:  # the notes name them
+    # The notes name them.
+    if any(model.diagnosis_.problems or model.contradiction_ for model in models):
         raise typer.Exit(ExitCode.NOT_CONVERGED)
-    if not is_met or any(task.warnings for task in model.tasks):
+    if not is_met or any(task.warnings for model in models for task in model.tasks):
         raise typer.Exit(ExitCode.NOT_MET)
 
 
@@ -370,4 +373,4 @@ def analyse(
         for failure in failures:
             terminal.error(failure)
         raise Interrupted(f"{interruption}; what was finished is above")
-    ended(model, failures, terminal, is_met)
+    ended([model], failures, terminal, is_met)

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from classex_bayes.cli.analysis import read
+from classex_bayes.cli.analysis import ended, read
 from classex_bayes.cli.console import Terminal, bad_data, flat_table, parse_counts
-from classex_bayes.cli.exit_codes import ExitCode
 from classex_bayes.cli.options import (
     Counts,
     FitOptions,
@@ -96,5 +95,4 @@ def classifiers(
     }
     title = f"{capitalized(result.estimand.describe())} of {len(names)} classifiers"
     terminal.result(flat_table(title, table.reset_index()), lines, numbers)
-    if any(task.warnings for task in tasks.values()):
-        raise typer.Exit(ExitCode.NOT_MET)
+    ended([*result.posterior.models.values()], (), terminal)

@@ -85,4 +85,4 @@ def open_set(
     show_notes([f"note: {note}" for note in rates.notes], task, terminal)
     numbers = {**open_set_document(model, task, rates, level), "files": listed(written)}
     terminal.result([rates_table(rates, task, level)], written_lines(written), numbers)
-    ended(model, failures, terminal)
+    ended([model], failures, terminal)

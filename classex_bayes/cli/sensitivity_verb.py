@@ -35,4 +35,4 @@ def sensitivity(
     }
     title = f"Sensitivity of the accuracy, from {task.n_classes:,} source classes"
     terminal.result(flat_table(title, result.table.reset_index()), list(result.remarks), numbers)
-    ended(model, (), terminal)
+    ended([model], (), terminal)
