@@ -100,7 +100,7 @@ def better_than_chance(k: int, accuracy: float, margin: float) -> Check:
     elif not passed:
         sentence += (
             ". True classes score no better than wrong ones. Check whether y is in another order "
-            "than the scores"
+            "than the scores, or counts from 1"
         )
     return Check("accuracy on few classes", passed, sentence, accuracy, threshold)
 
