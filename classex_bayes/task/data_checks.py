@@ -131,8 +131,9 @@ def ties(evidence: Any) -> Check:
         if distance > _FARTHEST_RULES:
             of_what = ("accuracy", "decline of accuracy towards k1")[int(distances.argmax())]
             sentence += (
-                f". The rule moves the {of_what} by up to {distance:.1f} standard errors. Pass "
-                "scores with more digits, or ties='unknown' if the ties hide an order"
+                f". The rule moves the {of_what} by up to {distance:.1f} standard errors. Merge "
+                "classes that are copies of others (diagnose names them), or pass scores with more "
+                "digits, or ties='unknown' if the ties hide an order"
             )
     passed = distance <= _FARTHEST_RULES
     is_note = passed and touched > MOST_TIES * evidence.n_test
