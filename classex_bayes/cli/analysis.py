@@ -216,10 +216,11 @@ def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
     return {}, failures
 
 
-def show_notes(notes: Sequence[str], task: Any, terminal: Terminal) -> None:
-    """Show the notes of predictions, without those that were shown when the file was read."""
+def show_notes(notes: Sequence[str], tasks: Sequence[Any], terminal: Terminal) -> None:
+    """Show the notes of predictions, without those that were shown when the files were read."""
+    shown = tuple(warning for task in tasks for warning in task.warnings)
     for note in notes:
-        if note.removeprefix("note: ") not in task.warnings:
+        if not note.endswith(shown):
             terminal.aside(note)
 
 
@@ -306,7 +307,7 @@ def analyse(
     """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well.
 
     Draws that did not converge are shown, too, with an exit code of their own. If it is `strict`,
-    all checks of data and fit are requirements. The first lines say what fails.
+    all checks of data and fit are requirements, and the first lines of the result say what fails.
     """
     from classex_bayes.report.findings import findings_of
 
@@ -339,7 +340,7 @@ def analyse(
             failures.append(f"the {product.what} could not be written ({error})")
     strict = strict and not interruption
     shown = findings.shown if strict else findings.comparison
-    show_notes(shown.notes, task, terminal)
+    show_notes(shown.notes, [task], terminal)
     if findings.classes_at_random:
         terminal.aside(f"note: {findings.classes_at_random}")
     failed = faults(model, findings.assessment if strict else None)
@@ -362,7 +363,10 @@ def analyse(
         settled = {"failed": failed, "required": requirement}
         numbers = {**document(findings), **settled, "files": listed(files)}
     first = [f"failed: {fault}" for fault in failed]
-    if strict and not failed:
+    if not strict:
+        terminal.unsaid(first)
+        first = []
+    elif not failed:
         left_out = sum(check.passed is None for check in findings.assessment.checks)
         first = ["passed: all checks" + f", of which {left_out} could not be made" * bool(left_out)]
     tables = [_comparison_table(shown, findings.ci_prob)]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from classex_bayes.cli.analysis import ended, read
+from classex_bayes.cli.analysis import ended, read, show_notes
 from classex_bayes.cli.console import Terminal, bad_data, flat_table, parse_counts
 from classex_bayes.cli.options import (
     Counts,
@@ -70,8 +70,7 @@ def classifiers(
             random_seed=fit.seed,
             progressbar=terminal.shows_progress,
         )
-    for note in result.notes:
-        terminal.aside(f"note: {note}")
+    show_notes([f"note: {note}" for note in result.notes], [*tasks.values()], terminal)
     table = result.summary(prob, kind, round_to="none")
     differences: list[Any] = []
     lines = []

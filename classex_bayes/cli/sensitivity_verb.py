@@ -26,7 +26,7 @@ def sensitivity(
 
     result = run(model, counts)
     notes = result.prediction.notes
-    show_notes([f"note: {note}" for note in notes], task, terminal)
+    show_notes([f"note: {note}" for note in notes], [task], terminal)
     numbers = {
         **facts(model, task),
         "rows": records(result.table),
