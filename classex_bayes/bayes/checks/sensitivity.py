@@ -283,7 +283,7 @@ def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds:
 
 def _power_sensitivity(values: xr.DataArray, log_density: xr.DataArray) -> xr.DataArray:
     """Sensitivity at each k to a component of the posterior, that of `arviz_stats.psense`."""
-    weights = {}
+    weights: dict[str, Any] = {}
     for end, alpha in _ALPHAS.items():
         weight = np.exp(log_density.azstats.power_scale_lw(alpha=alpha, dim=SAMPLE_DIMS))
         weights |= {f"{end}_w": weight / weight.sum(), f"{end}_alpha": alpha}
