@@ -67,7 +67,8 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         Its checks:
 
         - "number of classes": fewer than 20, a note alone;
-        - "scores": they are ranks, rounded probabilities, or distances below 0; cosines are a note;
+        - "scores": they are ranks, rounded probabilities, distances below 0, or best for the class
+          before the true one; cosines are a note;
         - "reach of the ranks": up to how many classes the ranks alone determine the accuracy to
           within 0.2 (`MomentBounds`), a note alone if they do not on the pilot's own classes;
         - "accuracy on few classes": the true class loses to most competitors;

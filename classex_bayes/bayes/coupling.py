@@ -47,21 +47,18 @@ class JointPosterior:
     correlation : DataFrame
         Correlation of the sampling errors of the tasks, which the joint draws have. Rows and
         columns are names.
-    n_classes : dict from name to int
-        k1 of each task.
+    models : dict from name to LawModel
+        The fitted model of each task.
     notes : dict from name to tuple of str
         Notes for readers of each task's predictions.
-    evidence : dict from name to str
-        What the posterior of each task used.
     metric : MeanMetric
         The metric whose sampling errors have this correlation.
     """
 
     laws: dict[Any, MixtureLaw]
     correlation: pd.DataFrame
-    n_classes: dict[Any, int]
+    models: dict[Any, LawModel]
     notes: dict[Any, tuple[str, ...]]
-    evidence: dict[Any, str]
     metric: MeanMetric = _ACCURACY
 
     def __repr__(self) -> str:
@@ -77,16 +74,17 @@ class JointPosterior:
     def predictions(self, k: IntArray) -> dict[Any, Extrapolation]:
         """Expected metric of each task, under its name."""
         estimand = Estimand(metric=self.metric.name)
+        attributes = {name: model.idata.attrs for name, model in self.models.items()}
         return {
             name: Extrapolation.from_draws(
                 k,
                 draws,
                 str(name),
                 "credible",
-                self.n_classes[name],
+                int(attributes[name]["n_classes"]),
                 self.notes[name],
                 estimand,
-                self.evidence[name],
+                attributes[name].get(EVIDENCE, ""),
             )
             for name, draws in self.expected(k).items()
         }
@@ -143,9 +141,9 @@ def couple(
     metrics at k1 (`sampling_correlation`).
     """
     drawn = {name: model.law_ for name, model in fitted.items()}
-    n_classes = {name: int(model.idata.attrs["n_classes"]) for name, model in fitted.items()}
     at_source = [
-        law.expected(np.array([n_classes[name]]), metric)[..., 0] for name, law in drawn.items()
+        law.expected(np.array([fitted[name].idata.attrs["n_classes"]]), metric)[..., 0]
+        for name, law in drawn.items()
     ]
     order = coupled_order(np.array([draws.ravel() for draws in at_source]), correlation, rng)
     laws = {
@@ -155,8 +153,7 @@ def couple(
     table = pd.DataFrame(correlation, index=list(fitted), columns=list(fitted))
     imprecise = _imprecise_differences(at_source, table)
     notes = {name: (*model.predict(2).notes, *imprecise) for name, model in fitted.items()}
-    evidence = {name: model.idata.attrs.get(EVIDENCE, "") for name, model in fitted.items()}
-    return JointPosterior(laws, table, n_classes, notes, evidence, metric)
+    return JointPosterior(laws, table, dict(fitted), notes, metric)
 
 
 def _imprecise_differences(at_source: Sequence[FloatArray], correlation: pd.DataFrame) -> list[str]:

@@ -500,6 +500,12 @@ class BayesianExtrapolator(LawModel):
         NotFittedError
             The model has no draws.
         """
+        self.idata["log_prior"] = xr.DataTree(self.log_prior_)
+        return self.idata
+
+    @cached_property
+    def log_prior_(self) -> xr.Dataset:
+        """Log prior density of every parameter at every draw, computed once."""
         import pymc as pm
 
         with self.model:
@@ -508,8 +514,7 @@ class BayesianExtrapolator(LawModel):
             )
         if TAILS in self.idata.children:
             densities = densities.assign(scores=self.idata[TAILS]["prior_density"])
-        self.idata["log_prior"] = xr.DataTree(densities)
-        return self.idata
+        return densities
 
 
 def checked_model_with_prior(model: Any, purpose: str) -> BayesianExtrapolator:

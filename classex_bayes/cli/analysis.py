@@ -216,14 +216,17 @@ def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
     return {}, failures
 
 
-def show_notes(notes: Sequence[str], task: Any, terminal: Terminal) -> None:
-    """Show the notes of predictions, without those that were shown when the file was read."""
+def show_notes(notes: Sequence[str], tasks: Sequence[Any], terminal: Terminal) -> None:
+    """Show the notes of predictions, without those that were shown when the files were read."""
+    shown = tuple(warning for task in tasks for warning in task.warnings)
     for note in notes:
-        if note.removeprefix("note: ") not in task.warnings:
+        if not note.endswith(shown):
             terminal.aside(note)
 
 
-def ended(model: Any, failures: Sequence[str], terminal: Terminal, is_met: bool = True) -> None:
+def ended(
+    models: Sequence[Any], failures: Sequence[str], terminal: Terminal, is_met: bool = True
+) -> None:
     """Show what could not be written, and end with the exit code of what happened.
 
     `is_met` is False if a requirement is not met, which may be one on data and fit.
@@ -232,9 +235,10 @@ def ended(model: Any, failures: Sequence[str], terminal: Terminal, is_met: bool 
         terminal.error(failure)
     if failures:
         raise typer.Exit(ExitCode.NOT_WRITTEN)
-    if model.diagnosis_.problems or model.contradiction_:  # the notes name them
+    # The notes name them.
+    if any(model.diagnosis_.problems or model.contradiction_ for model in models):
         raise typer.Exit(ExitCode.NOT_CONVERGED)
-    if not is_met or any(task.warnings for task in model.tasks):
+    if not is_met or any(task.warnings for model in models for task in model.tasks):
         raise typer.Exit(ExitCode.NOT_MET)
 
 
@@ -303,7 +307,7 @@ def analyse(
     """Fit, save, tabulate and show; what an interruption leaves is saved and shown as well.
 
     Draws that did not converge are shown, too, with an exit code of their own. If it is `strict`,
-    all checks of data and fit are requirements. The first lines say what fails.
+    all checks of data and fit are requirements, and the first lines of the result say what fails.
     """
     from classex_bayes.report.findings import findings_of
 
@@ -334,10 +338,11 @@ def analyse(
             interruption = f"interrupted while the {product.what} was written"
         except Exception as error:
             failures.append(f"the {product.what} could not be written ({error})")
-    show_notes(findings.comparison.notes, task, terminal)
+    strict = strict and not interruption
+    shown = findings.shown if strict else findings.comparison
+    show_notes(shown.notes, [task], terminal)
     if findings.classes_at_random:
         terminal.aside(f"note: {findings.classes_at_random}")
-    strict = strict and not interruption
     failed = faults(model, findings.assessment if strict else None)
     requirement = None
     lines, is_met = [], not failed
@@ -358,10 +363,13 @@ def analyse(
         settled = {"failed": failed, "required": requirement}
         numbers = {**document(findings), **settled, "files": listed(files)}
     first = [f"failed: {fault}" for fault in failed]
-    if strict and not failed:
+    if not strict:
+        terminal.unsaid(first)
+        first = []
+    elif not failed:
         left_out = sum(check.passed is None for check in findings.assessment.checks)
         first = ["passed: all checks" + f", of which {left_out} could not be made" * bool(left_out)]
-    tables = [_comparison_table(findings.comparison, findings.ci_prob)]
+    tables = [_comparison_table(shown, findings.ci_prob)]
     if open_set is not None:
         tables.append(rates_table(open_set[1], task, findings.ci_prob))
     terminal.result([*first, *tables], [*lines, *written_lines(files)], numbers)
@@ -369,4 +377,4 @@ def analyse(
         for failure in failures:
             terminal.error(failure)
         raise Interrupted(f"{interruption}; what was finished is above")
-    ended(model, failures, terminal, is_met)
+    ended([model], failures, terminal, is_met)

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from classex_bayes.cli.analysis import read
+from classex_bayes.cli.analysis import ended, read, show_notes
 from classex_bayes.cli.console import Terminal, bad_data, flat_table, parse_counts
-from classex_bayes.cli.exit_codes import ExitCode
 from classex_bayes.cli.options import (
     Counts,
     FitOptions,
@@ -71,8 +70,7 @@ def classifiers(
             random_seed=fit.seed,
             progressbar=terminal.shows_progress,
         )
-    for note in result.notes:
-        terminal.aside(f"note: {note}")
+    show_notes([f"note: {note}" for note in result.notes], [*tasks.values()], terminal)
     table = result.summary(prob, kind, round_to="none")
     differences: list[Any] = []
     lines = []
@@ -96,5 +94,4 @@ def classifiers(
     }
     title = f"{capitalized(result.estimand.describe())} of {len(names)} classifiers"
     terminal.result(flat_table(title, table.reset_index()), lines, numbers)
-    if any(task.warnings for task in tasks.values()):
-        raise typer.Exit(ExitCode.NOT_MET)
+    ended([*result.posterior.models.values()], (), terminal)

@@ -77,6 +77,12 @@ class Terminal:
         """Show a failure, even with --quiet."""
         print(f"error: {message}", file=sys.stderr)
 
+    def unsaid(self, lines: list[str]) -> None:
+        """Show faults whose warnings and notes --quiet left out; --json has them."""
+        if self.quiet and not self.as_json:
+            for line in lines:
+                print(line, file=sys.stderr)
+
     def result(
         self, table: Table | str | list[Table | str], lines: list[str], document: dict[str, Any]
     ) -> None:

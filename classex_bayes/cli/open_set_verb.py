@@ -82,7 +82,7 @@ def open_set(
             written["figure"] = str(figure)
         except Exception as error:
             failures.append(f"the figure could not be written ({error})")
-    show_notes([f"note: {note}" for note in rates.notes], task, terminal)
+    show_notes([f"note: {note}" for note in rates.notes], [task], terminal)
     numbers = {**open_set_document(model, task, rates, level), "files": listed(written)}
     terminal.result([rates_table(rates, task, level)], written_lines(written), numbers)
-    ended(model, failures, terminal)
+    ended([model], failures, terminal)

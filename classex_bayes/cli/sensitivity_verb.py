@@ -26,7 +26,7 @@ def sensitivity(
 
     result = run(model, counts)
     notes = result.prediction.notes
-    show_notes([f"note: {note}" for note in notes], task, terminal)
+    show_notes([f"note: {note}" for note in notes], [task], terminal)
     numbers = {
         **facts(model, task),
         "rows": records(result.table),
@@ -35,4 +35,4 @@ def sensitivity(
     }
     title = f"Sensitivity of the accuracy, from {task.n_classes:,} source classes"
     terminal.result(flat_table(title, result.table.reset_index()), list(result.remarks), numbers)
-    ended(model, (), terminal)
+    ended([model], (), terminal)

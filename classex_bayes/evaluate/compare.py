@@ -21,7 +21,7 @@ from classex_bayes.estimators.estimator import (
     require_metric,
 )
 from classex_bayes.estimators.moment_bounds import MomentBounds
-from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted, warn
+from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.formatting import PERCENTAGES, Display, Shown, capitalized, percent
 from classex_bayes.parallel import checked_jobs, with_progress
 from classex_bayes.plot_method import PlotMethod
@@ -179,8 +179,7 @@ def compare(
     if n_resamples is not None:
         how_many(n_resamples, "n_resamples", 2)
     warn_of(task)
-    for note in far_beyond(int(counts.max()), task.n_classes):
-        warn(note, ExtrapolationWarning)  # once, and not for every estimator
+    far_beyond(int(counts.max()), task.n_classes)  # warns once, and not for every estimator
     bounds = _bounds(task) if metric_name == "accuracy" else None
     finished: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
     skipped: dict[str, str] = {}

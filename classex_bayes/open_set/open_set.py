@@ -36,7 +36,7 @@ from classex_bayes.bayes.tails.scale_choice import (
 from classex_bayes.bayes.tails.tail_calibration import random_halves
 from classex_bayes.bayes.tails.tail_draws import DISCREPANCY, LEAST_SHARE
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
+from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
 from classex_bayes.open_set.probe_tails import ProbeLists
@@ -553,8 +553,5 @@ class OpenSetExtrapolator(FittedModel):
                 f"a list of {rank:,} candidates contains all {counts.min():,} enrolled classes, so "
                 "FNIR is the share of the true classes that do not reach the threshold"
             )
-        far = far_beyond(int(counts.max()), self._n_classes, "enrolled classes")
-        for note in set(far) - self._warned:
-            warn(note, ExtrapolationWarning)
-        self._warned.update(far)
+        far = far_beyond(int(counts.max()), self._n_classes, "enrolled classes", self._warned)
         return (*notes, *far)

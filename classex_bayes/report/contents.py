@@ -47,13 +47,12 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
     if findings.target is not None:
         until = f"{capitalized(model.classes_until(findings.target).describe(level))}."
     drawn = _charts(findings, curves)
-    references = [reference for reference, _ in findings.references]
-    shown = [findings.prediction, *references]
+    shown = findings.shown
+    references = shown.predictions[1:]
     largest, accuracy = pilot_accuracy(task)
     return {
         "headline": _headline(findings, rows[-1]),
         "metric": estimand,
-        "units": estimand.units,
         "source": source,
         "date": date,
         "estimator": findings.prediction.estimator,
@@ -61,7 +60,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "interval": f"{interval_name(level)}, {_KINDS[interval_settings(None, None)[1]]}",
         "target": findings.target,
         "task": task,
-        "pilot_sentence": pilot_sentence(task, estimand),
+        "pilot_sentence": pilot_sentence(task),
         "evidence": numbers["evidence"],
         "pilot": {"k": largest, "accuracy": accuracy},
         "rows": rows,
@@ -69,8 +68,8 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "point_estimates": [p.estimator for p in references if not isinstance(p, Bounds)],
         "bounds": ", ".join(p.estimator for p in references if isinstance(p, Bounds)),
         "resampled": any(p.interval_type == "bootstrap" for p in references),
-        "notes": {note: ", ".join(names) for note, names in whose_notes(shown).items()},
-        "left_out": findings.comparison.skipped | findings.set_aside,
+        "notes": {note: ", ".join(names) for note, names in whose_notes(shown.predictions).items()},
+        "left_out": shown.skipped,
         "until": until,
         "open_set": _open_set(findings, numbers["open_set"]),
         "assessment": assessment,
@@ -97,8 +96,8 @@ def _headline(findings: Findings, row: Mapping[str, Any]) -> str:
 
 def _rows(findings: Findings) -> list[dict[str, Any]]:
     """Rows of the table of predictions, sorted by the number of classes."""
-    posterior, others = findings.prediction, [other for other, _ in findings.references]
-    beside = by_limits(findings.comparison.table)
+    posterior, *others = findings.shown.predictions
+    beside = by_limits(findings.shown.table)
     table = posterior.interval(findings.ci_prob).assign(mean=posterior.mean)
     if findings.target is not None:
         table["reached"] = posterior.prob_at_least(findings.target)

@@ -3,8 +3,9 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,19 @@ class Findings:
         }
         return reasons | self.comparison.contradicted
 
-    @property
-    def references(self) -> list[tuple[Extrapolation, Estimator]]:
-        """Predictions beside that of the model, with their estimators, unless set aside."""
-        both = zip(self.comparison.predictions, self.comparison.estimators, strict=True)
-        return [pair for pair in [*both][1:] if pair[0].estimator not in self.set_aside]
+    @cached_property
+    def shown(self) -> Comparison:
+        """The comparison without the estimates that are set aside, which count as left out."""
+        whole, aside = self.comparison, self.set_aside
+        names = [prediction.estimator for prediction in whole.predictions]
+        kept = [name not in aside for name in names]
+        return replace(
+            whole,
+            table=whole.table[~whole.table.index.isin(aside, level="estimator")],
+            predictions=[*compress(whole.predictions, kept)],
+            estimators=[*compress(whole.estimators, kept)],
+            skipped=whole.skipped | aside,
+        )
 
     def grid(self, n_points: int) -> IntArray:
         """Log-spaced numbers of classes from 2 to the largest, with those of the prediction."""
@@ -90,9 +99,8 @@ class Findings:
         return np.union1d(log_spaced(2, farthest, n_points), self.prediction.k)
 
     def curves(self, n_points: int) -> list[Extrapolation]:
-        """Predictions of the model and of its references on the grid."""
-        grid = self.grid(n_points)
-        estimators = [self.comparison.estimators[0], *(fitted for _, fitted in self.references)]
+        """Predictions of the model and of the references that are shown, on the grid."""
+        grid, estimators = self.grid(n_points), self.shown.estimators
         with warned_of_distance():
             return [prediction_of(estimator, grid, self.metric) for estimator in estimators]
 

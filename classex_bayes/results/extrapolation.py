@@ -144,10 +144,7 @@ class Extrapolation(CurveDraws):
         if not np.isfinite(draws).all():
             quantity = estimand.quantity
             raise FloatingPointError(f"{estimator}: the predicted {quantity} is not finite")
-        far = far_beyond(np.max(k), n_classes)
-        for note in far:
-            warn(note, ExtrapolationWarning)
-        notes = notes + far
+        notes = notes + far_beyond(np.max(k), n_classes)
         array = xr.DataArray(
             draws,
             dims=("chain", "draw", "k"),
@@ -244,11 +241,24 @@ class Extrapolation(CurveDraws):
         )
 
 
-def far_beyond(largest_k: int, n_classes: int, classes: str = "source classes") -> tuple[str, ...]:
-    """Note on a k far beyond the n classes of the pilot, which are called `classes`."""
+def far_beyond(
+    largest_k: int,
+    n_classes: int,
+    classes: str = "source classes",
+    warned: set[str] | None = None,
+) -> tuple[str, ...]:
+    """Warn of a k far beyond the n classes of the pilot, which are called `classes`.
+
+    Returns the warning as a note for the prediction. The warnings in `warned` are not repeated.
+    """
     if largest_k <= FARTHEST_FACTOR * n_classes:
         return ()
-    return (
+    note = (
         f"k = {largest_k:,} is {largest_k / n_classes:,.0f} times the {n_classes:,} {classes}; so "
-        "far beyond them the prediction depends on the model more than on the data",
+        "far beyond them the prediction depends on the model more than on the data"
     )
+    warned = set() if warned is None else warned
+    if note not in warned:
+        warn(note, ExtrapolationWarning)
+    warned.add(note)
+    return (note,)

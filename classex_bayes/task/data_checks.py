@@ -100,7 +100,7 @@ def better_than_chance(k: int, accuracy: float, margin: float) -> Check:
     elif not passed:
         sentence += (
             ". True classes score no better than wrong ones. Check whether y is in another order "
-            "than the scores"
+            "than the scores, or counts from 1"
         )
     return Check("accuracy on few classes", passed, sentence, accuracy, threshold)
 
@@ -131,8 +131,9 @@ def ties(evidence: Any) -> Check:
         if distance > _FARTHEST_RULES:
             of_what = ("accuracy", "decline of accuracy towards k1")[int(distances.argmax())]
             sentence += (
-                f". The rule moves the {of_what} by up to {distance:.1f} standard errors. Pass "
-                "scores with more digits, or ties='unknown' if the ties hide an order"
+                f". The rule moves the {of_what} by up to {distance:.1f} standard errors. Merge "
+                "classes that are copies of others (diagnose names them), or pass scores with more "
+                "digits, or ties='unknown' if the ties hide an order"
             )
     passed = distance <= _FARTHEST_RULES
     is_note = passed and touched > MOST_TIES * evidence.n_test

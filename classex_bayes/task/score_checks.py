@@ -15,12 +15,13 @@ from classex_bayes.typing import FloatArray, IntArray
 _MOST_ROWS, _MOST_ENTRIES = 1000, 2**22
 _FEWEST_ROWS, _FEWEST_VALUES, _NEAREST = 3, 10, 4
 _MOSTLY, _FEW, _MANY_TIES = 0.5, 0.1, 0.05
+_STANDARD_ERRORS = 4  # by which the class before the true one is best more often
 _TINY = 1e-6  # votes have no smaller probability, but a softmax that rounds to 0 has
 _NEAR, _HALF_PRECISION = 0.5, 1e-3  # the largest cosine is above the first, at most 1 + the second
 
 
 def scores_fit(source: ScoreSource, y: IntArray) -> Check:
-    """Whether scores measure how near a class is, with all their digits; `y` (n,) are the classes.
+    """Whether scores measure how near the classes `y` (n,) are, with all their digits.
 
     A fault is a warning. Scores that look like cosines are a note.
     """
@@ -28,6 +29,7 @@ def scores_fit(source: ScoreSource, y: IntArray) -> Check:
     rows = np.arange(min(n, _MOST_ROWS, max(_MOST_ENTRIES // n_classes, _FEWEST_ROWS)))
     scores = source.scores(rows)
     faults = [*_same_values(scores), *_rounded_probabilities(scores, y[rows])]
+    faults += _shifted_labels(scores, y)
     faults += _negative_distances(-scores) if source.perfect == 0 else []
     notes = [] if source.perfect == 0 else [*_cosines(scores)]
     sentence = ". ".join(faults + notes) or "nothing unusual"
@@ -61,6 +63,21 @@ def _rounded_probabilities(scores: FloatArray, y: IntArray) -> Iterator[str]:
         yield (
             f"in {share:.0%} of the rows some of the best classes have the same probability, 0 or "
             "1, because a softmax or sigmoid was rounded: pass the logits"
+        )
+
+
+def _shifted_labels(scores: FloatArray, y: IntArray) -> Iterator[str]:
+    """Sentence if class 0 has no instance, and the class before the true one is best instead."""
+    n, n_classes = scores.shape
+    ahead = scores.argmax(axis=1) - y[:n]
+    before, true = (int(np.count_nonzero(ahead == place)) for place in (-1, 0))
+    usual = max(true, n / (n_classes - 1))  # wrong classes are as often best by chance
+    far_better = before > 2 * usual and before - usual > _STANDARD_ERRORS * (before + usual) ** 0.5
+    if y.min() == 1 and far_better:
+        yield (
+            f"class 0 has no test instance, and the best score is that of class y - 1 in "
+            f"{before / n:.0%} of the rows, that of class y in {true / n:.0%}. If y counts from 1, "
+            "pass y - 1"
         )
 
 

@@ -119,6 +119,15 @@ def test_identical_classes_are_named():
     assert "'class 30' and 'class 70'" in check.sentence
 
 
+def test_ties_of_copies_are_no_matter_of_digits_first():
+    probes, gallery, y = LAW.sample(60, repeats=3, random_seed=2)
+    gallery[:12] = gallery[12:24]
+    task = SourceTask.from_embeddings(probes, gallery, y)
+    (warning,) = task.warnings
+    merge, digits = warning.index("Merge classes that are copies"), warning.index("more digits")
+    assert merge < digits and diagnose(task)["copies of classes"].passed is False
+
+
 @pytest.mark.parametrize(("copies", "passed"), [(1, True), (2, False)])
 def test_half_a_percent_of_duplicated_classes_is_allowed(copies, passed):
     scores = np.random.default_rng(0).normal(size=(200, 200))

@@ -229,7 +229,7 @@ def test_metric_of_a_back_test_and_a_report(run, embeddings, tmp_path, strict):
     code, _, err = run("report", embeddings, "--k", "900", "--metric", "ndcg@10", *FEW)
     assert code in ANSWERED and "left out" not in err
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "<title>On 900 documents: nDCG@10 0." in page
+    assert "<title>On 900 classes: nDCG@10 0." in page
 
 
 def test_metrics_that_do_not_exist_or_have_no_target(run, embeddings):
@@ -404,6 +404,20 @@ def test_report(run, embeddings, tmp_path, strict):
     for name in ("classes_until", "prob_at_least", "diagnostics", "task", "seed"):
         assert page[name] == other[name]
     assert kept.predict([5000]).mean[5000] == pytest.approx(own[1]["mean"])
+
+
+@pytest.mark.parametrize("n_classes", [12, 60])
+def test_a_report_prints_the_estimates_that_its_page_shows(run, pilot, tmp_path, n_classes):
+    """Of few classes no point estimates; of 60 those that the data do not contradict."""
+    probes, gallery, y = (part[: 2 * n_classes] for part in pilot.sample)
+    np.savez(tmp_path / "some.npz", probes=probes, gallery=gallery[:n_classes], y=y)
+    _, out, err = run("report", "some.npz", "--k", "500", "--bounds", "--no-posterior", *FEW)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for name in ("ClassExReg", "KDE(ucv)", "KDE(bcv)", "MomentBounds"):
+        shown = f'class="reference">{name}' in page
+        assert (f"\n {name} " in out, f"left out: {name}: " in err) == (shown, not shown)
+    assert ('class="reference">ClassExReg' in page) is (n_classes == 60)
+    assert 'class="reference">KDE(ucv)' not in page
 
 
 def test_a_report_without_references_and_posterior(run, embeddings, tmp_path, strict):

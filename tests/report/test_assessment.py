@@ -182,7 +182,7 @@ def test_estimates_that_the_data_contradict_are_set_aside(fitted, pilot):
         if not mean.between(limits["lower"], limits["upper"]).all()
     }
     assert set(findings.set_aside) == outside == {"KDE(bcv)"}
-    assert [p.estimator for p, _ in findings.references] == ["ClassExReg(0.5)"]
+    assert [p.estimator for p in findings.shown.predictions[1:]] == ["ClassExReg(0.5)"]
     assert len(findings.curves(5)) == 2
 
 

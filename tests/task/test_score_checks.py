@@ -108,6 +108,28 @@ def test_faults_are_warnings(kind):
     assert found.passed is False and sentence in found.sentence
 
 
+@pytest.mark.parametrize("law", ["one by one", "neighbours are similar"])
+@pytest.mark.parametrize("lead", [0.5, 1, 3])
+def test_labels_that_count_from_1(law, lead):
+    """The last classes have no instance, so that no label is too large."""
+    y, rng = Y[:-4], np.random.default_rng(1)
+    if law == "one by one":
+        scores = logits()[:-4] + lead * np.eye(K1)[y]
+    else:
+        places = np.sort(rng.normal(size=K1))
+        scores = -np.abs(places[y][:, None] + 0.03 / lead * rng.normal(size=(y.size, 1)) - places)
+    settings = {"untested": "competitors"}
+    task = cb.SourceTask.from_scores(scores, y + 1, **settings)
+    share = np.mean(scores.argmax(axis=1) == y)
+    (warning,) = (text for text in task.warnings if "pass y - 1" in text)
+    assert f"best score is that of class y - 1 in {share:.0%} of the rows" in warning
+    # Sound labels without class 0, of good and bad classifiers, are silent.
+    later = y >= 1
+    for part in (scores[later], -scores[later], rng.normal(size=scores[later].shape)):
+        sound = cb.SourceTask.from_scores(part, y[later], **settings)
+        assert not any("y - 1" in text for text in sound.warnings)
+
+
 def test_cosines_are_asked_about():
     for scores in (cosines(), cosines("f4"), cosines("f2")):
         found = check(scores)

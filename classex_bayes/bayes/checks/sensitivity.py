@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from arviz_stats import psense
 
 from classex_bayes.arguments import number, one_of
 from classex_bayes.bayes.convergence import enough_draws
@@ -24,10 +23,10 @@ from classex_bayes.results import SAMPLE_DIMS, Bounds, Extrapolation
 from classex_bayes.typing import ClassCounts
 
 COMPONENTS = ("prior", "likelihood")
-_METRIC = "metric"  # name of the predicted values
 # Threshold of Kallioinen et al. (2024). A normal posterior reaches it if its mean moves by about
 # 0.3 sd as the power doubles.
 _THRESHOLD = 0.05
+_ALPHAS = {"lower": 0.99, "upper": 1.01}  # powers at which the slope is taken
 # In trials on sound tasks, prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
 _PULL = 0.5
 _FEWEST_EFFECTIVE = 100
@@ -174,7 +173,7 @@ def sensitivity(
     Parameters
     ----------
     model : BayesianExtrapolator
-        A fitted model; the group log_prior is added to its `idata`.
+        A fitted model.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     metric : str
@@ -233,8 +232,7 @@ def sensitivity(
     limit = number(threshold, "threshold", 0, whole=False)
     prediction = model.predict(k, metric=metric)
     values = prediction.draws
-    prior = model.compute_log_prior()["log_prior"].to_dataset()
-    joint = prior.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum("parameter")
+    joint = model.log_prior_.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum("parameter")
     dims = tuple(SAMPLE_DIMS)
     likelihood = model.data_.log_likelihood(weights_of(model.idata, "ranks").values)
     if TAILS in model.idata.children:
@@ -243,16 +241,9 @@ def sensitivity(
         {"prior": (dims, joint.transpose(*dims).values), "likelihood": (dims, likelihood)},
         coords={name: values[name].values for name in dims},
     )
-    scaled = xr.DataTree.from_dict(
-        {
-            "posterior": values.to_dataset(name=_METRIC),
-            "log_prior": log_density[["prior"]],
-            "log_likelihood": log_density[["likelihood"]],
-        }
-    )
     spread = values.std(SAMPLE_DIMS)
     columns = {"mean": values.mean(SAMPLE_DIMS), "sd": spread}
-    columns |= {part: psense(scaled, group=part)[_METRIC] for part in COMPONENTS}
+    columns |= {part: _power_sensitivity(values, log_density[part]) for part in COMPONENTS}
     columns["prior_mcse"] = _jackknife_error(values, log_density["prior"])
     for part in COMPONENTS:
         deviation = log_density[part] - log_density[part].mean()
@@ -290,6 +281,15 @@ def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds:
     return np.clip(1 - widths[0] / np.maximum(widths[1], np.finfo(float).tiny), 0, 1)
 
 
+def _power_sensitivity(values: xr.DataArray, log_density: xr.DataArray) -> xr.DataArray:
+    """Sensitivity at each k to a component of the posterior, that of `arviz_stats.psense`."""
+    weights: dict[str, Any] = {}
+    for end, alpha in _ALPHAS.items():
+        weight = np.exp(log_density.azstats.power_scale_lw(alpha=alpha, dim=SAMPLE_DIMS))
+        weights |= {f"{end}_w": weight / weight.sum(), f"{end}_alpha": alpha}
+    return values.azstats.power_scale_sense(**weights, sample_dims=SAMPLE_DIMS)
+
+
 def _jackknife_error(values: xr.DataArray, log_prior: xr.DataArray) -> xr.DataArray:
     """Jackknife standard error of the sensitivity to the prior at each k, over blocks of draws.
 
@@ -299,17 +299,19 @@ def _jackknife_error(values: xr.DataArray, log_prior: xr.DataArray) -> xr.DataAr
     runs = min(-(-_BLOCKS // sizes["chain"]), sizes["draw"])
     run = np.arange(sizes["draw"]) * runs // sizes["draw"]
     block = (runs * np.arange(sizes["chain"])[:, None] + run).ravel()
-    draws = xr.Dataset({_METRIC: values, "log_prior": log_prior}).stack(
-        sample=SAMPLE_DIMS, create_index=False
+    draws, logs = (
+        array.stack(sample=SAMPLE_DIMS, create_index=False)
+        .drop_vars(SAMPLE_DIMS)
+        .rename(sample="draw")
+        .expand_dims("chain")
+        for array in (values, log_prior)
     )
-    draws = draws.drop_vars(SAMPLE_DIMS).rename(sample="draw").expand_dims("chain")
     left_out = []
     with warnings.catch_warnings():  # of few draws; the sensitivity itself gives the same warning
         warnings.simplefilter("ignore", UserWarning)
         for left in range(block.max() + 1):
-            kept = draws.isel(draw=block != left)
-            groups = {"posterior": kept[[_METRIC]], "log_prior": kept[["log_prior"]]}
-            left_out.append(psense(xr.DataTree.from_dict(groups), group="prior")[_METRIC])
+            kept = np.flatnonzero(block != left)
+            left_out.append(_power_sensitivity(draws.isel(draw=kept), logs.isel(draw=kept)))
     sensitivities = xr.concat(left_out, "block")
     return sensitivities.std("block") * np.sqrt(len(left_out) - 1)
 

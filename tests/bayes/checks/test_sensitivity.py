@@ -90,13 +90,22 @@ def test_a_pilot_of_200_classes(fitted_to_ranks):
 
 def test_sensitivities_are_arviz(fitted_to_ranks):
     found = sensitivity(fitted_to_ranks, [200, 1000])
-    tree = fitted_to_ranks.idata.copy()
+    tree = fitted_to_ranks.compute_log_prior().copy()
     tree["posterior"] = xr.DataTree(found.prediction.accuracy.to_dataset())
     fitted_to_ranks.compute_log_likelihood()
     tree["log_likelihood"] = fitted_to_ranks.idata["log_likelihood"]
     for group in ("prior", "likelihood"):
         expected = arviz_stats.psense(tree, group=group)["accuracy"]
         assert_allclose(found.table[group], expected, rtol=1e-6)
+
+
+def test_the_model_stays_as_it_is(fitted):
+    groups = fitted.idata.drop_nodes("log_prior", errors="ignore").copy(deep=True)
+    model = BayesianExtrapolator.from_idata(groups)
+    model.predict(1000)
+    before = groups.copy(deep=True)
+    sensitivity(model, 1000)
+    assert model.idata.identical(before)
 
 
 @pytest.mark.nightly
