@@ -14,7 +14,7 @@ from classex_bayes.estimators.estimator import Estimator, prediction_of, require
 from classex_bayes.evaluate.compare import Comparison
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
-from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart, at_k, up_to
+from classex_bayes.plots.chart import INK, MUTED, Chart, at_k, number_of, up_to
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results import (
     RISK,
@@ -130,7 +130,8 @@ def plot_accuracy(
         chart.level(TARGET, ends, level, visual="target", color=MUTED)
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
-    return chart.labelled(f"{capitalized(label)} on more classes", N_CLASSES, label)
+    units = estimand.units
+    return chart.labelled(f"{capitalized(label)} on more {units}", number_of(units), label)
 
 
 def _add_observed(chart: Chart, task: SourceTask, metric: str) -> None:

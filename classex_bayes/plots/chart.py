@@ -23,13 +23,20 @@ from classex_bayes.results import (
 from classex_bayes.typing import ClassCounts, IntArray, NumberArray
 
 PANEL = "panel"
-N_CLASSES = "number of classes $k$"
 INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour blindness
 _MOST_NAMED = 8
 # A curve given at fewer places is drawn smoothly between them; at these few they are dots too.
 _SMOOTHED, _DOTTED = 60, 12
 _N_SMOOTH = 200
 _SLACK = 1.25  # a level beside a single number of classes reaches so far to both sides
+
+
+def number_of(units: str) -> str:
+    """Return the label of the axis of k, which counts classes or documents."""
+    return f"number of {units} $k$"
+
+
+N_CLASSES = number_of("classes")
 
 
 def require_type(value: Any, expected: type, name: str, made_by: str = "") -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.accuracy_plot import predictions_at
-from classex_bayes.plots.chart import N_CLASSES, Chart
+from classex_bayes.plots.chart import Chart, number_of
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results import Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray
@@ -56,4 +56,4 @@ def plot_prob_at_least(
         ordered = probability.sort_index()
         chart.curve(name, ordered.index.to_numpy(), ordered.to_numpy(), visual="probability")
     title = f"{prediction.estimator}: {prediction.description}"
-    return chart.labelled(title, N_CLASSES, "posterior probability")
+    return chart.labelled(title, number_of(prediction.estimand.units), "posterior probability")

@@ -136,8 +136,8 @@ def assess(
         doubts.append(
             Doubt(
                 "prediction",
-                f"{farthest:,} classes are {farthest / k1:,.0f} times as many as were tested. "
-                "So far out the model decides more than the data",
+                f"{farthest:,} {prediction.estimand.units} are {farthest / k1:,.0f} times as many "
+                "as were tested. So far out the model decides more than the data",
                 "curve",
             )
         )

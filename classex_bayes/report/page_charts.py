@@ -210,12 +210,12 @@ def _power(value: float) -> str:
     return _plain(value) if value <= 10 else plain(f"$10^{{{math.log10(value):.0f}}}$")
 
 
-def _classes(k: float) -> str:
-    return f"{k:,.0f} classes"
+def _number_of(units: str) -> Callable[[float], str]:
+    return lambda k: f"{k:,.0f} {units}"
 
 
-def _tested(n_classes: int) -> VerticalLine:
-    return VerticalLine(n_classes, f"{_classes(n_classes)} tested")
+def _tested(n_classes: int, units: str) -> VerticalLine:
+    return VerticalLine(n_classes, f"{n_classes:,} {units} tested")
 
 
 def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
@@ -254,9 +254,9 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
         drawn,
         Axis.of(chart.x_name, curves[0].k, _plain, log=True),
         Axis.of(estimand.describe(), _heights(drawn), y_ticks, log=chart.log_y),
-        _classes,
+        _number_of(estimand.units),
         estimand.numerals,
-        _tested(task.n_classes),
+        _tested(task.n_classes, estimand.units),
     )
 
 
@@ -286,9 +286,9 @@ def reaching(posterior: Extrapolation, target: float) -> PageChart:
         [PageSeries(line, entry)],
         Axis.of(chart.x_name, line.x, _plain, log=True),
         Axis.of(chart.y_labels[0], np.array([0.0, 1.0]), exact_percent),
-        _classes,
+        _number_of(posterior.estimand.units),
         PERCENTAGES,
-        _tested(posterior.n_classes),
+        _tested(posterior.n_classes, posterior.estimand.units),
     )
 
 
@@ -304,7 +304,7 @@ def discriminability(findings: Findings) -> PageChart:
     axis = Axis.of("N: loses to at least one in N competitors", places, _plain)
     text = _plain if rivals[-1] <= _LONGEST else _power
     ticks = [(place, text(number)) for place, number in zip(places.tolist(), rivals, strict=True)]
-    tested = f"seen with {_classes(findings.task.n_classes)}"
+    tested = f"seen with {findings.task.n_classes:,} {findings.prediction.estimand.units}"
     return PageChart(
         "discriminability",
         drawn,
@@ -334,7 +334,7 @@ def predictive(findings: Findings) -> PageChart:
         drawn,
         Axis.of(x_label, points.x, _plain, log=True),
         Axis.of(y_label, _heights(drawn), exact_percent),
-        _classes if bare else lambda rank: f"{x_label} {rank:,.0f}",
+        _number_of("classes") if bare else lambda rank: f"{x_label} {rank:,.0f}",
         PERCENTAGES,
     )
 

@@ -7,6 +7,7 @@ from classex_bayes.core.metrics import Accuracy, MeanMetric, Metric, named_metri
 from classex_bayes.formatting import DECIMALS, PERCENTAGES, Numerals
 
 RISK = "risk"
+_OF_RETRIEVAL = "recall", "hit_rate", "success", "mrr", "ndcg"  # of documents that queries find
 EstimandKind = Literal["expected", "observed"]
 
 
@@ -67,6 +68,11 @@ class Estimand:
         """Name of the quantity for axes."""
         name = RISK if self._chosen is None else self._chosen.label
         return f"measured {name}" if self.kind == "observed" else name
+
+    @property
+    def units(self) -> str:
+        """What is told apart: "documents" of metrics of retrieval, else "classes"."""
+        return "documents" if self.metric.startswith(_OF_RETRIEVAL) else "classes"
 
     @property
     def is_rank(self) -> bool:

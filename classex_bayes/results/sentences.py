@@ -13,6 +13,10 @@ _SCORES: dict[str | None, str] = {
     "dot": "dot products",
 }
 _CARRIED, _MOST_NAMED = 0.4, 5
+_PILOTS = {
+    "classes": ("tested", "instances", ("got", "right")),
+    "documents": ("searched", "queries", ("answered", "right at rank 1")),
+}
 _NUMERALS = ("No", "One", "Two", "Three", "Four", "Five")
 
 
@@ -44,11 +48,11 @@ def headline(
     """
     shown = estimand.numerals.estimate(mean, lower, upper)
     name = "" if estimand == _ACCURACY else f"{estimand.label} "
-    return f"On {k:,} classes: {name}{shown.mean}, {interval_name(ci_prob)} {shown.span}"
+    return f"On {k:,} {estimand.units}: {name}{shown.mean}, {interval_name(ci_prob)} {shown.span}"
 
 
-def pilot_sentence(task: SourceTask) -> str:
-    """Return the size and the accuracy of a pilot in one sentence.
+def pilot_sentence(task: SourceTask, estimand: Estimand = _ACCURACY) -> str:
+    """Return the size and the accuracy of a pilot in one sentence, in the words of a metric.
 
     >>> pilot_sentence(SourceTask.from_ranks([1, 3, 1, 2], [0, 0, 1, 2], n_classes=3))[-42:]
     'got 50.0% right, with equal class weights.'
@@ -64,9 +68,10 @@ def pilot_sentence(task: SourceTask) -> str:
         elif np.ptp(repeats) > 0:
             details = ", with equal class weights"
     of_them = "" if details or task.evidence.kind == "accuracies" else " of them"
+    done, instances, right = _PILOTS[estimand.units]
     return (
-        f"The pilot tested {task.n_classes:,} classes with {task.n_test:,} instances and got "
-        f"{accuracy}{of_them} right{among}{details}."
+        f"The pilot {done} {task.n_classes:,} {estimand.units} with {task.n_test:,} {instances} "
+        f"and {right[0]} {accuracy}{of_them} {right[1]}{among}{details}."
     )
 
 

@@ -229,7 +229,7 @@ def test_metric_of_a_back_test_and_a_report(run, embeddings, tmp_path, strict):
     code, _, err = run("report", embeddings, "--k", "900", "--metric", "ndcg@10", *FEW)
     assert code in ANSWERED and "left out" not in err
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "<title>On 900 classes: nDCG@10 0." in page
+    assert "<title>On 900 documents: nDCG@10 0." in page
 
 
 def test_metrics_that_do_not_exist_or_have_no_target(run, embeddings):

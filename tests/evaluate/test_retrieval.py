@@ -181,16 +181,16 @@ def test_backtest(pilot, tmp_path):
 @pytest.mark.parametrize(
     ("name", "title", "label"),
     [
-        ("mrr@10", "On 1,000 classes: MRR@10 0.", "MRR@10"),
+        ("mrr@10", "On 1,000 documents: MRR@10 0.", "MRR@10"),
         ("mean_rank", "On 1,000 classes: mean rank ", "Mean rank"),
-        ("ndcg", "On 1,000 classes: nDCG 0.", "nDCG"),
+        ("ndcg", "On 1,000 documents: nDCG 0.", "nDCG"),
     ],
 )
 def test_report(fitted, tmp_path, name, title, label):
     path = write_report(fitted, K, tmp_path / "report.html", metric=name)
+    units = title.split()[2].strip(":")
     page = path.read_text(encoding="utf-8")
-    assert f"<title>{title}" in page and f"{label} by number of classes</h2>" in page
-    assert "documents" not in page  # faces and glyphs have an MRR, too
+    assert f"<title>{title}" in page and f"{label} by number of {units}</h2>" in page
     assert f'"metric": "{name}"' in page and "xpected accuracy on" not in page
     assert "is left out" not in page
     curve = page[: page.index("</figure>")]

@@ -82,10 +82,10 @@ def test_another_metric_of_cut_ranks_is_drawn_where_it_is_known(fitted):
 @pytest.mark.parametrize(
     ("metric", "label", "title"),
     [
-        ("mrr", "MRR", "MRR on more classes"),
-        ("ndcg@10", "nDCG@10", "nDCG@10 on more classes"),
+        ("mrr", "MRR", "MRR on more documents"),
+        ("ndcg@10", "nDCG@10", "nDCG@10 on more documents"),
         ("mean_rank", "mean rank", "Mean rank on more classes"),
-        ("recall@3", "recall@3", "Recall@3 on more classes"),
+        ("recall@3", "recall@3", "Recall@3 on more documents"),
         ("accuracy@3", "top-3 accuracy", "Top-3 accuracy on more classes"),
     ],
 )
@@ -211,11 +211,14 @@ def test_a_single_k_is_the_right_hand_end(fitted, prediction):
         accuracy_chart(prediction, k=5)
 
 
-def test_metrics_of_retrieval_reach_as_far_as_their_prediction(fitted, pilot):
+def test_metrics_of_retrieval_count_documents(fitted, pilot):
     fitted.predict(15_000, metric="recall@10")
     chart = accuracy_chart(fitted, pilot.task, metric="recall@10")
-    assert (chart.title, chart.x_label) == ("Recall@10 on more classes", "number of classes $k$")
+    assert (chart.title, chart.x_label) == (
+        "Recall@10 on more documents", "number of documents $k$",
+    )  # fmt: skip
     assert chart.marks[0].x.max() == 15_000
+    assert accuracy_chart(fitted, metric="accuracy@5").x_label == "number of classes $k$"
 
 
 def test_risks_are_drawn_as_risks(pilot, point):
