@@ -377,4 +377,4 @@ def analyse(
         for failure in failures:
             terminal.error(failure)
         raise Interrupted(f"{interruption}; what was finished is above")
-    ended([model], failures, terminal, is_met)
+    ended(findings.models, failures, terminal, is_met)

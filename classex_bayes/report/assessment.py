@@ -1,6 +1,7 @@
 """Whether a prediction can be relied on: what decides it, and what there is to doubt."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from classex_bayes.assumptions.task_report import TaskReport
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
 from classex_bayes.bayes.checks.sensitivity import Sensitivity, sensitivity
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
+from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.core.metrics import MeanMetric, named_metric
@@ -111,19 +113,23 @@ class Assessment:
 
 def assess(
     model: LawModel,
+    others: Sequence[FittedModel],
     task: SourceTask,
     prediction: Extrapolation,
     ci_prob: float,
     sensitive: Sensitivity | None,
 ) -> Assessment:
-    """Check data and fit, and weigh what decides the prediction on the most classes."""
+    """Check data and fits, and weigh what decides the prediction on the most classes.
+
+    `model` predicts; `others` are fits to the same task.
+    """
     checks = diagnose(task, random_seed=seeds_of(model.idata.attrs))
     replicates = posterior_checks(model, task)
     doubts = [
         Doubt("data", _named(check.name, check.sentence), "data-checks", is_fault=True)
         for check in checks.warnings
     ]
-    doubts += faults_of_fit(model)
+    doubts += [fault for fitted in (model, *others) for fault in faults_of_fit(fitted)]
     if not replicates.passed:
         sentence = (
             f"The model does not reproduce the pilot in {len(replicates.unusual)} of "
@@ -151,7 +157,7 @@ def assess(
     )
 
 
-def faults_of_fit(model: LawModel) -> list[Doubt]:
+def faults_of_fit(model: FittedModel) -> list[Doubt]:
     """Faults that every fit looks for: draws that did not converge, and a contradicted pilot."""
     faults = []
     if model.contradiction_:

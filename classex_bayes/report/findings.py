@@ -12,6 +12,7 @@ import numpy as np
 
 from classex_bayes.bayes.checks.posterior_checks import classes_at_random
 from classex_bayes.bayes.checks.sensitivity import Sensitivity
+from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import log_spaced
@@ -44,6 +45,11 @@ class Findings:
     open_set: tuple[OpenSetExtrapolator, OpenSetPrediction] | None = None
 
     @property
+    def models(self) -> list[FittedModel]:
+        """The model, and that of open-set identification if there is one."""
+        return [self.model, *([] if self.open_set is None else self.open_set[:1])]
+
+    @property
     def prediction(self) -> Extrapolation:
         """Prediction of the model."""
         return self.comparison.predictions[0]
@@ -61,7 +67,10 @@ class Findings:
     @cached_property
     def assessment(self) -> Assessment:
         """Whether the prediction of the model can be relied on."""
-        return assess(self.model, self.task, self.prediction, self.ci_prob, self.sensitivity)
+        others = self.models[1:]
+        return assess(
+            self.model, others, self.task, self.prediction, self.ci_prob, self.sensitivity
+        )
 
     @cached_property
     def classes_at_random(self) -> str | None:

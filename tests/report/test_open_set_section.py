@@ -1,5 +1,6 @@
 """The part of the report on open-set identification."""
 
+import copy
 import json
 import re
 
@@ -66,6 +67,15 @@ def test_numbers_are_those_of_the_model(text, open_set):
     ]
     assert cells == pytest.approx(expected)
     assert "FPIR at most 0.05 with probability 0.95" in text
+
+
+def test_rates_that_did_not_converge_are_a_fault_of_the_page(model, open_set, tmp_path, text):
+    unreliable = copy.deepcopy(open_set)
+    unreliable.idata.attrs["pareto_k"] = 0.9
+    (problem,) = unreliable.diagnosis_.problems
+    given = {"references": [], "open_set": unreliable, "fpir": 0.05}
+    page = cb.write_report(model, K, tmp_path / "page.html", **given).read_text("utf-8")
+    assert problem in page and problem not in text
 
 
 def test_the_record_says_what_was_searched(text, open_set):
