@@ -21,7 +21,7 @@ def test_the_mode_is_found_although_a_step_overflows(mean, scale):
 
 def test_a_normal_density_has_its_curvature_integral_and_moments():
     mean, scale = np.array([1.0, -2.0]), np.array([1.0, 3.0])
-    covariance = np.array([[0.5, 0.4], [0.4, 2.0]])
+    covariance = np.array([[0.9, 0.5], [0.5, 3.0]])
     precision = np.linalg.inv(covariance)
 
     def log_density(points):
@@ -36,5 +36,5 @@ def test_a_normal_density_has_its_curvature_integral_and_moments():
     integral = 3 + np.log(2 * np.pi) + 0.5 * np.log(np.linalg.det(covariance))
     assert sample.log_evidence == pytest.approx(integral, abs=0.05)
     draws = sample.draw(20_000, rng)
-    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.15)
-    np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.2)
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.2)
+    np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.3)
