@@ -235,6 +235,7 @@ TASK = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=
         ({"excludes": "luck"}, "excludes"),
         ({"task": [TASK, TASK], "excludes": "chance"}, "excludes"),
         ({"task": [TASK, TASK], "excludes": -1}, "excludes"),
+        ({"task": [TASK, TASK], "excludes": 1}, "excludes"),
         ({"ci_prob": 0}, "ci_prob"),
         ({"ci_kind": "wide"}, "ci_kind"),
         ({"classes": [2]}, "classes"),

@@ -7,6 +7,7 @@ from scipy.special import logit
 from scipy.stats import norm, t
 
 from classex_bayes.bayes.tails import scale_choice
+from classex_bayes.bayes.tails.distance_scale import candidate_scales
 from classex_bayes.bayes.tails.tail_calibration import KNOWN_ORIGIN
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -56,6 +57,14 @@ def test_softmax_says_what_logits_say(tails):
         found.law.expected(K)[found.draws.scale_place == 0].mean(axis=0) for found in (plain, soft)
     )
     assert_allclose(second, first, atol=0.03)
+
+
+@pytest.mark.parametrize(("best", "among"), [(1.0, True), (1.001, False)])
+def test_scores_up_to_1_may_be_probabilities(best, among):
+    scores = np.random.default_rng(0).uniform(0.01, 0.99, (40, 40))
+    scores[3, 3] = best
+    nearest = SourceTask.from_scores(scores, range(40)).nearest_classes
+    assert ("1 / s" in map(str, candidate_scales(nearest))) is among
 
 
 def test_the_log_prior_is_that_of_independent_laws(tails, task_of):
