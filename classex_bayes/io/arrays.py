@@ -141,8 +141,7 @@ def _loaded(
 
 def _values(array: Any, path: Path) -> Any:
     """Values of a small array, text as text; a matrix of more than a number is left on the disk."""
-    in_file = hasattr(array, "shape") and not isinstance(array, np.ndarray)
-    if in_file and np.ndim(array) == 2 and math.prod(array.shape) > 1:
+    if hasattr(array, "shape") and len(array.shape) == 2 and math.prod(array.shape) > 1:
         return FileMatrix(array, path)
     if hasattr(array, "asstr"):  # a dataset of HDF5
         import h5py

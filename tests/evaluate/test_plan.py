@@ -7,6 +7,7 @@ import pytest
 from joblib import parallel_config
 from numpy.testing import assert_allclose
 from scipy.integrate import trapezoid
+from scipy.special import softmax
 from scipy.stats import binom, norm
 from scipy.stats import t as student_t
 
@@ -18,6 +19,7 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy
 from classex_bayes.evaluate import pilot_populations
 from classex_bayes.evaluate.corpus_laws import CorpusLaw, corpus_laws, kinds_in_turn
+from classex_bayes.evaluate.law_pool import LawPool
 from classex_bayes.evaluate.pilot_populations import Populations, populations_of_tasks
 from classex_bayes.evaluate.plan import SAMPLER, plan
 from classex_bayes.evaluate.simulated_pilots import (
@@ -233,6 +235,7 @@ TASK = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=
         ({"excludes": "luck"}, "excludes"),
         ({"task": [TASK, TASK], "excludes": "chance"}, "excludes"),
         ({"task": [TASK, TASK], "excludes": -1}, "excludes"),
+        ({"task": [TASK, TASK], "excludes": 1}, "excludes"),
         ({"ci_prob": 0}, "ci_prob"),
         ({"ci_kind": "wide"}, "ci_kind"),
         ({"classes": [2]}, "classes"),
@@ -528,6 +531,26 @@ def test_the_difference_is_that_of_the_first_classifier_less_the_second():
         pilots = plan(pair, 60, **design)
         assert 0.3 < sign * pilots.assumed[0] < 0.7
         assert pilots.table["error"][0] < 0.2
+
+
+def test_draws_of_one_pilot_serve_for_similar_pilots_alone():
+    basis, bins = QUICK["prior"].basis, n_better_bins(100)
+    centre = np.random.default_rng(1).normal(2.5, 0.3, 1000)
+    laws = np.exp(-0.5 * (basis.knots - centre[:, None]) ** 2)
+    laws /= laws.sum(axis=1, keepdims=True)
+    matrix = basis.bin_probabilities(bins, 100)
+    pool, typical = LawPool({100: matrix}), matrix @ laws.mean(axis=0)
+    pool.add(100, 50 * typical, laws)
+    pool.solve()
+    for counts, serves in [
+        (60 * typical, True),
+        (100 * typical, True),
+        (400 * matrix @ laws[centre.argmin()], False),
+    ]:
+        weight, reliable = pool.weights(100, counts)
+        log_ratio = np.log(laws @ matrix.T) @ (counts - 50 * typical)
+        assert_allclose(weight, softmax(log_ratio), atol=0.002)
+        assert reliable is serves
 
 
 def test_reweighted_draws_have_the_law_of_the_posterior():

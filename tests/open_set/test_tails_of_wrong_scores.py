@@ -96,6 +96,23 @@ def test_the_hierarchy_tells_differences_from_noise():
     assert np.all(np.abs(flat.gain) < 0.1)
 
 
+@pytest.mark.parametrize("sd", [(0.08, 0.0), (0.0, 0.5)])  # of locations, of log exponents
+def test_the_truth_regressed_on_posterior_means_has_the_slope_one(sd):
+    """Sampling noise of the wrong size would shrink too little or too much."""
+    rng, n = np.random.default_rng(4), 20_000
+    truth = np.array([0.0, np.log(6)]) + sd * rng.standard_normal((n, 2))
+    whole, first, second = (
+        # In units in which the location of the tail does not depend on its exponent.
+        observed_tails(truth[:, :1] + np.log(arrivals / np.exp(digamma(N))) / np.exp(truth[:, 1:]))
+        for arrivals in rng.exponential(size=(3, n, N)).cumsum(axis=2)
+    )
+    location, exponent = TailHierarchy.of(whole, [(first, second)]).shrunk(whole)
+    differs = int(np.argmax(sd))
+    found = (location, np.log(exponent))[differs]
+    # Exponents are clipped at both ends, so theirs is 1.05. Noise of one class less gives 0.87.
+    assert np.polyfit(found, truth[:, differs], 1)[0] == pytest.approx(1, abs=0.09)
+
+
 def held_out_depths(depth):
     """Counts of the positive ones among the depths (n, m) of n probes."""
     n = len(depth)

@@ -91,6 +91,11 @@ FAULTS = {
         {"higher_is_better": False},
         "pass np.maximum(scores, 0)",
     ),
+    "small units": (
+        lambda s: 1e-6 * (1 - 1.1 * cosines()),
+        {"higher_is_better": False},
+        "pass np.maximum(scores, 0)",
+    ),
     "ranks": (lambda s: rankdata(-s, axis=1), {"higher_is_better": False}, "as ranks do"),
     "ranks from 0": (lambda s: s.argsort(axis=1).argsort(axis=1), {}, "as ranks do"),
     "shares of ranks": (lambda s: rankdata(s, axis=1) / K1, {}, "as ranks do"),

@@ -14,6 +14,7 @@ import classex_bayes as cb
 from classex_bayes.bayes import score_evidence
 from classex_bayes.bayes.checks.tail_checks import tail_checks
 from classex_bayes.bayes.idata import weights_of
+from classex_bayes.bayes.tails.scale_choice import why_no_tails
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.simulate import GaussianNearestNeighbor
@@ -380,6 +381,17 @@ REASONS = {
         "hardly better than guessing",
     ),
 }
+
+
+def test_tails_allow_ties_of_wrong_classes_in_5_percent_of_the_instances(distances):
+    matrix, y = distances()
+    for n_tied, reason in [(6, ""), (7, "scores are tied (in 6% of the instances")]:
+        tied = matrix.copy()
+        wrong = np.arange(120) != y[:n_tied, None]
+        tied[:n_tied][wrong & (matrix[:n_tied] < np.median(matrix))] = np.median(matrix)
+        task = cb.SourceTask.from_scores(tied, y, higher_is_better=False)
+        found = why_no_tails([task])
+        assert found.startswith(reason) and bool(found) == bool(reason)
 
 
 @pytest.mark.parametrize(("make", "why"), REASONS.values(), ids=REASONS)

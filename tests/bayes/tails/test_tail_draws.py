@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import logit
+from scipy.stats import norm, t
 
 from classex_bayes.bayes.tails import scale_choice
+from classex_bayes.bayes.tails.distance_scale import candidate_scales
+from classex_bayes.bayes.tails.tail_calibration import KNOWN_ORIGIN
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -53,6 +57,24 @@ def test_softmax_says_what_logits_say(tails):
         found.law.expected(K)[found.draws.scale_place == 0].mean(axis=0) for found in (plain, soft)
     )
     assert_allclose(second, first, atol=0.03)
+
+
+@pytest.mark.parametrize(("best", "among"), [(1.0, True), (1.001, False)])
+def test_scores_up_to_1_may_be_probabilities(best, among):
+    scores = np.random.default_rng(0).uniform(0.01, 0.99, (40, 40))
+    scores[3, 3] = best
+    nearest = SourceTask.from_scores(scores, range(40)).nearest_classes
+    assert ("1 / s" in map(str, candidate_scales(nearest))) is among
+
+
+def test_the_log_prior_is_that_of_independent_laws(tails, task_of):
+    """Of level and log odds normal ones, of the slope a t law, of the error N(0, 0.25^2)."""
+    draws = tails(task_of(60), size=50).draws
+    level, slope, look_alikes, error = draws.parameters.values()
+    (level_mean, slope_mean, odds_mean), scale = KNOWN_ORIGIN.mean, KNOWN_ORIGIN.scale
+    expected = norm.logpdf(level, level_mean, scale[0]) + t.logpdf(slope, 3, slope_mean, scale[1])
+    expected += norm.logpdf(logit(look_alikes), odds_mean, scale[2]) + norm.logpdf(error, 0, 0.25)
+    assert np.ptp(draws.log_prior - expected) < 1e-6 and np.ptp(expected) > 1
 
 
 def test_probabilities_of_the_scales(tails, distances):
