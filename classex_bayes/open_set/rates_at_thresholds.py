@@ -117,7 +117,7 @@ class RatesAtThresholds:
         def holds(threshold: float) -> bool:
             return bool(np.quantile(self.fnir(threshold, k, rank), level) <= limit)
 
-        return self._round_threshold(holds, self.known_range(k)[::-1], stricter=False)
+        return self._round_threshold(holds, self.known_range(k)[::-1])
 
     def for_accuracy(self, limit: float, k: int, level: float) -> float | None:
         """Loosest threshold with an accuracy of at least `limit` with the probability `level`."""
@@ -129,11 +129,11 @@ class RatesAtThresholds:
         return self._round_threshold(holds, tried.tolist())
 
     def _round_threshold(
-        self, holds: Callable[[float], bool], tried: Iterable[float], stricter: bool = True
+        self, holds: Callable[[float], bool], tried: Iterable[float]
     ) -> float | None:
         """First round threshold at which a condition holds, or None."""
-        first = _first(lambda at: holds(self.scale.round(at, stricter)), tried)
-        return None if first is None else self.scale.round(first, stricter)
+        first = _first(lambda at: holds(self.scale.round(at)), tried)
+        return None if first is None else self.scale.round(first)
 
     def along_det(self, k: int, number: int) -> FloatArray:
         """Thresholds (number,) evenly along the mean DET curve in logarithms, loose to tight."""
