@@ -23,7 +23,8 @@ def save(model: FittedModel, path: str | Path) -> Path:
     path : str or Path
         Ends in .nc (netCDF) or .zarr. The file is written completely or not at all. It holds no
         scores. It does hold the names of the classes and the histogram of ranks of each class. To
-        leave these out, delete the group ``ranks_by_class`` of ``model.idata`` first.
+        leave these out, delete the groups ``ranks_by_class`` and, if it was computed,
+        ``log_likelihood`` of ``model.idata`` first.
 
     Returns
     -------

@@ -242,7 +242,7 @@ def _test_classes(
     note = f"bootstrap of {n_tested} test classes"
     if not varies.any():
         scale = 1.0
-        note += " with equal accuracies, so all draws are equal"
+        note += " with equal accuracies"
     else:
         scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
         why = "shared competitors" if evidence.statistics else "unknown competitors"
@@ -260,11 +260,13 @@ def _groups(task: SourceTask, evidence: DesignedRanks) -> _Resampling:
     total, resampled = np.diag(task.accuracy_cov(task.grid())), evidence.resampled_variance
     varies = resampled > _ROUNDING
     scale = float(np.sqrt(np.median(total[varies] / resampled[varies]))) if varies.any() else 1.0
+    n_groups, n_tested = evidence.tested_groups.size, np.count_nonzero(evidence.class_weight)
+    drawn = "test classes" if n_groups == n_tested else "groups of test classes"
     return _Resampling(
         lambda rng: SourceTask(evidence.redrawn(rng), task.classes),
         scale,
-        f"bootstrap of {evidence.tested_groups.size} groups of test classes, deviations "
-        f"scaled by {scale:.2f} for shared competitors; the estimator's bias is left out",
+        f"bootstrap of {n_groups} {drawn}, deviations scaled by {scale:.2f} for shared "
+        "competitors; the estimator's bias is left out",
     )
 
 

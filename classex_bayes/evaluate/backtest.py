@@ -121,8 +121,9 @@ def backtest(
     n_source : int or sequence of int
         Numbers of classes of the pilots.
     k : int or array-like of int, optional
-        Numbers of classes to predict for, up to those of the task. By default 1, 2, 4, 10 and 20
-        times the sizes of the pilots, and all classes.
+        Numbers of classes to predict for, up to those of the task. A pilot predicts for those that
+        are not smaller than it. By default 1, 2, 4, 10 and 20 times the sizes of the pilots, and
+        all classes.
     metric : str
         Metric, as in `BayesianExtrapolator.predict`. Estimators that predict only accuracy have no
         scores for other metrics.
