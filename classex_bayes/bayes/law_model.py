@@ -308,7 +308,7 @@ class LawModel(FittedModel):
     def _data_alone(self, k: IntArray, draws: FloatArray, estimand: Estimand) -> list[str]:
         """Note on what the ranks alone allow at the largest k."""
         limits = self.rank_limits_
-        return [] if limits is None else data_alone(limits, k, draws, estimand)
+        return [] if limits is None else data_alone(limits, self._n_classes, k, draws, estimand)
 
     def _refuse_population(self, metric: Metric, kind: str) -> None:
         """Raise DataError for predictions that are not available in a finite population."""

@@ -65,17 +65,19 @@ class RankLimits:
         """Lower and upper limits (2, n_k) of a metric on `k` (n_k,) classes."""
         return np.array([self._one(metric, int(size), ci_prob) for size in k]).T
 
-    def reach(self, width: float, ci_prob: float, largest: int) -> float:
+    def reach(self, width: float, ci_prob: float, n_classes: int, largest: int) -> float:
         """Largest number of classes up to which the limits of the accuracy are within `width`.
 
         It is exact to 1%, at least 1, and infinite if the limits are that close up to `largest`.
+        If they are that close on the `n_classes` of the pilot, it is not less: cut lists say more
+        of these than of few classes.
         """
 
         def is_close(k: int) -> bool:
             lower, upper = self._one(_ACCURACY, k, ci_prob)
             return upper - lower <= width
 
-        close, wide = 1, 2
+        close, wide = (n_classes, 4 * n_classes) if is_close(n_classes) else (1, 2)
         while is_close(wide):
             if wide == largest:
                 return inf

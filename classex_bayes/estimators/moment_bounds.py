@@ -159,8 +159,9 @@ class MomentBounds(Parameters):
         Returns
         -------
         int or float
-            Number of classes to within 1%, at least 1; infinite if the limits are that close at 2,
-            8, 32, ... and 10^12 classes, because the upper limit is below `width`.
+            Number of classes to within 1%, at least 1. If the limits are that close on the classes
+            of the pilot, it is not less. It is infinite if they are that close at 4, 16, 64, ...
+            times these classes and at 10^12, because the upper limit is below `width`.
 
         Raises
         ------
@@ -171,4 +172,5 @@ class MomentBounds(Parameters):
         """
         self._require("_fitted_name")
         prob, _ = interval_settings(ci_prob, None)
-        return self._limits.reach(probability(width, "width"), prob, LARGEST_K)
+        of_pilot = self._n_classes
+        return self._limits.reach(probability(width, "width"), prob, of_pilot, LARGEST_K)

@@ -206,13 +206,23 @@ def test_reach_is_where_the_limits_part():
     assert bounds.reach(0.1, ci_prob=0.9) < reach < bounds.reach(0.3, ci_prob=0.9)
 
 
-def test_the_reach_ends_where_the_limits_first_part():
-    """The limits are close at 2 classes and far out, and apart between."""
+def test_the_reach_counts_from_the_classes_of_the_pilot():
+    """The limits are close on its classes and beyond, and apart on fewer."""
     task = SourceTask.from_ranks(np.repeat([2, 3, 15], 10), range(30), n_classes=30)
     bounds = cb.MomentBounds().fit(task)
-    lower, upper = bounds.predict([2, 6, 10**12]).interval(0.9).to_numpy().T
-    assert (upper - lower > 0.2).tolist() == [False, True, False]
-    assert 2 <= bounds.reach(0.2, ci_prob=0.9) < 6
+    lower, upper = bounds.predict([6, 30, 10**12]).interval(0.9).to_numpy().T
+    assert (upper - lower > 0.2).tolist() == [True, False, False]
+    assert bounds.reach(0.2, ci_prob=0.9) == np.inf
+
+
+def test_cut_lists_say_more_of_many_classes_than_of_few():
+    """Of two classes, an instance whose class is not listed may have won or lost."""
+    ranks = np.r_[np.ones(200), np.full(100, 31)]
+    task = SourceTask.from_ranks(ranks, range(300), n_classes=300, truncated_at=30)
+    bounds = cb.MomentBounds().fit(task)
+    lower, upper = bounds.predict([2, 300, 30_000]).interval(0.9).to_numpy().T
+    assert (upper - lower > 0.2).tolist() == [True, False, True]
+    assert 300 <= bounds.reach(0.2, ci_prob=0.9) < 30_000
 
 
 @FAULTY

@@ -33,10 +33,12 @@ def rank_limits_of(tree: xr.DataTree) -> RankLimits | None:
     return RankLimits.of(chance, data.counts, data.design_effect)
 
 
-def data_alone(limits: RankLimits, k: IntArray, draws: FloatArray, estimand: Estimand) -> list[str]:
+def data_alone(
+    limits: RankLimits, n_classes: int, k: IntArray, draws: FloatArray, estimand: Estimand
+) -> list[str]:
     """Sentence with the limits of the ranks at the largest k, if they are far apart there.
 
-    `draws` (chain, draw, n_k) are those of the prediction.
+    The pilot has `n_classes`. `draws` (chain, draw, n_k) are those of the prediction.
     """
     metric = named_metric(estimand.metric)
     if metric.is_rank or not isinstance(metric, MeanMetric):
@@ -51,7 +53,7 @@ def data_alone(limits: RankLimits, k: IntArray, draws: FloatArray, estimand: Est
         f"on {k[place]:,} classes the ranks alone allow {span(lower, upper)}, the model gives "
         f"{span(*of_model)} ({interval_name(level)}s)"
     )
-    reach = limits.reach(REACHED, level, LARGEST_K)
+    reach = limits.reach(REACHED, level, n_classes, LARGEST_K)
     if np.isfinite(reach) and metric.name == "accuracy":
         note += (
             f"; the ranks alone determine the accuracy to within {REACHED:g} up to "
