@@ -15,13 +15,12 @@ import pandas as pd
 from arviz_stats import mcse
 
 from classex_bayes.arguments import seed_sequence
-from classex_bayes.bayes.idata import EVIDENCE
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.estimators.estimator import fitted_copy
-from classex_bayes.results import Estimand, Extrapolation
+from classex_bayes.results import Extrapolation
 from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES
 from classex_bayes.task.joint_covariance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
@@ -49,8 +48,8 @@ class JointPosterior:
         columns are names.
     models : dict from name to LawModel
         The fitted model of each task.
-    notes : dict from name to tuple of str
-        Notes for readers of each task's predictions.
+    notes : tuple of str
+        Notes for readers of differences between predictions.
     metric : MeanMetric
         The metric whose sampling errors have this correlation.
     """
@@ -58,7 +57,7 @@ class JointPosterior:
     laws: dict[Any, MixtureLaw]
     correlation: pd.DataFrame
     models: dict[Any, LawModel]
-    notes: dict[Any, tuple[str, ...]]
+    notes: tuple[str, ...]
     metric: MeanMetric = _ACCURACY
 
     def __repr__(self) -> str:
@@ -73,20 +72,18 @@ class JointPosterior:
 
     def predictions(self, k: IntArray) -> dict[Any, Extrapolation]:
         """Expected metric of each task, under its name."""
-        estimand = Estimand(metric=self.metric.name)
-        attributes = {name: model.idata.attrs for name, model in self.models.items()}
+        joint = self.expected(k)
+        predictions = {
+            name: model.predict(k, metric=self.metric.name) for name, model in self.models.items()
+        }
         return {
-            name: Extrapolation.from_draws(
-                k,
-                draws,
-                str(name),
-                "credible",
-                int(attributes[name]["n_classes"]),
-                self.notes[name],
-                estimand,
-                attributes[name].get(EVIDENCE, ""),
+            name: replace(
+                prediction,
+                draws=prediction.draws.copy(data=joint[name]),
+                estimator=str(name),
+                notes=(*prediction.notes, *self.notes),
             )
-            for name, draws in self.expected(k).items()
+            for name, prediction in predictions.items()
         }
 
 
@@ -152,11 +149,12 @@ def couple(
     }
     table = pd.DataFrame(correlation, index=list(fitted), columns=list(fitted))
     imprecise = _imprecise_differences(at_source, table)
-    notes = {name: (*model.predict(2).notes, *imprecise) for name, model in fitted.items()}
-    return JointPosterior(laws, table, dict(fitted), notes, metric)
+    return JointPosterior(laws, table, dict(fitted), imprecise, metric)
 
 
-def _imprecise_differences(at_source: Sequence[FloatArray], correlation: pd.DataFrame) -> list[str]:
+def _imprecise_differences(
+    at_source: Sequence[FloatArray], correlation: pd.DataFrame
+) -> tuple[str, ...]:
     """A note if Monte Carlo error can decide which of two tasks is higher.
 
     `at_source` are draws (chain, draw) of each task at k1, in the order of sampling. Fits are
@@ -171,11 +169,11 @@ def _imprecise_differences(at_source: Sequence[FloatArray], correlation: pd.Data
         if np.hypot(error[a], error[b]) > _IMPRECISE_SHARE * np.sqrt(max(variance, 0.0)):
             imprecise.append(f"{names[a]} and {names[b]}")
     if not imprecise:
-        return []
-    return [
+        return ()
+    return (
         f"The draws are too few to compare {', '.join(imprecise)}: the Monte Carlo error of the "
-        "fits is a large part of the uncertainty of the difference. Increase draws"
-    ]
+        "fits is a large part of the uncertainty of the difference. Increase draws",
+    )
 
 
 def _reordered(weights: FloatArray, places: IntArray) -> FloatArray:

@@ -67,7 +67,8 @@ class ProbeLists(NamedTuple):
             raise DataError(f"nonmated: found {n} probes, expected at least {_FEWEST_PROBES}")
         oriented = -matrix if nearest.negated else matrix
         rounding = ROUNDING * float(np.abs(oriented).max())
-        if nearest.perfect is not None and oriented.max() > nearest.perfect + rounding:
+        # Scores of the task that are better than a perfect one have scales with other origins.
+        if scale.origin == nearest.perfect and oriented.max() > scale.origin + rounding:
             raise DataError(
                 f"nonmated: found {matrix.flat[int(oriented.argmax())]:g}, better than a perfect "
                 "score; expected scores of the same kind and direction as those of the task"
