@@ -430,6 +430,36 @@ def test_similarities_without_a_perfect_match_are_averaged_over_their_scales():
     assert max(means) > 1.5 * min(means)
 
 
+def test_negative_similarities_are_not_better_than_perfect_distances():
+    """They are passed as distances, whose perfect value they exceed."""
+    rng = np.random.default_rng(0)
+    gallery = rng.normal(size=(80, 8))
+    scores, others = rng.normal(size=(2, 80, 8)) @ gallery.T
+    scores += (gallery**2).sum(axis=1) * np.eye(80)
+    thresholds = []
+    for sign in (1, -1):
+        task = cb.SourceTask.from_scores(sign * scores, range(80), higher_is_better=sign > 0)
+        model = cb.OpenSetExtrapolator().fit(task, nonmated=sign * others, **FEW)
+        thresholds.append(sign * model.predict(800, fpir=0.1).threshold.item())
+    assert thresholds[0] == pytest.approx(thresholds[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-9, 1e300])
+def test_the_unit_of_similarities_does_not_matter(unit):
+    rng = np.random.default_rng(0)
+    gallery = rng.normal(size=(80, 8))
+    scores = (gallery + 0.5 * rng.normal(size=gallery.shape)) @ gallery.T
+    predicted = []
+    for size in (1.0, unit):
+        task = cb.SourceTask.from_scores(scores * size, range(80))
+        model = cb.OpenSetExtrapolator().fit(task, **FEW)
+        assert "exp(-s)" in model.scales_
+        fpir = model.predict(8000, threshold=22 * size).fpir.values
+        threshold = model.predict(8000, fpir=0.05).threshold.item() / size
+        predicted.append([fpir.mean(), fpir.std(), threshold])
+    np.testing.assert_allclose(*predicted, rtol=0.1)
+
+
 def test_the_model_tells_what_it_is(pilot, model):
     assert "fitted to 120 enrolled classes and 120 probes" in repr(model)
     assert "distances" in model._repr_html_()

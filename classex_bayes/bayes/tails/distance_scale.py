@@ -24,30 +24,34 @@ class DistanceScale:
     ----------
     kind : {"origin", "exponential", "reciprocal"}
         "origin": :math:`\log(s_0 - s)` with an origin :math:`s_0` that no score exceeds.
-        "exponential": :math:`-s`, the limit for a far origin, as for logits. "reciprocal":
-        :math:`-\log s`, as for probabilities.
+        "exponential": :math:`-s / u` with a unit u, the limit for a far origin, as for logits.
+        "reciprocal": :math:`-\log s`, as for probabilities.
     origin : float
         :math:`s_0`: 0 for distances, whose negatives are scores, and 1 for the cosine.
+    unit : float
+        u. The variance of log distances between instances depends on it.
     """
 
     kind: str
     origin: float = np.inf
+    unit: float = 1.0
 
     @classmethod
     def of_attributes(cls, attributes: Mapping[Any, Any]) -> Self:
         """Scale of a fitted model, from its attributes; the inverse of `attributes`."""
-        return cls(attributes["scale_kind"], float(attributes["scale_origin"]))
+        names = "scale_kind", "scale_origin", "scale_unit"
+        return cls(*(attributes[name] for name in names))
 
     @property
     def attributes(self) -> dict[str, Any]:
         """The scale as attributes of a fitted model."""
-        return {"scale_kind": self.kind, "scale_origin": self.origin}
+        return {"scale_kind": self.kind, "scale_origin": self.origin, "scale_unit": self.unit}
 
     def log_distance(self, scores: FloatArray) -> FloatArray:
         """Log distances: -inf for a score at the origin, inf for a class that is ruled out."""
         with np.errstate(divide="ignore"):
             if self.kind == "exponential":
-                return -scores
+                return -scores / self.unit
             if self.kind == "reciprocal":
                 return -np.log(np.maximum(scores, 0.0))
             return np.log(np.maximum(self.origin - scores, 0.0))
@@ -55,7 +59,7 @@ class DistanceScale:
     def score(self, log_distance: FloatArray) -> FloatArray:
         """Scores at log distances: the inverse of `log_distance`."""
         if self.kind == "exponential":
-            return -log_distance
+            return -log_distance * self.unit
         if self.kind == "reciprocal":
             return np.exp(-log_distance)
         return self.origin - np.exp(log_distance)
@@ -78,12 +82,12 @@ def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
     if nearest.perfect is not None and best <= nearest.perfect + ROUNDING * largest:
         yield DistanceScale("origin", nearest.perfect)
         return
-    yield DistanceScale("exponential")
-    if min(listed.min(), true.min()) > 0 and best <= 1:  # probabilities
-        yield DistanceScale("reciprocal")
     # Squares of numbers above 1e154 overflow.
     unit = max(largest, np.finfo(float).tiny)
     spread = float((listed / unit).std()) * unit
+    yield DistanceScale("exponential", unit=max(spread, np.finfo(float).tiny))
+    if min(listed.min(), true.min()) > 0 and best <= 1:  # probabilities
+        yield DistanceScale("reciprocal")
     for beyond in _BEYOND:
         if np.isfinite(origin := best + beyond * spread):
             yield DistanceScale("origin", origin)
