@@ -143,7 +143,7 @@ def assess(
             Doubt(
                 "prediction",
                 f"{farthest:,} {prediction.estimand.units} are {farthest / k1:,.0f} times as many "
-                "as were tested. So far out the model decides more than the data",
+                "as were tested. So far out the pilot cannot check the model",
                 "curve",
             )
         )
