@@ -147,22 +147,32 @@ class LawModel(FittedModel):
     def contradiction_(self) -> str:
         """Sentence if the law gives another accuracy on up to k1 classes than was measured.
 
-        The difference is above 0.02 and above three posterior standard deviations.
+        The difference is above 0.02 and above three posterior standard deviations. If the law is
+        that of several tasks, their sampling errors are added to these.
         """
         measured = self.idata["observed_data"].to_dataset()["accuracy"]
-        if not measured.size or "n_tasks" in self.idata.attrs:
+        if not measured.size:
             return ""
         k, draws = measured["k"].values, self.law_.expected(measured["k"].values)
         mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
+        reason = (
+            "Classes may be confused in groups, such as twins, which are not drawn one by one; see "
+            "posterior_checks and Sampling(groups=...)"
+        )
+        if "n_tasks" in self.idata.attrs:
+            reason = (
+                "Tasks that are fitted together are tests of one classifier; fit others one by one"
+            )
+            tasks = self.idata["constant_data"].to_dataset().isel(task=measured["k_task"].values)
+            independent = tasks["n_test"].values / tasks["design_effect"].values
+            sd = np.sqrt(sd**2 + mean * (1 - mean) / independent)
         excess = np.abs(measured.values - mean) - np.maximum(_CONFLICT * sd, _SMALLEST_CONFLICT)
         worst = int(excess.argmax())
         if excess[worst] <= 0:
             return ""
         return (
             f"the model contradicts its pilot: the accuracy on {k[worst]} of its classes was "
-            f"{measured.values[worst]:.3f}, but the model gives {mean[worst]:.3f}. Classes may be "
-            "confused in groups, such as twins, which are not drawn one by one; see "
-            "posterior_checks and Sampling(groups=...)"
+            f"{measured.values[worst]:.3f}, but the model gives {mean[worst]:.3f}. {reason}"
         )
 
     @property

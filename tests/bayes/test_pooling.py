@@ -26,7 +26,7 @@ from classex_bayes.bayes.pooling import (
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -315,3 +315,14 @@ def test_coverage_of_pooled_intervals(shared):
         interval = model.predict(k).interval(0.9, "eti")
         held.append((interval["lower"] < truth) & (truth < interval["upper"]))
     assert np.all(np.mean(held, axis=0) >= 0.82)
+
+
+def test_pilots_of_different_classifiers_contradict_their_pool():
+    """Of 60 classes one got 54 right and the other 12; two that differ by chance are one law."""
+    few = {"sampler": {"draws": 100, "tune": 200, "chains": 2}, "random_seed": 1}
+    model = BayesianExtrapolator()
+    with pytest.warns(DataWarning, match="one classifier"):
+        model.fit([independent(60, 6), independent(60, 48)], progressbar=False, **few)
+    assert model.contradiction_ in " ".join(model.predict(60).notes)
+    alike = [independent(60, 20), independent(60, 28)]  # 1.5 standard errors apart
+    assert not model.fit(alike, progressbar=False, **few).contradiction_
