@@ -54,7 +54,7 @@ def data_alone(
         f"{span(*of_model)} ({interval_name(level)}s)"
     )
     reach = limits.reach(REACHED, level, n_classes, LARGEST_K)
-    if np.isfinite(reach) and metric.name == "accuracy":
+    if 1 < reach < np.inf and metric.name == "accuracy":
         note += (
             f"; the ranks alone determine the accuracy to within {REACHED:g} up to "
             f"{reach:,} classes"
