@@ -208,11 +208,11 @@ def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
     from classex_bayes.bayes.storage import save
 
     failures: list[str] = []
-    for place in (path.parent, Path(tempfile.gettempdir())):
+    for find in (lambda: path.parent, lambda: Path(tempfile.mkdtemp(prefix="classex-bayes-"))):
         try:
-            return {"posterior": str(save(model, place / f"{path.stem}.nc"))}, failures
+            return {"posterior": str(save(model, find() / f"{path.stem}.nc"))}, failures
         except OSError as error:
-            failures.append(f"the posterior could not be written to {place} ({error})")
+            failures.append(f"the posterior could not be written ({error})")
     return {}, failures
 
 

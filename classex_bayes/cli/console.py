@@ -169,7 +169,8 @@ def parse_counts(text: str, name: str = "--k", smallest: int = 2) -> list[int]:
     from classex_bayes.arguments import class_counts
 
     try:
-        counts = [float(part) for part in text.split(",")]
+        # 20.000 may be twenty or twenty thousand, so only a power of ten has a decimal point.
+        counts = [float(part) if "e" in part.lower() else int(part) for part in text.split(",")]
     except ValueError:
         raise DataError(
             f"{name}: expected whole numbers separated by commas, found {text!r}"

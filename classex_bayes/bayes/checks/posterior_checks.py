@@ -270,13 +270,18 @@ def _note_on_random(classes: ReplicatedClasses) -> str:
 def _of_ranks(
     observed: xr.Dataset, replicated: xr.Dataset, weights: FloatArray, data: BernsteinData
 ) -> dict[str, Discrepancy]:
-    """Shares of instances in groups of ranks, and Pearson's distance over the groups."""
+    """Shares of instances in groups of ranks, and Pearson's distance over the groups.
+
+    None of a single group, to which all instances belong.
+    """
     counts = observed["rank_histogram"].values
     draws = replicated["rank_histogram"].transpose(*SAMPLE_DIMS, "bin").values
     share = np.maximum(weights @ data.matrix.T, 0).reshape(-1, counts.size)
     share /= share.sum(axis=1, keepdims=True)
     last_rank = observed["bin"].values
     starts = rank_groups(last_rank, data.effective_sample * share.mean(axis=0))
+    if starts.size == 1:
+        return {}
     total = data.counts.sum()
     expected = total * np.add.reduceat(share, starts, axis=1)
     histograms = np.vstack([counts * total / counts.sum(), draws.reshape(-1, counts.size)])

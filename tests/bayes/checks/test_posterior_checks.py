@@ -286,3 +286,12 @@ def test_prior_accuracy_without_and_with_a_fit(fitted, pilot):
 def test_prior_accuracy_needs_a_size():
     with pytest.raises(NotFittedError), warnings.catch_warnings():
         BayesianExtrapolator().predict_prior(10)
+
+
+@pytest.mark.parametrize("n_classes", [60, 300])
+def test_a_pilot_without_errors_is_reproduced(n_classes):
+    """All instances belong to one group of ranks, whose share is 1 but for rounding."""
+    y = np.repeat(np.arange(n_classes), 5)
+    task = SourceTask.from_ranks(np.ones(y.size, dtype=int), y, n_classes=n_classes)
+    few = {"sampler": {"draws": 100, "tune": 200, "chains": 2}, "random_seed": 1}
+    assert posterior_checks(BayesianExtrapolator().fit(task, progressbar=False, **few)).passed
