@@ -80,7 +80,9 @@ class Findings:
     @property
     def set_aside(self) -> dict[str, str]:
         """Reasons not to use the estimates of some references, by name."""
-        few = self.assessment.checks["number of classes"]
+        # Without the other checks of the assessment, which take seconds.
+        of_data = {check.name: check for check in self.task.evidence.checks(self.task.classes)}
+        few = of_data["number of classes"]
         reasons = {
             prediction.estimator: few.sentence
             for prediction in self.comparison.predictions
