@@ -32,7 +32,7 @@ def complete(fit, pilot):
 @pytest.fixture(scope="module")
 def plain(fit, pilot):
     """A model with few variables, which takes little time to write and read."""
-    model = fit(pilot.task, draws=50)
+    model = fit(pilot.task, draws=50, evidence="ranks")
     del model.idata["ranks_by_class"]
     for name, kept in (("posterior", ["accuracy", "mu"]), ("sample_stats", ["diverging"])):
         model.idata[name] = xr.DataTree(model.idata[name].to_dataset()[kept])

@@ -36,7 +36,7 @@ def whole(pilot):
 
 
 @pytest.mark.parametrize(("lengths", "chains", "draws"), LENGTHS.values(), ids=LENGTHS)
-def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, tmp_path, lengths, chains, draws):
+def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, lengths, chains, draws):
     stopped(*lengths)
     model = BayesianExtrapolator()
     with pytest.raises(KeyboardInterrupt) as interruption:
@@ -48,6 +48,14 @@ def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, tmp_path, lengths
     prediction = model.predict(1000)
     assert f"sampling was interrupted: {size}" in prediction.notes
     assert f"\n{size} (interrupted): " in repr(model)
+
+
+def test_a_file_keeps_the_draws_so_far(stopped, pilot, tmp_path):
+    stopped(150, 0, 140)
+    model = BayesianExtrapolator()
+    with pytest.raises(Interrupted):
+        model.fit(pilot.task, **SHORT)
+    prediction = model.predict(1000)
     again = load(save(model, tmp_path / "model.nc")).predict(1000)
     assert again.notes == prediction.notes
     np.testing.assert_array_equal(again.accuracy, prediction.accuracy)

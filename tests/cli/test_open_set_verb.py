@@ -127,7 +127,7 @@ def test_answers_outlive_their_files(run, scores, few, tmp_path, monkeypatch):
 
 
 def test_the_report_has_its_section(run, scores, few, tmp_path):
-    options = "--k", "500", "--fpir", "0.05", "--no-references", "--out", "a.html"
+    options = "--k", "500", "--fpir", "0.05", "--no-references", "--no-posterior", "-o", "a.html"
     code, out, _ = run("report", scores, *options, *few)
     assert code in ANSWERED
     assert re.search(r"BayesianExtrapolator +500 ", out) and re.search(
