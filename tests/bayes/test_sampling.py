@@ -43,14 +43,14 @@ def test_same_seed_same_draws(fit, fitted_to_ranks, pilot):
 
 def test_the_recorded_seed_repeats_the_draws(fit, small_task):
     task = small_task()
-    model = fit(task, random_seed=None, draws=50)
+    model = fit(task, random_seed=None, draws=50, tune=50)
     recorded = int(model.idata.attrs["random_seed"])
-    assert_same_draws(model, fit(task, random_seed=recorded, draws=50))
+    assert_same_draws(model, fit(task, random_seed=recorded, draws=50, tune=50))
     child = np.random.SeedSequence(3).spawn(2)[1]
-    model = fit(task, random_seed=child, draws=50)
+    model = fit(task, random_seed=child, draws=50, tune=50)
     recorded = seeds_of(model.idata.attrs)
     assert (recorded.entropy, recorded.spawn_key) == (3, (1,))
-    assert_same_draws(model, fit(task, random_seed=recorded, draws=50))
+    assert_same_draws(model, fit(task, random_seed=recorded, draws=50, tune=50))
 
 
 def test_settings_reach_the_sampler(fit, monkeypatch, small_task):

@@ -16,7 +16,7 @@ from classex_bayes import cli
 from classex_bayes.cli.exit_codes import ExitCode
 
 FIT = ["--draws", "150", "--chains", "2"]
-NO_FILE = {"report": ["--no-posterior"]}
+QUICK = {"report": ["--no-posterior", "--no-references"]}
 TWO_PILOTS = ["--n-pilots", "2", "--jobs", "1"]
 SMALL = {
     "extrapolate": ["s.npz", "--k", "60,9000", "--target", "0.5", *FIT],
@@ -218,7 +218,7 @@ def test_classifiers_are_compared_as_in_the_library(run, strict, task):
 @pytest.mark.parametrize("verb", ["extrapolate", "compare", "report", "classifiers", "sensitivity"])
 def test_fits_that_did_not_converge_have_an_exit_code(run, task, verb):
     files = ["s.npz", "t.npz"][: 1 + (verb == "classifiers")]
-    single = ["--draws", "100", "--chains", "1", *NO_FILE.get(verb, [])]
+    single = ["--draws", "100", "--chains", "1", *QUICK.get(verb, [])]
     code, out, err = run(verb, *files, "--k", "900", *single)
     assert code == ExitCode.NOT_CONVERGED and "900" in out
     assert "a single chain cannot show whether it converged" in err
@@ -263,7 +263,7 @@ CONVERGED = ["--draws", "500", "--chains", "4"]
 def test_faulty_data_have_an_exit_code(run, tmp_path, verb):
     scores, y = random_scores(3, 60, 3, lead=-2)
     np.savez(tmp_path / "bad.npz", scores=scores, y=y)
-    options = [verb, "bad.npz", "--k", "400", *CONVERGED, *NO_FILE.get(verb, [])]
+    options = [verb, "bad.npz", "--k", "400", *CONVERGED, *QUICK.get(verb, [])]
     code, out, err = run(*options, "--quiet")
     assert code == ExitCode.NOT_MET == run("diagnose", "bad.npz", "--strict")[0]
     fault, other = (out, err) if verb == "report" else (err, out)  # it makes all checks
