@@ -26,7 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of libraries that are not 
 collect_ignore_glob = ["*conftest.py", "*/conftest.py"]
 
 
-# Doctests that compile a model by PyTensor, which the tests of their rooms do as well.
+# Doctests that compile a posterior by PyTensor.
 DOCTESTS_BY_NIGHT = {
     "classex_bayes.bayes.model.priors.Prior",
     "classex_bayes.risk.bayesian_risk.BayesianRisk",

@@ -386,7 +386,7 @@ REASONS = {
 @pytest.mark.parametrize(("make", "why"), REASONS.values(), ids=REASONS)
 def test_where_scores_say_too_little_ranks_answer(make, why, task_of, distances):
     task, k = make(distances, task_of), [10, 100, 1000]
-    few = {**FEW["sampler"], "draws": 60}
+    few = {**FEW["sampler"], "draws": 60, "tune": 60}
     found, ranks = (quietly(task, evidence, sampler=few) for evidence in ("all", "ranks"))
     assert_array_equal(draws(found, k), draws(ranks, k))
     notes = [note for note in found.predict(k).notes if note.startswith("only ranks are used")]
