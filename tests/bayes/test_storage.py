@@ -137,6 +137,7 @@ def test_a_failure_leaves_the_old_file_or_none(plain, tmp_path, monkeypatch, end
     assert_array_equal(load(path).predict(K).accuracy, plain.predict(K).accuracy)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_failure_of_the_last_step_leaves_the_old_file(plain, tmp_path, monkeypatch, ending):
     path = save(plain, tmp_path / f"model{ending}")

@@ -326,6 +326,7 @@ def test_posterior_is_kept_when_the_figure_fails(run, embeddings, monkeypatch, t
     assert (tmp_path / paths(found)["posterior"]).exists()
 
 
+@pytest.mark.nightly
 def test_results_are_printed_when_the_posterior_cannot_be_kept(
     run, embeddings, monkeypatch, tmp_path
 ):
@@ -338,6 +339,7 @@ def test_results_are_printed_when_the_posterior_cannot_be_kept(
     assert "the posterior could not be written" in err and "No space left on device" in err
 
 
+@pytest.mark.nightly
 def test_the_posterior_goes_elsewhere_when_its_folder_fails(
     run, embeddings, monkeypatch, tmp_path, strict
 ):
@@ -359,7 +361,9 @@ def test_the_posterior_goes_elsewhere_when_its_folder_fails(
     assert (elsewhere / "pilot.nc").exists()
 
 
-@pytest.mark.parametrize("place", ["pilot.npz", "pilot.npz/a/b"])
+@pytest.mark.parametrize(
+    "place", ["pilot.npz", pytest.param("pilot.npz/a/b", marks=pytest.mark.nightly)]
+)
 def test_a_folder_that_cannot_be_made_takes_away_no_answer(
     run, embeddings, monkeypatch, tmp_path, strict, place
 ):
@@ -499,6 +503,7 @@ def test_version(run):
     assert run("--version") == (0, f"classex-bayes {__version__}\n", "")
 
 
+@pytest.mark.nightly
 def test_streams_that_are_closed_or_without_letters(embeddings, tmp_path, monkeypatch):
     name = tmp_path / "nämé.npz"
     (tmp_path / embeddings).rename(name)

@@ -85,6 +85,7 @@ def test_a_command_shows_and_saves_the_draws_so_far(run, strict, stopped, embedd
     assert (tmp_path / paths(found)["figure"]).exists()
 
 
+@pytest.mark.nightly
 def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings, few, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
@@ -208,6 +209,7 @@ def test_the_back_test_command_shows_a_partial_table(
     assert (tmp_path / "b" / "pilot-coverage89-50.png").exists()
 
 
+@pytest.mark.nightly
 def test_a_read_only_folder_takes_away_no_answer(run, strict, embeddings, few, monkeypatch):
     def refuse(*arguments, **options):
         raise PermissionError(errno.EACCES, "Permission denied")

@@ -115,6 +115,7 @@ def test_files_without_scores_are_one_line(run, few, tmp_path):
         assert len(err.splitlines()) == 1
 
 
+@pytest.mark.nightly
 def test_answers_outlive_their_files(run, scores, few, tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise RuntimeError("no fonts")
