@@ -26,6 +26,20 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of libraries that are not 
 collect_ignore_glob = ["*conftest.py", "*/conftest.py"]
 
 
+# Doctests that compile a posterior by PyTensor.
+DOCTESTS_BY_NIGHT = {
+    "classex_bayes.bayes.model.priors.Prior",
+    "classex_bayes.risk.bayesian_risk.BayesianRisk",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name in DOCTESTS_BY_NIGHT:
+            item.add_marker("nightly")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_network():
     """Refuse every connection that leaves this machine: nothing in the package may need one."""

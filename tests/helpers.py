@@ -1,9 +1,14 @@
 """Tasks and comparisons that tests in several files need."""
 
+import warnings
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import settings
 
+from classex_bayes.exceptions import ConvergenceWarning
 from classex_bayes.task.source_task import SourceTask
 
 ANSWERED = 0, 3  # exit codes; so few draws need not converge
@@ -110,3 +115,26 @@ def embedded(n_classes, repeats, seed, groups=1, noise=0.6, dim=4):
     gallery = centre + noise * rng.standard_normal(centre.shape)
     y = np.repeat(np.arange(n_classes), repeats)
     return centre[y] + noise * rng.standard_normal((y.size, dim)), gallery, y
+
+
+def draws_of_the_prior(prior, data, settings, seed):
+    """Draws in the form of a sampler, without the compilation that sampling needs."""
+    from classex_bayes.bayes.model.graph import prior_draws
+
+    rng = np.random.default_rng(seed)
+    chains = [prior_draws(prior, data, settings.draws, rng) for _ in range(settings.chains)]
+    posterior = xr.concat(chains, "chain").assign_coords(chain=range(settings.chains))
+    diverging = xr.zeros_like(posterior["weights"].isel(knot=0, drop=True), bool)
+    stats = diverging.to_dataset(name="diverging")
+    return xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats})
+
+
+@contextmanager
+def uncompiled():
+    """What a model does with its draws does not depend on their law."""
+    from classex_bayes.bayes import sampling
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.setattr(sampling, "sample_by_nutpie", draws_of_the_prior)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield

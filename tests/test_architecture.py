@@ -217,6 +217,7 @@ def test_only_bayes_loads_pymc():
     assert not modules_after(code) & (SAMPLING - {"jax"} | {"arviz_plots", "matplotlib"})
 
 
+@pytest.mark.nightly
 def test_a_fit_loads_what_it_needs():
     code = (
         "import classex_bayes as cb\n"

@@ -1,22 +1,19 @@
 """The life of every model with draws: its task, its summary, its file, and priors of one's own."""
 
 import pickle
-import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import arviz_stats
 import numpy as np
 import pytest
 import xarray as xr
+from helpers import uncompiled
 from numpy.testing import assert_array_equal
 
 import classex_bayes as cb
-from classex_bayes.bayes import sampling
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.exceptions import ConvergenceWarning, DataError, NotFittedError
+from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 K = [10, 100, 5000]
@@ -64,25 +61,6 @@ def pickled(model):
 @pytest.fixture(scope="module")
 def task():
     return task_of()
-
-
-def draws_of_the_prior(prior, data, settings, seed):
-    """Draws in the form of a sampler, without the compilation that sampling needs."""
-    rng = np.random.default_rng(seed)
-    chains = [prior_draws(prior, data, settings.draws, rng) for _ in range(settings.chains)]
-    posterior = xr.concat(chains, "chain").assign_coords(chain=range(settings.chains))
-    diverging = xr.zeros_like(posterior["weights"].isel(knot=0, drop=True), bool)
-    stats = diverging.to_dataset(name="diverging")
-    return xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats})
-
-
-@contextmanager
-def uncompiled():
-    """What a model does with its draws does not depend on their law."""
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        patch.setattr(sampling, "sample_by_nutpie", draws_of_the_prior)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from classex_bayes.task.source_task import SourceTask
 
 
 def test_groups_and_attributes(fit, pilot):
-    model = fit(pilot.task)
+    model = fit(pilot.task, draws=50, tune=200)
     for step in (
         model.sample_prior_predictive,
         model.sample_posterior_predictive,

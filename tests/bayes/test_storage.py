@@ -20,7 +20,7 @@ K = [10, 200, 5000]
 @pytest.fixture(scope="module")
 def complete(fit, pilot):
     """A model with every group that it can have."""
-    model = fit(pilot.task, draws=50)
+    model = fit(pilot.task, draws=50, tune=100)
     model.sample_prior_predictive(draws=20, random_seed=1)
     model.sample_posterior_predictive(random_seed=1)
     model.compute_log_likelihood()
@@ -32,7 +32,7 @@ def complete(fit, pilot):
 @pytest.fixture(scope="module")
 def plain(fit, pilot):
     """A model with few variables, which takes little time to write and read."""
-    model = fit(pilot.task, draws=50)
+    model = fit(pilot.task, draws=50, tune=100, evidence="ranks")
     del model.idata["ranks_by_class"]
     for name, kept in (("posterior", ["accuracy", "mu"]), ("sample_stats", ["diverging"])):
         model.idata[name] = xr.DataTree(model.idata[name].to_dataset()[kept])
@@ -137,6 +137,7 @@ def test_a_failure_leaves_the_old_file_or_none(plain, tmp_path, monkeypatch, end
     assert_array_equal(load(path).predict(K).accuracy, plain.predict(K).accuracy)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_failure_of_the_last_step_leaves_the_old_file(plain, tmp_path, monkeypatch, ending):
     path = save(plain, tmp_path / f"model{ending}")

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import joblib
 import numpy as np
+import pymc as pm
 import pytest
 from documented_json import conform
 
@@ -50,6 +51,24 @@ def drawn_once(monkeypatch):
 
     monkeypatch.setattr(sampling, "sample_by_nutpie", remembered)
     return draw
+
+
+_DENSITIES = {}
+
+
+@pytest.fixture(autouse=True)
+def compiled_once(monkeypatch):
+    """Compile the prior density, which is that of one prior, for every set of draws once."""
+    compute = pm.stats.compute_log_prior
+
+    def remembered(idata, **options):
+        draws = {name: values.values for name, values in idata["posterior"].data_vars.items()}
+        key = joblib.hash(draws)
+        if key not in _DENSITIES:
+            _DENSITIES[key] = compute(idata, **options)
+        return _DENSITIES[key].copy(deep=True)
+
+    monkeypatch.setattr(pm.stats, "compute_log_prior", remembered)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def whole(pilot):
 
 
 @pytest.mark.parametrize(("lengths", "chains", "draws"), LENGTHS.values(), ids=LENGTHS)
-def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, tmp_path, lengths, chains, draws):
+def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, lengths, chains, draws):
     stopped(*lengths)
     model = BayesianExtrapolator()
     with pytest.raises(KeyboardInterrupt) as interruption:
@@ -48,6 +48,14 @@ def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, tmp_path, lengths
     prediction = model.predict(1000)
     assert f"sampling was interrupted: {size}" in prediction.notes
     assert f"\n{size} (interrupted): " in repr(model)
+
+
+def test_a_file_keeps_the_draws_so_far(stopped, pilot, tmp_path):
+    stopped(150, 0, 140)
+    model = BayesianExtrapolator()
+    with pytest.raises(Interrupted):
+        model.fit(pilot.task, **SHORT)
+    prediction = model.predict(1000)
     again = load(save(model, tmp_path / "model.nc")).predict(1000)
     assert again.notes == prediction.notes
     np.testing.assert_array_equal(again.accuracy, prediction.accuracy)
@@ -77,6 +85,7 @@ def test_a_command_shows_and_saves_the_draws_so_far(run, strict, stopped, embedd
     assert (tmp_path / paths(found)["figure"]).exists()
 
 
+@pytest.mark.nightly
 def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings, few, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
@@ -200,6 +209,7 @@ def test_the_back_test_command_shows_a_partial_table(
     assert (tmp_path / "b" / "pilot-coverage89-50.png").exists()
 
 
+@pytest.mark.nightly
 def test_a_read_only_folder_takes_away_no_answer(run, strict, embeddings, few, monkeypatch):
     def refuse(*arguments, **options):
         raise PermissionError(errno.EACCES, "Permission denied")

@@ -115,6 +115,7 @@ def test_files_without_scores_are_one_line(run, few, tmp_path):
         assert len(err.splitlines()) == 1
 
 
+@pytest.mark.nightly
 def test_answers_outlive_their_files(run, scores, few, tmp_path, monkeypatch):
     def fail(*arguments, **options):
         raise RuntimeError("no fonts")
@@ -127,7 +128,7 @@ def test_answers_outlive_their_files(run, scores, few, tmp_path, monkeypatch):
 
 
 def test_the_report_has_its_section(run, scores, few, tmp_path):
-    options = "--k", "500", "--fpir", "0.05", "--no-references", "--out", "a.html"
+    options = "--k", "500", "--fpir", "0.05", "--no-references", "--no-posterior", "-o", "a.html"
     code, out, _ = run("report", scores, *options, *few)
     assert code in ANSWERED
     assert re.search(r"BayesianExtrapolator +500 ", out) and re.search(

@@ -40,6 +40,7 @@ sys.modules.update(dict.fromkeys(["bokeh", "h5netcdf", "h5py", "jinja2", "matplo
 """
 
 
+@pytest.mark.nightly
 def test_an_answer_needs_no_extra_and_others_say_which(tmp_path):
     np.savez(tmp_path / "r.npz", ranks=np.arange(90) % 9 + 1, y=np.arange(90) % 30, n_classes=30)
     fit = ["r.npz", "--k", "99", "--draws", "50", "--chains", "2", "-q"]
@@ -60,6 +61,7 @@ def test_an_answer_needs_no_extra_and_others_say_which(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["r.npz"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["plot_accuracy", "plots.plot_det"])
 def test_a_plot_without_its_extra_says_what_to_install(name):
     code = f"{WITHOUT_EXTRAS}from classex_bayes import *\nimport classex_bayes as cb\n"

@@ -42,7 +42,7 @@ LAWS = [
 
 @pytest.mark.parametrize("law", LAWS, ids=["points", "atoms", "shared competitors"])
 def test_limits_hold_the_truth(law):
-    k, n_pilots, held = np.array([50, 150]), 40, []
+    k, n_pilots, held = np.array([50, 150]), 20, []
     truth = law.accuracy(k)
     for seed in range(n_pilots):
         sample = law.sample(50, random_seed=seed)

@@ -169,7 +169,7 @@ def test_truth_from_a_task(pilot):
 
 
 def test_fitted_models_are_not_fitted_again(fit, pilot, monkeypatch, tmp_path):
-    model = fit(pilot.task, draws=20)
+    model = fit(pilot.task, draws=20, tune=50, evidence="ranks")
     loaded = load(save(model, tmp_path / "model.nc"))
     monkeypatch.setattr(BayesianExtrapolator, "fit", lambda *task: pytest.fail("fitted again"))
     for ready in (model, loaded):
@@ -177,7 +177,7 @@ def test_fitted_models_are_not_fitted_again(fit, pilot, monkeypatch, tmp_path):
 
 
 def test_models_of_another_task_are_fitted_anew(fit, fitted, pilot, small_task, monkeypatch):
-    ready, seen = fit(small_task(200, 400), draws=20), []
+    ready, seen = fit(small_task(200, 400), draws=20, tune=50), []
 
     def stand_in(model, task, random_seed=None):
         seen.append((task, random_seed))
@@ -196,7 +196,7 @@ def test_models_of_another_task_are_fitted_anew(fit, fitted, pilot, small_task, 
 
 
 def test_changed_parameters_are_fitted_anew(fit, pilot, monkeypatch):
-    model, seen = fit(pilot.task, draws=20), []
+    model, seen = fit(pilot.task, draws=20, tune=50), []
     monkeypatch.setattr(
         BayesianExtrapolator, "fit", lambda model, task, random_seed=None: seen.append(1) or model
     )

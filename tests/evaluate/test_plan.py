@@ -526,7 +526,7 @@ def test_the_difference_is_that_of_the_first_classifier_less_the_second():
         SourceTask.from_ranks([1] * n_right + [2, 3, 6, 10, 31] * n_wrong, range(60), n_classes=60)
         for n_right, n_wrong in [(50, 2), (20, 8)]
     )
-    design = {"width": 0.2, "classes": [400], "repeats": [4], "n_pilots": 4, **QUICK}
+    design = {"width": 0.2, "classes": [400], "repeats": [4], "n_pilots": 2, **QUICK}
     for pair, sign in [([better, worse], 1), ([worse, better], -1)]:
         pilots = plan(pair, 60, **design)
         assert 0.3 < sign * pilots.assumed[0] < 0.7

@@ -183,7 +183,6 @@ def test_backtest(pilot, tmp_path):
     [
         ("mrr@10", "On 1,000 documents: MRR@10 0.", "MRR@10"),
         ("mean_rank", "On 1,000 classes: mean rank ", "Mean rank"),
-        ("ndcg", "On 1,000 documents: nDCG 0.", "nDCG"),
     ],
 )
 def test_report(fitted, tmp_path, name, title, label):

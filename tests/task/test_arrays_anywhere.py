@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import zarr
-from helpers import assert_same_task
+from helpers import assert_same_task, few_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -131,6 +131,7 @@ def test_any_rows_can_be_read_from_a_disk(rows):
     higher_is_better=st.booleans(),
     dtype=st.sampled_from(["f4", "i4"]),
 )
+@few_examples(10)
 def test_scores_on_a_device(seed, name, higher_is_better, dtype):
     scores, y = random_scores(np.random.default_rng(seed))
     scores = scores.astype(dtype)
@@ -147,6 +148,7 @@ def test_scores_on_a_device(seed, name, higher_is_better, dtype):
     several=st.booleans(),
     scale=st.sampled_from([1.0, 1e-30, 1e30]),
 )
+@few_examples(10)
 def test_embeddings_on_a_device(seed, name, distance, reduce, several, scale):
     rng = np.random.default_rng(seed)
     probes, gallery, y = near_ties(rng, distance)

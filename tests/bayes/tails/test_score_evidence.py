@@ -188,16 +188,17 @@ def test_rounding_does_not_move_the_origin_of_distances(distances):
     assert len(quietly(cb.SourceTask.from_scores(wrong, y, higher_is_better=False)).scales_) > 2
 
 
-def test_models_with_densities_are_saved_too(task_of, tmp_path):
-    """Groups named log_prior and log_likelihood stand beside variables of these names."""
-    model = fit(task_of())
+def test_models_with_densities_are_saved_too(model, tmp_path):
+    """Groups named log_prior and log_likelihood stand beside variables of these names.
+
+    tests/bayes/test_storage.py (test_round_trip) has the other format.
+    """
     model.compute_log_prior()
     model.compute_log_likelihood()
-    for name in ("model.nc", "model.zarr"):
-        loaded = cb.load(cb.save(model, tmp_path / name))
-        assert_array_equal(draws(loaded), draws(model))
-        for group in ("log_prior", "log_likelihood", "tails"):
-            assert loaded.idata[group].to_dataset().equals(model.idata[group].to_dataset())
+    loaded = cb.load(cb.save(model, tmp_path / "model.zarr"))
+    assert_array_equal(draws(loaded), draws(model))
+    for group in ("log_prior", "log_likelihood", "tails"):
+        assert loaded.idata[group].to_dataset().equals(model.idata[group].to_dataset())
 
 
 def test_same_seed_same_result(model, task_of):
@@ -217,7 +218,7 @@ def test_powers_of_distances_change_nothing(model, distances):
 def test_the_unit_of_logits_does_not_matter():
     rng, y = np.random.default_rng(3), np.arange(80)
     logits = rng.normal(size=(80, 80)) + 3 * np.eye(80)
-    plain, *others = (fit(cb.SourceTask.from_scores(size * logits, y)) for size in (1, 4, 7, 30))
+    plain, *others = (fit(cb.SourceTask.from_scores(size * logits, y)) for size in (1, 4, 30))
     assert plain.evidence_.startswith("ranks and scores")
     k = [2, 80, 800]
     for other in others:
@@ -397,7 +398,7 @@ def test_tails_allow_ties_of_wrong_classes_in_5_percent_of_the_instances(distanc
 @pytest.mark.parametrize(("make", "why"), REASONS.values(), ids=REASONS)
 def test_where_scores_say_too_little_ranks_answer(make, why, task_of, distances):
     task, k = make(distances, task_of), [10, 100, 1000]
-    few = {**FEW["sampler"], "draws": 60}
+    few = {**FEW["sampler"], "draws": 60, "tune": 60}
     found, ranks = (quietly(task, evidence, sampler=few) for evidence in ("all", "ranks"))
     assert_array_equal(draws(found, k), draws(ranks, k))
     notes = [note for note in found.predict(k).notes if note.startswith("only ranks are used")]

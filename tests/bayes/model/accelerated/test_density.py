@@ -47,6 +47,16 @@ def points(prior, number, seed=0):
     return start + np.random.default_rng(seed).normal(0, 1.0, (number, start.size))
 
 
+# In arbitrary precision all priors are met by day, too.
+BY_NIGHT = PRIORS[3:7]
+
+
+def at_night(prior, *others):
+    """Parameters of a comparison with PyMC, which builds and compiles a model for each."""
+    marks = [pytest.mark.nightly] if prior in BY_NIGHT else []
+    return pytest.param(prior, *others, marks=marks)
+
+
 # A likelihood sees only weights and knots: two priors of few knots meet every task.
 OF_ALL_TASKS = PRIORS[2], PRIORS[-1]
 
@@ -54,7 +64,7 @@ OF_ALL_TASKS = PRIORS[2], PRIORS[-1]
 @pytest.mark.parametrize(
     ("prior", "tasks"),
     [
-        (prior, tasks)
+        at_night(prior, tasks)
         for prior in PRIORS
         for tasks in TASKS
         if tasks == "n_better" or prior in OF_ALL_TASKS
@@ -196,7 +206,7 @@ def test_density_in_arbitrary_precision(prior, tasks):
         assert value == pytest.approx(float(expected), rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize("prior", PRIORS, ids=str)
+@pytest.mark.parametrize("prior", [at_night(prior) for prior in PRIORS], ids=str)
 def test_expanded_draws_are_those_of_the_pymc_model(prior):
     data = data_of(prior, (N_BETTER,))
     model, names = build_model(prior, data), layout(prior)
