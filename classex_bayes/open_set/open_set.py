@@ -29,6 +29,7 @@ from classex_bayes.bayes.tails.fitted_scales import (
 )
 from classex_bayes.bayes.tails.scale_choice import (
     competitor_effect,
+    likely_scales,
     numbers_of_draws,
     scale_fits,
     why_no_tails,
@@ -39,7 +40,7 @@ from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
-from classex_bayes.open_set.probe_tails import ProbeLists
+from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_scores, possible_scales
 from classex_bayes.open_set.rates_at_thresholds import RatesAtThresholds
 from classex_bayes.open_set.scale_rates import ScaleRates
 from classex_bayes.open_set.threshold_scale import ThresholdScale
@@ -216,11 +217,15 @@ class OpenSetExtrapolator(FittedModel):
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng, order_rng = map(np.random.default_rng, seeds.spawn(4))
         effect, shared = max(task.design_effect(), 1.0), competitor_effect(task)
-        fits = [fit for fit in scale_fits(task, halves_rng) if fit.prob > LEAST_SHARE]
+        fits = scale_fits(task, halves_rng)
         halves = random_halves(task.n_classes, halves_rng)
+        if nonmated is not None:
+            nonmated = nonmated_scores(nonmated, nearest, task.n_classes)
+            fits = possible_scales(fits, nonmated)
+        fits = likely_scales(fits, max(LEAST_SHARE, 1 / size))  # each with a draw or more
+        sizes = numbers_of_draws(fits, size)
         on_scales: list[ScaleRates] = []
         pareto: list[float] = []
-        sizes = numbers_of_draws(fits, size)
         for fit, n_draws in zip(fits, sizes, strict=True):
             settings = n_draws, drift, self.tail, wrong_rng
             lists = ProbeLists.of_task(task, nearest, fit.scale)
@@ -231,7 +236,7 @@ class OpenSetExtrapolator(FittedModel):
             pareto += fit.sample.pareto_k, pareto_k
             others = wrong
             if nonmated is not None:
-                lists = ProbeLists.of_scores(nonmated, nearest, fit.scale, task.n_classes)
+                lists = ProbeLists.of_scores(nonmated, fit.scale)
                 others, pareto_k = WrongTails.of(lists, halves, 1.0, shared, *settings)
                 pareto.append(pareto_k)
             scale = ThresholdScale(fit.scale, nearest.negated)

@@ -15,7 +15,7 @@ from scipy.special import digamma, polygamma
 from classex_bayes.arguments import as_matrix, finite_rows
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import N_NEAREST, share_tied
-from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE
+from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE, ScaleFit
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.ranks.nearest import LENGTH, ROUNDING, NearestClasses
 from classex_bayes.exceptions import DataError
@@ -49,33 +49,12 @@ class ProbeLists(NamedTuple):
         return cls(log_distance, nearest.classes, weight, task.y, rivals)
 
     @classmethod
-    def of_scores(
-        cls, scores: Any, nearest: NearestClasses, scale: DistanceScale, n_classes: int
-    ) -> Self:
-        """Lists of non-mated probes from their scores (n, k1). Every probe is of another class.
-
-        `nearest` are the lists of the mated probes. The scores have the same direction and origin.
-        """
-        matrix = as_matrix(scores, "nonmated").astype(float)
-        finite_rows(matrix, "nonmated")
-        n, width = matrix.shape
-        if width != n_classes:
-            raise DataError(
-                f"nonmated: found scores of {width} classes, expected the {n_classes} of the task"
-            )
-        if n < _FEWEST_PROBES:
-            raise DataError(f"nonmated: found {n} probes, expected at least {_FEWEST_PROBES}")
-        oriented = -matrix if nearest.negated else matrix
-        rounding = ROUNDING * float(np.abs(oriented).max())
-        # Scores of the task that are better than a perfect one have scales with other origins.
-        if scale.origin == nearest.perfect and oriented.max() > scale.origin + rounding:
-            raise DataError(
-                f"nonmated: found {matrix.flat[int(oriented.argmax())]:g}, better than a perfect "
-                "score; expected scores of the same kind and direction as those of the task"
-            )
-        length = min(LENGTH, width)
-        best = np.argpartition(-oriented, length - 1, axis=1)[:, :length]
-        values = np.take_along_axis(oriented, best, axis=1)
+    def of_scores(cls, scores: FloatArray, scale: DistanceScale) -> Self:
+        """Lists of non-mated probes from `nonmated_scores`. Every probe is of another class."""
+        n, n_classes = scores.shape
+        length = min(LENGTH, n_classes)
+        best = np.argpartition(-scores, length - 1, axis=1)[:, :length]
+        values = np.take_along_axis(scores, best, axis=1)
         order = np.argsort(-values, axis=1, kind="stable")
         log_distance = scale.log_distance(np.take_along_axis(values, order, axis=1))
         classes = np.take_along_axis(best, order, axis=1)
@@ -107,6 +86,37 @@ class ProbeLists(NamedTuple):
         nearest = np.full((len(self.weight), N_NEAREST), np.inf)
         _put_nearest(self.log_distance, self.classes, half, nearest)
         return nearest
+
+
+def nonmated_scores(scores: Any, nearest: NearestClasses, n_classes: int) -> FloatArray:
+    """Scores (n, k1) of non-mated probes of which the larger ones are better, checked.
+
+    `nearest` are the lists of the mated probes, whose direction they have.
+    """
+    matrix = as_matrix(scores, "nonmated").astype(float)
+    finite_rows(matrix, "nonmated")
+    n, width = matrix.shape
+    if width != n_classes:
+        raise DataError(
+            f"nonmated: found scores of {width} classes, expected the {n_classes} of the task"
+        )
+    if n < _FEWEST_PROBES:
+        raise DataError(f"nonmated: found {n} probes, expected at least {_FEWEST_PROBES}")
+    return -matrix if nearest.negated else matrix
+
+
+def possible_scales(fits: Sequence[ScaleFit], scores: FloatArray) -> list[ScaleFit]:
+    """Fits on scales whose origin no score of non-mated probes exceeds, but for rounding."""
+    rounding = ROUNDING * float(np.abs(scores).max())
+    near = np.partition(scores, -N_NEAREST, axis=1)[:, -N_NEAREST]
+    beyond = max(float((near > fit.scale.origin + rounding).mean()) for fit in fits)
+    possible = [fit for fit in fits if scores.max() <= fit.scale.origin + rounding]
+    if beyond > LARGEST_TIED_SHARE or not possible:
+        raise DataError(
+            f"nonmated: found {abs(scores.max()):g}, better than a perfect score or than the task "
+            "allows; expected scores of the same kind and direction as those of the task"
+        )
+    return possible
 
 
 @compiled(nogil=True)

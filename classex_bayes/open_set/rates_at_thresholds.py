@@ -50,11 +50,11 @@ class RatesAtThresholds:
     def stored(cls, tree: xr.DataTree, scales: Sequence[ThresholdScale]) -> Self:
         """Inverse of `store`."""
         place = tree[SCALES].to_dataset()[_PLACE].values.ravel()
-        groups = tree[SCALES].children.values()
+        groups = tree[SCALES].children  # some files have them in another order
         posterior = tree["posterior"].to_dataset().stack(sample=SAMPLE_DIMS)
         on_scales = [
-            ScaleRates.stored(posterior.isel(sample=place == at), group, scale)
-            for at, (group, scale) in enumerate(zip(groups, scales, strict=True))
+            ScaleRates.stored(posterior.isel(sample=place == at), groups[str(at)], scale)
+            for at, scale in enumerate(scales)
         ]
         return cls(on_scales, place)
 

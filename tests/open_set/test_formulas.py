@@ -13,7 +13,7 @@ from classex_bayes.bayes.tails.local_tails import HalfLists
 from classex_bayes.bayes.tails.scale_choice import competitor_effect
 from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, random_halves
 from classex_bayes.open_set.mated_tails import MatedTails
-from classex_bayes.open_set.probe_tails import ProbeLists
+from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_scores
 from classex_bayes.open_set.wrong_tails import WrongTails
 
 MANY = {"sampler": {"draws": 2000, "chains": 2}, "random_seed": 1}
@@ -202,7 +202,8 @@ def test_nonmated_probes_are_independent_and_meet_all_classes(world):
 
 def test_lists_of_strangers_hold_their_best_classes(pilot):
     strangers = np.random.default_rng(0).random((30, 60))
-    lists = ProbeLists.of_scores(strangers, pilot.nearest_classes, DistanceScale("origin", 0.0), 60)
+    oriented = nonmated_scores(strangers, pilot.nearest_classes, 60)
+    lists = ProbeLists.of_scores(oriented, DistanceScale("origin", 0.0))
     order = np.argsort(strangers, axis=1)[:, : lists.classes.shape[1]]
     np.testing.assert_array_equal(lists.classes, order)
     np.testing.assert_allclose(

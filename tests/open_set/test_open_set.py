@@ -424,10 +424,39 @@ def test_similarities_without_a_perfect_match_are_averaged_over_their_scales():
     assert abs(fpir[0].mean() - fpir[1].mean()) < 0.35 * np.std(fpir)
     place = fits[0].idata["scales"]["scale_place"].values.ravel()
     shares = np.bincount(place) / place.size
-    np.testing.assert_allclose(shares, fits[0].scales_ / fits[0].scales_.sum(), atol=0.01)
+    np.testing.assert_allclose(shares, fits[0].scales_, atol=0.01)
     # Rates differ between scales by more than their draws do on one of them.
     means = [fpir[0][place == at].mean() for at in range(len(shares))]
     assert max(means) > 1.5 * min(means)
+
+
+@pytest.mark.parametrize("ending", [".nc", ".zarr"])
+def test_saved_scales_keep_their_draws(ending, tmp_path):
+    rng = np.random.default_rng(0)
+    gallery = rng.normal(size=(40, 6))
+    task = cb.SourceTask.from_scores(
+        rng.normal(size=(40, 6)) @ gallery.T + 9 * np.eye(40), range(40)
+    )
+    model = cb.OpenSetExtrapolator().fit(task, **FEW)
+    assert len(model.scales_) > 2
+    loaded = cb.load(cb.save(model, tmp_path / f"pilot{ending}"))
+    threshold = float(model.thresholds(500, 4)[2])
+    first, second = (part.predict(500, threshold=threshold) for part in (model, loaded))
+    xr.testing.assert_equal(first.fpir, second.fpir)
+
+
+def test_scales_are_those_that_nonmated_scores_allow():
+    """Origins are a little beyond the best score of the pilot, and may be below others."""
+    rng = np.random.default_rng(0)
+    gallery = rng.normal(size=(80, 8))
+    task = cb.SourceTask.from_scores((gallery + rng.normal(size=(80, 8))) @ gallery.T, range(80))
+    others = 3 * rng.normal(size=(60, 8)) @ gallery.T
+    model = cb.OpenSetExtrapolator().fit(task, nonmated=others, **FEW)
+    assert len(cb.OpenSetExtrapolator().fit(task, **FEW).scales_) > len(model.scales_) > 0
+    origins = [float(name.split()[0]) for name in model.scales_.index if name != "exp(-s)"]
+    assert all(origin >= others.max() for origin in origins)
+    few = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 4, "chains": 1}, random_seed=1)
+    assert np.isfinite(few.predict(800, threshold=20.0).fpir).all()
 
 
 def test_negative_similarities_are_not_better_than_perfect_distances():

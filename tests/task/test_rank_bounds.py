@@ -311,7 +311,7 @@ def test_pilots_whose_accuracy_is_known_at_no_k_are_drawn_and_reported(tmp_path)
     assert f"{100 * lower:.0f}" in page and f"{100 * upper:.0f}" in page
     assert model.fit_gap_ is not None and repr(model.fit_gap_) in page
     other = cb.SourceTask.from_scores(*scores_of(20, seed=1))
-    assert "ranks: distance" in cb.posterior_checks(model, other).table.index
+    assert "classes: sd of accuracy" in cb.posterior_checks(model, other).table.index
     refused = [
         (lambda: cb.plots.plot_ppc(model, kind="accuracy", backend="none"), "use kind='ranks'"),
         (lambda: model.predict(20, population=40), "leave population out"),

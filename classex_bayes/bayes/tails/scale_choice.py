@@ -1,7 +1,7 @@
 """Whether tails can be fitted to the scores of a task, and on which scale they are distances."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import softmax
@@ -115,6 +115,20 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
     probs = softmax([sample.log_evidence for sample in samples]).tolist()
     fits = [ScaleFit(prior, *fit) for fit in zip(scales, tables, samples, probs, strict=True)]
     return sorted(fits, key=lambda fit: fit.prob, reverse=True)
+
+
+def likely_scales(fits: Sequence[ScaleFit], least: float) -> list[ScaleFit]:
+    """Fits on some of the scales: on those with a probability above `least`, or the first one.
+
+    The probabilities are those among the scales that are left.
+    """
+    likely = [fit for fit in _with_probabilities(fits) if fit.prob > least]
+    return _with_probabilities(likely or fits[:1])
+
+
+def _with_probabilities(fits: Sequence[ScaleFit]) -> list[ScaleFit]:
+    probs = softmax([fit.sample.log_evidence for fit in fits]).tolist()
+    return [replace(fit, prob=prob) for fit, prob in zip(fits, probs, strict=True)]
 
 
 def numbers_of_draws(fits: Sequence[ScaleFit], size: int) -> list[int]:
