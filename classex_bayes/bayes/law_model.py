@@ -161,7 +161,8 @@ class LawModel(FittedModel):
         )
         if "n_tasks" in self.idata.attrs:
             reason = (
-                "Tasks that are fitted together are tests of one classifier; fit others one by one"
+                "Tasks that are fitted together are tests of one classifier, so fit others one by "
+                f"one. {reason}"
             )
             tasks = self.idata["constant_data"].to_dataset().isel(task=measured["k_task"].values)
             independent = tasks["n_test"].values / tasks["design_effect"].values

@@ -70,14 +70,15 @@ def _shifted_labels(scores: FloatArray, y: IntArray) -> Iterator[str]:
     """Sentence if class 0 has no instance, and the class before the true one is best instead."""
     n, n_classes = scores.shape
     ahead = scores.argmax(axis=1) - y[:n]
-    before, true = (int(np.count_nonzero(ahead == place)) for place in (-1, 0))
-    usual = max(true, n / (n_classes - 1))  # wrong classes are as often best by chance
+    of_classes = ahead[np.unique(y[:n], return_index=True)[1]]  # independent: one row of each
+    before, true = (int(np.count_nonzero(of_classes == place)) for place in (-1, 0))
+    usual = max(true, of_classes.size / (n_classes - 1))  # wrong classes are best by chance
     far_better = before > 2 * usual and before - usual > _STANDARD_ERRORS * (before + usual) ** 0.5
     if y.min() == 1 and far_better:
         yield (
             f"class 0 has no test instance, and the best score is that of class y - 1 in "
-            f"{before / n:.0%} of the rows, that of class y in {true / n:.0%}. If y counts from 1, "
-            "pass y - 1"
+            f"{np.mean(ahead == -1):.0%} of the rows, that of class y in {np.mean(ahead == 0):.0%}. "
+            "If y counts from 1, pass y - 1"
         )
 
 

@@ -135,6 +135,14 @@ def test_labels_that_count_from_1(law, lead):
         assert not any("y - 1" in text for text in sound.warnings)
 
 
+def test_one_class_that_loses_to_the_first_is_no_shift():
+    y = np.r_[np.ones(50, dtype=int), np.arange(2, 20)]
+    scores = np.random.default_rng(0).normal(size=(y.size, 20)) + 5 * np.eye(20)[y]
+    scores[:50, 0] += 9
+    task = cb.SourceTask.from_scores(scores, y, untested="competitors")
+    assert not any("y - 1" in text for text in task.warnings)
+
+
 def test_cosines_are_asked_about():
     for scores in (cosines(), cosines("f4"), cosines("f2")):
         found = check(scores)

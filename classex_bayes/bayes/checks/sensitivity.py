@@ -173,7 +173,7 @@ def sensitivity(
     Parameters
     ----------
     model : BayesianExtrapolator
-        A fitted model.
+        A fitted model. Its `idata` records the prediction, as after `predict`.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     metric : str
