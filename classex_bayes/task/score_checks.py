@@ -77,8 +77,8 @@ def _shifted_labels(scores: FloatArray, y: IntArray) -> Iterator[str]:
     if y.min() == 1 and far_better:
         yield (
             f"class 0 has no test instance, and the best score is that of class y - 1 in "
-            f"{np.mean(ahead == -1):.0%} of the rows, that of class y in {np.mean(ahead == 0):.0%}. "
-            "If y counts from 1, pass y - 1"
+            f"{np.mean(ahead == -1):.0%} of the rows, that of class y in "
+            f"{np.mean(ahead == 0):.0%}. If y counts from 1, pass y - 1"
         )
 
 
