@@ -224,7 +224,7 @@ class DataOptions:
             callback=present,
         ),
     ] = None
-    siblingshare: Annotated[
+    sibling_share: Annotated[
         float | None,
         _input(
             metavar="SHARE",

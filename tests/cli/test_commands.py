@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from helpers import ANSWERED, arrays_of, paths
 
+import classex_bayes as cb
 from classex_bayes import cli
 from classex_bayes.bayes.checks.posterior_checks import posterior_checks
 from classex_bayes.bayes.storage import load
@@ -491,6 +492,22 @@ def test_scores_that_look_like_distances_are_noted(run, tmp_path):
 )
 def test_numbers_of_classes_in_other_hands(text, k):
     assert parse_counts(text) == k
+
+
+def test_a_design_of_groups(run, scores, tmp_path, strict):
+    rows = "\n".join(f"{j},{j // 3}" for j in range(60))
+    (tmp_path / "design.csv").write_text(f"class,group\n{rows}\n")
+    options = "--design", "design.csv", "--sibling-share", "0.25", "--k", "500", "--json"
+    code, out, _ = run("extrapolate", scores, *options, *FEW)
+    matrix, y = arrays_of(tmp_path / scores).values()
+    sampling = cb.Sampling(groups=np.arange(60) // 3, sibling_share=0.25)
+    task = SourceTask.from_scores(matrix, y, sampling=sampling, random_seed=0)
+    model = cb.BayesianExtrapolator().fit(
+        task, sampler={"draws": 150, "chains": 2}, random_seed=3, progressbar=False
+    )
+    assert code in ANSWERED
+    (found,) = strict(out)["predictions"]
+    assert found["mean"] == pytest.approx(model.predict(500).mean[500], rel=1e-9)
 
 
 def test_a_comma_for_thousands_is_refused(run, scores):
