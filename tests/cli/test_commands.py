@@ -6,6 +6,8 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from classex_bayes.bayes.checks.posterior_checks import posterior_checks
 from classex_bayes.bayes.storage import load
 from classex_bayes.cli import analysis
 from classex_bayes.cli.console import parse_counts
+from classex_bayes.cli.options import TaskOptions
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.estimators.moment_bounds import MomentBounds
@@ -492,6 +495,16 @@ def test_scores_that_look_like_distances_are_noted(run, tmp_path):
 )
 def test_numbers_of_classes_in_other_hands(text, k):
     assert parse_counts(text) == k
+
+
+def test_options_of_the_data_are_arguments_of_the_library():
+    """A file is read with them under their names."""
+    makers = [getattr(SourceTask, name) for name in dir(SourceTask) if name.startswith("from_")]
+    known = {
+        name for make in (*makers, cb.Sampling, cb.read_task) for name in signature(make).parameters
+    }
+    options = {field.name for field in fields(TaskOptions)}
+    assert options - known == {"lower_is_better", "design"}  # the opposite, and a file of arguments
 
 
 def test_a_design_of_groups(run, scores, tmp_path, strict):
