@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -208,11 +209,13 @@ def save_beside(model: Any, path: Path) -> tuple[dict[str, str], list[str]]:
     from classex_bayes.bayes.storage import save
 
     failures: list[str] = []
-    for find in (lambda: path.parent, lambda: Path(tempfile.mkdtemp(prefix="classex-bayes-"))):
+    # In a folder that others use, too, the file has a name of its own.
+    elsewhere = Path(tempfile.gettempdir()) / f"{path.stem}-{token_hex(4)}.nc"
+    for place in (path.with_name(f"{path.stem}.nc"), elsewhere):
         try:
-            return {"posterior": str(save(model, find() / f"{path.stem}.nc"))}, failures
+            return {"posterior": str(save(model, place))}, failures
         except OSError as error:
-            failures.append(f"the posterior could not be written ({error})")
+            failures.append(f"the posterior could not be written to {place.parent} ({error})")
     return {}, failures
 
 
@@ -225,12 +228,19 @@ def show_notes(notes: Sequence[str], tasks: Sequence[Any], terminal: Terminal) -
 
 
 def ended(
-    models: Sequence[Any], failures: Sequence[str], terminal: Terminal, is_met: bool = True
+    models: Sequence[Any],
+    failures: Sequence[str],
+    terminal: Terminal,
+    is_met: bool = True,
+    names_faults: bool = False,
 ) -> None:
     """Show what could not be written, and end with the exit code of what happened.
 
-    `is_met` is False if a requirement is not met, which may be one on data and fit.
+    `is_met` is False if a requirement is not met, which may be one on data and fit. The result may
+    name the faults of data and fits; else warnings and notes did.
     """
+    if not names_faults:
+        terminal.unsaid([f"failed: {fault}" for model in models for fault in faults(model)])
     for failure in failures:
         terminal.error(failure)
     if failures:
@@ -362,11 +372,8 @@ def analyse(
     if terminal.as_json:
         settled = {"failed": failed, "required": requirement}
         numbers = {**document(findings), **settled, "files": listed(files)}
-    first = [f"failed: {fault}" for fault in failed]
-    if not strict:
-        terminal.unsaid(first)
-        first = []
-    elif not failed:
+    first = [f"failed: {fault}" for fault in failed] * strict
+    if strict and not failed:
         left_out = sum(check.passed is None for check in findings.assessment.checks)
         first = ["passed: all checks" + f", of which {left_out} could not be made" * bool(left_out)]
     tables = [_comparison_table(shown, findings.ci_prob)]
@@ -377,4 +384,4 @@ def analyse(
         for failure in failures:
             terminal.error(failure)
         raise Interrupted(f"{interruption}; what was finished is above")
-    ended(findings.models, failures, terminal, is_met)
+    ended(findings.models, failures, terminal, is_met, names_faults=strict)

@@ -4,7 +4,7 @@ from typing import NamedTuple, Self
 
 import xarray as xr
 
-# Group of `idata` with a group for each scale, which has groups of its own.
+# Group of `idata` with a group for each scale; groups of wrong scores in that of a scale.
 SCALES, WRONG, NONMATED = "scales", "wrong", "nonmated"
 
 

@@ -362,7 +362,7 @@ def test_the_posterior_goes_elsewhere_when_its_folder_fails(
     monkeypatch.setattr(analysis.tempfile, "gettempdir", lambda: str(elsewhere))
     code, out, err = run("extrapolate", embeddings, "--k", "500", "--json", *KEPT)
     assert code == 1 and "No space left on device" in err
-    (kept,) = elsewhere.glob("*/pilot.nc")
+    (kept,) = elsewhere.glob("pilot-*.nc")
     assert paths(strict(out))["posterior"] == str(kept)
 
 
@@ -379,7 +379,7 @@ def test_a_folder_that_cannot_be_made_takes_away_no_answer(
     assert code == 1 and err.startswith(f"error: --out: cannot write to {place}")
     assert "the answer goes to standard output" in err and "Traceback" not in err
     assert "the figure could not be written" in err
-    (kept,) = tmp_path.glob("classex-bayes-*/pilot.nc")  # of this run alone
+    (kept,) = tmp_path.glob("pilot-*.nc")  # of this run alone
     assert paths(found)["posterior"] == str(kept) and found["predictions"][0]["k"] == 500
     assert (tmp_path / embeddings).read_bytes() == before
 

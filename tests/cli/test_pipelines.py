@@ -259,7 +259,7 @@ def test_the_page_shows_commands_that_exist():
 CONVERGED = ["--draws", "500", "--chains", "4"]
 
 
-@pytest.mark.parametrize("verb", ["extrapolate", "report", "compare"])
+@pytest.mark.parametrize("verb", ["extrapolate", "report", "compare", "sensitivity"])
 def test_faulty_data_have_an_exit_code(run, tmp_path, verb):
     scores, y = random_scores(3, 60, 3, lead=-2)
     np.savez(tmp_path / "bad.npz", scores=scores, y=y)

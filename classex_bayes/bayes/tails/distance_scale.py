@@ -83,8 +83,8 @@ def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
         yield DistanceScale("origin", nearest.perfect)
         return
     # Squares of numbers above 1e154 overflow.
-    unit = max(largest, np.finfo(float).tiny)
-    spread = float((listed / unit).std()) * unit
+    size = max(largest, np.finfo(float).tiny)
+    spread = float((listed / size).std()) * size
     yield DistanceScale("exponential", unit=max(spread, np.finfo(float).tiny))
     if min(listed.min(), true.min()) > 0 and best <= 1:  # probabilities
         yield DistanceScale("reciprocal")

@@ -82,7 +82,7 @@ class ScaleFit:
     scale: DistanceScale
     table: HeldOutTable
     sample: ImportanceSample
-    prob: float  # posterior probability of the scale
+    prob: float = 1.0  # posterior probability of the scale among those that were tried
 
 
 def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
@@ -112,9 +112,8 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
         sample.again(prior.density(table), max(number, to_find[-1]), rng)
         for sample, table, number in zip(found, tables, numbers.tolist(), strict=True)
     ]
-    probs = softmax([sample.log_evidence for sample in samples]).tolist()
-    fits = [ScaleFit(prior, *fit) for fit in zip(scales, tables, samples, probs, strict=True)]
-    return sorted(fits, key=lambda fit: fit.prob, reverse=True)
+    fits = [ScaleFit(prior, *fit) for fit in zip(scales, tables, samples, strict=True)]
+    return sorted(_with_probabilities(fits), key=lambda fit: fit.prob, reverse=True)
 
 
 def likely_scales(fits: Sequence[ScaleFit], least: float) -> list[ScaleFit]:
