@@ -493,7 +493,7 @@ class BayesianExtrapolator(LawModel):
         -------
         DataTree
             `idata` with the group log_prior. If scores were used, its variable scores is the joint
-            log prior of level, slope, look_alikes and tail_error.
+            log prior of level, slope, look_alikes, slope_spread and tail_error.
 
         Raises
         ------

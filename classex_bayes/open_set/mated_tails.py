@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 import xarray as xr
-from scipy.special import betaincc, expit, logit
+from scipy.special import betaincc
 
 from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
@@ -22,6 +22,8 @@ from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     TAIL_PARAMETERS,
     law_outside,
+    named_parameters,
+    points_of,
     tail_law,
 )
 from classex_bayes.core.jit import compiled
@@ -38,7 +40,6 @@ _COARSE = 0.2  # range of depths in one cell
 # Prior of the decline: gamma, with a mean of 1.5 and a standard deviation of 1.
 _PRIOR_MEAN, _PRIOR_SHAPE = 1.5, 2.25
 _DRAWS_AT_ONCE = 200
-_NAMES = tuple(TAIL_PARAMETERS)
 # Outcomes of instances unlike those of the pilot, and their numbers in Jeffreys' prior of a share.
 # A silent one reaches no threshold.
 _UNSEEN = {"identified": 0.5, "silent": 0.5}
@@ -53,7 +54,8 @@ class MatedTails:
     log_distance: FloatArray  # (n,): of the true class; infinite if it has no score
     depth: FloatArray  # (n,): of the true class; negative if it has none
     bounds: IntArray  # (2, n): smallest and largest losses
-    parameters: FloatArray  # (draws, 4): level, slope, log odds of look-alikes, error of the tail
+    parameters: FloatArray  # (draws, 4): those of `tail_calibration.TailPrior`
+    tail_error: FloatArray  # (draws,): error of their slope
     # (draws,): factor by which wrong classes thin out faster than a power law, from the true class
     # inwards
     decline: FloatArray
@@ -66,6 +68,7 @@ class MatedTails:
         nearest: NearestClasses,
         scale: DistanceScale,
         parameters: FloatArray,
+        tail_error: FloatArray,
         wrong: WrongTails,
         rng: np.random.Generator,
     ) -> Self:
@@ -77,7 +80,7 @@ class MatedTails:
         bounds = np.array(n_better_bounds(task))
         numbers = task.n_test / effect, *_UNSEEN.values()
         unseen = rng.dirichlet(numbers, len(parameters))[:, 1:]
-        return cls(wrong, log_true, depth, bounds, parameters, decline, unseen)
+        return cls(wrong, log_true, depth, bounds, parameters, tail_error, decline, unseen)
 
     @cached_property
     def _outside(self) -> tuple[IntArray, IntArray]:
@@ -134,7 +137,7 @@ class MatedTails:
         means = np.empty((len(self.parameters), DEPTHS.size))
         for first in range(0, len(means), _DRAWS_AT_ONCE):
             part = slice(first, first + _DRAWS_AT_ONCE)
-            points, error = self.parameters[part, :3], self.parameters[part, 3]
+            points, error = self.parameters[part], self.tail_error[part]
             log_p, weight = tail_law(points, self.wrong.lists.n_rivals, error)
             _put_means(log_p, weight, of_log_p, means[part])
         return means
@@ -180,8 +183,7 @@ class MatedTails:
 
     def groups(self) -> tuple[xr.Dataset, xr.Dataset]:
         """Draws (sample,) of the parameters, and the instances."""
-        columns = dict(zip(_NAMES, self.parameters.T, strict=True))
-        columns["look_alikes"] = expit(columns["look_alikes"])
+        columns = {**named_parameters(self.parameters), "tail_error": self.tail_error}
         drawn = {name: ("sample", values) for name, values in columns.items()}
         instances = {
             "log_distance": ("instance", self.log_distance),
@@ -199,14 +201,14 @@ class MatedTails:
     @classmethod
     def of_groups(cls, drawn: xr.Dataset, instances: xr.Dataset, wrong: WrongTails) -> Self:
         """Inverse of `groups`."""
-        columns = {name: drawn[name].values for name in _NAMES}
-        columns["look_alikes"] = logit(columns["look_alikes"])
+        parameters = points_of({name: drawn[name].values for name in TAIL_PARAMETERS})
         return cls(
             wrong,
             instances["log_distance"].values,
             instances["depth"].values,
             instances["n_better"].values,
-            np.column_stack(list(columns.values())),
+            parameters,
+            drawn["tail_error"].values,
             drawn["decline"].values,
             np.column_stack([drawn[f"unseen_{outcome}"].values for outcome in _UNSEEN]),
         )

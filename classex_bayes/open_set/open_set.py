@@ -230,9 +230,9 @@ class OpenSetExtrapolator(FittedModel):
             settings = n_draws, drift, self.tail, wrong_rng
             lists = ProbeLists.of_task(task, nearest, fit.scale)
             wrong, pareto_k = WrongTails.of(lists, halves, effect, shared, *settings)
-            parameters = [fit.sample.draw(n_draws, rng), discrepancy * rng.standard_normal(n_draws)]
-            columns = np.column_stack(parameters)
-            mated = MatedTails.of(task, nearest, fit.scale, columns, wrong, rng)
+            parameters = fit.sample.draw(n_draws, rng)
+            error = discrepancy * rng.standard_normal(n_draws)
+            mated = MatedTails.of(task, nearest, fit.scale, parameters, error, wrong, rng)
             pareto += fit.sample.pareto_k, pareto_k
             others = wrong
             if nonmated is not None:

@@ -5,12 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.special import logit
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.bayes.score_evidence import HELD_OUT, TAILS
-from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, tail_law
+from classex_bayes.bayes.tails.tail_calibration import (
+    TAIL_PARAMETERS,
+    HeldOutTable,
+    points_of,
+    tail_law,
+)
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
@@ -115,10 +119,7 @@ def tail_checks(
     rng = stage_rng(tree.attrs, _STAGE, random_seed)
     drawn = tree[TAILS].to_dataset()
     likeliest = drawn["scale_place"].values == 0
-    level, slope, share = (
-        drawn[name].values[likeliest] for name in ("level", "slope", "look_alikes")
-    )
-    points = np.column_stack([level, slope, logit(share)])
+    points = points_of({name: drawn[name].values[likeliest] for name in TAIL_PARAMETERS})
     points = points[rng.permutation(len(points))[:_MOST_DRAWS]]
     by_depth = table.weight.sum(axis=0)
     group = _groups(by_depth)

@@ -2,24 +2,25 @@ r"""Calibration of local tails by losses in held-out halves of the classes.
 
 A wrong class is nearer than the true one with probability
 
-.. math:: \log p = \log \frac{j}{k - 1} + c - b v q + \varepsilon, \qquad
-          \varepsilon \sim N(0, 1 / j),
+.. math:: \log p = \log \frac{j}{k - 1} + c - b v q e^{-\tau z} + \frac{z}{\sqrt{j}}, \qquad
+          z \sim N(0, 1),
 
 where q is the depth of `classex_bayes.bayes.tails.local_tails` among k classes. For exact power
-laws the level c is 0 and the slope b is 1. The scatter :math:`\varepsilon` is that of the order
-statistic :math:`r_j`. v is 1, or, with probability :math:`\pi`, uniform on [0, 1]. In the latter
-case the instance has look-alikes that the nearest wrong classes do not predict. The classes are
-split into halves. One half gives q. The losses among the n classes of the other half are
-Binomial(n, p).
+laws the level c is 0, the slope b is 1, and :math:`\tau` is 0. z says how much worse than usual an
+instance is: :math:`z / \sqrt{j}` is the scatter of the order statistic :math:`r_j`, and the slopes
+of instances differ by the factor :math:`e^{-\tau z}`. v is 1, or, with probability :math:`\pi`,
+uniform on [0, 1]. In the latter case the instance has look-alikes that the nearest wrong classes do
+not predict, and z is 0. The classes are split into halves. One half gives q. The losses among the n
+classes of the other half are Binomial(n, p).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import xarray as xr
-from scipy.special import betaincinv, expit
+from scipy.special import betaincinv, expit, logit
 
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.importance_sample import (
@@ -38,13 +39,14 @@ TAIL_PARAMETERS = {
     "laws",
     "slope": "b: rate at which log p falls with the depth; 1 for power laws",
     "look_alikes": "share of the instances that have look-alikes",
+    "slope_spread": "tau: standard deviation of the log slopes of instances",
     "tail_error": "error of the slope at depths with hardly any better classes",
 }
 # Depths at which the likelihood and laws are tabulated.
 DEPTHS = np.linspace(0.0, LARGEST_DEPTH, 151)
 _N_SPLITS = 4
 _SLOPE_FREEDOM = 3.0
-_LARGEST_LOG_P, _SMALLEST_SHARE = -0.02, 1e-12
+_LARGEST_LOG_P, _SMALLEST_SHARE, _LARGEST_LOG_SPREAD = -0.02, 1e-12, 1.0
 _SCATTER_NODES, _HERMITE = np.polynomial.hermite_e.hermegauss(15)
 _SCATTER_WEIGHT = _HERMITE / _HERMITE.sum()
 # Depth at which p is about e^-2 / k1. Beyond it losses are too rare to estimate the slope.
@@ -101,7 +103,7 @@ class HeldOutTable:
         return cls(group["n_better"].values, group["weight"].values, float(group["n_rivals"]))
 
     def log_likelihood(self, points: FloatArray) -> FloatArray:
-        """Log-likelihoods (n,) of points (n, 3): level, slope, log odds of look-alikes."""
+        """Log-likelihoods (n,) of points (n, 4): `TailPrior`."""
         row, column = self._filled
         lost, weight = self.n_better[row, None], self.weight[row, column]
         at_once = max(_MOST_TERMS // max(row.size * _N_NODES, 1), 1)
@@ -124,6 +126,19 @@ class HeldOutTable:
         return row, column
 
 
+def named_parameters(points: FloatArray) -> dict[str, FloatArray]:
+    """Parameters (n,) by name, from points (n, 4) without bounds: level, slope and two logs."""
+    level, slope, odds, log_spread = points.T
+    values = level, slope, expit(odds), np.exp(log_spread)
+    return dict(zip(TAIL_PARAMETERS, values, strict=False))
+
+
+def points_of(parameters: Mapping[str, FloatArray]) -> FloatArray:
+    """Inverse of `named_parameters`."""
+    level, slope, share, spread = (parameters[name] for name in list(TAIL_PARAMETERS)[:4])
+    return np.column_stack([level, slope, logit(share), np.log(spread)])
+
+
 def random_halves(n_classes: int, rng: np.random.Generator) -> list[BoolArray]:
     """Random halves (k1,) of the classes, each followed by its complement."""
     half = np.zeros(n_classes, dtype=bool)
@@ -140,7 +155,7 @@ def mean_log_p(
     The slope is b, and :math:`b + \delta` beyond the depth :math:`2 + \log j`. `tail_error` (n,) is
     :math:`\delta`, the error at depths with hardly any better classes. p never rises with depth.
     """
-    level, slope, _ = points.T[:, :, None]
+    level, slope = points.T[:2, :, None]
     beyond = np.maximum(DEPTHS - _INFORMATIVE_DEPTH, 0.0)
     error = np.maximum(np.reshape(tail_error, (-1, 1)), -slope)
     return np.log(N_NEAREST / n_rivals) + level, slope * DEPTHS + error * beyond
@@ -154,13 +169,14 @@ def tail_law(
 ) -> tuple[FloatArray, FloatArray]:
     """Nodes of log p (n, 151, m) at `DEPTHS`, and their probabilities (n, m).
 
-    `points` (n, 3) are level, slope and log odds of look-alikes. `tail_error` is that of
-    `mean_log_p`. `scatter` is the standard deviation of log p of instances without look-alikes, of
-    shape (n, 151), or one for all.
+    `points` (n, 4) are those of `TailPrior`. `tail_error` is that of `mean_log_p`. `scatter`, of
+    shape (n, 151) or one for all, is the factor of z in log p.
     """
     start, decline = (values[..., None] for values in mean_log_p(points, n_rivals, tail_error))
-    share = np.maximum(expit(points[:, 2:]), _SMALLEST_SHARE)
-    usual = start - decline + np.asarray(scatter)[..., None] * _SCATTER_NODES
+    share = np.maximum(expit(points[:, 2:3]), _SMALLEST_SHARE)
+    spread = np.exp(np.minimum(points[:, 3, None, None], _LARGEST_LOG_SPREAD))
+    of_instances = np.exp(-spread * _SCATTER_NODES)
+    usual = start - decline * of_instances + np.asarray(scatter)[..., None] * _SCATTER_NODES
     look_alike = start - decline * _SHORTER
     shorter = np.full(_SHORTER.size, 1 / _SHORTER.size)
     chance = np.concatenate([(1 - share) * _SCATTER_WEIGHT, share * shorter], axis=1)
@@ -181,19 +197,19 @@ def law_outside(lowest: int, highest: int, n_rivals: int) -> tuple[FloatArray, F
 
 @dataclass(frozen=True)
 class TailPrior:
-    """Independent priors: c normal, b Student t with 3 degrees of freedom, logit(pi) normal.
+    """Independent priors: c, logit(pi) and log(tau) normal, b Student t with 3 degrees of freedom.
 
     The t law allows for exponents that change with the distance.
     """
 
-    mean: tuple[float, float, float]
-    scale: tuple[float, float, float]
+    mean: tuple[float, float, float, float]
+    scale: tuple[float, float, float, float]
 
     def log_density(self, points: FloatArray) -> FloatArray:
-        """Log densities (n,) of points (n, 3), up to a constant."""
-        level, slope, odds = (((points - self.mean) / self.scale) ** 2).T
+        """Log densities (n,) of points (n, 4), up to a constant."""
+        level, slope, odds, spread = (((points - self.mean) / self.scale) ** 2).T
         of_slope = (_SLOPE_FREEDOM + 1) * np.log1p(slope / _SLOPE_FREEDOM)
-        return -0.5 * (level + odds + of_slope)
+        return -0.5 * (level + odds + spread + of_slope)
 
     def density(self, table: HeldOutTable) -> LogDensity:
         """Log density, up to a constant, of the posterior given held-out losses."""
@@ -205,12 +221,14 @@ class TailPrior:
         rng: np.random.Generator,
         numbers: Sequence[int] = N_PROPOSALS,
     ) -> ImportanceSample:
-        """Importance sample of level, slope and log odds of look-alikes given held-out losses."""
+        """Importance sample of the parameters given held-out losses."""
         density, mean, scale = self.density(table), np.array(self.mean), np.array(self.scale)
         return ImportanceSample.of(density, mode_of(density, mean, scale), scale, rng, numbers)
 
 
 # The populations of docs/corpus.md have slopes of 1.05 to 1.3, and one of 1.6. Scores of an unknown
-# origin are distances only roughly.
-KNOWN_ORIGIN = TailPrior((-0.2, 1.1, -5.5), (0.12, 0.15, 1.8))
-UNKNOWN_ORIGIN = TailPrior((-0.2, 1.2, -5.5), (0.12, 0.3, 1.8))
+# origin are distances only roughly: each instance may have an origin of its own, as with logits, so
+# that slopes are steeper and differ between instances. Logits that were made from the vectors of
+# these populations have slopes of 1.0 to 3.
+KNOWN_ORIGIN = TailPrior((-0.2, 1.1, -5.5, np.log(0.1)), (0.12, 0.15, 1.8, 0.7))
+UNKNOWN_ORIGIN = TailPrior((-0.2, 1.3, -5.5, np.log(0.15)), (0.12, 0.5, 1.8, 0.7))

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import expit
 
 from classex_bayes.bayes.tails.local_tails import depths_of
 from classex_bayes.bayes.tails.scale_choice import (
@@ -14,7 +13,7 @@ from classex_bayes.bayes.tails.scale_choice import (
     numbers_of_draws,
     scale_fits,
 )
-from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS
+from classex_bayes.bayes.tails.tail_calibration import named_parameters
 from classex_bayes.bayes.tails.tail_laws import TailCells, draw_laws
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.task.source_task import SourceTask
@@ -67,7 +66,7 @@ class TailDraws:
         instances = task.evidence.instances("tails")
         class_weight = instances.class_weight[tested]
         errors = DISCREPANCY * rng.standard_normal(size)
-        points, weights = np.empty((size, 3)), np.empty((size, basis.knots.size))
+        points, weights = np.empty((size, 4)), np.empty((size, basis.knots.size))
         log_prior, log_likelihood = np.empty(size), np.empty(size)
         numbers = numbers_of_draws(fits, size)
         place = np.repeat(np.arange(len(fits)), numbers)
@@ -84,10 +83,9 @@ class TailDraws:
             weights[part] = draw_laws(
                 points[part], errors[part], class_weight, effect, cells, task.n_classes, rng
             )
-        level, slope, odds = points.T
-        drawn = zip(TAIL_PARAMETERS, (level, slope, expit(odds), errors), strict=True)
+        drawn = {**named_parameters(points), "tail_error": errors}
         log_prior -= 0.5 * (errors / DISCREPANCY) ** 2
-        return cls(weights, dict(drawn), log_prior, log_likelihood, place, fits)
+        return cls(weights, drawn, log_prior, log_likelihood, place, fits)
 
     @property
     def pareto_k(self) -> float:

@@ -90,8 +90,8 @@ def draw_laws(
 
     Parameters
     ----------
-    parameters : array of shape (draws, 3)
-        Level, slope and log odds of look-alikes.
+    parameters : array of shape (draws, 4)
+        Those of `classex_bayes.bayes.tails.tail_calibration.TailPrior`.
     tail_error : array of shape (draws,)
         :math:`\delta`: beyond the depth :math:`2 + \log j`, the slope is :math:`b + \delta`.
     class_weight : array of shape (n_classes,)
@@ -154,4 +154,6 @@ def _narrower(points: FloatArray, n_rivals: float, blur: float) -> FloatArray:
     start, decline = mean_log_p(points, n_rivals)
     z = np.interp(start - decline, _LOG_P, _Z)
     steepness = np.exp(-0.5 * z**2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)  # of log p in Z
-    return np.sqrt(np.maximum(1 / N_NEAREST - blur * steepness**2, 0.0))
+    of_slopes = np.exp(points[:, 3:]) * decline  # z has this factor, too
+    total = (N_NEAREST**-0.5 + of_slopes) ** 2
+    return np.sqrt(np.maximum(total - blur * steepness**2, 0.0)) - of_slopes

@@ -72,7 +72,8 @@ def test_log_likelihood_is_that_of_the_model(fitted_to_ranks, fitted_curve):
 
 def test_a_pilot_of_200_classes(fitted_to_ranks):
     with pytest.warns(ExtrapolationWarning):
-        found = sensitivity(fitted_to_ranks, [200, 400, 10**6])
+        # Monte Carlo errors are .01, sensitivities .03, .03 and .14.
+        found = sensitivity(fitted_to_ranks, [200, 400, 10**6], threshold=0.08)
     table = found.table
     assert table.index.tolist() == [200, 400, 10**6]
     assert table.loc[200, "diagnosis"] == "data decide"

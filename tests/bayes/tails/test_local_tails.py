@@ -34,7 +34,7 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.ranks.nearest import NearestClasses
 
 BASIS = RadialBasis.regular(-4.0, 8.0, 0.1)
-POINT = np.array([-0.2, 1.08, -2.5])
+POINT = np.array([-0.2, 1.08, -2.5, np.log(0.3)])
 DISTANCES = DistanceScale("origin", 0.0)
 EQUAL = np.ones(20_000)  # weights
 
@@ -160,10 +160,12 @@ def test_probabilities_of_a_depth(column):
     n_rivals, q = 99.0, DEPTHS[column]
     log_p, chance = law_at(POINT, n_rivals)
     base, share = np.log(N_NEAREST / n_rivals) + POINT[0], expit(POINT[2])
+    spread = np.exp(POINT[3])
 
     def power(k):
         def scattered(x):
-            return norm.pdf(x) * (-np.expm1(min(base - POINT[1] * q + 0.5 * x, -0.02))) ** (k - 1)
+            log_p = base - POINT[1] * q * np.exp(-spread * x) + 0.5 * x
+            return norm.pdf(x) * (-np.expm1(min(log_p, -0.02))) ** (k - 1)
 
         def similar(v):
             return (-np.expm1(base - POINT[1] * q * v)) ** (k - 1)
@@ -193,7 +195,7 @@ def test_likelihood_is_binomial_given_p(pilot):
 def test_many_points_have_the_likelihoods_of_each(pilot, constants):
     halves = random_halves(120, np.random.default_rng(5))
     table = held_out_table(pilot, halves)
-    points = POINT + [0.1, 0.2, 0.5] * np.random.default_rng(1).normal(size=(7, 3))
+    points = POINT + [0.1, 0.2, 0.5, 0.5] * np.random.default_rng(1).normal(size=(7, 4))
     each = np.concatenate([table.log_likelihood(point[None]) for point in points])
     assert np.ptp(each) > 1
     for most in (1, 10**5, 10**9):
@@ -231,10 +233,10 @@ def test_the_evidence_is_the_integral_of_the_density(size):
 
 @pytest.mark.parametrize("prior", [KNOWN_ORIGIN, UNKNOWN_ORIGIN])
 def test_priors_of_the_parameters(prior):
-    """Normal level and log odds, Student t slope, up to a constant."""
-    points = prior.mean + np.random.default_rng(1).normal(size=(50, 3)) * prior.scale
+    """Normal level, log odds and log spread, Student t slope, up to a constant."""
+    points = prior.mean + np.random.default_rng(1).normal(size=(50, 4)) * prior.scale
     unit = ((points - prior.mean) / prior.scale).T
-    expected = norm.logpdf(unit[0]) + t(3).logpdf(unit[1]) + norm.logpdf(unit[2])
+    expected = norm.logpdf(unit[[0, 2, 3]]).sum(axis=0) + t(3).logpdf(unit[1])
     assert np.ptp(prior.log_density(points) - expected) < 1e-12
 
 
@@ -246,8 +248,8 @@ def test_draws_are_those_of_the_posterior(pilot):
     posterior = KNOWN_ORIGIN.sample(table, rng)
     assert posterior.pareto_k < 0.7
     drawn = posterior.draw(20_000, rng)
-    axes = [drawn[:, i].mean() + drawn[:, i].std() * np.linspace(-6, 6, 25) for i in range(3)]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    axes = [drawn[:, i].mean() + drawn[:, i].std() * np.linspace(-5, 5, 17) for i in range(4)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 4)
     heights = table.log_likelihood(grid) + KNOWN_ORIGIN.log_density(grid)
     weight = np.exp(heights - heights.max())
     weight /= weight.sum()
@@ -274,7 +276,7 @@ def test_ranks_of_the_truth_among_the_draws_are_uniform(n_repeats):
     mean, scale = np.array(KNOWN_ORIGIN.mean), np.array(KNOWN_ORIGIN.scale)
     depth, ranks = rng.integers(0, 151, size=300), []
     for _ in range(n_repeats):
-        point = mean + scale * rng.normal(size=3)
+        point = mean + scale * rng.normal(size=4)
         point[1] = mean[1] + scale[1] * rng.standard_t(3)
         log_p, chance = law_at(point, 99.0)
         node = rng.choice(chance.size, p=chance, size=300)
@@ -312,7 +314,7 @@ def test_one_depth_is_not_blurred(at):
     """The kernels of the knots are as wide as the scatter far out, which is narrowed by them."""
     depth, n_better = np.full(40, at), np.zeros(40, dtype=int)
     cells = TailCells.of(depth, (n_better, n_better), np.arange(40), 100, BASIS)
-    point, equal = np.array([-0.2, 1.08, -9.0]), np.full(40, 1 / 40)
+    point, equal = np.array([-0.2, 1.08, -9.0, np.log(0.03)]), np.full(40, 1 / 40)
     laws = draw_laws(point[None], np.zeros(1), equal, 1.0, cells, 100, np.random.default_rng(1))
     log_p, chance = law_at(point, 99.0)
     row = log_p[np.searchsorted(DEPTHS, at - 1e-9)]

@@ -100,8 +100,8 @@ def test_groups_of_scores(model, by_ranks):
     assert model.idata.attrs["evidence"] == "ranks and scores"
     assert by_ranks.idata.attrs["evidence"] == "ranks"
     tails = model.idata["tails"].to_dataset()
-    names = "level", "slope", "look_alikes", "tail_error", "shift", "prior_density", "rank_density"
-    assert {*tails.data_vars} == {*names, "scale_place"}
+    parameters = {"level", "slope", "look_alikes", "slope_spread", "tail_error", "shift"}
+    assert {*tails.data_vars} == parameters | {"prior_density", "rank_density", "scale_place"}
     for values in tails.values():
         assert values.dims == ("chain", "draw") and values.attrs["description"]
     assert {*model.idata["posterior"].data_vars} == {*by_ranks.idata["posterior"].data_vars}

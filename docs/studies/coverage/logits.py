@@ -1,0 +1,90 @@
+"""Predictions from logits of a linear classifier beside those from distances: docs/scores.md.
+
+Templates and test instances are the vectors of the corpus. The nearest template in Euclidean
+distance has the largest logit, so ranks are the same.
+"""
+
+import numpy as np
+import pandas as pd
+
+import classex_bayes as cb
+from studies.corpus.catalogue import population, recipes
+from studies.coverage.trials import all_rows, summary
+from studies.pages import markdown, version
+from studies.shared import CI_PROB, quiet
+
+SIZES = (100, 300)
+COLUMNS = ["pilot", "from", "truth", "mean", "lower", "upper"]
+
+
+def vectors(name, folder):
+    """Templates, test instances and labels of a population, of unit length under the cosine."""
+    found = population(name, folder)
+    parts = found.gallery, found.probes
+    if found.distance == "cosine":
+        parts = tuple(x / np.linalg.norm(x, axis=1, keepdims=True) for x in parts)
+    # Logits of a linear classifier do not depend on the origin of the features.
+    centre = parts[0].mean(axis=0)
+    return *(x - centre for x in parts), found.y
+
+
+def pilot(gallery, probes, y, size, seed, truth):
+    """Predictions of one pilot for the whole population, from each kind of evidence."""
+    chosen = np.random.default_rng(seed).permutation(len(gallery))[:size]
+    place = np.full(len(gallery), -1)
+    place[chosen] = np.arange(size)
+    tested = place[y] >= 0
+    templates, instances, labels = gallery[chosen], probes[tested], place[y[tested]]
+    logits = instances @ templates.T - 0.5 * (templates**2).sum(axis=1)
+    squares = (instances**2).sum(axis=1)[:, None] - 2 * logits
+    by_logits = cb.SourceTask.from_scores(logits, labels)
+    by_distances = cb.SourceTask.from_scores(
+        np.sqrt(np.maximum(squares, 0)), labels, higher_is_better=False
+    )
+    rows = []
+    for name, task in [
+        ("logits", by_logits), ("distances", by_distances), ("ranks", by_logits.without_scores()),
+    ]:  # fmt: skip
+        model = cb.BayesianExtrapolator().fit(
+            task, random_seed=seed, progressbar=False, sampler={"cores": 1}
+        )
+        predicted = model.predict(len(gallery))
+        limits = predicted.interval(CI_PROB, "eti").to_numpy()[0]
+        rows.append((size, name, truth, predicted.mean.item(), *limits))
+    return rows
+
+
+def quiet_pilot(*arguments):
+    """`pilot` without warnings of far predictions."""
+    with quiet():
+        return pilot(*arguments)
+
+
+def cases(options):
+    """Arguments of all pilots."""
+    for name in list(recipes())[: 1 if options.small else None]:
+        gallery, probes, y = vectors(name, options.out)
+        whole = cb.SourceTask.from_embeddings(probes, gallery, y, distance="sqeuclidean")
+        truth = whole.accuracy(whole.n_classes).item()
+        for size in SIZES:
+            for seed in range(options.repeats(4)):
+                yield gallery, probes, y, size, seed, truth
+
+
+def tables(options):
+    """A row for each size of pilot and kind of evidence."""
+    trials = options.kept(
+        "logits",
+        lambda: pd.DataFrame(all_rows(quiet_pilot, cases(options), options.jobs), columns=COLUMNS),
+    )
+    cells = summary(trials, COLUMNS[:2])
+    below, above = trials["truth"] < trials["lower"], trials["truth"] > trials["upper"]
+    sides = trials.assign(below=below, above=above).groupby(COLUMNS[:2], sort=False)
+    cells[["truth below", "truth above"]] = sides[["below", "above"]].mean().to_numpy()
+    shown = cells.rename(columns={"rmse": "RMSE"})
+    formats = {
+        "pilot": "d", "from": "", "pilots": "d", "held": ".2f", "truth below": ".2f",
+        "truth above": ".2f", "bias": "+.3f", "RMSE": ".3f", "width": ".2f",
+    }  # fmt: skip
+    text = f"{markdown(shown[list(formats)], formats)}\n\n{version()}"
+    return {"scores.md": {"logits": text}}
