@@ -5,11 +5,17 @@ of k classes is a mean of answers. Answers to instances of one class are correla
 share the class. All answers are correlated because they share the competitors.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from classex_bayes.core.influence import clustered_covariance, equal_weights, weight_effect
+from classex_bayes.core.influence import (
+    UNSEEN_COMPETITORS,
+    clustered_covariance,
+    equal_weights,
+    weight_effect,
+)
 from classex_bayes.typing import FloatArray, IntArray
 
 # Typical rho and c: they replace missing estimates of a pilot, and are averaged with the others.
@@ -68,6 +74,14 @@ class AnswerDependence:
         """
         of_classes = self.spread * (1 + max(repeats - 1, 0) * self.within)
         return max(of_classes + repeats * self.between, self.spread)
+
+    def without_influence(self) -> Self:
+        """Dependence that a fit assumes if it does not know who beat whom.
+
+        Its design effect is that of the classes times
+        `classex_bayes.core.influence.unseen_competitors`.
+        """
+        return replace(self, spread=self.spread + UNSEEN_COMPETITORS - 1, between=0.0)
 
     def variance(self, accuracy: FloatArray, k: IntArray, repeats: float) -> FloatArray:
         """Variance of TA_k about AGA_k (..., n_k) for independent sets of k (n_k,) classes."""

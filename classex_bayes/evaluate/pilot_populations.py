@@ -125,13 +125,18 @@ def populations_of_tasks(
             "the errors of the two classifiers are assumed to have the correlation "
             f"{correlation:.2f}, estimated from the given pilots"
         ] = None
+    # Fits to ranks without scores are wider by the competitors that they do not see.
+    in_fits = tuple(
+        part if task.evidence.has_influence else part.without_influence()
+        for part, task in zip(dependence, tasks, strict=True)
+    )
     weights = [law.weights.reshape(-1, law.weights.shape[-1]) for law in laws]
     order = rng.permutation(len(weights[0]))
     chosen = order[np.arange(n_pilots) % order.size]
     of_pilots = tuple(
         replace(law, weights=draws[chosen]) for law, draws in zip(laws, weights, strict=True)
     )
-    return Populations(of_pilots, dependence, correlation, tuple(notes), metric)
+    return Populations(of_pilots, in_fits, correlation, tuple(notes), metric)
 
 
 def task_of_guess(accuracies: Mapping[int, float]) -> SourceTask:

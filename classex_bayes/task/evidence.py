@@ -69,6 +69,11 @@ class Evidence(ABC):
         return False
 
     @property
+    def has_influence(self) -> bool:
+        """Whether the competitors' part of the variance is estimated; else a fit widens for it."""
+        return True
+
+    @property
     def is_designed(self) -> bool:
         """Whether classes were drawn with unequal probabilities or in groups."""
         return False

@@ -327,7 +327,7 @@ class RankEvidence(InstanceEvidence):
     # Dependence. At every k with a known ATA_k, any losses within the intervals give the same.
 
     @cached_property
-    def _has_influence(self) -> bool:
+    def has_influence(self) -> bool:
         """Whether the influence of the classes, from the scores, is that of the ranks."""
         # Ties among wrong classes would decide at random which competitors matter to a decision.
         return self.statistics is not None and (self.kind != "decisions" or self.smallest_k is None)
@@ -335,7 +335,7 @@ class RankEvidence(InstanceEvidence):
     @property
     def _typical(self) -> IntArray:
         """Losses (n,) within the intervals."""
-        if self._has_influence and not self.is_exact:
+        if self.has_influence and not self.is_exact:
             assert self.statistics is not None
             return self.statistics.n_better
         return self.lowest
@@ -343,13 +343,13 @@ class RankEvidence(InstanceEvidence):
     @cached_property
     def _typical_grid(self) -> IntArray:
         """Numbers of classes at which the dependence between instances is estimated."""
-        smallest = 2 if self._has_influence else self.smallest_k or 2
+        smallest = 2 if self.has_influence else self.smallest_k or 2
         return log_spaced(smallest, self.n_classes, N_GRID)
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
         clustered = self._clustered(k, self.class_weight)
-        if not self._has_influence:
+        if not self.has_influence:
             return unseen_competitors(self.class_weight) * clustered
         assert self.statistics is not None
         grid = log_spaced(2, self.n_classes, N_GRID)
@@ -446,7 +446,7 @@ class RankEvidence(InstanceEvidence):
         """Dependence between correct answers at k1."""
         # From ranks alone, the part of shared competitors is unknown.
         variance = None
-        if self._has_influence:
+        if self.has_influence:
             variance = float(self.covariance(self._typical_grid)[-1, -1])
         return answer_dependence(self._typical, self.y, self.class_weight, variance)
 

@@ -198,6 +198,25 @@ def test_unequal_weights_of_the_pilot_are_assumed_for_those_to_come():
     assert dependence.design_effect(1) >= spread
 
 
+def test_pilots_of_ranks_are_as_wide_as_fits_to_ranks():
+    """Fits widen by a quarter for competitors that they do not see, and so do their plans."""
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(80, 80)) + 1.5 * np.eye(80)
+    seen = SourceTask.from_scores(scores, range(80))
+    unseen = SourceTask.from_ranks(seen.evidence.n_better + 1, range(80), n_classes=80)
+    settings = SamplerSettings(**FEW, progressbar=False)
+    effects = [
+        populations_of_tasks(
+            [task], QUICK["prior"], 1, settings, np.random.SeedSequence(1), Accuracy(), False
+        )
+        .dependence[0]
+        .design_effect(1)
+        for task in (seen, unseen)
+    ]
+    assert effects[1] == pytest.approx(unseen.design_effect(), rel=0.03) and effects[1] > 1.2
+    assert effects[0] < 1.2
+
+
 def test_from_guessed_accuracies():
     # As many as the other tests have, so that they share the compiled model.
     guess = dict(zip([2, 5, 20, 60, 200], LAW.accuracy([2, 5, 20, 60, 200]), strict=True))
