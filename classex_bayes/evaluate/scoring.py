@@ -96,7 +96,7 @@ def _averages(fitted: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> 
         if level == ci_prob:  # of bounds, whose limits are known at this level alone
             held = np.where(np.isnan(lower), np.nan, (lower <= truth) & (truth <= upper))
             covered = np.where(no_draws, held, covered)
-        scores[f"coverage{100 * level:g}"] = _mean(covered)
+        scores[f"coverage{100 * level:g}"] = _share(covered)
     columns: dict[str, float] = {}
     for name, (value, standard_error) in scores.items():
         columns |= {name: value, f"{name}_se": standard_error}
@@ -107,3 +107,14 @@ def _mean(values: FloatArray) -> tuple[float, float]:
     """Mean and its standard error, missing where there is a single value."""
     spread = values.std(ddof=1) if values.size > 1 else np.nan
     return float(values.mean()), float(spread / np.sqrt(values.size))
+
+
+def _share(held: FloatArray) -> tuple[float, float]:
+    """Share of trials that held, and its standard error, which is above 0 if all or none held.
+
+    The error is that of the share with one more trial of each kind (Agresti and Coull, The American
+    Statistician 52, 1998).
+    """
+    more = held.size + 2
+    adjusted = (held.sum() + 1) / more
+    return float(held.mean()), float(np.sqrt(adjusted * (1 - adjusted) / more))

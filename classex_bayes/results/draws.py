@@ -127,7 +127,7 @@ class CurveDraws(Tabulated):
     def _probability(self, event: xr.DataArray) -> pd.Series:
         """Share of the draws in which an event occurs, indexed by k."""
         self._require_spread("probabilities")
-        return self._by_k(event.mean(SAMPLE_DIMS))
+        return self._by_k(event.mean(SAMPLE_DIMS)).rename("probability")
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> "DrawsTable":
         return DrawsTable.of_draws(self.draws, ci_prob, ci_kind)

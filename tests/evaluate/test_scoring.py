@@ -106,6 +106,13 @@ def test_errors_of_few_trials_are_unbiased():
     assert row["crps_se"] == pytest.approx(sem(table["crps"]))
 
 
+def test_coverage_is_uncertain_where_all_intervals_held():
+    """The error is that of the share with one more trial of each kind."""
+    row = score_trials(forecasts(8).assign(pit=0.5)).iloc[0]
+    assert row["coverage90"] == 1
+    assert row["coverage90_se"] == pytest.approx(np.sqrt(0.9 * 0.1 / 10))
+
+
 def test_point_estimates_and_failures():
     table = forecasts(10).assign(lower=np.nan, upper=np.nan, pit=np.nan, note="none")
     table["crps"] = (table["mean"] - table["truth"]).abs()

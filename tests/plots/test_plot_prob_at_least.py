@@ -13,6 +13,7 @@ fill = chart_of(plot_prob_at_least)
 
 
 def test_prob_at_least(prediction):
+    assert prediction.prob_at_least(0.5).name == "probability"
     chart = fill(prediction, [0.4, 0.6])
     assert (chart.title, chart.y_labels) == ("drawn: expected accuracy", ("posterior probability",))
     for level in (0.4, 0.6):
