@@ -72,14 +72,14 @@ class BayesianExtrapolator(LawModel):
     its j = 4 nearest wrong classes and m their local exponent (Hill's estimate). A random class is
     nearer than the true one with probability
 
-    .. math:: \log p = \log \frac{j}{k_1 - 1} + c - b v q + \varepsilon, \qquad
-              q = m \log \frac{r_j}{d}.
+    .. math:: \log p = \log \frac{j}{k_1 - 1} + c - b v q e^{-\tau z} + \frac{z}{\sqrt{j}},
+              \qquad q = m \log \frac{r_j}{d}, \qquad z \sim N(0, 1).
 
-    Level c, slope b and the share :math:`\pi` of instances with look-alikes (v uniform on [0, 1]
-    instead of 1) are calibrated by the ranks in one half of the classes, given depths q from the
-    other half (`classex_bayes.bayes.tails.tail_calibration`). Each draw is a law of U* = 1 - p. It
-    is moved to the accuracy on k1 classes that both evidences support
-    (`classex_bayes.bayes.tails.anchor`).
+    Level c, slope b, the spread :math:`\tau` of the slopes of instances and the share :math:`\pi`
+    of instances with look-alikes (v uniform on [0, 1] instead of 1) are calibrated by the ranks in
+    one half of the classes, given depths q from the other half
+    (`classex_bayes.bayes.tails.tail_calibration`). Each draw is a law of U* = 1 - p. It is moved to
+    the accuracy on k1 classes that both evidences support (`classex_bayes.bayes.tails.anchor`).
 
     Parameters
     ----------

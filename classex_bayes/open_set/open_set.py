@@ -532,7 +532,8 @@ class OpenSetExtrapolator(FittedModel):
         notes, rates = [*self._draw_notes], self._rates.reference
         scale, mated = rates.scale, rates.mated
         slope = float(self.posterior_["slope"].mean())
-        if slope > _LARGEST_SLOPE:
+        # Slopes of scores without a known origin are steeper.
+        if len(self.scales_) == 1 and slope > _LARGEST_SLOPE:
             notes.append(
                 f"wrong classes overtake true ones less often than the distances suggest (slope "
                 f"{slope:.2f}, usually at most {_LARGEST_SLOPE}), so FNIR with many classes may be "

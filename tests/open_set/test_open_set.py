@@ -256,6 +256,9 @@ def test_a_promised_accuracy(world):
     chosen = model.predict_selective([120, 1000], accuracy=0.95)
     assert np.all(chosen.accuracy.quantile(0.05, SAMPLES) >= 0.95 - 1e-9)
     assert float(chosen.threshold[1]) < float(chosen.threshold[0])  # distances: tighter
+    # 120 right answers promise no more among 1,000 classes.
+    with pytest.raises(cb.DataError, match=r"^accuracy:"):
+        model.predict_selective(1000, accuracy=0.995)
 
 
 def test_every_accepted_true_class_is_in_a_list_of_all_classes(model):
@@ -453,6 +456,8 @@ def test_scales_are_those_that_nonmated_scores_allow():
     others = 3 * rng.normal(size=(60, 8)) @ gallery.T
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, **FEW)
     assert len(cb.OpenSetExtrapolator().fit(task, **FEW).scales_) > len(model.scales_) > 0
+    # Their slopes are steeper than those of distances, which is no reason to doubt.
+    assert not any("overtake" in note for note in model.predict(800, threshold=20.0).notes)
     origins = [float(name.split()[0]) for name in model.scales_.index if name != "exp(-s)"]
     assert all(origin >= others.max() for origin in origins)
     few = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 4, "chains": 1}, random_seed=1)

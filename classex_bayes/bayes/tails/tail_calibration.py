@@ -46,7 +46,9 @@ TAIL_PARAMETERS = {
 DEPTHS = np.linspace(0.0, LARGEST_DEPTH, 151)
 _N_SPLITS = 4
 _SLOPE_FREEDOM = 3.0
-_LARGEST_LOG_P, _SMALLEST_SHARE, _LARGEST_LOG_SPREAD = -0.02, 1e-12, 1.0
+_LARGEST_LOG_P, _SMALLEST_SHARE = -0.02, 1e-12
+_LARGEST_LOG_SPREAD = 1.0  # far out in the priors; slopes of such instances would overflow
+# Enough for means over instances: with tau = 0.3 the error is .001 in an accuracy.
 _SCATTER_NODES, _HERMITE = np.polynomial.hermite_e.hermegauss(15)
 _SCATTER_WEIGHT = _HERMITE / _HERMITE.sum()
 # Depth at which p is about e^-2 / k1. Beyond it losses are too rare to estimate the slope.
@@ -103,7 +105,7 @@ class HeldOutTable:
         return cls(group["n_better"].values, group["weight"].values, float(group["n_rivals"]))
 
     def log_likelihood(self, points: FloatArray) -> FloatArray:
-        """Log-likelihoods (n,) of points (n, 4): `TailPrior`."""
+        """Log-likelihoods (n,) of points (n, 4) of a `TailPrior`."""
         row, column = self._filled
         lost, weight = self.n_better[row, None], self.weight[row, column]
         at_once = max(_MOST_TERMS // max(row.size * _N_NODES, 1), 1)
@@ -127,16 +129,21 @@ class HeldOutTable:
 
 
 def named_parameters(points: FloatArray) -> dict[str, FloatArray]:
-    """Parameters (n,) by name, from points (n, 4) without bounds: level, slope and two logs."""
-    level, slope, odds, log_spread = points.T
-    values = level, slope, expit(odds), np.exp(log_spread)
-    return dict(zip(TAIL_PARAMETERS, values, strict=False))
+    """Parameters (n,) by name, from points (n, 4) of a `TailPrior`."""
+    level, slope, odds, _ = points.T
+    spread = slope_spread(points)[:, 0]
+    return {"level": level, "slope": slope, "look_alikes": expit(odds), "slope_spread": spread}
 
 
 def points_of(parameters: Mapping[str, FloatArray]) -> FloatArray:
     """Inverse of `named_parameters`."""
-    level, slope, share, spread = (parameters[name] for name in list(TAIL_PARAMETERS)[:4])
-    return np.column_stack([level, slope, logit(share), np.log(spread)])
+    odds, log_spread = logit(parameters["look_alikes"]), np.log(parameters["slope_spread"])
+    return np.column_stack([parameters["level"], parameters["slope"], odds, log_spread])
+
+
+def slope_spread(points: FloatArray) -> FloatArray:
+    r""":math:`\tau`, shape (n, 1), from points (n, 4) of a `TailPrior`."""
+    return np.exp(np.minimum(points[:, 3:], _LARGEST_LOG_SPREAD))
 
 
 def random_halves(n_classes: int, rng: np.random.Generator) -> list[BoolArray]:
@@ -174,9 +181,8 @@ def tail_law(
     """
     start, decline = (values[..., None] for values in mean_log_p(points, n_rivals, tail_error))
     share = np.maximum(expit(points[:, 2:3]), _SMALLEST_SHARE)
-    spread = np.exp(np.minimum(points[:, 3, None, None], _LARGEST_LOG_SPREAD))
-    of_instances = np.exp(-spread * _SCATTER_NODES)
-    usual = start - decline * of_instances + np.asarray(scatter)[..., None] * _SCATTER_NODES
+    factor = np.exp(-slope_spread(points)[..., None] * _SCATTER_NODES)
+    usual = start - decline * factor + np.asarray(scatter)[..., None] * _SCATTER_NODES
     look_alike = start - decline * _SHORTER
     shorter = np.full(_SHORTER.size, 1 / _SHORTER.size)
     chance = np.concatenate([(1 - share) * _SCATTER_WEIGHT, share * shorter], axis=1)
@@ -197,9 +203,10 @@ def law_outside(lowest: int, highest: int, n_rivals: int) -> tuple[FloatArray, F
 
 @dataclass(frozen=True)
 class TailPrior:
-    """Independent priors: c, logit(pi) and log(tau) normal, b Student t with 3 degrees of freedom.
+    """Independent priors of points (n, 4), whose columns are c, b, logit(pi) and log(tau).
 
-    The t law allows for exponents that change with the distance.
+    b has Student's t law with 3 degrees of freedom, which allows for exponents that change with the
+    distance. The others are normal.
     """
 
     mean: tuple[float, float, float, float]
@@ -228,7 +235,7 @@ class TailPrior:
 
 # The populations of docs/corpus.md have slopes of 1.05 to 1.3, and one of 1.6. Scores of an unknown
 # origin are distances only roughly: each instance may have an origin of its own, as with logits, so
-# that slopes are steeper and differ between instances. Logits that were made from the vectors of
-# these populations have slopes of 1.0 to 3.
+# that slopes are steeper and differ between instances. The prior was chosen on logits that
+# were made from the vectors of these populations.
 KNOWN_ORIGIN = TailPrior((-0.2, 1.1, -5.5, np.log(0.1)), (0.12, 0.15, 1.8, 0.7))
 UNKNOWN_ORIGIN = TailPrior((-0.2, 1.3, -5.5, np.log(0.15)), (0.12, 0.5, 1.8, 0.7))

@@ -12,6 +12,7 @@ from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     law_outside,
     mean_log_p,
+    slope_spread,
     tail_law,
 )
 from classex_bayes.core.basis import RadialBasis
@@ -122,7 +123,7 @@ def draw_laws(
         chances = np.ascontiguousarray(drawn @ share)  # one layout, which compiles once
         weights[part] = chances[:, DEPTHS.size :] @ cells.outside
         points, error = parameters[part], tail_error[part]
-        scatter = _narrower(points, n_classes - 1, blur)
+        scatter = _narrower(points, n_classes - 1, error, blur)
         nodes, chance = tail_law(points, n_classes - 1, error, scatter)
         _add_to_knots(nodes, chances, chance, position, weights[part])
     return weights / weights.sum(axis=1, keepdims=True)
@@ -149,11 +150,13 @@ def _add_to_knots(
                     add_linearly(share[i, d] * chance[i, m], place, weights[i])
 
 
-def _narrower(points: FloatArray, n_rivals: float, blur: float) -> FloatArray:
+def _narrower(
+    points: FloatArray, n_rivals: float, tail_error: FloatArray, blur: float
+) -> FloatArray:
     """Scatter (n, 151) of log p at `DEPTHS` less what the knots' kernels add to it."""
-    start, decline = mean_log_p(points, n_rivals)
+    start, decline = mean_log_p(points, n_rivals, tail_error)
     z = np.interp(start - decline, _LOG_P, _Z)
     steepness = np.exp(-0.5 * z**2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)  # of log p in Z
-    of_slopes = np.exp(points[:, 3:]) * decline  # z has this factor, too
+    of_slopes = slope_spread(points) * decline  # z has this factor, too
     total = (N_NEAREST**-0.5 + of_slopes) ** 2
     return np.sqrt(np.maximum(total - blur * steepness**2, 0.0)) - of_slopes

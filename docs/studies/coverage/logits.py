@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 import classex_bayes as cb
+from classex_bayes.evaluate.scoring import interval_score
 from studies.corpus.catalogue import population, recipes
 from studies.coverage.trials import all_rows, summary
 from studies.pages import markdown, version
@@ -23,9 +24,9 @@ def vectors(name, folder):
     parts = found.gallery, found.probes
     if found.distance == "cosine":
         parts = tuple(x / np.linalg.norm(x, axis=1, keepdims=True) for x in parts)
-    # Logits of a linear classifier do not depend on the origin of the features.
-    centre = parts[0].mean(axis=0)
-    return *(x - centre for x in parts), found.y
+    # Distances do not depend on the origin of the features, but logits do.
+    centre = parts[0].mean(axis=0, dtype=float)
+    return *(x.astype(float) - centre for x in parts), found.y
 
 
 def pilot(gallery, probes, y, size, seed, truth):
@@ -78,13 +79,19 @@ def tables(options):
         lambda: pd.DataFrame(all_rows(quiet_pilot, cases(options), options.jobs), columns=COLUMNS),
     )
     cells = summary(trials, COLUMNS[:2])
-    below, above = trials["truth"] < trials["lower"], trials["truth"] > trials["upper"]
-    sides = trials.assign(below=below, above=above).groupby(COLUMNS[:2], sort=False)
-    cells[["truth below", "truth above"]] = sides[["below", "above"]].mean().to_numpy()
+    limits = trials["lower"], trials["upper"]
+    added = trials.assign(
+        below=trials["truth"] < limits[0],
+        above=trials["truth"] > limits[1],
+        score=interval_score(*limits, trials["truth"], CI_PROB),
+    ).groupby(COLUMNS[:2], sort=False)
+    names = ["truth below", "truth above", "interval score"]
+    cells[names] = added[["below", "above", "score"]].mean().to_numpy()
     shown = cells.rename(columns={"rmse": "RMSE"})
     formats = {
         "pilot": "d", "from": "", "pilots": "d", "held": ".2f", "truth below": ".2f",
         "truth above": ".2f", "bias": "+.3f", "RMSE": ".3f", "width": ".2f",
+        "interval score": ".3f",
     }  # fmt: skip
     text = f"{markdown(shown[list(formats)], formats)}\n\n{version()}"
     return {"scores.md": {"logits": text}}

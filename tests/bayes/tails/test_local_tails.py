@@ -25,6 +25,8 @@ from classex_bayes.bayes.tails.tail_calibration import (
     UNKNOWN_ORIGIN,
     HeldOutTable,
     law_outside,
+    named_parameters,
+    points_of,
     random_halves,
     tail_law,
 )
@@ -178,6 +180,34 @@ def test_probabilities_of_a_depth(column):
         assert found == pytest.approx(power(k), abs=2e-3)
 
 
+def test_means_over_depths_are_exact_although_nodes_are_few():
+    """Slopes that differ set the nodes of one depth apart; those of others lie between them."""
+    depths = slice(50, 91)
+    log_p, chance = law_at(POINT, 99.0)
+    base, normal = np.log(N_NEAREST / 99.0) + POINT[0], norm.ppf((np.arange(4000) + 0.5) / 4000)
+    factor = POINT[1] * np.exp(-np.exp(POINT[3]) * normal)
+    usual = np.minimum(base - DEPTHS[depths, None] * factor + 0.5 * normal, -0.02)
+    similar = base - DEPTHS[depths, None] * POINT[1] * (np.arange(4000) + 0.5) / 4000
+    share = expit(POINT[2])
+    for k in (100, 10_000, 10**6):
+        right = [np.exp((k - 1) * np.log1p(-np.exp(x))).mean() for x in (usual, similar)]
+        found = np.exp((k - 1) * np.log1p(-np.exp(log_p[depths]))) @ chance
+        assert found.mean() == pytest.approx((1 - share) * right[0] + share * right[1], abs=2e-3)
+
+
+def test_parameters_have_names_and_limits():
+    points = POINT + [0.1, 0.2, 0.5, 0.5] * np.random.default_rng(1).normal(size=(7, 4))
+    assert_allclose(points_of(named_parameters(points)), points, rtol=1e-12)
+    # Slopes as different as these have no mass; their laws are finite.
+    points[:, 3] = np.geomspace(2, 1e4, 7)
+    log_p, _ = tail_law(points, 99.0)
+    assert np.isfinite(log_p).all()
+    spread = named_parameters(points)["slope_spread"]
+    assert np.isfinite(spread).all()
+    at_limit = points_of(named_parameters(points))
+    assert_allclose(tail_law(at_limit, 99.0)[0], log_p, rtol=1e-12)
+
+
 def test_likelihood_is_binomial_given_p(pilot):
     halves = random_halves(120, np.random.default_rng(5))
     table = held_out_table(pilot, halves)
@@ -314,7 +344,7 @@ def test_one_depth_is_not_blurred(at):
     """The kernels of the knots are as wide as the scatter far out, which is narrowed by them."""
     depth, n_better = np.full(40, at), np.zeros(40, dtype=int)
     cells = TailCells.of(depth, (n_better, n_better), np.arange(40), 100, BASIS)
-    point, equal = np.array([-0.2, 1.08, -9.0, np.log(0.03)]), np.full(40, 1 / 40)
+    point, equal = np.array([-0.2, 1.08, -9.0, np.log(0.1)]), np.full(40, 1 / 40)
     laws = draw_laws(point[None], np.zeros(1), equal, 1.0, cells, 100, np.random.default_rng(1))
     log_p, chance = law_at(point, 99.0)
     row = log_p[np.searchsorted(DEPTHS, at - 1e-9)]
