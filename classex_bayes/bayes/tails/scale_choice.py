@@ -31,6 +31,7 @@ _FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
 LARGEST_TIED_SHARE = 0.05
 # Random instances for each half. With more, the discrepancy of tails is by far the larger error.
 _MOST_INSTANCES = 25_000
+_USABLE = 0.9  # of the held-out instances that have a depth on some scale
 # Guesses lose to a uniform share of the wrong classes. Standard errors from a half.
 _SD_OF_GUESSES, _ERRORS = 12**-0.5, 3.0
 
@@ -89,7 +90,8 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
     """Calibrations on every scale of the scores of a task, the most probable one first.
 
     All scales are equally probable a priori, and all have the same held-out numbers of better
-    classes to predict.
+    classes to predict. A scale on which rounding leaves no distances, because one score is far
+    beyond all others, has fewer and is left out.
     """
     nearest = task.nearest_classes
     # Instances of a class are dependent, and so are instances that share competitors.
@@ -105,6 +107,9 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
     scales = list(candidate_scales(nearest))
     prior = KNOWN_ORIGIN if len(scales) == 1 else UNKNOWN_ORIGIN
     tables = [HeldOutTable.of(lists, scale, task.n_classes) for scale in scales]
+    held_out = [float(table.weight.sum()) for table in tables]
+    usable = [place for place, weight in enumerate(held_out) if weight >= _USABLE * max(held_out)]
+    scales, tables = [scales[place] for place in usable], [tables[place] for place in usable]
     *to_find, to_draw = N_PROPOSALS
     found = [prior.sample(table, rng, to_find) for table in tables]
     numbers = np.rint(to_draw * softmax([sample.log_evidence for sample in found])).astype(int)

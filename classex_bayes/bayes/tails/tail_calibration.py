@@ -235,7 +235,7 @@ class TailPrior:
 
 # The populations of docs/corpus.md have slopes of 1.05 to 1.3, and one of 1.6. Scores of an unknown
 # origin are distances only roughly: each instance may have an origin of its own, as with logits, so
-# that slopes are steeper and differ between instances. The prior was chosen on logits that
-# were made from the vectors of these populations.
+# that slopes differ between instances. The prior of their spread was chosen on logits made from the
+# vectors of these populations.
 KNOWN_ORIGIN = TailPrior((-0.2, 1.1, -5.5, np.log(0.1)), (0.12, 0.15, 1.8, 0.7))
-UNKNOWN_ORIGIN = TailPrior((-0.2, 1.3, -5.5, np.log(0.15)), (0.12, 0.5, 1.8, 0.7))
+UNKNOWN_ORIGIN = TailPrior((-0.2, 1.2, -5.5, np.log(0.2)), (0.12, 0.3, 1.8, 0.7))

@@ -37,7 +37,7 @@ def search(matrix, y, length, **options):
 @pytest.mark.nightly
 def test_short_lists_do_not_promise_too_much(pilot, tails):
     """Halves with a tail in a short list are those with few losses in the other half."""
-    pilots = [pilot(seed, 0.4) for seed in range(3)]
+    pilots = [pilot(seed, 0.4) for seed in range(8)]
     for length in (16, 40):
         surplus = [
             tails(search(matrix, y, length)).law.expected(np.array([K1])).mean()

@@ -235,6 +235,21 @@ def cumulated(table):
     return np.cumsum(table.weight.sum(axis=0)) / table.weight.sum()
 
 
+@pytest.mark.parametrize("mask", [-1e13, -3.4e38])
+def test_a_masked_row_of_logits_changes_little(tails, mask):
+    """Origins far beyond the scores leave no distances, so they have nothing to predict."""
+    rng = np.random.default_rng(0)
+    gallery = rng.normal(size=(100, 10))
+    logits = (gallery + 0.45 * rng.normal(size=gallery.shape)) @ gallery.T
+    logits -= (gallery**2).sum(axis=1) / 2
+    masked = logits.copy()
+    masked[7, np.argsort(logits[7])[:75]] = mask
+    plain, found = (
+        tails(SourceTask.from_scores(s, range(100))).law.expected(K) for s in (logits, masked)
+    )
+    assert_allclose(found.mean(axis=0), plain.mean(axis=0), atol=0.06)
+
+
 @pytest.mark.nightly
 def test_logits_whose_origins_differ_between_instances(tails):
     """Queries of unlike noise: each logit is a distance from an origin of its own."""
