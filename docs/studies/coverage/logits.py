@@ -68,7 +68,7 @@ def cases(options):
         whole = cb.SourceTask.from_embeddings(probes, gallery, y, distance="sqeuclidean")
         truth = whole.accuracy(whole.n_classes).item()
         for size in SIZES:
-            for seed in range(options.repeats(4)):
+            for seed in range(options.repeats(2)):
                 yield gallery, probes, y, size, seed, truth
 
 
