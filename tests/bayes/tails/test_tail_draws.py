@@ -106,7 +106,8 @@ def test_scores_without_an_origin_lose_little(tails, task_of, distances):
     for scores in (7 - matrix, 7 - matrix**2):
         found = tails(SourceTask.from_scores(scores, y))
         assert len(found.draws.fits) > 1
-        assert_allclose(found.law.expected(K).mean(0), expected, atol=0.08)
+        # The standard deviation of the posterior is 0.1 at 10,000 classes.
+        assert_allclose(found.law.expected(K).mean(0), expected, atol=0.1)
 
 
 @pytest.mark.parametrize("size", [4.0, 7.0, 30.0])
