@@ -43,9 +43,7 @@ def pilot(gallery, probes, y, size, seed, truth):
         np.sqrt(np.maximum(squares, 0)), labels, higher_is_better=False
     )
     rows = []
-    for name, task in [
-        ("logits", by_logits), ("distances", by_distances), ("ranks", by_logits.without_scores()),
-    ]:  # fmt: skip
+    for name, task in [("logits", by_logits), ("distances", by_distances)]:
         model = cb.BayesianExtrapolator().fit(
             task, random_seed=seed, progressbar=False, sampler={"cores": 1}
         )
