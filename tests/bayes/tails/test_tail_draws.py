@@ -269,6 +269,6 @@ def test_logits_whose_origins_differ_between_instances(tails):
         lower, median, upper = np.quantile(accuracy, [0.05, 0.5, 0.95])
         middle.append(median)
         held.append(lower < truth < upper)
-    # The mean is .055 too low, with equal slopes .08, and with the prior of distances .10.
+    # With equal slopes the mean is .10 too low.
     assert abs(np.mean(middle) - truth) < 0.07
     assert sum(held) >= 4
