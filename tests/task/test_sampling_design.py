@@ -12,6 +12,8 @@ import classex_bayes as cb
 from classex_bayes.core.basis import RadialBasis
 
 K = np.array([2, 3, 5])
+# 3,000 classes in groups of six that are alike: probes, gallery, group.
+SIXES = *embedded(3000, 1, 21, groups=6, noise=0.35, dim=8)[:2], np.arange(3000) // 6
 
 
 def beaten_by(probes, gallery, y):
@@ -337,19 +339,22 @@ def test_losses_to_siblings_do_not_grow():
     np.testing.assert_allclose(draws.values, left * of_others, atol=1e-9)
 
 
-def test_tests_of_whole_groups_vary_as_drawn_ones(grouped_population):
+def in_groups(probes, gallery, group, drawn, told=True):
+    """The task of the classes of the drawn groups."""
+    kept = np.flatnonzero(np.isin(group, drawn))
+    sampling = cb.Sampling(groups=group[kept]) if told else None
+    return cb.SourceTask.from_embeddings(
+        probes[kept], gallery[kept], np.arange(kept.size), sampling=sampling
+    )
+
+
+def test_tests_of_whole_groups_vary_as_drawn_ones():
     """The variance of a measured accuracy, and replicates, of tests of 17 groups."""
-    probes, gallery, _ = grouped_population
+    probes, gallery, group = SIXES
     rng, accuracy, variance = np.random.default_rng(6), [], []
     for _ in range(60):
-        kept = np.flatnonzero(np.isin(np.arange(3000) // 6, rng.choice(500, 17, replace=False)))
-        task = cb.SourceTask.from_embeddings(
-            probes[kept],
-            gallery[kept],
-            np.arange(kept.size),
-            sampling=cb.Sampling(groups=kept // 6),
-        )
-        accuracy.append(task.accuracy(kept.size)[0])
+        task = in_groups(probes, gallery, group, rng.choice(500, 17, replace=False))
+        accuracy.append(task.accuracy(task.n_classes)[0])
         dependence = task.evidence.dependence
         variance.append(dependence.variance(np.array(dependence.accuracy), np.array(102), 1))
     # The estimate leans on a typical design effect; 60 draws tell the variance to 18%.
@@ -502,52 +507,44 @@ def test_instances_of_one_group_are_refused():
         )
 
 
-@pytest.fixture(scope="module")
-def grouped_population():
-    """3,000 classes in groups of 6 that are alike, and the accuracy on 170 groups."""
-    probes, gallery, y = embedded(3000, 1, 21, groups=6, noise=0.35, dim=8)
-    rng, accuracy = np.random.default_rng(5), []
-    for _ in range(12):
-        kept = np.flatnonzero(np.isin(y // 6, rng.choice(500, 170, replace=False)))
-        task = cb.SourceTask.from_embeddings(probes[kept], gallery[kept], np.arange(kept.size))
-        accuracy.append(task.accuracy(kept.size)[0])
-    return probes, gallery, np.mean(accuracy)
-
-
 @pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
-def test_intervals_of_pilots_in_groups_hold_the_truth(grouped_population):
-    probes, gallery, truth = grouped_population
+def test_intervals_of_pilots_in_groups_hold_the_truth():
+    """One pilot of each of 30 populations, at ten times its groups."""
     held = {"told": 0, "not told": 0}
-    for seed in range(12):
-        drawn = np.random.default_rng(seed).choice(500, 17, replace=False)
-        kept = np.flatnonzero(np.isin(np.arange(3000) // 6, drawn))
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        size, n_drawn = rng.integers(3, 9), rng.integers(14, 26)
+        noise, dim = rng.uniform(0.2, 0.6), rng.integers(4, 13)
+        group = np.arange(500 * size) // size
+        probes, gallery, _ = embedded(group.size, 1, seed, groups=size, noise=noise, dim=dim)
+        k = 10 * n_drawn * size
+        tests = [
+            in_groups(probes, gallery, group, rng.choice(500, 10 * n_drawn, replace=False), False)
+            for _ in range(12)
+        ]
+        truth = np.mean([test.accuracy(k)[0] for test in tests])
+        drawn = rng.choice(500, n_drawn, replace=False)
         for name in held:
-            task = cb.SourceTask.from_embeddings(
-                probes[kept],
-                gallery[kept],
-                np.arange(kept.size),
-                sampling=cb.Sampling(groups=kept // 6 if name == "told" else None),
-            )
             model = cb.BayesianExtrapolator().fit(
-                task,
+                in_groups(probes, gallery, group, drawn, name == "told"),
                 sampler={"draws": 250, "tune": 250, "chains": 2},
                 random_seed=seed,
                 progressbar=False,
             )
-            lower, upper = model.predict(1020).interval(0.9, "eti").to_numpy()[0]
+            lower, upper = model.predict(k).interval(0.9, "eti").to_numpy()[0]
             held[name] += bool(lower <= truth <= upper)
-    # 0.9 of 12, less two standard deviations.
-    assert held["told"] >= 9, held
-    assert held["not told"] <= 6, held
+    # 0.9 of 30, less two standard deviations.
+    assert held["told"] >= 24, held
+    assert held["not told"] <= 15, held
 
 
-def test_diagnosis_sees_groups_that_stand_together(grouped_population):
-    probes, gallery, _ = grouped_population
+def test_diagnosis_sees_groups_that_stand_together():
+    probes, gallery, group = SIXES
     hinted = {"together": 0, "mixed": 0, "one by one": 0}
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        kept = np.flatnonzero(np.isin(np.arange(3000) // 6, rng.choice(500, 17, replace=False)))
+        kept = np.flatnonzero(np.isin(group, rng.choice(500, 17, replace=False)))
         drawn = {
             "together": kept,
             "mixed": rng.permutation(kept),
