@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _LARGEST_SLOPE = 1.3
 _NAMES = {"fpir": "FPIR", "fnir": "FNIR", "accuracy": "accuracy"}
 # Limit of a rate, or None; function that finds the threshold for it; direction of the limit.
-_Target = tuple[float | None, Callable[..., float | None], str]
+_Target = tuple[float | None, Callable[..., float], str]
 _Rate = Callable[[float, int], FloatArray]
 _OBSERVED = {
     "true_score": "score of each instance for its true class",
@@ -476,11 +476,6 @@ class OpenSetExtrapolator(FittedModel):
         ((name, (limit, find, direction)),) = wanted.items()
         value = probability(limit, name)
         chosen = [find(value, k=size, level=level) for size in counts.tolist()]
-        if None in chosen:
-            size = int(counts[chosen.index(None)])
-            raise DataError(
-                f"{name}: {limit}: no threshold reaches it with {size:,} classes; relax it"
-            )
         promise = f", {_NAMES[name]} {direction} {value:g} with probability {level:g}"
         return xr.DataArray(np.array(chosen), {"k": counts}, "k", "threshold"), promise
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.nonmated_searches import SCALES
 from classex_bayes.open_set.scale_rates import ScaleRates
 from classex_bayes.open_set.threshold_scale import ThresholdScale
@@ -103,37 +104,52 @@ class RatesAtThresholds:
             drawn[self.scale_place == place] = rate(rates)
         return drawn
 
-    def for_fpir(self, limit: float, k: int, level: float) -> float | None:
+    def for_fpir(self, limit: float, k: int, level: float) -> float:
         """Loosest threshold at which FPIR is at most `limit` with the probability `level`."""
 
-        def holds(threshold: float) -> bool:
-            return bool(np.quantile(self.fpir(threshold, k), level) <= limit)
+        def bound(threshold: float) -> float:
+            return float(np.quantile(self.fpir(threshold, k), level))
 
-        return self._round_threshold(holds, self._knots(k))
+        return self._first_round("fpir", limit, k, bound, self._knots(k))
 
-    def for_fnir(self, limit: float, rank: int, k: int, level: float) -> float | None:
+    def for_fnir(self, limit: float, rank: int, k: int, level: float) -> float:
         """Tightest threshold at which FNIR is at most `limit` with the probability `level`."""
 
-        def holds(threshold: float) -> bool:
-            return bool(np.quantile(self.fnir(threshold, k, rank), level) <= limit)
+        def bound(threshold: float) -> float:
+            return float(np.quantile(self.fnir(threshold, k, rank), level))
 
-        return self._round_threshold(holds, self.known_range(k)[::-1])
+        return self._first_round("fnir", limit, k, bound, self.known_range(k)[::-1])
 
-    def for_accuracy(self, limit: float, k: int, level: float) -> float | None:
+    def for_accuracy(self, limit: float, k: int, level: float) -> float:
         """Loosest threshold with an accuracy of at least `limit` with the probability `level`."""
 
-        def holds(threshold: float) -> bool:
-            return bool(np.quantile(self.accuracy(threshold, k), 1 - level) >= limit)
+        def bound(threshold: float) -> float:
+            return -float(np.quantile(self.accuracy(threshold, k), 1 - level))
 
         tried = np.linspace(self.known_range(k)[0], self.reference.known.min(), _SCANNED)
-        return self._round_threshold(holds, tried.tolist())
+        return self._first_round("accuracy", -limit, k, bound, tried.tolist())
 
-    def _round_threshold(
-        self, holds: Callable[[float], bool], tried: Iterable[float]
-    ) -> float | None:
-        """First round threshold at which a condition holds, or None."""
-        first = _first(lambda at: holds(self.scale.round(at)), tried)
-        return None if first is None else self.scale.round(first)
+    def _first_round(
+        self,
+        name: str,
+        limit: float,
+        k: int,
+        bound: Callable[[float], float],
+        tried: Sequence[float],
+    ) -> float:
+        """First round threshold whose bound is at most the limit of the rate called `name`."""
+
+        def bound_of_round(at: float) -> float:
+            return bound(self.scale.round(at))
+
+        first = _first(lambda at: bound_of_round(at) <= limit, tried)
+        if first is None:
+            best = min(map(bound_of_round, tried))
+            raise DataError(
+                f"{name}: {abs(limit):g}: no threshold reaches it with {k:,} classes; about "
+                f"{abs(best):.3g} can be reached"
+            )
+        return self.scale.round(first)
 
     def along_det(self, k: int, number: int) -> FloatArray:
         """Thresholds (number,) evenly along the mean DET curve in logarithms, loose to tight."""

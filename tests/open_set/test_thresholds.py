@@ -249,8 +249,20 @@ def test_a_target_for_fnir_gives_the_tightest_threshold_that_keeps_it(cosines):
         assert np.quantile(rates.fnir.sel(k=k), 0.9) <= 0.6
         tighter = cosines.predict(k, threshold=rates.threshold.sel(k=k).item() + 0.02).fnir
         assert np.quantile(tighter, 0.9) > 0.6
-    with pytest.raises(cb.DataError, match=r"^fnir: .*no threshold reaches it"):
-        cosines.predict(10**9, fnir=0.001)
+
+
+@pytest.mark.parametrize(
+    ("rate", "k", "limit", "ease"),
+    [("fpir", 10**9, 1e-9, 1.01), ("fnir", 1000, 1e-9, 1.01), ("accuracy", 10**9, 0.9999, 0.99)],
+)
+def test_a_target_out_of_reach_names_one_within_reach(cosines, rate, k, limit, ease):
+    predict = cosines.predict_selective if rate == "accuracy" else cosines.predict
+    with pytest.raises(cb.DataError, match=f"^{rate}: .*no threshold reaches it") as raised:
+        predict(k, **{rate: limit})
+    reach = float(re.search(r"about (\S+) can", str(raised.value))[1])
+    predict(k, **{rate: ease * reach})
+    with pytest.raises(cb.DataError, match=f"^{rate}: "):
+        predict(k, **{rate: reach / ease})
 
 
 def test_the_target_for_fnir_is_kept_in_a_world_of_power_laws(world):

@@ -64,12 +64,12 @@ class DistanceScale:
             return np.exp(-log_distance)
         return self.origin - np.exp(log_distance)
 
-    def __str__(self) -> str:
-        """The scale in words, s being a score."""
+    def name(self, digits: int) -> str:
+        """The distance as a formula, s being a score; its origin has so many digits."""
         return {
             "exponential": "exp(-s)",
             "reciprocal": "1 / s",
-            "origin": f"{self.origin:.6g} - s" if self.origin else "-s",
+            "origin": f"{self.origin:.{digits}g} - s" if self.origin else "-s",
         }[self.kind]
 
 

@@ -25,13 +25,18 @@ def scales_of(attributes: Mapping[Any, Any]) -> dict[DistanceScale, float]:
 
 
 def scale_table(attributes: Mapping[Any, Any]) -> "pd.Series[float]":
-    """Probabilities of the scales of a fit by their names."""
+    """Probabilities of the scales of a fit by names with digits enough to differ."""
     scales = scales_of(attributes)
-    index = pd.Index([str(scale) for scale in scales], name="distance", dtype=object)
+    for digits in range(6, 18):
+        names = [scale.name(digits) for scale in scales]
+        if len(set(names)) == len(names):
+            break
+    index = pd.Index(names, name="distance", dtype=object)
     return pd.Series(list(scales.values()), index, float, name="probability")
 
 
 def scales_text(attributes: Mapping[Any, Any]) -> str:
     """Names of the scales of a fit, with their probabilities if there are several."""
-    likely = {s: prob for s, prob in scales_of(attributes).items() if prob > _LEAST_PROBABLE}
-    return ", ".join(f"{scale}{f' ({prob:.0%})' * (prob < 1)}" for scale, prob in likely.items())
+    table = scale_table(attributes)
+    likely = table[table > _LEAST_PROBABLE]
+    return ", ".join(f"{name}{f' ({prob:.0%})' * (prob < 1)}" for name, prob in likely.items())

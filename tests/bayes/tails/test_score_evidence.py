@@ -227,6 +227,10 @@ def test_the_unit_of_logits_does_not_matter():
         assert_allclose(found.mean, expected.mean, atol=5e-4)
         assert_allclose(found.interval(0.9), expected.interval(0.9), atol=5e-4)
         assert_allclose(other.scales_, plain.scales_, atol=1e-3)
+    # Of scores far from 0 the origins differ in late digits only.
+    far = fit(cb.SourceTask.from_scores(1e8 + logits, y))
+    assert len(far.scales_) == len(plain.scales_) and far.scales_.index.is_unique
+    assert_allclose(far.predict(k).mean, plain.predict(k).mean, atol=5e-4)
 
 
 @pytest.mark.parametrize(
