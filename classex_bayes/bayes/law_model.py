@@ -299,7 +299,7 @@ class LawModel(FittedModel):
         elif population is not None:
             notes += dependence_of(self.idata).notes
         else:
-            notes += (partial(self._data_alone, counts, draws, estimand),)
+            notes += (partial(self._data_alone, counts, estimand),)
         prediction = Extrapolation.from_draws(
             counts,
             draws,
@@ -316,10 +316,10 @@ class LawModel(FittedModel):
         self.idata["predictions"] = xr.DataTree(recorded.to_dataset())
         return prediction
 
-    def _data_alone(self, k: IntArray, draws: FloatArray, estimand: Estimand) -> list[str]:
+    def _data_alone(self, k: IntArray, estimand: Estimand) -> list[str]:
         """Note on what the ranks alone allow at the largest k."""
         limits = self.rank_limits_
-        return [] if limits is None else data_alone(limits, self._n_classes, k, draws, estimand)
+        return [] if limits is None else data_alone(limits, self._n_classes, k, estimand)
 
     def _refuse_population(self, metric: Metric, kind: str) -> None:
         """Raise DataError for predictions that are not available in a finite population."""

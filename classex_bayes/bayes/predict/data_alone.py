@@ -9,14 +9,8 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.core.rank_limits import POINTS, RankLimits
 from classex_bayes.estimators.moment_bounds import REACHED
-from classex_bayes.results import (
-    SAMPLE_DIMS,
-    Estimand,
-    interval_name,
-    interval_of,
-    interval_settings,
-)
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.results import Estimand, interval_name, interval_settings
+from classex_bayes.typing import IntArray
 
 
 def rank_limits_of(tree: xr.DataTree) -> RankLimits | None:
@@ -33,30 +27,23 @@ def rank_limits_of(tree: xr.DataTree) -> RankLimits | None:
     return RankLimits.of(chance, data.counts, data.design_effect)
 
 
-def data_alone(
-    limits: RankLimits, n_classes: int, k: IntArray, draws: FloatArray, estimand: Estimand
-) -> list[str]:
+def data_alone(limits: RankLimits, n_classes: int, k: IntArray, estimand: Estimand) -> list[str]:
     """Sentence with the limits of the ranks at the largest k, if they are far apart there.
 
-    The pilot has `n_classes`. `draws` (chain, draw, n_k) are those of the prediction.
+    The pilot has `n_classes`.
     """
     metric = named_metric(estimand.metric)
     if metric.is_rank or not isinstance(metric, MeanMetric):
         return []
-    place, (level, _) = int(k.argmax()), interval_settings(None, None)
-    lower, upper = limits.at(metric, k[[place]], level)[:, 0]
+    largest, (level, _) = int(k.max()), interval_settings(None, None)
+    lower, upper = limits.at(metric, np.array([largest]), level)[:, 0]
     if upper - lower <= REACHED:
         return []
-    of_model = interval_of(xr.DataArray(draws[..., place], dims=SAMPLE_DIMS)).values
-    span = estimand.numerals.span
     note = (
-        f"on {k[place]:,} classes the ranks alone allow {span(lower, upper)}, the model gives "
-        f"{span(*of_model)} ({interval_name(level)}s)"
+        f"on {largest:,} classes the ranks alone allow {estimand.numerals.span(lower, upper)} "
+        f"({interval_name(level)})"
     )
     reach = limits.reach(REACHED, level, n_classes, LARGEST_K)
     if 1 < reach < np.inf and metric.name == "accuracy":
-        note += (
-            f"; the ranks alone determine the accuracy to within {REACHED:g} up to "
-            f"{reach:,} classes"
-        )
+        note += f"; they determine the accuracy to within {REACHED:g} up to {reach:,} classes"
     return [note]
