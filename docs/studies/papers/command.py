@@ -46,7 +46,7 @@ def table1(options: Options) -> dict[str, str]:
 
 
 def table2(options: Options) -> dict[str, str]:
-    """Table 2 and Figure 10."""
+    """Table 2 and Figure 10, whose files bear the name of the data."""
     name = options.embeddings.stem if options.embeddings else "characters"
     task = face_task(*(read_faces(options.embeddings) if options.embeddings else stand_in()))
     n_pilots = options.repeats(30)
@@ -54,7 +54,7 @@ def table2(options: Options) -> dict[str, str]:
         study_estimators(), task, options.k1 or pilot_sizes(task.n_classes),
         n_simulations=n_pilots, n_jobs=options.jobs, store=options.out / f"table2-{name}.csv",
     )  # fmt: skip
-    _save(figures.figure10(trials), "figure10", options)
+    _save(figures.figure10(trials), f"figure10-{name}", options)
     return {
         f"table2-{name}": _text(
             f"RMSE (se) on predicting the accuracy on all {task.n_classes:,} classes of {name}, "
