@@ -144,7 +144,9 @@ def plot_prior_predictive(
     if task is None or (model.is_fitted and model.task is task):
         predictions.append(model.predict(k))
     observed = model.task if task is None else task
-    return chart_of(plot_accuracy)(predictions, observed, ci_prob=ci_prob, ci_kind=ci_kind)
+    chart = chart_of(plot_accuracy)(predictions, observed, ci_prob=ci_prob, ci_kind=ci_kind)
+    drawn = "Prior" if len(predictions) == 1 else "Prior and posterior"
+    return chart.labelled(f"{drawn} accuracy", chart.x_label, *chart.y_labels)
 
 
 def _share_up_to(data: xr.Dataset) -> xr.DataArray:

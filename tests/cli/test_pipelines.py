@@ -13,6 +13,7 @@ from typer.main import get_command
 
 import classex_bayes as cb
 from classex_bayes import cli
+from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.cli.exit_codes import ExitCode
 
 FIT = ["--draws", "150", "--chains", "2"]
@@ -275,6 +276,16 @@ def test_faulty_data_have_an_exit_code(run, tmp_path, verb):
     loud = run(*options)
     assert (loud[0], loud[1]) == (code, out) and "warning: the accuracy among 2" in loud[2]
     assert "failed" not in loud[2] and loud[2].count("among 2 classes") == 1
+
+
+def test_a_contradicted_pilot_has_an_exit_code(run, task, monkeypatch):
+    monkeypatch.setattr(LawModel, "contradiction_", "the model contradicts its pilot")
+    fit = ["s.npz", "--k", "60", *CONVERGED]
+    said = "failed: model: The model contradicts its pilot"
+    code, _, err = run("extrapolate", *fit, "--quiet")
+    assert (code, err.strip()) == (ExitCode.NOT_CONVERGED, said)
+    code, out, _ = run("report", *fit, "--quiet", *QUICK["report"])
+    assert code == ExitCode.NOT_CONVERGED and said in out
 
 
 def test_the_gate_passes(run, task):

@@ -85,6 +85,7 @@ def test_many_classes_are_thinned(fitted):
 
 def test_prior_beside_posterior(fitted, pilot):
     chart = prior_chart(fitted, draws=200, **WORDS, random_seed=1)
+    assert chart.title == "Prior and posterior accuracy"
     prior, posterior, observed = chart.series
     assert (prior, posterior) == tuple(
         f"{name}, 90% credible interval"
@@ -100,6 +101,7 @@ def test_prior_beside_posterior(fitted, pilot):
 def test_prior_before_a_fit(pilot):
     model = BayesianExtrapolator()
     chart = prior_chart(model, pilot.task, k=[2, 200], draws=50)
+    assert chart.title == "Prior accuracy"
     assert [mark.series[:8] for mark in chart.marks if mark.kind == "band"] == ["prior of"]
     with pytest.raises(NotFittedError):
         prior_chart(model)
