@@ -423,9 +423,9 @@ def test_scales_of_scores():
     assert "reciprocal" not in [scale.kind for scale in candidate_scales(signed)]
     distances = NearestClasses(ids, -scores[:, ::-1], -true / 10, 0.0)
     (natural,) = candidate_scales(distances)
-    assert natural == DISTANCES and str(natural) == "-s"
+    assert natural == DISTANCES and natural.name(6) == "-s"
     assert_allclose(natural.log_distance(np.array([-4.0, 0.0])), [np.log(4), -np.inf])
     # A "distance" below 0 has no origin there.
     assert len(list(candidate_scales(NearestClasses(ids, -scores, true, 0.0)))) > 1
-    assert str(DistanceScale("origin", 1.0)) == "1 - s"
-    assert str(DistanceScale("exponential")) == "exp(-s)"
+    assert DistanceScale("origin", 1.0).name(6) == "1 - s"
+    assert DistanceScale("exponential").name(6) == "exp(-s)"

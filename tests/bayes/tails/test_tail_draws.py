@@ -66,7 +66,7 @@ def test_scores_up_to_1_may_be_probabilities(best, among):
     scores = np.random.default_rng(0).uniform(0.01, 0.99, (40, 40))
     scores[3, 3] = best
     nearest = SourceTask.from_scores(scores, range(40)).nearest_classes
-    assert ("1 / s" in map(str, candidate_scales(nearest))) is among
+    assert ("1 / s" in [scale.name(6) for scale in candidate_scales(nearest)]) is among
 
 
 def test_the_log_prior_is_that_of_independent_laws(tails, task_of):
