@@ -528,7 +528,7 @@ class OpenSetExtrapolator(FittedModel):
         scale, mated = rates.scale, rates.mated
         slope = float(self.posterior_["slope"].mean())
         # Slopes of scores without a known origin are steeper.
-        if len(self.scales_) == 1 and slope > _LARGEST_SLOPE:
+        if scale.scale.has_known_origin and slope > _LARGEST_SLOPE:
             notes.append(
                 f"wrong classes overtake true ones less often than the distances suggest (slope "
                 f"{slope:.2f}, usually at most {_LARGEST_SLOPE}), so FNIR with many classes may be "

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from functools import cached_property
 from typing import Self
 
@@ -17,6 +18,7 @@ from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.typing import FloatArray, IntArray
 
 _SCANNED, _BISECTIONS = 40, 20
+_EASIER = Context(prec=3, rounding=ROUND_CEILING)  # of limits from above
 _PLACE = "scale_place"
 _DET_ENDS = 0.9, 1e-5  # mean FPIR
 _Rate = Callable[[float, int], FloatArray]
@@ -144,10 +146,10 @@ class RatesAtThresholds:
 
         first = _first(lambda at: bound_of_round(at) <= limit, tried)
         if first is None:
-            best = min(map(bound_of_round, tried))
+            within_reach = _EASIER.create_decimal_from_float(min(map(bound_of_round, tried)))
             raise DataError(
-                f"{name}: {abs(limit):g}: no threshold reaches it with {k:,} classes; about "
-                f"{abs(best):.3g} can be reached"
+                f"{name}: {abs(limit):g}: no threshold reaches it with {k:,} classes; "
+                f"{abs(float(within_reach)):g} can be reached"
             )
         return self.scale.round(first)
 

@@ -47,6 +47,11 @@ class DistanceScale:
         """The scale as attributes of a fitted model."""
         return {"scale_kind": self.kind, "scale_origin": self.origin, "scale_unit": self.unit}
 
+    @property
+    def has_known_origin(self) -> bool:
+        """Whether the origin is that of distances or cosines and not one of those tried."""
+        return self.origin in (0.0, 1.0)
+
     def log_distance(self, scores: FloatArray) -> FloatArray:
         """Log distances: -inf for a score at the origin, inf for a class that is ruled out."""
         with np.errstate(divide="ignore"):
