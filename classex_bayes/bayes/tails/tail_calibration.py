@@ -40,7 +40,7 @@ TAIL_PARAMETERS = {
     "slope": "b: rate at which log p falls with the depth; 1 for power laws",
     "look_alikes": "share of the instances that have look-alikes",
     "slope_spread": "tau: standard deviation of the log slopes of instances",
-    "tail_error": "relative error of the slope where hardly any class is better",
+    "tail_error": "error of the slope at depths with hardly any better classes",
 }
 # Depths at which the likelihood and laws are tabulated.
 DEPTHS = np.linspace(0.0, LARGEST_DEPTH, 151)
@@ -51,8 +51,8 @@ _LARGEST_LOG_SPREAD = 1.0  # far out in the priors; slopes of such instances wou
 # Enough for means over instances: with tau = 0.3 the error is .001 in an accuracy.
 _SCATTER_NODES, _HERMITE = np.polynomial.hermite_e.hermegauss(15)
 _SCATTER_WEIGHT = _HERMITE / _HERMITE.sum()
-# Decline of log p to about e^-2 / k1. Beyond it losses are too rare to estimate the slope.
-_INFORMATIVE_DECLINE = np.log(N_NEAREST) + 2.0
+# Depth at which p is about e^-2 / k1. Beyond it losses are too rare to estimate the slope.
+_INFORMATIVE_DEPTH = np.log(N_NEAREST) + 2.0
 _SHORTER = (np.arange(10) + 0.5) / 10
 _N_NODES = _SCATTER_NODES.size + _SHORTER.size
 # Levels of the quantiles that stand for the law of p given losses, and how many losses are tried
@@ -159,14 +159,13 @@ def mean_log_p(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Log p (n, 1) at depth 0, and its decline (n, 151) to the depths `DEPTHS`, without scatter.
 
-    The slope is b, and :math:`(1 + \delta) b` beyond a decline of :math:`2 + \log j`. `tail_error`
-    (n,) is :math:`\delta`, the error where hardly any class is better. p never rises with depth.
+    The slope is b, and :math:`b + \delta` beyond the depth :math:`2 + \log j`. `tail_error` (n,) is
+    :math:`\delta`, the error at depths with hardly any better classes. p never rises with depth.
     """
     level, slope = points.T[:2, :, None]
-    decline = slope * DEPTHS
-    beyond = np.maximum(decline - _INFORMATIVE_DECLINE, 0.0)
-    error = np.maximum(np.reshape(tail_error, (-1, 1)), -1.0)
-    return np.log(N_NEAREST / n_rivals) + level, decline + error * beyond
+    beyond = np.maximum(DEPTHS - _INFORMATIVE_DEPTH, 0.0)
+    error = np.maximum(np.reshape(tail_error, (-1, 1)), -slope)
+    return np.log(N_NEAREST / n_rivals) + level, slope * DEPTHS + error * beyond
 
 
 def tail_law(

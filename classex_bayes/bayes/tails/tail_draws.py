@@ -19,8 +19,8 @@ from classex_bayes.core.basis import RadialBasis
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
-# Standard deviation of the relative error of the slope for p below a seventh of 1 / k1, where ranks
-# do not determine it. The resulting error of log p grows with log(k / k1).
+# Standard deviation of the error of the slope for p below a seventh of 1 / k1, where ranks do not
+# determine it. The resulting error of log p grows with log(k / k1).
 DISCREPANCY = 0.25
 LEAST_SHARE = 0.05  # of the draws, on a scale that matters
 

@@ -94,7 +94,7 @@ def draw_laws(
     parameters : array of shape (draws, 4)
         Those of `classex_bayes.bayes.tails.tail_calibration.TailPrior`.
     tail_error : array of shape (draws,)
-        :math:`\delta`, the relative error of the slope as in `mean_log_p`.
+        :math:`\delta`: beyond the depth :math:`2 + \log j`, the slope is :math:`b + \delta`.
     class_weight : array of shape (n_classes,)
         Weights of the tested classes; they are resampled.
     effect : float
