@@ -251,7 +251,8 @@ def test_beyond_the_reach_of_the_ranks_a_note_says_what_they_allow():
     lower, upper = bounds.predict(5 * CLASSES).interval().to_numpy()[0]
     assert f"{100 * lower:.1f} to {100 * upper:.1f}%" in note
     assert f"on {5 * CLASSES:,} classes" in note and f"up to {reach:,} classes" in note
-    assert about_data([20 * CLASSES], metric="mrr")
+    (note,) = about_data([20 * CLASSES], metric="mrr")
+    assert "accuracy" not in note  # whose reach is not that of other metrics
     assert not about_data([20 * CLASSES], metric="mean_rank")
     assert not about_data([20 * CLASSES], kind="observed")
 

@@ -87,6 +87,22 @@ def test_table(planned):
     assert planned.assumed == pytest.approx((LAW.accuracy([1000])[0], 0))
 
 
+def test_the_table_summarises_the_posteriors_of_the_pilots(monkeypatch, plan_of_law):
+    """Draws that are evenly spread over a range w have a 90% interval of the width 0.9 w."""
+    ranges = np.array([0.1, 0.2, 0.6])
+    draws = 0.2 + ranges[:, None] * np.linspace(0, 1, 1000)
+    monkeypatch.setattr("classex_bayes.evaluate.plan.simulated_draws", lambda *_: draws[None])
+    options = {"classes": [50], "repeats": [1], "n_pilots": 3, "ci_kind": "eti"}
+    found = plan_of_law(2.5, 1000, width=0.3, excludes=0.3, **options)
+    row, accuracy = found.table.loc[0], LAW.accuracy([1000])[0]
+    assert row["width"] == pytest.approx(0.9 * ranges.mean())
+    assert row["width_sd"] == pytest.approx(0.9 * np.sqrt(np.sum((ranges - 0.3) ** 2) / 2))
+    # Intervals end at 0.295, 0.39 and 0.77.
+    assert row["reached"] == pytest.approx(2 / 3) and row["power"] == pytest.approx(1 / 3)
+    away = 0.2 + ranges / 2 - accuracy
+    assert row["error"] == pytest.approx(np.sqrt(np.mean(away**2)), rel=1e-6)
+
+
 def test_repeats_cannot_make_up_for_classes(plan_of_law):
     """n / d is 114 for five repeats of 50 classes, and 178 for five hundred."""
     pilots = plan_of_law(2.5, 1000, width=0.25, classes=[50], repeats=[5, 500], n_pilots=3)

@@ -166,6 +166,18 @@ def test_inside_the_tails_the_number_of_wrong_scores_is_poisson_with_a_lognormal
     np.testing.assert_allclose(none, np.exp(-rate).mean(), atol=0.003)
 
 
+def test_beyond_the_wrong_scores_a_pareto_tail_has_its_form(pilot):
+    """The inverse slope of the log of (1 + xi y / s)^(-1 / xi) is s + xi y: a line in y."""
+    few = {"sampler": {"draws": 100, "chains": 2}, "random_seed": 1}
+    wrong = tails(cb.OpenSetExtrapolator(tail="pareto").fit(pilot, **few), "wrong")
+    grid = wrong.grid[wrong.grid < wrong.tightest][:16]
+    rate = np.array([1 - wrong.none_above(float(at), 1) for at in grid])
+    rate = rate[:, rate[-1] > 1e-10]  # of smaller ones rounding leaves too few digits
+    inverse = np.diff(grid)[:, None] / np.diff(np.log(rate), axis=0)
+    assert inverse.shape[1] > 100 and np.ptp(inverse) > 0.5
+    assert np.all(np.abs(np.diff(inverse, n=2, axis=0)) < 0.03 * inverse[1:-1])
+
+
 @pytest.mark.parametrize("name", ["wrong", "nonmated"])
 def test_random_weights_have_the_variance_of_classes_that_share_competitors(name):
     """Dirichlet weights of n groups with the sum n / e of their shapes, e being the effect."""

@@ -138,6 +138,17 @@ def test_the_law_of_depths_is_found(shape):
     assert np.all(np.abs(away) < 4)
 
 
+def test_probes_without_a_tail_leave_the_prior_of_the_law_of_depths():
+    """Level N(0, 0.2^2), slope N(1, 0.2^2) and shape N(-0.02, 0.06^2)."""
+    rng = np.random.default_rng(0)
+    lists, nowhere = power_law_lists(20, 50, rng), (np.full(20, np.nan), np.ones(20))
+    held_out = HeldOutDepths.of(lists, [np.zeros(51, dtype=bool)], [nowhere], 1.0, N**-0.5)
+    mean, sd = np.array([0.0, 1.0, -0.02]), np.array([0.2, 0.2, 0.06])
+    points = mean + sd * rng.uniform(-2, 2, size=(50, 3))
+    away = held_out.log_density(points) - norm.logpdf(points, mean, sd).sum(axis=1)
+    np.testing.assert_allclose(away, away[0], atol=1e-9)
+
+
 def test_the_law_of_depths_ends_beyond_all_of_them():
     """Shapes near -1 would have a flat density that no depth lies beyond."""
     rng = np.random.default_rng(6)
