@@ -189,6 +189,12 @@ def test_numbers_beside_a_logarithmic_axis(values, numbers):
         assert place == pytest.approx(100 * share)
 
 
+@pytest.mark.parametrize(("last", "in_a_decade"), [(5000, 9), (10**9, 1)])
+def test_small_ticks_of_a_logarithmic_axis(last, in_a_decade):
+    ticks = np.array([tick for tick, _ in Axis.of("k", np.array([2, last]), str, log=True).ticks])
+    assert np.count_nonzero((ticks >= 10) & (ticks < 100)) == in_a_decade
+
+
 def test_axes_of_one_value_and_of_none_at_zero():
     assert Axis.of("share", np.array([1.0, 1.0]), str).numbers
     rates = Axis.of("FPIR", np.array([0.0, 0.001, 0.1]), str, log=True)
