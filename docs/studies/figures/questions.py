@@ -1,4 +1,4 @@
-"""Draws the figures of docs/questions.md and prints the numbers of its tables."""
+"""Draws the figures of docs/questions.md, writes its tables, and prints the numbers of its text."""
 
 import unicodedata
 
@@ -6,7 +6,62 @@ import numpy as np
 import pandas as pd
 
 import classex_bayes as cb
-from studies.pages import FIGURES
+from studies.pages import FIGURES, markdown, write_parts
+
+KS = [200, 500, 1000, 2965]
+
+
+def interval_text(prediction, digits=3):
+    """Intervals as texts, one for each k."""
+    bounds = prediction.interval().to_numpy()
+    return [f"{lower:.{digits}f} to {upper:.{digits}f}" for lower, upper in bounds]
+
+
+def beside_truth(model, everything, names):
+    """Means, intervals and truths of metrics, a row for each k; `names` are their columns."""
+    headings, columns = ["k"], [[f"{k:,}" for k in KS]]
+    for metric, name in names.items():
+        digits = 1 if metric == "mean_rank" else 3
+        prediction, truth = model.predict(KS, metric=metric), everything.metric(metric, KS)
+        headings += [name, "interval", "truth"]
+        means, truths = ([f"{v:.{digits}f}" for v in values] for values in (prediction.mean, truth))
+        columns += [means, interval_text(prediction, digits), truths]
+    return markdown(pd.DataFrame(zip(*columns, strict=True), columns=headings))
+
+
+def of_classifiers(comparison, truth):
+    """Intervals of two classifiers, the probability that the first is better, and the truth."""
+    first, *_ = truth
+    curves = {name: interval_text(comparison.predictions[name]) for name in truth}
+    better = comparison.prob_best()[first]
+    both = [f"{a:.3f}, {b:.3f}" for a, b in zip(*truth.values(), strict=True)]
+    columns = {"k": [f"{k:,}" for k in better.index], **curves}
+    columns |= {f"{first} are better": better.map("{:.3f}".format).tolist(), "truth": both}
+    return markdown(pd.DataFrame(columns))
+
+
+def of_fonts(fonts, truth, mix):
+    """Means and truths of the fonts, and the interval of the mix with its truth."""
+    columns = {"k": [f"{k:,}" for k in KS]}
+    for font, values in truth.items():
+        mean = fonts.by_group[font].mean
+        columns[font] = [f"{m:.3f} ({t:.3f})" for m, t in zip(mean, values, strict=True)]
+    columns["the mix"] = interval_text(fonts.overall)
+    overall = sum(share * truth[font] for font, share in mix.items())
+    columns["truth"] = [f"{value:.3f}" for value in overall]
+    return markdown(pd.DataFrame(columns))
+
+
+def of_costs(prediction, truth, accuracy):
+    """Mean costs with intervals, the truth, and the error rate."""
+    columns = {
+        "k": [f"{k:,}" for k in prediction.mean.index],
+        "mean cost": [f"{value:.3f}" for value in prediction.mean],
+        "interval": interval_text(prediction),
+        "truth": [f"{value:.3f}" for value in truth],
+        "error rate": [f"{1 - value:.3f}" for value in accuracy],
+    }
+    return markdown(pd.DataFrame(columns))
 
 
 def main() -> None:
@@ -16,13 +71,12 @@ def main() -> None:
     chosen = np.sort(np.random.default_rng(2).choice(2965, 200, replace=False))
     task = everything.select(chosen)
     model = cb.BayesianExtrapolator().fit(task, random_seed=1)
-    k = [200, 500, 1000, 2965]
-    for metric in ("accuracy", "accuracy@5", "recall@10", "mrr@10", "mean_rank"):
-        print(model.predict(k, metric=metric), everything.metric(metric, k).round(3))
+    names = {"accuracy": "accuracy", "accuracy@5": "among the five best"}
+    parts = {"accuracies": beside_truth(model, everything, names)}
+    names = {"recall@10": "recall@10", "mrr@10": "mrr@10", "mean_rank": "mean rank"}
+    parts["metrics"] = beside_truth(model, everything, names)
     shown = cb.plots.plot_accuracy(model, task, everything, metric="mean_rank")
     shown.savefig(FIGURES / "mean_rank.png")
-    print(model.predict(k).prob_at_least(0.7))
-
     until = model.classes_until(0.75)
     print(until)
     cb.plots.plot_classes_until(until).savefig(FIGURES / "classes_until.png")
@@ -39,20 +93,30 @@ def main() -> None:
         for d in (48, 24)
     }
     comparison = cb.compare_classifiers(tasks, [200, 1000, 2965], random_seed=1)
-    print(comparison)
+    wholes = [
+        cb.SourceTask.from_embeddings(
+            glyphs.probes[:, :d], glyphs.gallery[:, :d], glyphs.y, classes=glyphs.classes
+        )
+        for d in (48, 24)
+    ]
+    accuracies = [whole.accuracy([200, 1000, 2965]) for whole in wholes]
+    parts["classifiers"] = of_classifiers(comparison, dict(zip(tasks, accuracies, strict=True)))
     cb.plots.plot_classifiers(comparison).savefig(FIGURES / "classifiers.png")
 
     mix = {"rounded": 0.8, "brush": 0.2}
-    fonts = cb.extrapolate_groups(task, glyphs.font[inside], k, mix=mix, random_seed=1)
-    print(fonts, {font: glyphs.task(font).accuracy(k).round(3) for font in set(glyphs.font)})
+    fonts = cb.extrapolate_groups(task, glyphs.font[inside], KS, mix=mix, random_seed=1)
+    truth = {font: glyphs.task(font).accuracy(KS) for font in fonts.by_group}
+    parts["fonts"] = of_fonts(fonts, truth, mix)
     cb.plots.plot_groups(fonts).savefig(FIGURES / "groups.png")
 
     radicals = [ord(unicodedata.normalize("NFKC", chr(0x2F00 + j))) for j in range(214)]
     radical = np.searchsorted(radicals, [ord(c) for c in glyphs.classes], side="right")
     taxonomy = pd.DataFrame({"radical": radical}, index=glyphs.classes)
     cost = cb.risk.cost_from_levels(taxonomy, costs={"radical": 0.3})
-    print(cb.risk.BayesianRisk(cost).fit(task, random_seed=1).predict([200, 1000, 2965]))
-    print(cb.risk.average_test_risk(everything, cost, [200, 1000, 2965]))
+    risk = cb.risk.BayesianRisk(cost).fit(task, random_seed=1).predict([200, 1000, 2965])
+    true_risk = cb.risk.average_test_risk(everything, cost, [200, 1000, 2965])
+    parts["mean costs"] = of_costs(risk, true_risk, everything.accuracy([200, 1000, 2965]))
+    write_parts("questions.md", parts)
 
     plan = cb.plan(
         everything.select(chosen[:50]), 1000, width=0.1, classes=[100, 200, 400], repeats=[1, 3],
@@ -61,12 +125,12 @@ def main() -> None:
     print(plan)
     cb.plots.plot_plan(plan).savefig(FIGURES / "plan.png")
     names = [glyphs.classes[c] for c in chosen[:50]]
-    parts = np.isin(glyphs.y, names)
+    tested = np.isin(glyphs.y, names)
     two = [
         cb.SourceTask.from_embeddings(
-            glyphs.probes[parts, :d],
+            glyphs.probes[tested, :d],
             glyphs.gallery[chosen[:50], :d],
-            glyphs.y[parts],
+            glyphs.y[tested],
             classes=names,
         )
         for d in (48, 24)
