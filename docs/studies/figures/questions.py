@@ -71,10 +71,10 @@ def main() -> None:
     chosen = np.sort(np.random.default_rng(2).choice(2965, 200, replace=False))
     task = everything.select(chosen)
     model = cb.BayesianExtrapolator().fit(task, random_seed=1)
-    names = {"accuracy": "accuracy", "accuracy@5": "among the five best"}
-    parts = {"accuracies": beside_truth(model, everything, names)}
-    names = {"recall@10": "recall@10", "mrr@10": "mrr@10", "mean_rank": "mean rank"}
-    parts["metrics"] = beside_truth(model, everything, names)
+    headings = {"accuracy": "accuracy", "accuracy@5": "among the five best"}
+    parts = {"accuracies": beside_truth(model, everything, headings)}
+    headings = {"recall@10": "recall@10", "mrr@10": "mrr@10", "mean_rank": "mean rank"}
+    parts["metrics"] = beside_truth(model, everything, headings)
     shown = cb.plots.plot_accuracy(model, task, everything, metric="mean_rank")
     shown.savefig(FIGURES / "mean_rank.png")
     until = model.classes_until(0.75)
