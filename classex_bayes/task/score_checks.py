@@ -12,7 +12,7 @@ from classex_bayes.core.ranks.sources import ScoreSource, split_scores
 from classex_bayes.task.check import Check
 from classex_bayes.typing import FloatArray, IntArray
 
-_MOST_ROWS, _MOST_ENTRIES = 1000, 2**22
+_MOST_ROWS, _MOST_ENTRIES = 1000, 2**21
 _FEWEST_ROWS, _FEWEST_VALUES, _NEAREST = 3, 10, 4
 _MOSTLY, _FEW, _MANY_TIES = 0.5, 0.1, 0.05
 _STANDARD_ERRORS = 4  # by which the class before the true one is best more often
