@@ -193,6 +193,7 @@ def test_arguments_go_before_the_file(tmp_path):
 # Many files
 
 
+@pytest.mark.filterwarnings("ignore:each of .* parts tests all")  # some splits do
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32 - 1),
