@@ -76,7 +76,7 @@ def test_metric(run):
     def gain(ranks):
         return 0.2 * 0.8 ** (ranks - 1)
 
-    weighted = task.evidence.instance_weight @ gain(task.ranks)
+    weighted = task.table.weight @ gain(task.ranks)
     assert task.metric("rbp", 50).item() == pytest.approx(weighted, rel=1e-12)
     rng, n_better, k = np.random.default_rng(1), 7, 12
     values = gain(1 + rng.hypergeometric(n_better, 49 - n_better, k - 1, 200_000))
@@ -92,7 +92,7 @@ def test_metric(run):
     far = RadialBasis(np.array([-30.0, 30.0, 45.0]), 0.5)
     ends = metric.expected(far, np.array([2, 10**12]))
     np.testing.assert_allclose(ends, [[0.16, 0.2, 0.2], [0, 0.2, 0.2]], rtol=1e-9)
-    cut = task.evidence.instance_weight @ np.where(task.ranks <= 5, gain(task.ranks), 0)
+    cut = task.table.weight @ np.where(task.ranks <= 5, gain(task.ranks), 0)
     assert task.metric("rbp@5", 50).item() == pytest.approx(cut, rel=1e-12)
     prediction = model.predict([50, 500], metric="rbp")
     assert prediction.quantity == "rbp" and prediction.interval().shape == (2, 2)

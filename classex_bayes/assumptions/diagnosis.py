@@ -23,8 +23,7 @@ from classex_bayes.estimators.moment_bounds import REACHED, MomentBounds
 from classex_bayes.results import interval_name, interval_settings
 from classex_bayes.task.check import Check
 from classex_bayes.task.data_checks import noted, participation, silent_warnings
-from classex_bayes.task.evidence import InstanceEvidence
-from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_checks import scores_fit
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -112,16 +111,16 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     (False, ['accuracy on few classes'])
     """
     source_task(task)
-    evidence = task.evidence
+    evidence = task.table
     checks = {check.name: check for check in evidence.checks(task.classes)}
     checks[_REACH] = reach(task)
     title = f"{task.n_classes} classes, {task.n_test} test instances from {evidence.kind}"
-    plain = evidence.plain if isinstance(evidence, InstanceEvidence) else None
+    plain = evidence if isinstance(evidence, RankTable) else None
     if plain is None or plain.source is None:
         unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
         reason = f"the task was made from {evidence.kind}"
         return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
-    if _SCORES not in checks and plain.made_from == "scores":
+    if _SCORES not in checks and plain.reading.made_from == "scores":
         checks[_SCORES] = scores_fit(plain.source, plain.y)
     rng = np.random.default_rng(seed_sequence(random_seed))
     facts = facts_of_scores(plain, rng)
@@ -129,7 +128,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         duplicated_instances(facts.row_hash, facts.distinctive),
         identical_classes(facts.sketch, facts.edges, task.classes),
     ]
-    if evidence.siblings is None:
+    if evidence.is_plain:
         of_scores += [
             grouped_confusions(facts.edges, rng),
             order_of_classes(facts.edges, task.n_classes, task.classes, rng),
@@ -142,10 +141,10 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     return TaskReport((*checks.values(), *of_scores), title, _class_errors(plain, facts))
 
 
-def _class_errors(evidence: RankEvidence, facts: ScoreFacts) -> ClassErrors:
+def _class_errors(evidence: RankTable, facts: ScoreFacts) -> ClassErrors:
     repeats = np.bincount(evidence.y, minlength=evidence.n_classes)
     wrong = np.bincount(evidence.y, evidence.n_better > 0, minlength=evidence.n_classes)
-    squares = evidence.class_influence[:, -1] ** 2
+    squares = evidence.variance.unit_influence[:, -1] ** 2
     total = squares.sum()
     share = squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
     return ClassErrors(
@@ -158,8 +157,8 @@ def reach(task: SourceTask) -> Check:
 
     The value is the number of classes up to which they do (`MomentBounds.reach`).
     """
-    if not isinstance(task.evidence, InstanceEvidence):
-        return Check(_REACH, None, f"needs ranks; the task was made from {task.evidence.kind}")
+    if not isinstance(task.table, RankTable):
+        return Check(_REACH, None, f"needs ranks; the task was made from {task.table.kind}")
     with silent_warnings():
         value = float(MomentBounds().fit(task).reach())
     enough = value >= task.n_classes

@@ -22,8 +22,7 @@ from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Extrapolation, expected_accuracy
 from classex_bayes.task.classifier_marginality import MEASURE_DRIFT
-from classex_bayes.task.evidence import WITH_SCORES
-from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
@@ -465,9 +464,7 @@ def _class_by_class(
 ) -> tuple[float, float, float, float]:
     """Accuracies of a small task and of the large one on its classes, drift and its variance."""
     for which, tested in (("task", task), (f"smaller_tasks: task {place}", small)):
-        evidence = tested.evidence.exact(
-            "nested=True", f"{WITH_SCORES}, or pass nested=False", which
-        )
+        evidence = tested.require("exact ranks")
         if tested.classes is None or evidence.source is None:
             raise DataError(
                 f"{which}: found no scores or no names of the classes, which nested=True needs; "
@@ -482,7 +479,7 @@ def _class_by_class(
             "pass nested=False for other classes"
         )
     large = task.select(np.array([position[name] for name in names]))
-    both = [known.evidence.exact("nested=True") for known in (small, large)]
+    both = [known.require("exact ranks") for known in (small, large)]
     weight = np.minimum(*(evidence.class_weight for evidence in both))
     weight = weight / weight.sum()
     of_small, of_large = map(_accuracy_by_class, both)
@@ -497,7 +494,7 @@ def _class_by_class(
     return measured, subsampled, float(z - expected), float(max(variance, floor))
 
 
-def _accuracy_by_class(evidence: RankEvidence) -> FloatArray:
+def _accuracy_by_class(evidence: RankTable) -> FloatArray:
     """Share of correct answers of each class; 0 for untested classes."""
     n_classes = evidence.n_classes
     return class_accuracies(evidence.n_better, evidence.y, n_classes, np.array([n_classes]))[:, 0]

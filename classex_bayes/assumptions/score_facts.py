@@ -7,7 +7,7 @@ import numpy as np
 from classex_bayes.core.ranks.defeats import add_gains
 from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _MOST_EDGES = 50_000  # confusions kept for the graph
@@ -31,7 +31,7 @@ class ScoreFacts(NamedTuple):
     same_moments: bool  # rows have one mean and one standard deviation
 
 
-def facts_of_scores(evidence: RankEvidence, rng: np.random.Generator) -> ScoreFacts:
+def facts_of_scores(evidence: RankTable, rng: np.random.Generator) -> ScoreFacts:
     r"""Compute the facts in one pass over the scores of a test.
 
     Columns are compared through projections :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) /
@@ -41,7 +41,7 @@ def facts_of_scores(evidence: RankEvidence, rng: np.random.Generator) -> ScoreFa
     """
     source, n_classes = evidence.source, evidence.n_classes
     assert source is not None
-    y, weight, n_better = evidence.y, evidence.instance_weight, evidence.n_better
+    y, weight, n_better = evidence.y, evidence.weight, evidence.n_better
     confusions = int(n_better[n_better <= _most_better(n_classes)].sum())
     share = min(1.0, float(np.sqrt(_MOST_EDGES / max(confusions, 1))))
     kept = np.zeros(n_classes, dtype=bool)
@@ -50,7 +50,7 @@ def facts_of_scores(evidence: RankEvidence, rng: np.random.Generator) -> ScoreFa
     edges: list[IntArray] = []
     rows = _RowFacts(source, rng)
     for block in rank_blocks(
-        source, y, row_groups(y, n_classes), evidence.tie_rule, evidence.tie_seed
+        source, y, row_groups(y, n_classes), evidence.reading.ties, evidence.reading.tie_seed
     ):
         add_gains(block.defeats, block.n_better, weight[block.rows, None], as_competitor)
         edges.append(_edges(block, y[block.rows], kept))

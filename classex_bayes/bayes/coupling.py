@@ -21,8 +21,8 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.estimators.estimator import fitted_copy
 from classex_bayes.results import Extrapolation
-from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES
 from classex_bayes.task.joint_covariance import joint_covariance
+from classex_bayes.task.rank_variance import FEWEST_ERRING_CLASSES
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -211,7 +211,7 @@ def sampling_correlation(tasks: Sequence[SourceTask], metric: MeanMetric = _ACCU
     are known up to intervals, any ranks within these give the same metric at k1.
     """
     k1 = np.array([tasks[0].n_classes])
-    tests = [task.evidence.instances("a correlation").plain for task in tasks]
+    tests = [task.require("ranks") for task in tasks]
     covariance = joint_covariance(tests, k1, metric.given_n_better)
     erring = [
         np.unique(test.y[metric.given_n_better(test.n_better, test.n_classes, k1)[:, 0] < 1]).size

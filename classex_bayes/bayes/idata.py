@@ -179,7 +179,7 @@ def data_groups(
     )
     position: IntArray = np.arange(values.size)
     if row == "bin":
-        position = task.evidence.instances("a histogram").n_better_bins + 1
+        position = task.require("ranks").n_better_bins + 1
     coords = {"knot": basis.knots, row: position, "k": k}
     observed = xr.Dataset(
         {name: (row, values), "accuracy": ("k", task.accuracy(k) if k.size else k.astype(float))},
@@ -192,17 +192,19 @@ def data_groups(
     tree = xr.DataTree.from_dict(
         {"observed_data": described(observed), "constant_data": described(constant)}
     )
-    tree.attrs.update(task_size(task), dependence=json.dumps(asdict(task.evidence.dependence)))
-    tree.attrs[DESIGNED] = int(task.evidence.is_designed)
-    if task.evidence.siblings is not None:
-        tree.attrs[SIBLINGS] = json.dumps(task.evidence.siblings)
+    tree.attrs.update(
+        task_size(task), dependence=json.dumps(asdict(task.table.variance.dependence))
+    )
+    tree.attrs[DESIGNED] = int(not task.table.is_plain)
+    if task.table.variance.permanent is not None:
+        tree.attrs[SIBLINGS] = json.dumps(list(task.table.variance.permanent))
     return tree
 
 
 def task_size(task: SourceTask) -> dict[str, Any]:
     """Kind and size of a task, as attributes of every fitted model."""
     return {
-        "task_kind": task.evidence.kind,
+        "task_kind": task.table.kind,
         "n_classes": task.n_classes,
         "n_test": task.n_test,
         "design_effect": task.design_effect(),
@@ -272,7 +274,7 @@ def class_group(tasks: Sequence[SourceTask]) -> xr.Dataset:
     names: list[Any] = []
     for number, task in enumerate(tasks):
         classes, position = np.unique(task.y, return_inverse=True)
-        ranks = task.evidence.instances("the histogram of classes")
+        ranks = task.require("ranks")
         histogram = ranks.histogram(ranks.n_better_bins, position)
         counts.append(np.pad(histogram, ((0, 0), (0, N_BINS - histogram.shape[1]))))
         names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]

@@ -91,7 +91,7 @@ def pooled_groups(
         tree.attrs[SIBLINGS] = json.dumps(counts)
     n_test = sizes["n_test"]
     tree.attrs.update(
-        task_kind=", ".join(sorted({task.evidence.kind for task in tasks})),
+        task_kind=", ".join(sorted({task.table.kind for task in tasks})),
         n_classes=max(task.n_classes for task in tasks),
         n_test=int(n_test.sum()),
         design_effect=float(n_test.sum() / (weight * n_test / sizes["design_effect"]).sum()),
@@ -124,7 +124,7 @@ def pooled_data(
     was made from accuracies. Rows of the power form are multiplied by the square root of the
     weight.
     """
-    curves = any(task.evidence.kind == "accuracies" for task in tasks)
+    curves = any(task.table.kind == "accuracies" for task in tasks)
     if curves and isinstance(likelihood, str) and likelihood == "auto":
         likelihood = PowerData.kind
     parts = [likelihood_data(task, basis, likelihood) for task in tasks]
@@ -159,7 +159,7 @@ def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
     root = np.sqrt([task.n_test / task.design_effect() for task in tasks])
     inherited = np.ones(len(tasks))
     if shared == "classes":
-        inherited = np.array([task.evidence.dependence.carried_over for task in tasks])
+        inherited = np.array([task.table.variance.dependence.carried_over for task in tasks])
     correlation = np.eye(len(tasks))
     for s, first in enumerate(tasks):
         for t, second in enumerate(tasks[:s]):
@@ -195,7 +195,7 @@ def pooled_dependence(tasks: Sequence[SourceTask]) -> AnswerDependence:
 
     The other fields are those of the task with the most classes.
     """
-    by_task = [task.evidence.dependence for task in tasks]
+    by_task = [task.table.variance.dependence for task in tasks]
     largest = max(by_task, key=lambda dependence: dependence.n_classes)
     sizes = np.array([dependence.n_classes for dependence in by_task], dtype=float)
     return replace(

@@ -101,7 +101,7 @@ def why_unused(tasks: Sequence[SourceTask], evidence: str, bandwidth: float) -> 
 
     It is empty if there are no scores, or if only ranks shall be used.
     """
-    if evidence == "ranks" or not any(task.evidence.has_scores for task in tasks):
+    if evidence == "ranks" or not any(task.table.has_scores for task in tasks):
         return ""
     if bandwidth > _WIDEST_BANDWIDTH:
         return (
@@ -125,7 +125,7 @@ def evidence_text(attributes: Mapping[Any, Any]) -> str:
 
 def depth_group(task: SourceTask, scales: Mapping[DistanceScale, float]) -> xr.Dataset:
     """Number of instances at each depth on the first scale, which tells scores of tasks apart."""
-    weight = task.evidence.instances("tails").instance_weight
+    weight = task.require("ranks").weight
     depth = depths_of(task.nearest_classes, next(iter(scales)), weight)
     counts = {"instances": ("depth", on_grid(depth[depth > 0], 1.0, DEPTHS))}
     text = {"instances": "number of instances at each depth in the local tails"}

@@ -192,7 +192,7 @@ def rates_table(rates: Any, task: Any, ci_prob: float) -> Table:
     from classex_bayes.results.sentences import score_direction
 
     title = (
-        f"{capitalized(rates.description)}, from {task.evidence.kind} of {rates.pilot} "
+        f"{capitalized(rates.description)}, from {task.table.kind} of {rates.pilot} "
         f"({score_direction(task)})"
     )
     right = "k", "threshold", "mean"

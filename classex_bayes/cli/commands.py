@@ -123,9 +123,7 @@ def _on_distances(task: Any) -> Any:
     from classex_bayes.task.source_task import SourceTask
 
     names = np.array(task.classes)
-    distances = np.sqrt(
-        np.maximum(-task.evidence.scores("the demonstration").scores(np.arange(task.n_test)), 0)
-    )
+    distances = np.sqrt(np.maximum(-task.scores.scores(np.arange(task.n_test)), 0))
     return SourceTask.from_scores(distances, names[task.y], classes=names, higher_is_better=False)
 
 

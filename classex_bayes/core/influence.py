@@ -13,10 +13,6 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from classex_bayes.core.ranks.defeats import add_defeats
-from classex_bayes.core.ranks.progress import report_progress
-from classex_bayes.core.ranks.rank_counts import RankCounts, rank_blocks, row_groups
-from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
@@ -246,90 +242,6 @@ def centring(class_gain: FloatArray, n_classes: int) -> FloatArray:
     return class_gain.T @ class_gain / (n_classes - 1)
 
 
-class RankStatistics(NamedTuple):
-    """Losses, and the influences of classes that give the covariance of the accuracies."""
-
-    counts: RankCounts  # (n,)
-    influence: Influence  # of each class on ATA_k
-
-    @property
-    def n_better(self) -> IntArray:
-        """Number of competitors (n,) that beat each instance, ties decided."""
-        return self.counts.n_better
-
-
-def rank_statistics(
-    source: ScoreSource,
-    y: IntArray,
-    weight: FloatArray,
-    k: IntArray,
-    ties: Ties = "random",
-    seed: int = 0,
-    instance: IntArray | None = None,
-) -> RankStatistics:
-    r"""Losses and the influence of each class on ATA_k, in one pass and O(block + k1 n_k) memory.
-
-    Let :math:`f(L; k_1) = \binom{k_1 - 1 - L}{k - 1} / \binom{k_1 - 1}{k - 1}` be the probability
-    that an instance with L losses is correct on k classes. Deletion of a competitor that beat the
-    instance gives :math:`f(L - 1; k_1 - 1)`, deletion of any other competitor
-    :math:`f(L; k_1 - 1)`. One product of the matrix of defeats with the differences covers all
-    deletions.
-
-    Parameters
-    ----------
-    source : ScoreSource
-        Scores of n instances on k1 classes. They may be a shard of a larger test.
-    y : int array of shape (n,)
-        True classes, 0..k1 - 1.
-    weight : array of shape (n,)
-        Weights of the instances. They sum to 1 over all shards.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..k1. After a deletion k = k1 is treated as k1 - 1.
-    ties, seed, instance
-        See `classex_bayes.core.ranks.rank_counts.rank_blocks`.
-
-    Returns
-    -------
-    RankStatistics
-        `influence.covariance(class_weight)` is the dyadic covariance of ATA_k.
-
-    Examples
-    --------
-    >>> from classex_bayes.core.ranks.sources import ScoreMatrix
-    >>> scores, y = np.array([[3.0, 1, 2], [3, 1, 2], [0, 5, 4]]), np.arange(3)
-    >>> weight, k = np.full(3, 1 / 3), np.array([2])
-    >>> whole = rank_statistics(ScoreMatrix(scores), y, weight, k)
-    >>> whole.n_better.tolist(), whole.influence.covariance(weight).round(4).tolist()
-    ([0, 2, 1], [[0.2778]])
-    >>> first = rank_statistics(ScoreMatrix(scores[:1]), y[:1], weight[:1], k)
-    >>> second = rank_statistics(ScoreMatrix(scores[1:]), y[1:], weight[1:], k)
-    >>> (first.influence + second.influence).covariance(weight).round(4).tolist()
-    [[0.2778]]
-    """
-    n, n_classes = source.shape
-    repeats = np.bincount(y, minlength=n_classes)
-    influence = Influence.zeros(n_classes, k.size)
-    counts = RankCounts.zeros(n)
-    done = 0
-    # If a block has only some instances of a class, these wait until the end, with packed defeats.
-    waiting: list[Instances] = []
-    groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
-    for block in rank_blocks(source, y, groups, ties, seed, instance):
-        for total, of_block in zip(counts, block.counts, strict=True):
-            total[block.rows] = of_block
-        done += block.rows.size
-        values = accuracy_after_deletion(block.n_better, weight[block.rows], n_classes, k)
-        instances = Instances(y[block.rows], block.defeats, block.n_better, *values)
-        complete = (np.bincount(instances.y, minlength=n_classes) == repeats)[instances.y]
-        influence.add(instances if complete.all() else instances.at(complete))
-        if not complete.all():
-            waiting.append(instances.at(~complete))
-        report_progress(done, n)
-    if waiting:
-        influence.add(Instances.joined(waiting))
-    return RankStatistics(counts, influence)
-
-
 def class_accuracies(
     n_better: IntArray,
     y: IntArray,
@@ -407,16 +319,6 @@ def repair_covariance(dyadic: FloatArray, clustered: FloatArray) -> FloatArray:
     covariance[bad, bad] = np.diag(clustered)[bad]
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     return (vectors * np.maximum(values, 0.0)) @ vectors.T
-
-
-def independent_variance(
-    n_better: IntArray, n_classes: int, k: IntArray, weights: FloatArray
-) -> FloatArray:
-    """Variance (n_k,) of ATA_k if the n instances were independent: weighted Var(f_k) / n."""
-    values, where = distinct_n_better(n_better)
-    share = np.bincount(where, weights=weights)
-    chance = accuracy_given_n_better(values, n_classes, k)
-    return share @ (chance - share @ chance) ** 2 / n_better.size
 
 
 def design_effect(variance: FloatArray, clustered: FloatArray, independent: FloatArray) -> float:

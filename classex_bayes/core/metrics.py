@@ -7,10 +7,10 @@ its name.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri, polygamma
@@ -101,21 +101,46 @@ class MeanMetric(Metric):
 
         For k <= k1 it is an unbiased estimate of the expectation on k classes.
         """
-        mean = weighted_over_n_better(
+        return self.within_limits(self.weighted_sum(n_better, n_classes, k, weights), k)
+
+    def weighted_sum(
+        self, n_better: IntArray, n_classes: int, k: FloatArray | IntArray, weights: FloatArray
+    ) -> FloatArray:
+        """Weighted sum (n_k,) of `given_n_better` over instances."""
+        return weighted_over_n_better(
             lambda values, part: self.given_n_better(values, n_classes, part), n_better, k, weights
         )
-        return np.clip(mean, *self.limits(k))  # weights sum to 1 up to rounding
+
+    def within_limits(self, mean: FloatArray, k: FloatArray | IntArray) -> FloatArray:
+        """Means (..., n_k) within their limits, which rounding of the weights may exceed."""
+        return np.clip(mean, *self.limits(k))
+
+    @abstractmethod
+    def behind(self, n_ahead: int) -> "MeanMetric":
+        """The metric if the true class has this number of further classes ahead of it."""
 
     def under(
         self, weights: FloatArray, basis: RadialBasis, k: FloatArray | IntArray
     ) -> FloatArray:
         """Expectation (..., n_k) under each mixture."""
-        return np.clip(weights @ self.expected(basis, k).T, *self.limits(k))
+        return self.within_limits(weights @ self.expected(basis, k).T, k)
 
 
 @dataclass(frozen=True)
 class Accuracy(MeanMetric):
-    r"""Top-m accuracy :math:`P(R \le m)`, also called recall@m, hit rate@m and success@m."""
+    r"""Top-m accuracy :math:`P(R \le m)`, also called recall@m, hit rate@m and success@m.
+
+    The average of the accuracy, m = 1, over subsets of the tested classes is the average test
+    accuracy :math:`ATA_k = \sum_i \omega_i \binom{V_i}{k-1} / \binom{k_1-1}{k-1}`, where
+    :math:`V_i = k_1 - 1 - L_i` and L_i classes are better than the true one (Zheng, Achanta and
+    Benjamini, JMLR 19(65), 2018, (4)). At k = k1 it is the weighted test accuracy.
+
+    Examples
+    --------
+    >>> weights = np.full(3, 1 / 3)
+    >>> Accuracy().average(np.array([0, 1, 0]), 3, np.array([2, 3]), weights).round(4)
+    array([0.8333, 0.6667])
+    """
 
     m: int = 1
     called: str = field(default="accuracy", compare=False, repr=False)
@@ -136,19 +161,14 @@ class Accuracy(MeanMetric):
         """Hypergeometric probability, see `top_accuracy_given_n_better`."""
         return top_accuracy_given_n_better(n_better, n_classes, k, self.m)
 
-    def average(
-        self, n_better: IntArray, n_classes: int, k: IntArray, weights: FloatArray
-    ) -> FloatArray:
-        """Weighted mean over instances. It is exactly 1 for k <= m."""
-        accuracy = super().average(n_better, n_classes, k, weights)
-        return np.where(np.atleast_1d(k) <= self.m, 1.0, accuracy)
-
-    def under(
-        self, weights: FloatArray, basis: RadialBasis, k: FloatArray | IntArray
-    ) -> FloatArray:
-        """Expectation (..., n_k) under each mixture. It is exactly 1 for k <= m."""
+    def within_limits(self, mean: FloatArray, k: FloatArray | IntArray) -> FloatArray:
+        """Accuracies (..., n_k) within [0, 1], and exactly 1 for k <= m."""
         # Two classifiers are equal there, and rounding must not make one of them better.
-        return np.where(np.atleast_1d(k) <= self.m, 1.0, super().under(weights, basis, k))
+        return np.where(np.atleast_1d(k) <= self.m, 1.0, super().within_limits(mean, k))
+
+    def behind(self, n_ahead: int) -> "Accuracy":
+        """Accuracy among the m - `n_ahead` best."""
+        return replace(self, m=max(self.m - n_ahead, 0))
 
     def given_favorability(self, z: FloatArray, k: float) -> FloatArray:
         """P(Binomial(k - 1, 1 - Phi(z)) < m)."""
@@ -173,6 +193,7 @@ class GainMetric(MeanMetric):
     """
 
     m: int | None = None
+    n_ahead: int = field(default=0, kw_only=True)  # classes that are always ahead
 
     short: ClassVar[str]
     long: ClassVar[str]
@@ -200,9 +221,14 @@ class GainMetric(MeanMetric):
         """Gains in [0, 1] of ranks, without the cutoff m."""
 
     def gain(self, rank: FloatArray) -> FloatArray:
-        """Gains of ranks, 0 beyond m."""
+        """Gains of ranks among the classes that are not always ahead, 0 beyond m."""
+        rank = rank + self.n_ahead
         gains = self.of_rank(rank)
         return gains if self.m is None else np.where(rank <= self.m, gains, 0.0)
+
+    def behind(self, n_ahead: int) -> Self:
+        """Metric with the gains of the ranks beyond `n_ahead`."""
+        return replace(self, n_ahead=n_ahead)
 
     def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
         """Hypergeometric mean, see `gain_given_n_better`."""
@@ -255,10 +281,19 @@ class MeanRank(MeanMetric):
     r"""Mean of the rank, :math:`1 + (k - 1) E[1 - U]`; smaller is better."""
 
     name, label, is_rank = "mean_rank", "mean rank", True
+    n_ahead: int = 0  # classes that are always ahead
 
     def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-        """1 + losses (k - 1) / (k1 - 1)."""
-        return 1 + np.asarray(n_better)[:, None] * ((np.atleast_1d(k) - 1) / (n_classes - 1))
+        """1 + L (k - 1) / (k1 - 1) for L better classes."""
+        return (
+            1
+            + self.n_ahead
+            + np.asarray(n_better)[:, None] * ((np.atleast_1d(k) - 1) / (n_classes - 1))
+        )
+
+    def behind(self, n_ahead: int) -> "MeanRank":
+        """Mean rank with this number added."""
+        return MeanRank(self.n_ahead + n_ahead)
 
     def given_favorability(self, z: FloatArray, k: float) -> FloatArray:
         """1 + (k - 1) (1 - Phi(z))."""
@@ -285,13 +320,21 @@ class MedianRank(Metric):
     ) -> FloatArray:
         """Median (n_k,) over all pairs of a subset of k source classes and an instance."""
 
+        def top_accuracy(m: int, size: int) -> float:
+            return float(Accuracy(m).average(n_better, n_classes, np.array([size]), weights)[0])
+
+        return self.by_top_accuracy(top_accuracy, k)
+
+    @staticmethod
+    def by_top_accuracy(top_accuracy: Callable[[int, int], float], k: IntArray) -> FloatArray:
+        """Median ranks (n_k,) from a function of m and of a number of classes: P(R <= m)."""
+
         def smallest(size: int) -> int:
             few, enough = 0, size
             while enough - few > 1:
                 middle = (few + enough) // 2
-                at_most = Accuracy(middle).average(n_better, n_classes, np.array([size]), weights)
                 # Rounding must not reject a share of exactly one half.
-                if at_most[0] >= 0.5 - _ROUNDING:
+                if top_accuracy(middle, size) >= 0.5 - _ROUNDING:
                     enough = middle
                 else:
                     few = middle

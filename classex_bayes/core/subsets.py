@@ -1,6 +1,7 @@
 """Accuracy on random subsets of the source classes, from losses alone."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
@@ -63,63 +64,49 @@ def log_binomial(n: float, v: FloatArray) -> FloatArray:
     return log_gamma_ratio(n - short + 1, short) - gammaln(short + 1)
 
 
-def accuracy_given_n_better(n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-    r"""Probability (n, n_k) that an instance with given losses is correct on k classes.
+def accuracy_given_n_better(
+    n_better: IntArray, n_classes: int | IntArray | FloatArray, k: IntArray | FloatArray
+) -> FloatArray:
+    r"""Probability (n, n_k) that an instance with L better classes is correct on k classes.
 
-    Suppose that an instance loses to L of the k1 - 1 wrong classes. It beats k - 1 of them, drawn
-    at random, with probability :math:`f_k(V, k_1) = \binom{V}{k-1} / \binom{k_1-1}{k-1}`, where
-    V = k1 - 1 - L (Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.3). The relative
-    error is below 1e-10 for k1 up to 1e6 and below 1e-7 up to 1e12. If the k are consecutive, the
-    recursion :math:`f_{k+1} = f_k (V - k + 1) / (k_1 - k)` is used.
+    Of N = k1 - 1 competitors, L score better than the true class. The instance beats k - 1 of them,
+    drawn at random, with probability :math:`\binom{N - L}{k-1} / \binom{N}{k-1}` (Zheng, Achanta
+    and Benjamini, JMLR 19(65), 2018, section 2.3). The relative error is below 1e-10 for k1 up to
+    1e6 and below 1e-7 up to 1e12. If the k are consecutive, the recursion :math:`f_{k+1} = f_k (N -
+    L - k + 1) / (N - k + 1)` is used.
+
+    `n_classes` is k1, or has shape (n,) if instances met different numbers of competitors. `k` has
+    shape (n_k,), or (n, n_k) if it differs between instances; it may then be fractional.
 
     >>> accuracy_given_n_better(np.array([0, 1, 2]), 3, np.array([2, 3])).tolist()
     [[1.0, 1.0], [0.5, 0.0], [0.0, 0.0]]
+    >>> accuracy_given_n_better(np.array([0, 1, 1]), np.array([3, 3, 5]), np.array([2])).tolist()
+    [[1.0], [0.5], [0.75]]
     """
-    competitors = float(n_classes - 1)
+    number = np.asarray(n_classes, dtype=float) - 1
+    competitors = number[:, None] if number.ndim else float(number)
     lost = np.asarray(n_better, dtype=float)[:, None]
-    drawn = np.asarray(k, dtype=float)[None, :] - 1
-    if np.any(np.diff(k) != 1):
+    drawn = np.atleast_2d(np.asarray(k, dtype=float)) - 1
+    if len(drawn) > 1 or np.any(np.diff(drawn) != 1):
         return _chance(lost, drawn, competitors)
     earlier = drawn[:, :-1]
     ratio = np.maximum(competitors - lost - earlier, 0.0)
-    ratio /= competitors - earlier
+    ratio /= np.maximum(competitors - earlier, 1.0)
     return np.cumprod(np.hstack([_chance(lost, drawn[:, :1], competitors), ratio]), axis=1)
 
 
-def accuracy_given_competitors(
-    n_better: IntArray, competitors: FloatArray, k: IntArray | FloatArray
-) -> FloatArray:
-    r"""Probability (n, n_k) to be correct on k classes if numbers of competitors differ.
-
-    It generalises `accuracy_given_n_better`: the probability of an instance that loses to L of N
-    competitors is :math:`\binom{N - L}{k - 1} / \binom{N}{k - 1}`. `competitors` (n,) are the N of
-    the instances. They may be fractional, because competitors may have unequal weights. The
-    probability is 0 if N - L <= k - 2, and 1 if L = 0. `k` is (n_k,), or (n, n_k) if it differs
-    between instances.
-
-    >>> accuracy_given_competitors(np.array([0, 1, 2]), np.array([2, 2, 2.5]), np.array([2]))
-    array([[1. ],
-           [0.5],
-           [0.2]])
-    """
-    lost = np.asarray(n_better, dtype=float)[:, None]
-    drawn = np.atleast_2d(np.asarray(k, dtype=float)) - 1
-    # The number of competitors may be infinite if L = 0. Any finite number gives the same result.
-    number = np.where(lost == 0, 2 * drawn.max(), np.asarray(competitors, dtype=float)[:, None])
-    return np.where(lost == 0, 1.0, _chance(lost, drawn, number))
-
-
 def _chance(lost: FloatArray, drawn: FloatArray, competitors: float | FloatArray) -> FloatArray:
-    """C(N - L, m) / C(N, m) for all L in (n, 1) and m in (1, n_k); N is a number or (n, 1)."""
+    """C(N - L, m) / C(N, m) for L of shape (n, 1), m of (1 or n, n_k), and N a number or (n, 1)."""
     possible = lost + drawn < competitors + 1
     # The ratio is symmetric in L and m. The shorter product has less cancellation.
     short = np.minimum(lost, drawn)
     long = np.maximum(lost, drawn)
     rest = np.where(possible, competitors - long, short)
     log_f = log_gamma_ratio(rest - short + 1, short) - log_gamma_ratio(
-        competitors - short + 1, short
+        np.maximum(competitors - short, 0) + 1, short
     )
-    return np.where(possible, np.exp(log_f), 0.0)
+    # An instance that nobody beats is correct among any number of classes.
+    return np.where(possible, np.exp(log_f), lost == 0)
 
 
 def top_accuracy_given_n_better(
@@ -137,6 +124,8 @@ def top_accuracy_given_n_better(
     """
     if top == 1:
         return accuracy_given_n_better(n_better, n_classes, k)
+    if top < 1:
+        return np.zeros((np.size(n_better), np.size(k)))
     lost = np.asarray(n_better, dtype=float)[:, None]
     drawn = np.asarray(k, dtype=float) - 1
     lost, drawn = np.broadcast_arrays(lost, drawn)
@@ -196,60 +185,21 @@ def distinct_n_better(n_better: IntArray) -> tuple[IntArray, IntArray]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[n_better]
 
 
-def average_test_accuracy(
-    n_better: IntArray, n_classes: int, k: IntArray, weights: FloatArray
-) -> FloatArray:
-    r"""Average test accuracy ATA_k over all subsets of k source classes.
-
-    :math:`ATA_k = \sum_i \omega_i \binom{V_i}{k-1} / \binom{k_1-1}{k-1}` with :math:`V_i = k_1 - 1
-    - L_i` and :math:`L_i` the losses. It is an unbiased estimate of the average generalization
-    accuracy AGA_k. At k = k1 it is the (weighted) test accuracy.
-
-    Parameters
-    ----------
-    losses : int array of shape (n,)
-        Losses of the test instances: rank of the true class - 1.
-    n_classes : int
-        k1.
-    k : int array of shape (n_k,)
-        Numbers of classes, 1..k1.
-    weights : array of shape (n,)
-        Instance weights that sum to 1 (balanced: 1 / (number of tested classes x repeats)).
-
-    Returns
-    -------
-    array of shape (n_k,)
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, (4).
-
-    Examples
-    --------
-    >>> average_test_accuracy(np.array([0, 1, 0]), 3, np.array([2, 3]), np.full(3, 1 / 3)).round(4)
-    array([0.8333, 0.6667])
-    """
-    accuracy = weighted_over_n_better(
-        lambda values, part: accuracy_given_n_better(values, n_classes, part), n_better, k, weights
-    )
-    return np.minimum(accuracy, 1.0)  # weights sum to 1 up to rounding
-
-
 def weighted_over_n_better(
-    given_n_better: Callable[[IntArray, IntArray], FloatArray],
+    given_n_better: Callable[[IntArray, Any], FloatArray],
     n_better: IntArray,
-    k: IntArray,
+    k: IntArray | FloatArray,
     weights: FloatArray,
 ) -> FloatArray:
-    """Weighted mean (n_k,) over instances of a function of losses and k.
+    """Weighted mean (n_k,) over instances of a function of the number of better classes and of k.
 
-    `given_n_better` returns values (n_values, n_k) from distinct losses and numbers of classes.
+    `given_n_better` returns values (n_values, n_k) from distinct numbers and numbers of classes.
     """
     values, where = distinct_n_better(n_better)
     share = np.bincount(where, weights=weights, minlength=values.size)
     k = np.atleast_1d(k)
     total = np.empty(k.size)
-    # Blocks of k limit the size of the table (distinct losses x k) for a million classes.
+    # Blocks of k limit the size of the table (distinct numbers x k) for a million classes.
     width = max(1, 100_000 // values.size)
     for start in range(0, k.size, width):
         part = slice(start, start + width)

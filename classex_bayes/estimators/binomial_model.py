@@ -77,7 +77,7 @@ class BinomialModel(LawEstimator):
     """
 
     def _fit(self, task: SourceTask) -> None:
-        source, y = task.evidence.scores("BinomialModel"), task.y
+        source, y = task.scores, task.y
         blocks = _blocks(np.arange(task.n_test), task.n_classes)
         true = [split_scores(source.scores(rows), y[rows])[0] for rows in blocks]
         self._true = np.concatenate(true)
@@ -103,8 +103,8 @@ class BinomialModel(LawEstimator):
 
     def _weigh(self, task: SourceTask) -> None:
         """Find the favorabilities under the weights of the task."""
-        source, y = task.evidence.scores("BinomialModel"), task.y
-        weight = task.evidence.instances("BinomialModel").instance_weight
+        source, y = task.scores, task.y
+        weight = task.require("ranks").weight
         order = np.argsort(self._true)
         ascending = self._true[order]
         # At place p, the weight of the wrong scores that lie above p true scores. A wrong score

@@ -27,8 +27,8 @@ from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.data_checks import silent_warnings
-from classex_bayes.task.designed_ranks import DesignedRanks
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.table_reading import redraw_groups
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -157,12 +157,12 @@ def bootstrapped(
     if hasattr(seedless, "progressbar"):
         seedless.progressbar = False
 
-    if isinstance(task.evidence, DesignedRanks):
-        resampling = _groups(task, task.evidence)
+    if not task.table.is_plain:
+        resampling = _groups(task)
     else:
         reads_scores = isinstance(fitted, ScoreReader)
         redraw = reweigh_test_classes if reads_scores else redraw_test_classes
-        resampling = _test_classes(task, redraw) if task.evidence.is_exact else _bare_curve(task)
+        resampling = _test_classes(task, redraw) if task.table.is_exact else _bare_curve(task)
     # Resampled tasks are small: they hold ranks, or weights and a reference to the scores.
     cases = (
         (seedless, resampling.redraw(np.random.default_rng(class_seed)), fit_seed, point.k)
@@ -229,7 +229,7 @@ class _Resampling(NamedTuple):
 def _test_classes(
     task: SourceTask, redraw: Callable[[SourceTask, np.random.Generator], SourceTask]
 ) -> _Resampling:
-    evidence = task.evidence.exact("a bootstrap of the classes")
+    evidence = task.require("exact ranks")
     k, n_tested = task.grid(), np.count_nonzero(evidence.class_weight)
     total = np.diag(task.accuracy_cov(k))
     accuracies = class_accuracies(evidence.n_better, task.y, task.n_classes, k)
@@ -245,7 +245,7 @@ def _test_classes(
         note += " with equal accuracies"
     else:
         scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
-        why = "shared competitors" if evidence.statistics else "unknown competitors"
+        why = "shared competitors" if evidence.influence else "unknown competitors"
         why += ", and unequal weights" if effect > 1 else ""
         note += f", deviations scaled by {scale:.2f} for {why}"
     return _Resampling(
@@ -255,15 +255,17 @@ def _test_classes(
     )
 
 
-def _groups(task: SourceTask, evidence: DesignedRanks) -> _Resampling:
+def _groups(task: SourceTask) -> _Resampling:
     """Draw groups with replacement; they keep their weights."""
-    total, resampled = np.diag(task.accuracy_cov(task.grid())), evidence.resampled_variance
+    table = task.require("ranks")
+    total, resampled = np.diag(task.accuracy_cov(task.grid())), table.variance.resampled_variance
     varies = resampled > _ROUNDING
     scale = float(np.sqrt(np.median(total[varies] / resampled[varies]))) if varies.any() else 1.0
-    n_groups, n_tested = evidence.tested_groups.size, np.count_nonzero(evidence.class_weight)
+    n_groups = np.unique(table.unit[table.weight > 0]).size
+    n_tested = np.count_nonzero(table.class_weight)
     drawn = "test classes" if n_groups == n_tested else "groups of test classes"
     return _Resampling(
-        lambda rng: SourceTask(evidence.redrawn(rng), task.classes),
+        lambda rng: SourceTask(redraw_groups(table, rng), task.classes),
         scale,
         f"bootstrap of {n_groups} {drawn}, deviations scaled by {scale:.2f} for shared "
         "competitors; the estimator's bias is left out",

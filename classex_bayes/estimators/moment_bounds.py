@@ -99,13 +99,13 @@ class MomentBounds(Parameters):
             The data are probably faulty (`SourceTask.warnings`).
         """
         source_task(task)
-        evidence = task.evidence.instances("MomentBounds")
-        siblings = evidence.siblings
+        evidence = task.require("ranks")
+        permanent = evidence.variance.permanent
         self._limits = RankLimits.of(
             evidence.bin_probabilities(POINTS, thinned=False),
             evidence.histogram(evidence.n_better_bins),
             task.design_effect(),
-            siblings[2] if siblings else 0.0,
+            permanent.n_siblings if permanent else 0.0,
         )
         self._n_classes, self._data_notes = task.n_classes, notes_of([task])
         self._fitted_name = self.name

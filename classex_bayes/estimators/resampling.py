@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
-from classex_bayes.task.evidence import WITH_SCORES
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.table_reading import instance_weights, select
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 
@@ -18,13 +18,15 @@ def n_better_among(task: SourceTask, copies: NumberArray) -> IntArray:
     by the rule for ties of the task. `copies` c (n_classes, n_sets) are the numbers of times that
     each class is in each set. All sets are counted in one pass over the scores.
     """
-    evidence = task.evidence.exact("counting better classes among other competitors", WITH_SCORES)
-    source = evidence.scores("counting better classes among other competitors")
+    evidence = task.require("exact ranks")
+    source = task.scores
     groups = row_groups(task.y, task.n_classes)
     # Sums of whole numbers below 2^24 are exact in single precision.
     factor = copies.astype(np.float32)
     n_better = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
-    for block in rank_blocks(source, task.y, groups, evidence.tie_rule, evidence.tie_seed):
+    for block in rank_blocks(
+        source, task.y, groups, evidence.reading.ties, evidence.reading.tie_seed
+    ):
         erring = np.flatnonzero(block.n_better)
         n_better[block.rows[erring]] = block.beaten_by(erring).astype(np.float32) @ factor
     return n_better
@@ -43,7 +45,7 @@ def subtasks(
     with replacement, an instance with L losses against k1 - 1 classes loses to each of them with
     probability L / (k1 - 1).
     """
-    if task.evidence.exact("halves of the classes").source is None:
+    if task.require("exact ranks").source is None:
         return [_thinned(task, kept, rng) for kept in subsets]
     subsets = list(subsets)
     copies = np.array([np.bincount(kept, minlength=task.n_classes) for kept in subsets])
@@ -55,7 +57,7 @@ def _thinned(task: SourceTask, kept: IntArray, rng: np.random.Generator) -> Sour
     """Task on some of the classes, from ranks only."""
     copies = np.bincount(kept, minlength=task.n_classes)
     if copies.max() == 1:
-        return SourceTask(task.evidence.instances("a subset").select(kept, rng), None)
+        return SourceTask(select(task.require("ranks"), kept, rng), None)
     others = np.maximum(kept.size - copies[task.y], 0)
     return _subtask(task, kept, rng.binomial(others, (task.ranks - 1) / (task.n_classes - 1)))
 
@@ -115,8 +117,9 @@ def reweigh_test_classes(task: SourceTask, rng: np.random.Generator) -> SourceTa
     their total weight, so no copy competes with another.
     """
     times = np.bincount(_drawn_classes(task, rng), minlength=task.n_classes)
-    evidence = task.evidence.exact("resampling of the scores")
-    evidence = replace(evidence, class_weight=times / times.sum(), statistics=None)
+    evidence = task.require("exact ranks")
+    weight = instance_weights(evidence.y, times / times.sum())
+    evidence = replace(evidence, weight=weight, influence=None)
     return SourceTask(evidence, task.classes)
 
 
@@ -130,5 +133,5 @@ def _drawn_classes(task: SourceTask, rng: np.random.Generator) -> IntArray:
 
 
 def _class_weight(task: SourceTask) -> FloatArray:
-    weight: FloatArray = task.evidence.instances("resampling of the classes").class_weight
+    weight: FloatArray = task.require("ranks").class_weight
     return weight

@@ -10,7 +10,7 @@ from scipy.optimize import least_squares
 
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -47,14 +47,14 @@ def training_curve(task: SourceTask, k: IntArray | None = None) -> TrainingCurve
 
 def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray]:
     """Numbers of classes to train on, and how many values each represents."""
-    if k is not None or not task.evidence.is_exact:
+    if k is not None or not task.table.is_exact:
         candidates = task.grid() if k is None else k
         sizes = candidates[candidates <= task.n_classes]
         if sizes.size < 2:
-            if k is None and task.evidence.why_unknown:
+            if k is None and task.table.why_unknown:
                 raise DataError(
                     f"task: its accuracy is known at {sizes.size} numbers of classes, expected at "
-                    f"least 2 to train on, because {task.evidence.why_unknown}; use "
+                    f"least 2 to train on, because {task.table.why_unknown}; use "
                     "BayesianExtrapolator"
                 )
             raise DataError(
@@ -111,7 +111,7 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     interpolates F. For a task without ranks, F is exact. ATA_1 = 1 has no error.
     """
     sizes, place = np.unique(k[k > 1], return_inverse=True)
-    thinned = sizes.size > _COVARIANCE_SIZES and task.evidence.is_exact
+    thinned = sizes.size > _COVARIANCE_SIZES and task.table.is_exact
     nodes = sizes
     if thinned:
         # `accuracy_cov` treats k1 as k1 - 1, which would bend the spline: no node at k1.
@@ -126,9 +126,9 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     return factor
 
 
-def n_better_shares(evidence: RankEvidence) -> tuple[IntArray, FloatArray]:
+def n_better_shares(evidence: RankTable) -> tuple[IntArray, FloatArray]:
     """Distinct losses, increasing, and their shares of the weight of the instances (sum 1)."""
     n_better, place = np.unique(evidence.n_better, return_inverse=True)
-    share = np.bincount(place, weights=evidence.instance_weight)
+    share = np.bincount(place, weights=evidence.weight)
     n_better, share = n_better[share > 0], share[share > 0]
     return n_better, share / share.sum()

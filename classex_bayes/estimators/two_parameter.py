@@ -19,7 +19,7 @@ from classex_bayes.estimators.training_curve import (
     n_better_shares,
     training_curve,
 )
-from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -100,7 +100,7 @@ class TwoParameter(LawEstimator):
         if self.method == "least_squares":
             self.mean_, self.sd_ = _nearest_curve(training_curve(task))
         else:
-            evidence = task.evidence.exact("the pseudolikelihood", "pass method='least_squares'")
+            evidence = task.require("exact ranks")
             self.mean_, self.sd_ = _likeliest(evidence, training_curve(task))
 
     def _curve(self, k: IntArray) -> FloatArray:
@@ -167,7 +167,7 @@ def _starts(curve: TrainingCurve) -> FloatArray:
     return np.column_stack([starts[:, 0], np.log(starts[:, 1])])
 
 
-def _likeliest(evidence: RankEvidence, curve: TrainingCurve) -> tuple[float, float]:
+def _likeliest(evidence: RankTable, curve: TrainingCurve) -> tuple[float, float]:
     """Mean and sd that maximise the pseudolikelihood; the search starts at the nearest curves."""
     n_better, share = n_better_shares(evidence)
     if n_better.size == 1 and n_better[0] in (0, evidence.n_classes - 1):

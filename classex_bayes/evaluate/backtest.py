@@ -17,8 +17,7 @@ from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import interval_settings
-from classex_bayes.task.designed_ranks import DesignedRanks
-from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts
@@ -37,10 +36,12 @@ class Pilots:
     @property
     def identity(self) -> tuple[Any, ...]:
         """Settings that determine the draws, with the seed of ties only if pairs are tied."""
-        evidence = self.task.evidence
-        if not isinstance(evidence, RankEvidence) or evidence.n_tied:
+        evidence = self.task.table
+        if not isinstance(evidence, RankTable) or evidence.n_tied:
             return self.task, self.k
-        return SourceTask(replace(evidence, tie_seed=0), self.task.classes), self.k
+        return SourceTask(
+            replace(evidence, reading=replace(evidence.reading, tie_seed=0)), self.task.classes
+        ), self.k
 
     def __call__(self, n_source: int, seed: np.random.SeedSequence) -> Trial:
         """Draw a pilot of this many classes."""
@@ -176,8 +177,8 @@ def backtest(
     named = named_estimators(estimators)
     source_task(task)
     metric_name, (prob, _) = named_metric(metric).name, interval_settings(ci_prob, "eti")
-    if not isinstance(task.evidence, DesignedRanks):
-        task.evidence.exact("a back-test")
+    if task.table.is_plain:
+        task.require("exact ranks")
     sizes = class_counts(n_source, "n_source", task.n_classes - 1, FEWEST_CLASSES).tolist()
     if k is None:
         multiples = {size * factor for size in sizes for factor in _FACTORS}

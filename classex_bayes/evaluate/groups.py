@@ -16,6 +16,7 @@ from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import DrawsTable, Extrapolation, Tabulated
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.table_reading import take
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
@@ -180,12 +181,10 @@ def extrapolate_groups(
     counts = class_counts(k)
     source_task(task)
     checked_model(model)
-    evidence = task.evidence.exact("a curve for each group")
+    evidence = task.require("exact ranks")
     rows = _rows_of_groups(groups, task.n_test)
     tasks = {name: _group_task(task, name, places) for name, places in rows.items()}
-    pilot_mix = {
-        name: float(evidence.instance_weight[places].sum()) for name, places in rows.items()
-    }
+    pilot_mix = {name: float(evidence.weight[places].sum()) for name, places in rows.items()}
     shares = _shares(pilot_mix if mix is None else mix, list(tasks))
     posterior = fit_jointly(
         tasks,
@@ -201,7 +200,7 @@ def extrapolate_groups(
         pd.Series({name: part.n_test for name, part in tasks.items()}),
         pd.Series(
             {
-                name: np.count_nonzero(part.evidence.exact("a group").class_weight)
+                name: np.count_nonzero(part.require("exact ranks").class_weight)
                 for name, part in tasks.items()
             }
         ),
@@ -262,7 +261,7 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
     """Task on the instances of a group; all classes remain competitors."""
     y = task.y[rows]
     tested = np.bincount(y, minlength=task.n_classes) > 0
-    evidence = task.evidence.exact("a curve for each group")
+    evidence = task.require("exact ranks")
     weight = np.where(tested, evidence.class_weight, 0.0)
     if np.count_nonzero(weight) < FEWEST_CLASSES:
         raise DataError(
@@ -271,4 +270,4 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
             "group"
         )
     weight /= weight.sum()
-    return SourceTask(evidence.take(rows, weight), task.classes)
+    return SourceTask(take(evidence, rows, weight), task.classes)

@@ -127,7 +127,7 @@ def populations_of_tasks(
         ] = None
     # Fits to ranks without scores are wider by the competitors that they do not see.
     in_fits = tuple(
-        part if task.evidence.has_influence else part.without_influence()
+        part if task.table.variance.has_influence else part.without_influence()
         for part, task in zip(dependence, tasks, strict=True)
     )
     weights = [law.weights.reshape(-1, law.weights.shape[-1]) for law in laws]

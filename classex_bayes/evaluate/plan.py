@@ -391,7 +391,7 @@ def plan(
         table["power"] = ((lower > excluded) | (upper < excluded)).mean(axis=1)
     table["error"] = np.sqrt(np.mean((draws.mean(axis=-1) - truth) ** 2, axis=1))
     on_data = () if isinstance(task, Mapping) else notes_of(tasks)
-    if any(pilot.evidence.has_scores for pilot in tasks):
+    if any(pilot.table.has_scores for pilot in tasks):
         on_data += (_RANKS_OF_PILOTS,)
     return Plan(
         table,

@@ -7,7 +7,6 @@ import numpy as np
 
 from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.evidence import WITH_RANKS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import require_same_classes, require_same_weights
 
@@ -20,11 +19,11 @@ def require_same_instances(
     They must know the metric at k1. `remedy` says what to do with other tests.
     """
     for name, task in tasks.items():
-        evidence = task.evidence
+        evidence = task.table
         if not (
             evidence.why_unknown and evidence.known_counts(metric, np.array([task.n_classes])).size
         ):
-            evidence.exact("pairing", f"{WITH_RANKS}, or {remedy}", f"{argument}[{name!r}]")
+            task.require("exact ranks", f"{argument}[{name!r}]")
     (first_name, first), *others = tasks.items()
     for name, task in others:
         pair = f"{argument}: {first_name!r} and {name!r}"

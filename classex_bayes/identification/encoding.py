@@ -308,9 +308,10 @@ def _refuse_repeats(digests: list[bytes]) -> None:
 
 def _with_warning(task: SourceTask, warning: str) -> SourceTask:
     """The task with one more warning about its data."""
-    evidence = task.evidence.undesigned("an encoding model")
-    checks = (*evidence.score_checks, Check("classifier", False, warning))
-    return SourceTask(replace(evidence, score_checks=checks), task.classes)
+    evidence = task.require("plain ranks")
+    checks = (*evidence.reading.checks, Check("classifier", False, warning))
+    reading = replace(evidence.reading, checks=checks)
+    return SourceTask(replace(evidence, reading=reading), task.classes)
 
 
 def _presentations(stimuli: Any, responses: Any, y: Any) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -195,9 +195,7 @@ def bayes_accuracy_bound(
     alpha = probability(alpha, "alpha")
     one_of(method, _METHODS, "method")
     k = _common_classes(tasks)
-    squares = np.array(
-        [np.sum(member.evidence.instances("the bound").instance_weight ** 2) for member in tasks]
-    )
+    squares = np.array([np.sum(member.require("ranks").weight ** 2) for member in tasks])
 
     def test_deviation(level: float) -> FloatArray:
         return np.sqrt(np.log(len(tasks) / level) * squares / 2)
@@ -287,7 +285,7 @@ def _common_classes(tasks: list[SourceTask]) -> int:
         raise DataError("task: expected at least one task, found none")
     for member in tasks:
         source_task(member)
-        evidence = member.evidence.undesigned("the bound")
+        evidence = member.require("plain ranks")
         weight = evidence.class_weight
         if np.ptp(weight) > 1e-12:
             raise DataError(

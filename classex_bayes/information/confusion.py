@@ -82,7 +82,7 @@ def confusion_information(
     one_of(correction, ("miller_madow", "none"), "correction")
     one_of(unit, tuple(NATS), "unit")
     if isinstance(confusion, SourceTask):
-        weight = confusion.evidence.instances("confusions").class_weight
+        weight = confusion.require("ranks").class_weight
         pairs = np.stack([confusion.y, _predicted(confusion)])
         (row, column), number = np.unique(pairs, axis=1, return_counts=True)
         count = number.astype(float)
@@ -109,7 +109,7 @@ def confusion_information(
 def _predicted(task: SourceTask) -> IntArray:
     """Class with the largest score for each instance. Ties are broken as in the task."""
     nearest = task.nearest_classes
-    wrong = task.ranks > 1 if task.evidence.is_exact else nearest.scores[:, 0] > nearest.true
+    wrong = task.ranks > 1 if task.table.is_exact else nearest.scores[:, 0] > nearest.true
     return np.where(wrong, nearest.classes[:, 0], task.y)
 
 

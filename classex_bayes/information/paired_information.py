@@ -14,7 +14,6 @@ from classex_bayes.information.implied import (
     accuracy_influence,
     implied_information,
 )
-from classex_bayes.task.evidence import WITH_RANKS
 from classex_bayes.task.joint_covariance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
@@ -159,7 +158,7 @@ def _correlation(
         curve = signal_curve(task, "all" if k is None else k)
         sizes, influence = accuracy_influence(task, curve, np.sqrt(2 * estimate.mean))
         influences.append(influence)
-    covariance = joint_covariance([task.evidence.exact("pairing") for task in tasks], sizes)
+    covariance = joint_covariance([task.require("exact ranks") for task in tasks], sizes)
     moves = np.zeros((2, 2 * sizes.size))
     moves[0, : sizes.size], moves[1, sizes.size :] = influences
     joint = moves @ covariance @ moves.T
@@ -169,6 +168,6 @@ def _correlation(
 def _require_same_classes(first: SourceTask, second: SourceTask) -> None:
     remedy = "pass paired=False for tests on different classes"
     for name, task in (("first", first), ("second", second)):
-        task.evidence.exact("pairing", f"{WITH_RANKS}, or pass paired=False", name)
+        task.require("exact ranks", name)
     require_same_classes("first, second", first, second, remedy)
     require_same_weights("first, second", first, second)

@@ -174,7 +174,7 @@ def read_nonmated(paths: AnyPath | Iterable[AnyPath], task: SourceTask) -> Float
     if not parts:
         return None
     matrix = as_matrix(joined(list(parts.values()), list(parts))[_NONMATED], _NONMATED)
-    source = task.evidence.instances("an array of non-mated probes").plain.source
+    source = task.require("ranks").source
     width = matrix.shape[1]
     if not isinstance(source, EmbeddingScores) or width != source.gallery.shape[1]:
         return matrix

@@ -74,7 +74,7 @@ class MatedTails:
     ) -> Self:
         """Tails of the true classes, with the resampled weights of the wrong ones."""
         log_true = scale.log_distance(nearest.true)
-        depth = depths_of(nearest, scale, task.evidence.instances("tails").instance_weight)
+        depth = depths_of(nearest, scale, task.require("ranks").weight)
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
         bounds = np.array(n_better_bounds(task))

@@ -76,7 +76,7 @@ def open_set_rates(
     counts = class_counts(k, largest=task.n_classes - 1)
     best = whole_number(rank, "rank", 1)
     thresholds = numbers(threshold, "threshold", "numbers", lambda values: values == values)
-    source, evidence = task.evidence.scores("open_set_rates"), task.evidence.exact("open_set_rates")
+    source, evidence = task.scores, task.require("exact ranks")
     y, k1 = task.y, task.n_classes
     # Thresholds have the sign of scores: larger is better. A score at the threshold is accepted.
     sign = -1 if source.perfect == 0 else 1
@@ -95,7 +95,7 @@ def open_set_rates(
         table = np.bincount(place, minlength=rows.size * (levels.size + 1))
         table = table.reshape(rows.size, -1)[:, ::-1].cumsum(axis=1)[:, ::-1]
         above[np.ix_(rows, order)] = table[:, 1:]
-    n_better, weight = evidence.n_better, evidence.instance_weight
+    n_better, weight = evidence.n_better, evidence.weight
 
     def identified(length: int, accepted: BoolArray) -> FloatArray:
         return weighted_over_n_better(

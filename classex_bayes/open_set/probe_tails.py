@@ -45,7 +45,7 @@ class ProbeLists(NamedTuple):
     def of_task(cls, task: SourceTask, nearest: NearestClasses, scale: DistanceScale) -> Self:
         """Lists of the wrong classes of the test instances."""
         log_distance, rivals = scale.log_distance(nearest.scores), task.n_classes - 1
-        weight = task.evidence.instances("open-set rates").instance_weight
+        weight = task.require("ranks").weight
         return cls(log_distance, nearest.classes, weight, task.y, rivals)
 
     @classmethod

@@ -137,12 +137,12 @@ def plot_accuracy(
 def _add_observed(chart: Chart, task: SourceTask, metric: str) -> None:
     """Add values of a metric in a pilot where they are known, and the bounds of its accuracy."""
     k = task.grid(_N_OBSERVED)
-    if task.evidence.why_unknown and metric != _ACCURACY:  # the grid is that of the accuracy
+    if task.table.why_unknown and metric != _ACCURACY:  # the grid is that of the accuracy
         k = log_spaced(2, task.n_classes, _N_OBSERVED)
     known = reference_values(task, k[k >= _smallest(metric)], metric)
     if not known.empty:
         chart.points(OBSERVED, known.index.to_numpy(), known.to_numpy(), color=INK)
-    if task.evidence.why_unknown and metric == _ACCURACY:
+    if task.table.why_unknown and metric == _ACCURACY:
         places = log_spaced(2, task.n_classes, _N_K)
         lower, upper = task.accuracy_bounds(places)
         # One outline, open at few classes.

@@ -176,7 +176,7 @@ def _numbers(findings: Findings, curve: Extrapolation, assessment: Assessment) -
 def fingerprint(task: SourceTask) -> str:
     """Return the first 16 digits of the SHA-256 of the data that a fit uses."""
     digest = hashlib.sha256(f"{task.n_classes} {task.n_test}".encode())
-    for array in task.evidence.data:
+    for array in task.table.data:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 

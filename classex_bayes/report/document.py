@@ -87,7 +87,7 @@ def facts(model: "FittedModel", task: "SourceTask") -> dict[str, Any]:
         "seed": json.loads(attributes["random_seed"]),
         "task": {
             "kind": attributes["task_kind"],
-            "distance": task.evidence.distance,
+            "distance": task.table.distance,
             "n_classes": int(attributes["n_classes"]),
             "n_test": int(attributes["n_test"]),
             "design_effect": float(attributes["design_effect"]),

@@ -81,7 +81,7 @@ class Findings:
     def set_aside(self) -> dict[str, str]:
         """Reasons not to use the estimates of some references, by name."""
         # Without the other checks of the assessment, which take seconds.
-        of_data = {check.name: check for check in self.task.evidence.checks(self.task.classes)}
+        of_data = {check.name: check for check in self.task.table.checks(self.task.classes)}
         few = of_data["number of classes"]
         reasons = {
             prediction.estimator: few.sentence

@@ -318,7 +318,7 @@ def discriminability(findings: Findings) -> PageChart:
 
 def predictive(findings: Findings) -> PageChart:
     """Chart of the ranks of pilot and replicates, or of accuracies if the task has no ranks."""
-    bare = findings.task.evidence.kind == "accuracies"
+    bare = findings.task.table.kind == "accuracies"
     kind: Literal["ranks", "accuracy"] = "accuracy" if bare else "ranks"
     level = findings.ci_prob
     chart = chart_of(plot_ppc)(findings.model, findings.task, kind=kind, ci_prob=level)

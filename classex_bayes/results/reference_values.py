@@ -47,4 +47,4 @@ def reference_values(truth: Any, k: IntArray | None, metric: str = "accuracy") -
 
 def _within_knowledge(task: SourceTask, k: IntArray, metric: str) -> IntArray:
     """Those of the numbers of classes, at most those of the task, at which it knows a metric."""
-    return task.evidence.known_counts(named_metric(metric), k)
+    return task.table.known_counts(named_metric(metric), k)

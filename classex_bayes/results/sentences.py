@@ -60,14 +60,14 @@ def pilot_sentence(task: SourceTask, estimand: Estimand = _ACCURACY) -> str:
     largest, accuracy = pilot_accuracy(task)
     among = "" if largest == task.n_classes else f" among {largest:,}"
     details = ""
-    if task.evidence.kind != "accuracies":
+    if task.table.kind != "accuracies":
         tested, repeats = np.unique(task.y, return_counts=True)
-        weights = task.evidence.instances("weights").class_weight[tested]
+        weights = task.require("ranks").class_weight[tested]
         if np.ptp(weights) > 0:
             details = ", with the given class weights"
         elif np.ptp(repeats) > 0:
             details = ", with equal class weights"
-    of_them = "" if details or task.evidence.kind == "accuracies" else " of them"
+    of_them = "" if details or task.table.kind == "accuracies" else " of them"
     done, instances, right = _PILOTS[estimand.units]
     return (
         f"The pilot {done} {task.n_classes:,} {estimand.units} with {task.n_test:,} {instances} "
@@ -83,7 +83,7 @@ def score_direction(task: SourceTask) -> str:
     'squared distances: smaller is stricter'
     """
     negated = task.nearest_classes.negated
-    name = _SCORES.get(task.evidence.distance, "distances" if negated else "scores")
+    name = _SCORES.get(task.table.distance, "distances" if negated else "scores")
     return f"{name}: {'smaller' if negated else 'larger'} is stricter"
 
 
@@ -105,14 +105,14 @@ def errors_sentence(task: SourceTask) -> str:
     >>> errors_sentence(task)
     'One class carries 67% of the 3 errors: 1.'
     """
-    if task.evidence.kind == "accuracies":
+    if task.table.kind == "accuracies":
         return (
             "Errors of single classes are unknown, because the pilot is an accuracy curve "
             "without ranks."
         )
     if not task.grid().size:
-        return f"Errors of single classes are unknown: {task.evidence.why_unknown}."
-    n_better = task.evidence.instances("errors of classes").plain.n_better
+        return f"Errors of single classes are unknown: {task.table.why_unknown}."
+    n_better = task.require("ranks").n_better
     errors = np.bincount(task.y, weights=n_better > 0, minlength=task.n_classes)
     total = int(errors.sum())
     if total == 0:

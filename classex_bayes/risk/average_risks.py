@@ -11,7 +11,6 @@ from classex_bayes.core.influence import repair_covariance
 from classex_bayes.exceptions import DataError
 from classex_bayes.risk.costs_by_rank import average_risk, costs_by_rank
 from classex_bayes.risk.covariance import ByRank, StreamedCosts, risk_by_rank, stream_costs
-from classex_bayes.task.evidence import WITH_SCORES
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, NumberArray
@@ -66,15 +65,15 @@ def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray
     """
     matrix = cost_matrix(cost, task)
     counts = class_counts(k, largest=task.n_classes)
-    evidence = task.evidence.exact("a risk", WITH_SCORES)
-    source = evidence.scores("a risk")
+    evidence = task.require("exact ranks")
+    source = task.scores
     by_rank = costs_by_rank(
         source,
         task.y,
-        evidence.instance_weight,
+        evidence.weight,
         matrix,
-        evidence.tie_rule,
-        evidence.tie_seed,
+        evidence.reading.ties,
+        evidence.reading.tie_seed,
     )
     return average_risk(by_rank, counts)
 
@@ -124,15 +123,15 @@ def task_costs(task: SourceTask, costs: Sequence[NumberArray], statistics: ByRan
 
     `costs` are checked matrices (`cost_matrix`), `statistics` the coefficients by rank.
     """
-    evidence = task.evidence.exact("a risk", WITH_SCORES)
+    evidence = task.require("exact ranks")
     return stream_costs(
-        evidence.scores("a risk"),
+        task.scores,
         task.y,
         evidence.class_weight,
         costs,
         statistics,
-        evidence.tie_rule,
-        evidence.tie_seed,
+        evidence.reading.ties,
+        evidence.reading.tie_seed,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,45 +12,36 @@ from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.task.check import Check
 from classex_bayes.task.data_checks import better_than_chance, few_classes
-from classex_bayes.task.evidence import N_GRID, WITH_RANKS, Evidence, MadeFrom
+from classex_bayes.task.rank_variance import N_GRID
+from classex_bayes.task.reading import MadeFrom
 from classex_bayes.typing import FloatArray, IntArray
 
 _WARN_AT, _REFUSE_AT = 2.0, 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class AccuracyCurve(Evidence):
+class AccuracyCurve:
     """Accuracies measured at increasing numbers of classes on n instances.
 
     The events "instance i is correct among k classes" are nested, so
     Cov(k <= k') = a_k' (1 - a_k) deff / n.
     """
 
-    k1: int
+    n_classes: int
     k: IntArray
     values: FloatArray
-    n: int
-    deff: float
+    n_test: int
+    design_effect: float
 
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, k1."""
-        return self.k1
-
-    @property
-    def n_test(self) -> int:
-        """Number n of test instances."""
-        return self.n
-
-    @property
-    def kind(self) -> MadeFrom:
-        """What the task is made from."""
-        return "accuracies"
-
-    @property
-    def design_effect(self) -> float:
-        """Ratio of the variance to the variance with independent instances, as the user said."""
-        return self.deff
+    kind: ClassVar[MadeFrom] = "accuracies"
+    why_unknown: ClassVar[str] = ""
+    assumptions: ClassVar[tuple[str, ...]] = ()
+    is_exact: ClassVar[bool] = False
+    is_plain: ClassVar[bool] = True
+    has_scores: ClassVar[bool] = False
+    has_influence: ClassVar[bool] = True
+    permanent: ClassVar[None] = None
+    distance: ClassVar[None] = None
 
     @classmethod
     def checked(
@@ -105,6 +96,11 @@ class AccuracyCurve(Evidence):
             raise DataError(f"{message}. Check that k and accuracy belong together")
         warn(message, ExtrapolationWarning)
 
+    @property
+    def variance(self) -> Self:
+        """The curve itself, which has its covariance, design effect and dependence."""
+        return self
+
     def grid(self, number: int = N_GRID) -> IntArray:
         """Return the numbers of classes with a known accuracy."""
         return self.k
@@ -112,7 +108,10 @@ class AccuracyCurve(Evidence):
     def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the measured accuracies at `k` twice; `k` must be among the measured numbers."""
         if metric != Accuracy():
-            self._refuse(f"the metric {metric.name!r}")
+            raise DataError(
+                f"metric: found {metric.name!r}, expected 'accuracy', because the task was made "
+                "from accuracies alone; make it with from_scores, from_embeddings or from_ranks"
+            )
         accuracy = self.values[self._position(k)]
         return accuracy, accuracy
 
@@ -130,16 +129,10 @@ class AccuracyCurve(Evidence):
         chance = better_than_chance(int(self.k[0]), float(self.values[0]), 0.0)
         return [few_classes(self.n_classes), chance]
 
-    def _refuse(self, user: str, remedy: str = WITH_RANKS, name: str = "task") -> NoReturn:
-        raise DataError(
-            f"{name}: it was made from accuracies alone and has no ranks, which {user} needs; "
-            f"{remedy}"
-        )
-
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of the accuracies at `k`: shape (n_k, n_k)."""
         # Half an instance keeps the variance of a perfect or hopeless accuracy positive.
-        share = (self.accuracy(k) * self.n_test + 0.5) / (self.n_test + 1)
+        share = (self.metric_bounds(Accuracy(), k)[0] * self.n_test + 0.5) / (self.n_test + 1)
         nested = np.minimum.outer(share, share) * (1 - np.maximum.outer(share, share))
         return nested * self.design_effect / self.n_test
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from classex_bayes.arguments import class_counts, one_of, seed_sequence
 from classex_bayes.core.influence import equal_weights, weight_effect
+from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
-from classex_bayes.core.subsets import average_test_accuracy
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.evidence import instance_weights
-from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.table_reading import instance_weights
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, RandomSeed
 
@@ -88,12 +88,10 @@ def accuracy_under_priors(
     counts = class_counts(k, largest=task.n_classes)
     if normalized == "once":
         return task.accuracy(counts)
-    user = "normalized='within_subsets'"
-    evidence = task.evidence.instances(user)
-    class_weight = evidence.class_weight
+    class_weight = task.require("ranks").class_weight
     if weight_effect(class_weight) == 1:
         return task.accuracy(counts)
-    evidence.scores(user)
+    table = task.require("scores")
     if not class_weight.all():
         place = int(np.argmin(class_weight))
         raise DataError(
@@ -103,32 +101,30 @@ def accuracy_under_priors(
         )
     seeds = seed_sequence(random_seed).spawn(counts.size)
     accuracies = [
-        _within_subsets(evidence.exact(user), int(size), np.random.default_rng(seed))
+        _within_subsets(table, int(size), np.random.default_rng(seed))
         for size, seed in zip(counts, seeds, strict=True)
     ]
     return np.array(accuracies)
 
 
-def _within_subsets(evidence: RankEvidence, k: int, rng: np.random.Generator) -> float:
+def _within_subsets(table: RankTable, k: int, rng: np.random.Generator) -> float:
     """Mean over subsets, as the exact mean for equal weights and the difference from it."""
-    member = _subsets(evidence.n_classes, k, rng)
-    equal = equal_weights(evidence.class_weight)
-    weights = np.stack([evidence.class_weight, equal])
-    of_instances = np.stack([instance_weights(evidence.y, weight) for weight in weights])
+    member = _subsets(table.n_classes, k, rng)
+    equal = equal_weights(table.class_weight)
+    weights = np.stack([table.class_weight, equal])
+    of_instances = np.stack([instance_weights(table.y, weight) for weight in weights])
     right = np.zeros((2, member.shape[1]))
-    source = evidence.source
+    source = table.source
     assert source is not None
-    groups = row_groups(evidence.y, evidence.n_classes)
-    for block in rank_blocks(source, evidence.y, groups, evidence.tie_rule, evidence.tie_seed):
+    groups = row_groups(table.y, table.n_classes)
+    for block in rank_blocks(source, table.y, groups, table.reading.ties, table.reading.tie_seed):
         beaten = block.beaten_by(np.arange(block.rows.size)).astype(np.float32)
         for start in range(0, member.shape[1], _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            wins = (beaten @ member[:, part] == 0) & member[evidence.y[block.rows], part]
+            wins = (beaten @ member[:, part] == 0) & member[table.y[block.rows], part]
             right[:, part] += of_instances[:, block.rows] @ wins
     accuracy = right / (weights @ member)
-    exact = average_test_accuracy(
-        evidence.n_better, evidence.n_classes, np.array([k]), of_instances[1]
-    )
+    exact = Accuracy().average(table.n_better, table.n_classes, np.array([k]), of_instances[1])
     return float(exact[0] + (accuracy[0] - accuracy[1]).mean())
 
 

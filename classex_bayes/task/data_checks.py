@@ -16,7 +16,7 @@ from classex_bayes.core.influence import weight_effect
 from classex_bayes.core.metrics import Accuracy
 from classex_bayes.exceptions import DataWarning, warn
 from classex_bayes.task.check import Check
-from classex_bayes.task.evidence import FEWEST_ERRING_CLASSES, InstanceEvidence
+from classex_bayes.task.rank_variance import FEWEST_ERRING_CLASSES
 from classex_bayes.typing import FloatArray, IntArray
 
 FEW_CLASSES, FEWEST_ERRORS, MOST_TIES, _FARTHEST_RULES = 20, 10, 0.05, 2.0
@@ -29,28 +29,31 @@ _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 
-def instance_checks(evidence: InstanceEvidence, names: Sequence[Any] | None) -> list[Check]:
-    """Checks of the instances of a test; `names` are those of the classes."""
-    plain = evidence.plain
+def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
+    """Checks of the instances of a table of ranks; `names` are those of the classes."""
     checks = [
-        few_classes(evidence.n_classes),
-        few_weighty_classes(evidence.class_weight),
-        few_errors(plain.n_better, evidence.y),
-        *plain.score_checks,
+        few_classes(table.n_classes),
+        few_weighty_classes(table.class_weight),
+        few_errors(table.n_better, table.y),
+        *table.reading.checks,
     ]
-    if not evidence.is_designed:
-        checks.append(grouped_ranks(evidence))
-    if evidence.grid().size:
-        k = int(evidence.grid()[0])
+    if table.is_plain:
+        checks.append(grouped_ranks(table))
+    grid = table.grid()
+    if grid.size:
+        k = grid[:1]
         # Siblings that are always present make the accuracy on two classes lower than 1 / 2.
-        accuracy = float(plain.accuracy(np.array([k]))[0])
-        sd = (1 / k * (1 - 1 / k)) ** 0.5 if evidence.why_unknown else _GUESSING_SD
-        error = sd * (evidence.design_effect / evidence.n_test) ** 0.5
-        checks.append(better_than_chance(k, accuracy, _STANDARD_ERRORS * error))
-    if evidence.kind == "decisions":
-        checks.append(decisions(evidence.n_classes))
-    if plain.counts is not None:
-        checks += [ties(plain), concentrated_errors(plain, names)]
+        accuracy = float(Accuracy().average(table.n_better, table.n_classes, k, table.weight)[0])
+        size = int(k[0])
+        sd = (1 / size * (1 - 1 / size)) ** 0.5 if table.why_unknown else _GUESSING_SD
+        error = sd * (table.variance.design_effect / table.n_test) ** 0.5
+        checks.append(better_than_chance(size, accuracy, _STANDARD_ERRORS * error))
+    if table.kind == "decisions":
+        checks.append(decisions(table.n_classes))
+    if table.counts is not None and table.is_exact:
+        checks.append(ties(table))
+        if table.is_plain:
+            checks.append(concentrated_errors(table, names))
     return checks
 
 
@@ -105,7 +108,7 @@ def better_than_chance(k: int, accuracy: float, margin: float) -> Check:
     return Check("accuracy on few classes", passed, sentence, accuracy, threshold)
 
 
-def ties(evidence: Any) -> Check:
+def ties(table: Any) -> Check:
     """How far the rule for ties moves the extrapolation, in standard errors.
 
     The check compares the rules by the accuracy among all k1 classes and by its decline from about
@@ -113,20 +116,24 @@ def ties(evidence: Any) -> Check:
     error of an accuracy is at least that of one instance. Ties of the true class in fewer than 10
     instances and in at most 5% of them have little effect and pass; more are a note.
     """
-    touched, distance = evidence.n_touched, 0.0
+    touched = int(np.count_nonzero(table.counts.lowest < table.counts.highest))
+    distance = 0.0
     sentence = (
-        f"the true class is tied with a competitor in {touched} of {evidence.n_test} instances "
-        f"(rule: {evidence.ties})"
+        f"the true class is tied with a competitor in {touched} of {table.n_test} instances "
+        f"(rule: {table.ties})"
     )
-    if touched >= FEWEST_ERRORS or touched > MOST_TIES * evidence.n_test:
-        k = evidence.grid()
-        half = int(np.abs(k - evidence.n_classes / 2).argmin())
+    if touched >= FEWEST_ERRORS or touched > MOST_TIES * table.n_test:
+        k = table.grid()
+        half = int(np.abs(k - table.n_classes / 2).argmin())
         contrast = np.zeros((2, k.size))
         contrast[:, -1], contrast[1, half] = 1.0, -1.0
-        worst, best = evidence.with_open_ties().metric_bounds(Accuracy(), k)
+        worst, best = (
+            Accuracy().average(n_better, table.n_classes, k, table.weight)
+            for n_better in (table.counts.highest, table.counts.lowest)
+        )
         moved = np.abs(contrast @ (best - worst))
-        variance = np.diag(contrast @ evidence.covariance(k) @ contrast.T)
-        distances = moved / np.sqrt(np.maximum(variance, evidence.n_test**-2))
+        variance = np.diag(contrast @ table.variance.covariance(k) @ contrast.T)
+        distances = moved / np.sqrt(np.maximum(variance, table.n_test**-2))
         distance = float(distances.max())
         if distance > _FARTHEST_RULES:
             of_what = ("accuracy", "decline of accuracy towards k1")[int(distances.argmax())]
@@ -136,7 +143,7 @@ def ties(evidence: Any) -> Check:
                 "digits, or ties='unknown' if the ties hide an order"
             )
     passed = distance <= _FARTHEST_RULES
-    is_note = passed and touched > MOST_TIES * evidence.n_test
+    is_note = passed and touched > MOST_TIES * table.n_test
     return Check("ties", passed, sentence, distance, _FARTHEST_RULES, is_note)
 
 
@@ -150,7 +157,7 @@ def decisions(n_classes: int) -> Check:
     return Check("scores that rank the classes", False, sentence)
 
 
-def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
+def concentrated_errors(table: Any, names: Sequence[Any] | None) -> Check:
     r"""Whether a few classes make up the sampling error of ATA at a large k on the grid.
 
     It is the largest k that leaves 20 right answers. With fewer, the few classes that have them
@@ -158,13 +165,12 @@ def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
     \psi_j^2)^2 / \sum_j \psi_j^4` of the dyadic influences. Below 7 the covariance depends on a
     handful of classes. Differences between classes are normal: sound tasks of 100 classes have a
     value of 10 to 40, which grows with k1. Unequal class weights reduce it although the data are
-    sound. The number of
-    classes is therefore the participation number of the squared weights.
+    sound. The number of classes is therefore the participation number of the squared weights.
     """
-    name, n_classes = "concentration of errors", round(participation(evidence.class_weight**2))
-    n_errors = int(np.count_nonzero(evidence.n_better))
-    k = evidence.grid()
-    n_right = evidence.n_test * evidence.accuracy(k)
+    name, n_classes = "concentration of errors", round(participation(table.class_weight**2))
+    n_errors = int(np.count_nonzero(table.n_better))
+    k = table.grid()
+    n_right = table.n_test * table.metric_bounds(Accuracy(), k)[0]
     if n_classes < FEWEST_FOR_CONCENTRATION or min(n_errors, n_right[0]) < ERRORS_FOR_CONCENTRATION:
         return Check(
             name,
@@ -174,7 +180,7 @@ def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
             f"without, found {n_classes}, {n_errors} and {n_right[0]:.0f}",
         )
     place = np.flatnonzero(n_right >= ERRORS_FOR_CONCENTRATION)[-1]
-    squares = evidence.class_influence[:, place] ** 2
+    squares = table.variance.unit_influence[:, place] ** 2
     if not squares.any():
         return Check(name, None, "the accuracy among all classes has no sampling error")
     effective = participation(squares)
@@ -195,7 +201,7 @@ def concentrated_errors(evidence: Any, names: Sequence[Any] | None) -> Check:
     return Check(name, passed, sentence, effective, FEWEST_EFFECTIVE)
 
 
-def grouped_ranks(evidence: Any) -> Check:
+def grouped_ranks(table: Any) -> Check:
     r"""Whether the numbers of better classes are those of competitors that were drawn one by one.
 
     Then the number of better classes is binomial, given the probability that a random class is
@@ -206,16 +212,16 @@ def grouped_ranks(evidence: Any) -> Check:
     in standard errors, of square roots of counts. In simulations of competitors that are all
     equally good, where both sides are equal, the largest of 3,600 was 3.7.
     """
-    known = evidence.lowest == evidence.highest
-    n, most = evidence.n_classes - 1, int(evidence.lowest[~known].min(initial=_MOST_IN_GROUP + 2))
-    weight = evidence.n_test * evidence.instance_weight
-    counts = np.bincount(evidence.lowest, weight, _MOST_IN_GROUP + 2)[: min(most, n + 1)]
+    known = table.lowest == table.highest
+    n, most = table.n_classes - 1, int(table.lowest[~known].min(initial=_MOST_IN_GROUP + 2))
+    weight = table.n_test * table.weight
+    counts = np.bincount(table.lowest, weight, _MOST_IN_GROUP + 2)[: min(most, n + 1)]
     before, here, after = counts[:-2], counts[1:-1], counts[2:]
     j = np.arange(1, counts.size - 1)
     usable = (before > 0) & (here > 0)
     before, here, after, j = before[usable], here[usable], after[usable], j[usable]
     least = here**2 / before * j * (n - j) / ((j + 1) * (n - j + 1))
-    variance = evidence.design_effect * (1 + least * (4 / here + 1 / before))
+    variance = table.variance.design_effect * (1 + least * (4 / here + 1 / before))
     violation = 2 * (np.sqrt(least + _ANSCOMBE) - np.sqrt(after + _ANSCOMBE)) / np.sqrt(variance)
     if not violation.size:
         return Check("gaps between ranks", None, "needs two neighbouring ranks that are known")

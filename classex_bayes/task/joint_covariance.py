@@ -21,12 +21,12 @@ from classex_bayes.core.influence import (
 from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import accuracy_given_n_better
-from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import FloatArray, IntArray
 
 
 def joint_covariance(
-    tests: Sequence[RankEvidence],
+    tests: Sequence[RankTable],
     k: IntArray,
     given_n_better: GivenBetter = accuracy_given_n_better,
 ) -> FloatArray:
@@ -62,7 +62,7 @@ def joint_covariance(
 
 
 def _blocks_of_classes(
-    tests: Sequence[RankEvidence], sources: Sequence[ScoreSource]
+    tests: Sequence[RankTable], sources: Sequence[ScoreSource]
 ) -> Iterator[tuple[RankBlock, ...]]:
     """Tuples with one block of each test; all blocks of a tuple have the same complete classes."""
     ends = np.cumsum([test.y.size for test in tests])
@@ -72,12 +72,12 @@ def _blocks_of_classes(
     for test, source, end in zip(tests, sources, ends, strict=True):
         start = end - test.y.size
         rows = [group[(group >= start) & (group < end)] - start for group in groups]
-        walks.append(rank_blocks(source, test.y, rows, test.tie_rule, test.tie_seed))
+        walks.append(rank_blocks(source, test.y, rows, test.reading.ties, test.reading.tie_seed))
     return zip(*walks, strict=True)
 
 
 def _instances_of_all_tests(
-    tests: Sequence[RankEvidence],
+    tests: Sequence[RankTable],
     blocks: Sequence[RankBlock],
     k: IntArray,
     given_n_better: GivenBetter,
@@ -85,7 +85,7 @@ def _instances_of_all_tests(
     """Instances of one block of each test. They contribute only to the means of their test."""
     parts = []
     for place, (test, block) in enumerate(zip(tests, blocks, strict=True)):
-        y, weight = test.y[block.rows], test.instance_weight[block.rows]
+        y, weight = test.y[block.rows], test.weight[block.rows]
         columns = slice(place * k.size, (place + 1) * k.size)
         values = np.zeros((2, y.size, len(tests) * k.size))
         values[:, :, columns] = accuracy_after_deletion(

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.core.influence import RankStatistics
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.shards import ConcatenatedScores
@@ -15,7 +14,8 @@ from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_weights
 from classex_bayes.task.dask_sources import DaskSource
-from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.table_reading import instance_weights, read_table
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -26,33 +26,31 @@ _OTHER_CLASSES = (
 _SAME = 1e-9  # relative difference of weights that rounding can cause
 
 
-def merged_evidence(
-    parts: Iterable[Any], class_weight: Any
-) -> tuple[RankEvidence, list[Any] | None]:
-    """Evidence and class names of the whole test; see `SourceTask.merge`."""
+def merged_table(parts: Iterable[Any], class_weight: Any) -> tuple[RankTable, list[Any] | None]:
+    """Table and class names of the whole test; see `SourceTask.merge`."""
     if not isinstance(parts, Iterable):
         raise DataError(f"parts: expected a sequence of tasks, found {parts!r}")
     tasks = list(parts)
     if not tasks:
         raise DataError("parts: expected at least one task, found none")
-    evidences: list[RankEvidence] = []
+    tables: list[RankTable] = []
     for number, task in enumerate(tasks):
         name = f"parts[{number}]"
         if (first := next(j for j, other in enumerate(tasks) if other is task)) < number:
             raise DataError(f"parts: part {number} is part {first} once more")
         source_task(task, name)
-        evidences.append(task.evidence.undesigned("merging", name))
+        tables.append(task.require("plain ranks", name))
         for what in ("n_classes", "classes"):
             _same(what, getattr(task, what), getattr(tasks[0], what), number, _OTHER_CLASSES)
-    directions = {number: _direction(part) for number, part in enumerate(evidences)}
+    directions = {number: _direction(part) for number, part in enumerate(tables)}
     scored = {number: direction for number, direction in directions.items() if direction}
     for number, direction in scored.items():
         _same("the best score", direction, next(iter(scored.values())), number)
-    warn_of_equal_positions([part.y for part in evidences], tasks[0].n_classes, tasks[0].classes)
-    tied = {number: part.ties for number, part in enumerate(evidences) if part.n_tied}
+    warn_of_equal_positions([part.y for part in tables], tasks[0].n_classes, tasks[0].classes)
+    tied = {number: part.ties for number, part in enumerate(tables) if part.n_tied}
     for number, ties in tied.items():
         _same("ties", ties, next(iter(tied.values())), number)
-    return _joined(evidences, tasks[0].classes, class_weight), tasks[0].classes
+    return _joined(tables, tasks[0].classes, class_weight), tasks[0].classes
 
 
 def warn_of_equal_positions(
@@ -69,7 +67,7 @@ def warn_of_equal_positions(
         )
 
 
-def _direction(part: RankEvidence) -> str:
+def _direction(part: RankTable) -> str:
     """Which scores are better; empty if a part has none."""
     if part.nearest is not None:
         negated = part.nearest.negated
@@ -93,22 +91,32 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _joined(
-    parts: Sequence[RankEvidence], classes: list[Any] | None, class_weight: Any
-) -> RankEvidence:
-    """Evidence of all parts, whose statistics are added up."""
+def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight: Any) -> RankTable:
+    """Rows of all parts, whose influences are added up."""
     first, y = parts[0], np.concatenate([part.y for part in parts])
     weight = class_weights(class_weight, y, first.n_classes, classes)
     factors = [_factor(part, number, weight, classes) for number, part in enumerate(parts)]
-    sources = [part.source for part in parts if part.source is not None]
-    readable = [source for source in sources if not isinstance(source, DaskSource)]
+    readable = [
+        part.source
+        for part in parts
+        if part.source is not None and not isinstance(part.source, DaskSource)
+    ]
     source = ConcatenatedScores(readable) if len(readable) == len(parts) else None
+    influences = [
+        part.influence.scaled(factor)
+        for part, factor in zip(parts, factors, strict=True)
+        if part.influence is not None
+    ]
+    scored = len(influences) == len(parts)
     tied = next((part for part in parts if part.n_tied), first)  # it has the rule of all parts
     # Of a check that several parts have, the worst one.
-    by_fault = sorted(chain(*(part.score_checks for part in parts)), key=Check.gravity)
-    checks = tuple({check.name: check for check in by_fault}.values())
-    statistics = [part.statistics for part in parts if part.statistics is not None]
-    scored = len(statistics) == len(parts)
+    by_fault = sorted(chain(*(part.reading.checks for part in parts)), key=Check.gravity)
+    reading = replace(
+        tied.reading,
+        made_from=first.reading.made_from if scored else "ranks",
+        source=source,
+        checks=tuple({check.name: check for check in by_fault}.values()),
+    )
     if scored and (split := _split_class(parts)) is not None:
         if source is None:
             raise DataError(
@@ -116,40 +124,33 @@ def _joined(
                 "them has no scores at hand, which are needed to find shared competitors; put all "
                 "instances of a class into one part, keep the scores, or join arrays of Dask"
             )
-        return RankEvidence.of_scores(
-            source, y, weight, tied.ties, tied.tie_seed, first.made_from, checks
-        )
-    joined = None
-    if scored:
-        influences = [
-            part.influence.scaled(factor) for part, factor in zip(statistics, factors, strict=True)
-        ]
-        counts = RankCounts.joined(part.counts for part in statistics)
-        joined = RankStatistics(counts, sum(influences[1:], influences[0]))
-    return replace(
-        tied,
-        y=y,
-        class_weight=weight,
-        lowest=np.concatenate([part.lowest for part in parts]),
-        highest=np.concatenate([part.highest for part in parts]),
-        made_from=first.made_from if scored else "ranks",
-        source=source,
-        statistics=joined,
+        return read_table(reading, y, weight, tied.ties)
+    lowest, highest, lost = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("lowest", "highest", "lost")
+    )
+    return RankTable.of(
+        y,
+        first.n_classes,
+        instance_weights(y, weight),
+        lowest,
+        lowest if all(part.is_exact for part in parts) else highest,
+        lost=lost,
+        influence=sum(influences[1:], influences[0]) if scored else None,
+        counts=RankCounts.joined(part.counts for part in parts if part.counts) if scored else None,
         nearest=None if source is not None else _joined_lists(parts),
-        score_checks=checks,
+        reading=reading,
     )
 
 
-def _joined_lists(parts: Sequence[RankEvidence]) -> NearestClasses | None:
+def _joined_lists(parts: Sequence[RankTable]) -> NearestClasses | None:
     """Nearest classes of all parts; None unless all know them."""
-    if any(part.nearest is None and part.source is None for part in parts):
+    if not all(part.has_scores for part in parts):
         return None
     return NearestClasses.joined(part.nearest_classes for part in parts)
 
 
-def _factor(
-    part: RankEvidence, number: int, weight: FloatArray, classes: list[Any] | None
-) -> float:
+def _factor(part: RankTable, number: int, weight: FloatArray, classes: list[Any] | None) -> float:
     """Ratio of the classes' weights in the whole to those in a part."""
     tested = np.unique(part.y)
     of_part, whole = part.class_weight[tested], weight[tested]
@@ -168,7 +169,7 @@ def _factor(
     return float(factor)
 
 
-def _split_class(parts: Sequence[RankEvidence]) -> IntArray | None:
+def _split_class(parts: Sequence[RankTable]) -> IntArray | None:
     """The first class with instances in several parts; None if there is none."""
     tested = np.concatenate([np.unique(part.y) for part in parts])
     classes, n_parts = np.unique(tested, return_counts=True)

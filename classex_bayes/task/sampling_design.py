@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import as_vector, share
+from classex_bayes.core.influence import weight_effect
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import by_class, class_numbers
 from classex_bayes.typing import FloatArray, IntArray
@@ -111,6 +112,54 @@ class SamplingDesign:
     def n_groups(self) -> int:
         """Number of groups."""
         return int(self.group.max()) + 1
+
+    def largest_k(self, y: IntArray) -> int:
+        r"""Number of classes that the effective number of competitors allows, at least 2.
+
+        It is the smallest :math:`1 + (\sum_j c_j)^2 / \sum_j c_j^2` of the instances of classes `y`
+        (n,), the sums over the classes of other groups than their own, plus the siblings present.
+        """
+        count, total, squares = (
+            by_group.sum() - by_group
+            for by_group in (np.bincount(self.group, self.class_weight**p) for p in range(3))
+        )
+        # If one class has nearly all the weight, the sum of squares of the others is rounding.
+        competitors = total**2 / np.maximum(squares, total**2 / count)
+        competitors += self.sibling_share * (np.bincount(self.group) - 1)
+        return max(int(1 + competitors[self.group[y]].min() + 1e-9), 2)
+
+    def assumptions(self, class_weight: FloatArray) -> tuple[str, ...]:
+        """Sentences on the design, and on what it assumes about larger sets of classes.
+
+        `class_weight` (k1,) are the weights of the test classes, which sum to 1.
+        """
+        facts = []
+        if self.is_weighted:
+            ratio, n_tested = (
+                self.inclusion.max() / self.inclusion.min(),
+                np.count_nonzero(class_weight),
+            )
+            worth = n_tested / float(weight_effect(class_weight))
+            facts.append(
+                f"some classes had {ratio:.3g} times the probability of others to be in the "
+                f"pilot: {n_tested} tested classes count as {worth:.0f}"
+            )
+        if self.is_grouped:
+            share = self.sibling_share
+            held = {0.0: "one class of each group", 1.0: "whole groups too"}.get(
+                share, f"other classes of a class's own group with probability {share:g}"
+            )
+            fact = (
+                f"classes came in {self.n_groups} groups: larger sets of classes are assumed to "
+                f"contain {held}"
+            )
+            if share > 0:
+                fact += (
+                    "; a prediction counts an instance that loses to its own group as losing to "
+                    "all classes, so metrics other than accuracy are too pessimistic"
+                )
+            facts.append(fact)
+        return tuple(facts)
 
     def select(self, kept: IntArray) -> Self:
         """Design of some of the classes."""

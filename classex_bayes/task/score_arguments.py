@@ -20,7 +20,7 @@ from classex_bayes.task.class_labels import (
 )
 from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
 from classex_bayes.task.embedding_checks import embeddings_fit
-from classex_bayes.task.evidence import MadeFrom
+from classex_bayes.task.reading import MadeFrom
 from classex_bayes.task.validation import as_matrix_anywhere, enough_classes, finite_embeddings
 from classex_bayes.typing import IntArray
 

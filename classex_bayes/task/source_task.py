@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from classex_bayes.arguments import (
     seed_sequence,
     truth_value,
 )
-from classex_bayes.core.metrics import Accuracy, named_metric
+from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.core.ranks.sources import ScoreMatrix
-from classex_bayes.core.ranks.ties import TieHandling
+from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
+from classex_bayes.core.ranks.ties import TieHandling, Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
@@ -31,11 +31,11 @@ from classex_bayes.task.class_labels import (
     encode_labels,
 )
 from classex_bayes.task.classifier_scores import read_classifier
-from classex_bayes.task.designed_ranks import DesignedRanks
 from classex_bayes.task.embedding_checks import refuse_foreign_coordinates
-from classex_bayes.task.evidence import N_GRID, Evidence
-from classex_bayes.task.merge import merged_evidence
-from classex_bayes.task.rank_evidence import RankEvidence
+from classex_bayes.task.merge import merged_table
+from classex_bayes.task.rank_table import KNOWN, UNKNOWN_RANKS, RankTable
+from classex_bayes.task.rank_variance import N_GRID
+from classex_bayes.task.reading import Reading
 from classex_bayes.task.retrieval_runs import Missing, read_run
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.task.score_arguments import (
@@ -52,9 +52,12 @@ from classex_bayes.task.search_results import (
     read_ids,
     search_results,
 )
+from classex_bayes.task.table_reading import draw_classes, instance_weights, read_table, select
 from classex_bayes.task.task_facts import task_facts, task_line
 from classex_bayes.task.validation import FEWEST_CLASSES, class_total, enough_classes
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+
+Need = Literal["ranks", "plain ranks", "exact ranks", "scores"]
 
 
 class SourceTask:
@@ -73,9 +76,8 @@ class SourceTask:
         Number of test instances.
     classes : list or None
         Names of the classes; None if no names were given.
-    evidence : Evidence
-        What the task knows, for authors of estimators: weights of classes and instances, the
-        covariance of the accuracies, the histogram of ranks, the scores.
+    table : RankTable or AccuracyCurve
+        What the task knows, for authors of estimators: `require` returns it or says what it lacks.
 
     Notes
     -----
@@ -83,9 +85,9 @@ class SourceTask:
     present (jmlr2018, section 2.1). Softmax of fixed logits keeps the ranking and is allowed.
     """
 
-    def __init__(self, evidence: Evidence, classes: list[Any] | None = None) -> None:
-        self.evidence, self.classes = evidence, classes
-        self.n_classes, self.n_test = evidence.n_classes, evidence.n_test
+    def __init__(self, table: RankTable | AccuracyCurve, classes: list[Any] | None = None) -> None:
+        self.table, self.classes = table, classes
+        self.n_classes, self.n_test = table.n_classes, table.n_test
 
     @classmethod
     def from_scores(
@@ -312,16 +314,10 @@ class SourceTask:
             refuse_foreign_coordinates(source, labels.y)
         elif isinstance(source, ScoreMatrix) and not source.in_order:  # files are read once
             checks += (scores_fit(source, labels.y),)
-        evidence = RankEvidence.of_scores(
-            source,
-            labels.y,
-            labels.weight,
-            ties,
-            _tie_seed(random_seed),
-            labelled.made_from,
-            checks,
-        )
-        return cls(evidence if design is None else DesignedRanks.of(evidence, design), names)
+        rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
+        seed = _tie_seed(random_seed)
+        reading = Reading(labelled.made_from, source, rule, seed, design, checks)
+        return cls(read_table(reading, labels.y, labels.weight, ties), names)
 
     @classmethod
     def from_ranks(
@@ -384,7 +380,7 @@ class SourceTask:
                 np.minimum(n_better, length),
                 np.where(n_better < length, n_better, k1 - 1),
             )
-        return cls(RankEvidence(labels.y, labels.weight, lowest, highest), names)
+        return cls(_table(labels, lowest, highest), names)
 
     @classmethod
     def from_search(
@@ -624,17 +620,77 @@ class SourceTask:
         >>> bool(np.allclose(merged.accuracy_cov([2, 4]), whole.accuracy_cov([2, 4])))
         True
         """
-        return cls(*merged_evidence(parts, class_weight))
+        return cls(*merged_table(parts, class_weight))
+
+    def require(self, need: Need, name: str = "task") -> RankTable:
+        """Return the table of ranks, if the task has what an estimator needs.
+
+        Parameters
+        ----------
+        need : {"ranks", "plain ranks", "exact ranks", "scores"}
+            "ranks": those of single instances, exact or within bounds. "plain ranks": among all
+            other classes, which were drawn one by one with equal probabilities. "exact ranks": the
+            same, and every rank is known. "scores": the same, and the scores are at hand.
+        name : str
+            Name of the task in the error.
+
+        Returns
+        -------
+        RankTable
+
+        Raises
+        ------
+        DataError
+            The task lacks it. The message says why, and how to make a task that has it.
+        """
+        table = self.table
+        made_from = f"{name}: it was made from {table.kind}"
+        if isinstance(table, AccuracyCurve):
+            raise DataError(
+                f"{made_from} alone, but {need} are needed; make it with from_scores, "
+                "from_embeddings or from_ranks"
+            )
+        if need == "ranks":
+            return table
+        if not table.is_plain:
+            raise DataError(
+                f"{name}: its classes were drawn with unequal probabilities or in groups, but "
+                f"{need} of classes that were drawn one by one, equally, are needed; use "
+                "BayesianExtrapolator, or make the task without sampling="
+            )
+        if need != "plain ranks" and not table.is_exact:
+            unknown = UNKNOWN_RANKS[table.kind]
+            raise DataError(
+                f"{made_from}, but the rank of every instance is needed: {unknown.why}; "
+                f"{unknown.remedy}"
+            )
+        if need == "scores" and table.source is None:
+            gone = "no longer has" if table.kind in ("scores", "embeddings") else "has no"
+            raise DataError(
+                f"{made_from} and {gone} scores, which are needed; make it with from_scores or "
+                "from_embeddings"
+            )
+        return table
+
+    @property
+    def scores(self) -> ScoreSource:
+        """Scores of exact ranks, read in blocks; `DataError` if they are not at hand."""
+        source = self.require("scores").source
+        assert source is not None
+        return source
 
     @property
     def ranks(self) -> IntArray:
         """Rank of the true class of each test instance, 1 is best: shape (n_test,)."""
-        return self.evidence.instances("ranks").n_better + 1
+        table = self.require("ranks")
+        if not table.is_exact:
+            self.require("exact ranks")
+        return table.n_better + 1
 
     @property
     def y(self) -> IntArray:
         """Positions of the true classes, shape (n_test,)."""
-        return self.evidence.instances("y").y
+        return self.require("ranks").y
 
     @property
     def nearest_classes(self) -> NearestClasses:
@@ -661,11 +717,11 @@ class SourceTask:
         >>> SourceTask.from_scores(scores, [0, 1, 2]).nearest_classes.classes.tolist()
         [[1, 2], [2, 0], [1, 0]]
         """
-        return self.evidence.instances("a list of the nearest classes").nearest_classes
+        return self.require("ranks").nearest_classes
 
     @cached_property
     def _checks(self) -> list[Check]:
-        return self.evidence.checks(self.classes)
+        return self.table.checks(self.classes)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -676,7 +732,7 @@ class SourceTask:
     def notes(self) -> tuple[str, ...]:
         """Sentences on the data that every prediction shows, `warnings` among them."""
         noted = [check.sentence for check in self._checks if check.is_note]
-        return tuple(dict.fromkeys([*self.evidence.assumptions, *self.warnings, *noted]))
+        return tuple(dict.fromkeys([*self.table.assumptions, *self.warnings, *noted]))
 
     def grid(self, number: int = N_GRID) -> IntArray:
         """Log-spaced numbers of classes from 2 to k1 at which the accuracy is known.
@@ -690,7 +746,7 @@ class SourceTask:
         -------
         int array, increasing
         """
-        return self.evidence.grid(how_many(number, "number"))
+        return self.table.grid(how_many(number, "number"))
 
     def accuracy(self, k: ClassCounts) -> FloatArray:
         """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
@@ -716,7 +772,7 @@ class SourceTask:
         classex_bayes.core.subsets.average_test_accuracy : The formula.
         classex_bayes.task.accuracy_under_priors : The other interpretation of class weights.
         """
-        return self.evidence.accuracy(class_counts(k, largest=self.n_classes))
+        return self._average(Accuracy(), k)
 
     def accuracy_bounds(self, k: ClassCounts) -> tuple[FloatArray, FloatArray]:
         """Bounds of the average test accuracy if ranks are known only within bounds.
@@ -744,7 +800,7 @@ class SourceTask:
         >>> [bound.round(3).tolist() for bound in task.accuracy_bounds([2, 4])]
         [[0.667, 0.5], [0.75, 0.5]]
         """
-        return self.evidence.metric_bounds(Accuracy(), class_counts(k, largest=self.n_classes))
+        return self.table.metric_bounds(Accuracy(), class_counts(k, largest=self.n_classes))
 
     def metric(self, metric: str, k: ClassCounts) -> FloatArray:
         """Average of a metric over all subsets of k source classes, k <= k1.
@@ -778,7 +834,20 @@ class SourceTask:
         >>> [task.metric(name, [2, 4]).round(3).tolist() for name in ("mrr", "mean_rank")]
         [[0.875, 0.708], [1.25, 1.75]]
         """
-        return self.evidence.metric(named_metric(metric), class_counts(k, largest=self.n_classes))
+        return self._average(named_metric(metric), k)
+
+    def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:
+        """Average (n_k,) of a metric; DataError where it is unknown."""
+        counts = class_counts(k, largest=self.n_classes)
+        lower, upper = self.table.metric_bounds(metric, counts)
+        unknown = upper - lower > KNOWN
+        if unknown.any():
+            first = int(np.argmax(unknown))
+            raise DataError(
+                f"k: {metric.name} at {counts[first]} classes lies between {lower[first]:.4g} and "
+                f"{upper[first]:.4g}, because {self.table.why_unknown}"
+            )
+        return (lower + upper) / 2
 
     def accuracy_cov(self, k: ClassCounts) -> FloatArray:
         """Covariance of the average test accuracies at `k`.
@@ -803,7 +872,7 @@ class SourceTask:
         --------
         classex_bayes.core.influence.Influence : The dyadic formula.
         """
-        return self.evidence.covariance(class_counts(k, largest=self.n_classes))
+        return self.table.variance.covariance(class_counts(k, largest=self.n_classes))
 
     def design_effect(self) -> float:
         r"""Ratio of the variance of ATA_k to its variance with independent instances.
@@ -821,7 +890,7 @@ class SourceTask:
         --------
         classex_bayes.core.influence.design_effect : The formula.
         """
-        return self.evidence.design_effect
+        return self.table.variance.design_effect
 
     def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
         """Task on some of the classes, drawn at random without replacement.
@@ -853,7 +922,7 @@ class SourceTask:
         """
         size = class_count(n_classes, "n_classes", self.n_classes, FEWEST_CLASSES)
         rng = np.random.default_rng(seed_sequence(random_seed))
-        return self._on(self.evidence.instances("subsample").draw(size, rng), rng)
+        return self._on(draw_classes(self.require("ranks"), size, rng), rng)
 
     def select(self, kept: IntArray, random_seed: RandomSeed = None) -> Self:
         """Task on the given classes. For tasks made from ranks see `subsample`.
@@ -881,8 +950,8 @@ class SourceTask:
         return self._on(places, np.random.default_rng(seed_sequence(random_seed)))
 
     def _on(self, places: IntArray, rng: np.random.Generator) -> Self:
-        evidence = self.evidence.instances("a task on some of the classes").select(places, rng)
-        return type(self)(evidence, self.classes and [self.classes[j] for j in places])
+        names = self.classes and [self.classes[j] for j in places]
+        return type(self)(select(self.require("ranks"), places, rng), names)
 
     def without_scores(self) -> Self:
         """Task without its scores, with the statistics that were computed from them.
@@ -900,8 +969,7 @@ class SourceTask:
         --------
         classex_bayes.SourceTask.merge : Join tasks on parts of the test instances.
         """
-        evidence = self.evidence.instances("without_scores").without_source()
-        return type(self)(evidence, self.classes)
+        return type(self)(self.require("ranks").without_source(), self.classes)
 
     def __repr__(self) -> str:
         """Size, accuracy with its standard error, ties, and warnings about the data."""
@@ -916,8 +984,12 @@ def _tie_seed(random_seed: RandomSeed) -> int:
     return int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
 
 
-def _of_lists(labels: ClassLabels, results: SearchResults) -> RankEvidence:
+def _table(labels: ClassLabels, lowest: IntArray, highest: IntArray, **columns: Any) -> RankTable:
+    weight = instance_weights(labels.y, labels.weight)
+    return RankTable.of(labels.y, labels.weight.size, weight, lowest, highest, **columns)
+
+
+def _of_lists(labels: ClassLabels, results: SearchResults) -> RankTable:
     lowest, highest, nearest, checks = results
-    return RankEvidence(
-        labels.y, labels.weight, lowest, highest, nearest=nearest, score_checks=checks
-    )
+    reading = Reading(checks=checks)
+    return _table(labels, lowest, highest, nearest=nearest, reading=reading)

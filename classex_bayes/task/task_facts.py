@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.formatting import folded, with_error
-from classex_bayes.task.evidence import Evidence
+from classex_bayes.task.accuracy_curve import AccuracyCurve
+from classex_bayes.task.rank_table import RankTable
 
 
 def task_facts(task: Any) -> dict[str, str]:
@@ -18,15 +19,15 @@ def task_facts(task: Any) -> dict[str, str]:
     else:
         lower, upper = task.accuracy_bounds(k1)
         accuracy = f"between {lower[0]:.3g} and {upper[0]:.3g}"
-    evidence = task.evidence
+    table = task.table
     facts = {
         "classes": f"{task.n_classes:,}",
         "test instances": f"{task.n_test:,}",
-        "made from": f"{evidence.kind}{_kept_scores(evidence)}",
+        "made from": f"{table.kind}{_kept_scores(table)}",
         "accuracy": accuracy,
         "design effect": f"{task.design_effect():.3g}",
     }
-    if ties := _ties(evidence):
+    if ties := _ties(table):
         facts["ties"] = ties
     if task.warnings:
         facts["warnings"] = "; ".join(task.warnings)
@@ -43,16 +44,16 @@ def task_line(task: Any) -> str:
     )
 
 
-def _ties(evidence: Evidence) -> str:
+def _ties(table: RankTable | AccuracyCurve) -> str:
     """Number of tied pairs and the rule for them; empty if there are none."""
-    if not evidence.n_tied:
+    if isinstance(table, AccuracyCurve) or not table.n_tied:
         return ""
-    return f"{evidence.n_tied:,} ({evidence.instances('the rule of ties').ties})"
+    return f"{table.n_tied:,} ({table.ties})"
 
 
-def _kept_scores(evidence: Evidence) -> str:
+def _kept_scores(table: RankTable | AccuracyCurve) -> str:
     """Which scores a task has, if it has not all of them."""
-    nearest = getattr(evidence, "nearest", None)
+    nearest = getattr(table, "nearest", None)
     if nearest is None:
         return ""
     return f" with the scores of the {nearest.classes.shape[1]} nearest classes"

@@ -94,7 +94,7 @@ def require_same_classes(pair: str, first: Any, second: Any, remedy: str) -> Non
 
 def require_same_weights(pair: str, first: Any, second: Any) -> None:
     """Raise if two tasks on the same classes weigh them differently."""
-    weight, other = (task.evidence.instances("weights").class_weight for task in (first, second))
+    weight, other = (task.require("ranks").class_weight for task in (first, second))
     differing = ~np.isclose(weight, other)
     if differing.any():
         place = int(np.argmax(differing))
@@ -106,7 +106,7 @@ def require_same_weights(pair: str, first: Any, second: Any) -> None:
 
 def source_task(task: Any, name: str = "task") -> None:
     """Raise if the value is not a task."""
-    if not hasattr(task, "evidence"):
+    if not hasattr(task, "table"):
         raise DataError(
             f"{name}: expected a SourceTask, found {type(task).__name__}; make one with "
             "SourceTask.from_scores or another from_ method"

@@ -83,9 +83,9 @@ def test_duplicated_instances(kind):
 
 def test_many_confusions_are_thinned_to_those_among_some_classes(constants):
     task = SourceTask.from_scores(*scores_of(100, 4))
-    whole = facts_of_scores(task.evidence, np.random.default_rng(1))
+    whole = facts_of_scores(task.table, np.random.default_rng(1))
     with constants(score_facts, _MOST_EDGES=40):
-        some = facts_of_scores(task.evidence, np.random.default_rng(1))
+        some = facts_of_scores(task.table, np.random.default_rng(1))
     assert len(some.edges) < len(whole.edges) / 2
     pairs = {tuple(edge) for edge in whole.edges}
     assert some.edges.size and {tuple(edge) for edge in some.edges} <= pairs
@@ -259,10 +259,8 @@ def test_influences_are_those_of_deletion(repeats):
     squares = (np.mean(without) - without) ** 2
     errors = diagnose(task, random_seed=0).class_errors
     assert_allclose(errors.influence, squares / squares.sum(), atol=1e-12)
-    facts = facts_of_scores(task.evidence, np.random.default_rng(0))
-    assert facts.as_competitor.sum() == pytest.approx(
-        task.evidence.instance_weight @ task.evidence.n_better
-    )
+    facts = facts_of_scores(task.table, np.random.default_rng(0))
+    assert facts.as_competitor.sum() == pytest.approx(task.table.weight @ task.table.n_better)
 
 
 @pytest.mark.parametrize(("n_classes", "is_note"), [(30, True), (400, False)])

@@ -190,8 +190,8 @@ def test_formats_agree(run, scores, tmp_path, monkeypatch):
     for task in tasks:
         np.testing.assert_array_equal(task.ranks, tasks[0].ranks)
         np.testing.assert_array_equal(task.y, y)
-        found = task.evidence.source.scores(np.arange(y.size))
-        np.testing.assert_array_equal(found, tasks[0].evidence.source.scores(np.arange(y.size)))
+        found = task.table.source.scores(np.arange(y.size))
+        np.testing.assert_array_equal(found, tasks[0].table.source.scores(np.arange(y.size)))
     assert len(tasks) == 3 and tasks[2].classes[7] == "c7"
 
 

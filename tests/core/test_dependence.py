@@ -27,7 +27,7 @@ SEEDS = st.integers(0, 10**6)
 def dependence_of(task):
     """As the extrapolator asks for it."""
     variance = float(task.accuracy_cov(task.grid())[-1, -1])
-    return answer_dependence(task.evidence.n_better, task.y, task.evidence.class_weight, variance)
+    return answer_dependence(task.table.n_better, task.y, task.table.class_weight, variance)
 
 
 def test_design_effect_and_variance_are_the_formulas():

@@ -11,9 +11,9 @@ from classex_bayes.assumptions.drift import DriftPrior
 from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
-    rank_statistics,
     repair_covariance,
 )
+from classex_bayes.core.rank_pass import rank_statistics
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import (
     accuracy_given_n_better,

@@ -13,15 +13,14 @@ from classex_bayes.core.influence import (
     clustered_covariance,
     design_effect,
     equal_weights,
-    independent_variance,
-    rank_statistics,
     repair_covariance,
     unseen_competitors,
     weight_effect,
 )
+from classex_bayes.core.metrics import Accuracy
+from classex_bayes.core.rank_pass import rank_statistics
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
-from classex_bayes.core.subsets import average_test_accuracy
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -209,14 +208,6 @@ def test_weight_effect_is_kishs_and_exactly_1_for_equal_weights():
     assert unseen_competitors(weight) == pytest.approx(1 + 0.25 / 1.14)
 
 
-def test_independent_variance_is_a_weighted_variance():
-    n_better, k = np.array([0, 1, 1, 4]), np.array([2, 3, 5])
-    weights = np.array([0.1, 0.2, 0.3, 0.4])
-    f = np.array([[chance(4 - v, 5, size) for size in k] for v in n_better])
-    expected = [np.cov(column, aweights=weights, ddof=0) / 4 for column in f.T]
-    np.testing.assert_allclose(independent_variance(n_better, 5, k, weights), expected, rtol=1e-12)
-
-
 def test_design_effect_is_a_floored_median_ratio():
     independent = np.array([1.0, 2.0, 4.0, 0.0])
     assert design_effect(np.array([3.0, 2, 8, 1]), independent, independent) == 2.0
@@ -240,7 +231,7 @@ def calibration(n_classes, repeats, n_tasks, noise_variance=0.2, seed=0):
         source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
         n_better, covariance = stream(source, y, weight, k)
         clustered = clustered_covariance(class_accuracies(n_better, y, n_classes, k), weight)
-        accuracies.append(average_test_accuracy(n_better, n_classes, k, weight[y] / repeats))
+        accuracies.append(Accuracy().average(n_better, n_classes, k, weight[y] / repeats))
         estimates.append(np.diag(repair_covariance(covariance, clustered)))
     squares = (np.array(accuracies) - np.mean(accuracies, axis=0)) ** 2
     terms = squares / np.mean(estimates, axis=0)

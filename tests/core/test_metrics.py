@@ -14,7 +14,6 @@ from classex_bayes.core.basis import RadialBasis, n_better_bins
 from classex_bayes.core.metrics import Accuracy, expected_top_accuracy, named_metric
 from classex_bayes.core.subsets import (
     accuracy_given_n_better,
-    average_test_accuracy,
     top_accuracy_given_n_better,
 )
 from classex_bayes.exceptions import DataError
@@ -76,7 +75,7 @@ def test_equals_the_average_over_all_subsets(seed, n_classes, most_repeats, weig
         found = Accuracy(top).average(n_better, n_classes, k, weight)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
         if top == 1:
-            found = average_test_accuracy(n_better, n_classes, k, weight)
+            found = Accuracy().average(n_better, n_classes, k, weight)
             np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -117,7 +116,7 @@ def test_average_rises_with_top_and_falls_with_k(arguments):
     weights = np.full(len(n_better), 1 / len(n_better))
     tops = np.unique(np.geomspace(1, n_classes, 12).astype(int))
     found = [Accuracy(int(m)).average(np.array(n_better), n_classes, k, weights) for m in tops]
-    found.append(average_test_accuracy(np.array(n_better), n_classes, k, weights))
+    found.append(Accuracy().average(np.array(n_better), n_classes, k, weights))
     assert np.min(found[-1]) >= 0 and np.max(found[-1]) <= 1
     assert np.all(np.diff(found.pop()) <= 1e-12)
     assert np.all(np.diff(found, axis=0) >= -1e-12)
@@ -137,7 +136,7 @@ def test_best_one_is_the_accuracy_itself():
     )
     np.testing.assert_array_equal(
         Accuracy(1).average(n_better, 1000, k, weights),
-        average_test_accuracy(n_better, 1000, k, weights),
+        Accuracy().average(n_better, 1000, k, weights),
     )
 
 

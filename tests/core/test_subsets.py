@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.subsets import (
     accuracy_given_n_better,
-    average_test_accuracy,
     distinct_n_better,
 )
 
@@ -95,13 +95,13 @@ def test_long_recurrences_stay_accurate_and_underflow_to_zero():
 
 def test_two_classes_give_the_mean_share_of_wins():
     n_better = np.array([0, 3, 10, 999])
-    found = average_test_accuracy(n_better, 1000, np.array([2]), np.full(4, 0.25))
+    found = Accuracy().average(n_better, 1000, np.array([2]), np.full(4, 0.25))
     assert found == pytest.approx(1 - n_better.mean() / 999, rel=1e-13)
 
 
 def test_equals_r():
     k, expected = np.array(list(GAUSS2_ATA)), list(GAUSS2_ATA.values())
-    found = average_test_accuracy(GAUSS2_N_BETTER, 60, k, np.full(60, 1 / 60))
+    found = Accuracy().average(GAUSS2_N_BETTER, 60, k, np.full(60, 1 / 60))
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
@@ -118,7 +118,7 @@ def test_a_million_classes_need_little_memory():
     n_better = np.arange(4000) ** 2 // 16
     k = np.unique(np.geomspace(2, 10**6, 2800).astype(int))
     tracemalloc.start()
-    accuracy = average_test_accuracy(n_better, 10**6, k, np.full(4000, 1 / 4000))
+    accuracy = Accuracy().average(n_better, 10**6, k, np.full(4000, 1 / 4000))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 500e6

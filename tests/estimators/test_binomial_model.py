@@ -137,7 +137,7 @@ def test_other_weights_change_the_pooled_law():
     model = BinomialModel().fit(task)
     before = model.favorability_.copy()
     resample = reweigh_test_classes(task, np.random.default_rng(1))
-    weight = resample.evidence.instance_weight
+    weight = resample.table.weight
     assert np.any(weight == 0)  # a class that is not drawn
     found = model.reweighed(resample)
     shares = pooled_shares(scores, y, weight)

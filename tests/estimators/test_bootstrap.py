@@ -72,7 +72,7 @@ def test_draws_of_the_accuracies_have_their_covariance(repeats):
     # The median of the ratios over k is 1; the resamples' clustered variance sets how they differ.
     clustered = np.diag(
         clustered_covariance(
-            class_accuracies(task.evidence.n_better, task.y, 60, k), task.evidence.class_weight
+            class_accuracies(task.table.n_better, task.y, 60, k), task.table.class_weight
         )
     )
     factor = np.median(expected / clustered)
@@ -95,7 +95,7 @@ def test_weighted_and_untested_classes():
     result = quiet(Observed(), task, k, n_resamples=400, random_seed=0)
     # All classes weigh the same in a resample; one factor makes up for the weights.
     equal = SourceTask.from_ranks(task.ranks, y, n_classes=50, untested="competitors")
-    effect = 40 * (task.evidence.class_weight**2).sum()
+    effect = 40 * (task.table.class_weight**2).sum()
     expected = np.diag(equal.accuracy_cov(k)) * (effect + 0.25) / 1.25
     np.testing.assert_allclose(draws_of(result).var(axis=0), expected, rtol=0.2)
     assert "unequal weights" in result.notes[-1]
@@ -157,7 +157,7 @@ def test_no_errors_no_spread():
 def score_task(k1=60, repeats=2, seed=1, **options):
     """Distances of embeddings, on whose scale KDE errs less than on that of their squares."""
     task = embedding_task(k1, repeats, seed)
-    distances = np.sqrt(-task.evidence.source.scores(np.arange(task.n_test)))
+    distances = np.sqrt(-task.table.source.scores(np.arange(task.n_test)))
     return SourceTask.from_scores(distances, task.y, higher_is_better=False, **options)
 
 
@@ -242,7 +242,7 @@ def test_seeds_of_the_fits():
     assert first is task and own == 7
     states = [seed.generate_state(1)[0] for _, seed in resamples]
     assert len(set(states)) == 3
-    assert all(one.n_classes == 20 and one.evidence.kind == "ranks" for one, _ in resamples)
+    assert all(one.n_classes == 20 and one.table.kind == "ranks" for one, _ in resamples)
 
 
 def test_progress_is_shown_on_request(capsys):
@@ -262,7 +262,7 @@ class NeedsScores(Observed):
     name = "needing"
 
     def fit(self, task):
-        if task.evidence.source is None:
+        if task.table.source is None:
             raise DataError("scores: none")
         return super().fit(task)
 

@@ -51,7 +51,7 @@ BARE_CURVE = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=30
 @GAUSSIANS
 def test_losses_and_accuracies_equal_r(stored, name):
     task = gaussian_task(stored, name)
-    np.testing.assert_array_equal(task.evidence.n_better, stored[f"{name}_rank_top"] - 1)
+    np.testing.assert_array_equal(task.table.n_better, stored[f"{name}_rank_top"] - 1)
     np.testing.assert_allclose(
         task.accuracy(np.arange(2, 61)), stored[f"{name}_ata"][1:], rtol=0, atol=1e-13
     )

@@ -165,7 +165,7 @@ def test_no_subnormal_numbers_linger():
 def test_inputs_are_own_score_then_sorted_others_in_standard_units():
     scores, y = random_scores(k1=9, repeats=2)
     given = scores.copy()
-    inputs = _standardized(SourceTask.from_scores(given, y).evidence.source, y)
+    inputs = _standardized(SourceTask.from_scores(given, y).table.source, y)
     np.testing.assert_array_equal(given, scores)
     standard = (scores - scores.mean()) / scores.std()
     np.testing.assert_allclose(inputs[:, 0], standard[np.arange(18), y], rtol=1e-6)
@@ -176,7 +176,7 @@ def test_inputs_are_own_score_then_sorted_others_in_standard_units():
 
 def test_blocks_of_rows_do_not_matter(constants):
     _, y = random_scores(repeats=3)
-    source = score_task(repeats=3).evidence.source
+    source = score_task(repeats=3).table.source
     whole = _standardized(source, y)
     with constants(cleanex, _BLOCK_ELEMENTS=60):
         np.testing.assert_allclose(_standardized(source, y), whole, rtol=1e-6)
@@ -187,7 +187,7 @@ def test_ruled_out_classes_have_the_smallest_finite_score(constants):
     scores[3, [3, 5, 6]] = scores[4, 2] = -np.inf
     scores[8] = -np.inf
     with constants(cleanex, _BLOCK_ELEMENTS=9):
-        found = _standardized(SourceTask.from_scores(scores, y, random_seed=0).evidence.source, y)
+        found = _standardized(SourceTask.from_scores(scores, y, random_seed=0).table.source, y)
     finite = scores[np.isfinite(scores)]
     scores[np.isinf(scores)] = finite.min()
     own = (scores[np.arange(9), y] - finite.mean()) / finite.std()
@@ -209,7 +209,7 @@ def test_starts_where_the_mean_favorability_is_the_accuracy_at_two():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_starts_with_favorabilities_that_rise_with_the_lead(seed, gaussian):
-    inputs = _standardized(gaussian.evidence.source, gaussian.y)
+    inputs = _standardized(gaussian.table.source, gaussian.y)
     lead = inputs[:, 0] - inputs[:, -1]
     favorability = small(1, random_seed=seed).fit(gaussian).favorability_
     assert np.cov(lead, np.log(favorability / (1 - favorability)))[0, 1] > 0
@@ -235,9 +235,7 @@ def test_training_meets_the_curve(gaussian, fitted):
 
 def test_keeps_the_favorability_where_the_loss_was_smallest(gaussian, fitted):
     curve = training_curve(gaussian)
-    accuracy = [
-        gaussian.evidence.instance_weight @ fitted.favorability_ ** (k - 1.0) for k in curve.k
-    ]
+    accuracy = [gaussian.table.weight @ fitted.favorability_ ** (k - 1.0) for k in curve.k]
     loss = np.mean((np.array(accuracy) - curve.accuracy) ** 2)
     assert loss == pytest.approx(fitted.loss_.min(), rel=1e-9)
     assert fitted.favorability_.shape == (60,) and fitted.loss_.shape == (fitted.n_steps_,)
@@ -320,7 +318,7 @@ def test_monotone_transforms_of_the_scores_matter():
 def test_ties():
     scores, y = random_scores(repeats=3)
     tied = SourceTask.from_scores(np.round(scores), y, random_seed=1)
-    assert tied.evidence.n_tied > 0
+    assert tied.table.n_tied > 0
     model = small(300).fit(tied)
     np.testing.assert_allclose(model.predict([2, 12]).mean, tied.accuracy([2, 12]), atol=0.05)
 

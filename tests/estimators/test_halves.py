@@ -29,7 +29,7 @@ def test_halves_are_subsamples(task):
     rng = np.random.default_rng(np.random.SeedSequence(5))
     for half in halve(task, 4, random_seed=5):
         kept = np.sort(rng.choice(task.n_classes, task.n_classes // 2, replace=False))
-        np.testing.assert_array_equal(half.ranks, 1 + task.evidence.select(kept, rng).n_better)
+        np.testing.assert_array_equal(half.ranks, 1 + task.table.select(kept, rng).n_better)
 
 
 def test_halves_without_tested_classes_are_drawn_again():

@@ -55,8 +55,8 @@ def columns(n_better, k1, left, monotone):
 
 
 def shares(task):
-    n_better, place = np.unique(task.evidence.n_better, return_inverse=True)
-    return n_better, np.bincount(place, weights=task.evidence.instance_weight)
+    n_better, place = np.unique(task.table.n_better, return_inverse=True)
+    return n_better, np.bincount(place, weights=task.table.weight)
 
 
 # Optimality
@@ -377,12 +377,12 @@ def test_refuses_parameters(parameter, bad):
 
 def bernoulli_value(task, gamma):
     """Equation (12) of the draft with k1 - 1 competitors, divided by their number."""
-    wins = task.n_classes - 1 - task.evidence.n_better
+    wins = task.n_classes - 1 - task.table.n_better
     beaten = wins[:, None] < np.arange(
         1, task.n_classes
     )  # the h-th competitor beats the true class
     terms = np.where(beaten, np.log(gamma), np.log1p(-gamma))
-    return task.evidence.instance_weight @ terms.mean(axis=1)
+    return task.table.weight @ terms.mean(axis=1)
 
 
 def gammas(laws, weights, k1, monotone):
@@ -404,8 +404,8 @@ def test_convex_solver_finds_the_same_bernoulli_maximum(monotone, moment, k1, re
     left = np.unique(np.append(np.linspace(0, 1, 120)[:-1], model.support_))
     table = columns(np.arange(k1), k1, left, monotone)[::-1].cumsum(axis=0)[:-1]
     weights = cvxpy.Variable(left.size, nonneg=True)
-    wins = k1 - 1 - task.evidence.n_better
-    share = task.evidence.instance_weight @ (wins[:, None] < np.arange(1, k1))
+    wins = k1 - 1 - task.table.n_better
+    share = task.table.weight @ (wins[:, None] < np.arange(1, k1))
     value = share @ cvxpy.log(table @ weights) + (1 - share) @ cvxpy.log((1 - table) @ weights)
     constraints = [cvxpy.sum(weights) == 1]
     if moment:
@@ -420,8 +420,8 @@ def test_convex_solver_finds_the_same_bernoulli_maximum(monotone, moment, k1, re
 
 def test_free_shares_bound_the_bernoulli_likelihood():
     task = beta_task(3, 25, 200, seed=3)
-    wins = 24 - task.evidence.n_better
-    free = task.evidence.instance_weight @ (wins[:, None] < np.arange(1, 25))
+    wins = 24 - task.table.n_better
+    free = task.table.weight @ (wins[:, None] < np.arange(1, 25))
     model = PseudoLikelihood(False, False, "bernoulli").fit(task)
     assert model.log_likelihood_ < bernoulli_value(task, np.clip(free, 1e-300, 1 - 1e-16))
     binomial = PseudoLikelihood(False, False).fit(task)

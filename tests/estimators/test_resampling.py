@@ -31,9 +31,9 @@ def test_losses_among_copies(seed, k1, n_sets):
 def test_ties_are_broken_as_in_the_task(ties):
     rng = np.random.default_rng(0)
     _, _, task = score_task(rng, 20, 3, decimals=0, ties=ties, random_seed=4)
-    assert task.evidence.n_tied > 0
+    assert task.table.n_tied > 0
     once = n_better_among(task, np.ones((20, 1)))[:, 0]
-    np.testing.assert_array_equal(once, task.evidence.n_better)
+    np.testing.assert_array_equal(once, task.table.n_better)
 
 
 def test_embeddings():
@@ -56,7 +56,7 @@ def test_subtasks_are_tasks_on_the_subset(seed, k1):
     subsets = [np.sort(rng.choice(k1, size, replace=False)) for size in (3, k1 - 1)]
     for kept, part in zip(subsets, subtasks(task, subsets, rng), strict=True):
         expected = task.select(kept)
-        assert part.evidence.kind == "ranks" and part.n_classes == kept.size
+        assert part.table.kind == "ranks" and part.n_classes == kept.size
         np.testing.assert_array_equal(part.ranks, expected.ranks)
         k = np.arange(2, kept.size + 1)
         np.testing.assert_allclose(part.accuracy(k), expected.accuracy(k), rtol=1e-12)
@@ -68,7 +68,7 @@ def test_unknown_scores_are_thinned():
     found = subtasks(task, subsets, np.random.default_rng(1))
     rng = np.random.default_rng(1)
     for kept, part in zip(subsets, found, strict=True):
-        np.testing.assert_array_equal(part.ranks, 1 + task.evidence.select(kept, rng).n_better)
+        np.testing.assert_array_equal(part.ranks, 1 + task.table.select(kept, rng).n_better)
     with pytest.raises(DataError, match=r"^task: "):
         n_better_among(task, np.ones((10, 1)))
 
@@ -134,7 +134,7 @@ def test_redrawn_classes_keep_their_instances(seed, k1):
     for label, source in zip(tested, origin, strict=True):
         assert drawn.ranks[drawn.y == label].tolist() == [source + 1] * repeats[source]
     # One draw of a heavy class would be all of the resample.
-    np.testing.assert_allclose(drawn.evidence.class_weight[tested], 1 / tested.size)
+    np.testing.assert_allclose(drawn.table.class_weight[tested], 1 / tested.size)
 
 
 def test_every_class_is_drawn_as_often():

@@ -45,7 +45,7 @@ def test_each_group_is_fitted_to_its_instances(cameras, grouped):
     assert list(grouped.by_group) == ["b", "a"]
     assert grouped.n_test.to_dict() == {"b": 120, "a": 60}
     assert grouped.n_tested.to_dict() == {"b": 60, "a": 60}
-    weight = task.evidence.instance_weight
+    weight = task.table.weight
     for name, prediction in grouped.by_group.items():
         rows = camera == name
         observed = weight[rows] @ (task.ranks[rows] == 1) / weight[rows].sum()

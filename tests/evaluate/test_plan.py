@@ -219,7 +219,7 @@ def test_pilots_of_ranks_are_as_wide_as_fits_to_ranks():
     rng = np.random.default_rng(1)
     scores = rng.normal(size=(80, 80)) + 1.5 * np.eye(80)
     seen = SourceTask.from_scores(scores, range(80))
-    unseen = SourceTask.from_ranks(seen.evidence.n_better + 1, range(80), n_classes=80)
+    unseen = SourceTask.from_ranks(seen.table.n_better + 1, range(80), n_classes=80)
     settings = SamplerSettings(**FEW, progressbar=False)
     effects = [
         populations_of_tasks(

@@ -32,7 +32,7 @@ K = [50, 200, 1000]
 @pytest.mark.parametrize("name", MEANS)
 def test_at_k1_it_is_computed_from_the_ranks(pilot, name):
     task = pilot.task
-    expected = task.evidence.instance_weight @ MEANS[name](task.ranks)
+    expected = task.table.weight @ MEANS[name](task.ranks)
     assert task.metric(name, task.n_classes).item() == pytest.approx(expected, rel=1e-10)
 
 
@@ -41,7 +41,7 @@ def test_median_rank_of_a_pilot():
     task = SourceTask.from_ranks(ranks, np.arange(7) % 4, n_classes=9, untested="competitors")
     # Classes weigh the same: the last one has a single instance of twice the weight.
     order = np.argsort(ranks)
-    share = np.cumsum(task.evidence.instance_weight[order])
+    share = np.cumsum(task.table.weight[order])
     expected = ranks[order][np.argmax(share >= 0.5 - 1e-12)]
     assert task.metric("median_rank", 9).tolist() == [expected]
 

@@ -44,10 +44,8 @@ def test_the_task_has_the_losses_of_the_scores():
     responses, predictions, covariance = experiment(60, 5, 2, noise=2.0)
     scores = decoding_scores(responses, predictions, covariance)
     task = identification_task(responses, predictions, covariance)
-    assert task.evidence.kind == "embeddings" and task.n_classes == 60
-    assert (
-        task.evidence.n_better.tolist() == (scores > np.diag(scores)[:, None]).sum(axis=1).tolist()
-    )
+    assert task.table.kind == "embeddings" and task.n_classes == 60
+    assert task.table.n_better.tolist() == (scores > np.diag(scores)[:, None]).sum(axis=1).tolist()
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 6])
@@ -111,7 +109,7 @@ def test_stimuli_never_shown_compete():
 def test_equal_stimuli_are_tied():
     responses, predictions, covariance = experiment(4, 3, 6)
     predictions[1] = predictions[0]
-    assert identification_task(responses, predictions, covariance).evidence.n_tied == 2
+    assert identification_task(responses, predictions, covariance).table.n_tied == 2
 
 
 def test_bad_arguments():

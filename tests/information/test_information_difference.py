@@ -38,7 +38,7 @@ def check_calibration(k1, repeats, dim, n_pilots, by_groups):
         if by_groups:  # the instances differ, the classes are the same
             tasks = [
                 SourceTask.from_scores(
-                    task.evidence.source.scores(np.arange(i, task.n_test, 2)), task.y[i::2]
+                    task.table.source.scores(np.arange(i, task.n_test, 2)), task.y[i::2]
                 )
                 for i, task in enumerate(tasks)
             ]
@@ -99,7 +99,7 @@ def test_correlation_by_numerical_derivatives():
         curves = task.accuracy(k) + step * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
         information = fit_signal(k, curves, np.ones(2)) ** 2 / 2
         derivatives.append((information[::2] - information[1::2]) / (2 * step))
-    both = joint_covariance([task.evidence for task in tasks], k)
+    both = joint_covariance([task.table for task in tasks], k)
     shared, *alone = (
         derivatives[a] @ both[2 * a : 2 * a + 2, 2 * b : 2 * b + 2] @ derivatives[b]
         for a, b in ((0, 1), (0, 0), (1, 1))

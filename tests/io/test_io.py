@@ -73,7 +73,7 @@ def test_what_a_file_says_of_itself(npz):
     curve = {**CURVE, "n_test": 50, "n_classes": 5}
     assert read_task(npz(**curve, design_effect=3.0)).design_effect() == 3
     weighted = read_task(npz(scores=SCORES, y=Y, class_weight=[1, 2, 3, 4, 5]))
-    np.testing.assert_allclose(weighted.evidence.class_weight, np.arange(1, 6) / 15)
+    np.testing.assert_allclose(weighted.table.class_weight, np.arange(1, 6) / 15)
     distances = read_task(npz(scores=-SCORES, y=Y, higher_is_better=False))
     assert distances.ranks.tolist() == SourceTask.from_scores(SCORES, Y).ranks.tolist()
 
@@ -83,7 +83,7 @@ def test_npy_of_scores(tmp_path):
     np.save(tmp_path / "labels.npy", Y)
     task = read_task(tmp_path / "scores.npy", tmp_path / "labels.npy")
     assert_same_task(task, SourceTask.from_scores(SCORES, Y))
-    assert isinstance(task.evidence.source.matrix.base, np.memmap)
+    assert isinstance(task.table.source.matrix.base, np.memmap)
 
 
 @pytest.mark.parametrize("names", [NAMES, np.arange(5), np.array(["01", "02", "3.50", "NA", "x"])])

@@ -159,9 +159,9 @@ def test_parquet_of_other_types(tmp_path):
 def test_matrices_stay_on_the_disk(write, tmp_path):
     path = write(tmp_path / "a", {"scores": SCORES, "y": Y})
     task = read_task(path)
-    assert isinstance(task.evidence.source.matrix, FileMatrix)
+    assert isinstance(task.table.source.matrix, FileMatrix)
     # And can still be read.
-    np.testing.assert_array_equal(task.evidence.source.scores(np.array([5, 2])), SCORES[[5, 2]])
+    np.testing.assert_array_equal(task.table.source.scores(np.array([5, 2])), SCORES[[5, 2]])
 
 
 def test_labels_in_files_of_their_own(tmp_path):

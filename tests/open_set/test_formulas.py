@@ -106,7 +106,7 @@ def test_wrong_classes_of_a_power_law_decline_at_the_rate_of_their_tail(world):
 
 def test_instances_answered_by_wrong_classes_alone_double_with_their_number(world):
     """Of 2 classes one is wrong, of 3 classes two are."""
-    distances = np.array(world.task(30, 5).evidence.source.matrix)  # with complete lists
+    distances = np.array(world.task(30, 5).table.source.matrix)  # with complete lists
     far = np.arange(30) < 8
     distances[np.arange(8), np.arange(8)] = 5.0
     np.fill_diagonal(distances[8:, 8:], 1e-3)
@@ -197,7 +197,7 @@ def test_nonmated_probes_are_independent_and_meet_all_classes(world):
     """Repeats of the mated probes do not matter to the slope of the tails of strangers."""
     rng = np.random.default_rng(1)
     strangers = np.exp(0.4 * rng.standard_normal((200, 1))) * rng.random((200, 60)) ** (1 / 6)
-    distances = np.asarray(world.task(60, 2).evidence.source.matrix)
+    distances = np.asarray(world.task(60, 2).table.source.matrix)
     slopes = []
     for repeats in (1, 6):
         repeated = np.repeat(distances, repeats, axis=0) * np.exp(

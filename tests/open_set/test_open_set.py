@@ -299,7 +299,7 @@ def test_rates_move_as_they_must(model):
 
 def test_units_of_scores_do_not_matter(world):
     """Powers and factors of the distances, and the same as similarities of lists."""
-    distances = np.asarray(world.task(80, 2).evidence.source.matrix)
+    distances = np.asarray(world.task(80, 2).table.source.matrix)
     threshold = world.threshold(500, 0.3)
     rates = {}
     for name, power, factor in (("plain", 1, 1), ("squared", 2, 1), ("scaled", 1, 1e-3)):
@@ -593,7 +593,7 @@ def test_own_thresholds_are_accepted_if_a_true_score_is_the_best(seed):
 
 def test_no_rate_is_certain(world):
     """A wrong class has the best score of all, so that no true class reaches it."""
-    distances = np.asarray(world.task(80, 2).evidence.source.matrix).copy()
+    distances = np.asarray(world.task(80, 2).table.source.matrix).copy()
     distances[0, 1] = distances.min() / 2
     task = cb.SourceTask.from_scores(distances, range(80), higher_is_better=False)
     rates = cb.OpenSetExtrapolator().fit(task, **FEW).predict(500, threshold=distances[0, 1])
@@ -602,7 +602,7 @@ def test_no_rate_is_certain(world):
 
 
 def test_a_threshold_beyond_the_ends_of_lists(world):
-    distances = np.asarray(world.task(80, 2).evidence.source.matrix).copy()
+    distances = np.asarray(world.task(80, 2).table.source.matrix).copy()
     np.fill_diagonal(distances, 5 * distances.max())  # the true class is never listed
     distances[:40, :40][np.eye(40, dtype=bool)] = 1e-3
     order = np.argsort(distances, axis=1)[:, :20]
@@ -617,7 +617,7 @@ def test_a_threshold_beyond_the_ends_of_lists(world):
 
 
 def test_an_instance_without_any_score_is_never_identified(world):
-    scores = -np.asarray(world.task(80, 2).evidence.source.matrix)
+    scores = -np.asarray(world.task(80, 2).table.source.matrix)
     scores[5] = -np.inf
     task = cb.SourceTask.from_scores(scores, range(80))
     rates = cb.OpenSetExtrapolator().fit(task, **FEW).predict(80, threshold=scores[0].min())

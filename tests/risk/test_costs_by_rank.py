@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.ties import tie_noise
-from classex_bayes.core.subsets import average_test_accuracy
 from classex_bayes.risk.costs_by_rank import (
     average_risk,
     chance_of_rank,
@@ -73,7 +73,7 @@ def test_many_classes():
     weight = np.full(50, 1 / 50)
     by_rank = 1 - np.searchsorted(np.sort(n_better), np.arange(n_classes - 1), "right") / 50
     k = np.array([2, 100, 10_000, 199_999, 200_000])
-    accuracy = average_test_accuracy(n_better, n_classes, k, weight)
+    accuracy = Accuracy().average(n_better, n_classes, k, weight)
     np.testing.assert_allclose(average_risk(by_rank, k), 1 - accuracy, atol=1e-9)
 
 

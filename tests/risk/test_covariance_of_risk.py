@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
-    rank_statistics,
     repair_covariance,
 )
+from classex_bayes.core.rank_pass import rank_statistics
 from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix

@@ -58,7 +58,7 @@ def test_reproduces_the_risks_on_few_classes(seed, n_classes, degree):
 def test_it_is_the_regression_of_the_draft():
     task, cost = random_task(3, 12, 2)
     response, powers = [], []
-    for scores, own in zip(task.evidence.source.scores(np.arange(24)), task.y, strict=True):
+    for scores, own in zip(task.table.source.scores(np.arange(24)), task.y, strict=True):
         for rival in set(range(12)) - {own}:
             others = np.delete(scores, [own, rival])
             beaten = (scores[rival] > others).sum()

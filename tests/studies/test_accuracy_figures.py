@@ -72,7 +72,7 @@ def test_gaussian_nearest_neighbour():
 
 def on_distances(task):
     """Return the same task with plain distances for its squared ones: same losses, another KDE."""
-    squares = -task.evidence.source.scores(np.arange(task.n_test))
+    squares = -task.table.source.scores(np.arange(task.n_test))
     distances = np.sqrt(np.maximum(squares, 0))
     return cb.SourceTask.from_scores(distances, task.y, higher_is_better=False)
 

@@ -66,7 +66,7 @@ def test_gaussian_trials_draw_what_the_paper_describes():
     expected = law.accuracy(500)[0]
     assert np.mean(tops) == pytest.approx(expected, abs=4 * np.sqrt(expected / 4 / 2000) * 2)
     # Plain distances: the score of a class twice as far is twice as large.
-    scores = -task.evidence.source.scores(np.arange(500))
+    scores = -task.table.source.scores(np.arange(500))
     assert scores.min() > 0 and np.allclose(scores.mean(), np.sqrt(2 * 10 * 1.2), rtol=0.05)
 
 

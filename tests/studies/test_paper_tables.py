@@ -30,7 +30,7 @@ def pictures(n_classes, seed=1, noise_variance=0.2):
 def test_one_template_and_one_probe_of_every_class():
     points, labels = pictures(30)
     task = face_task(points, labels, 3)
-    scores = task.evidence.source.scores(np.arange(30))
+    scores = task.table.source.scores(np.arange(30))
     pairs = np.array([points[labels == int(name)] for name in task.classes])
     # Whichever of the two is the template, the true class scores minus their squared distance.
     own = -np.sum((pairs[:, 0] - pairs[:, 1]) ** 2, axis=1)
@@ -46,7 +46,7 @@ def test_one_template_and_one_probe_of_every_class():
 def test_every_pair_of_pictures_may_be_drawn():
     points, labels = np.random.default_rng(1).normal(size=(16, 3)), np.arange(16) % 4
     drawn = {
-        round(face_task(points, labels, seed).evidence.source.scores(np.arange(4))[0, 0], 6)
+        round(face_task(points, labels, seed).table.source.scores(np.arange(4))[0, 0], 6)
         for seed in range(60)
     }
     some = points[labels == 0]

@@ -336,6 +336,6 @@ def test_odd_but_valid_arguments():
     from_embeddings(put(SCORES, 2, 0), distance="dot")
     from_ranks(np.array([1.0, 2, 1, 3, 1]), n_classes=np.float64(4))
     from_accuracies(n_test=50.0, n_classes=np.int32(4), design_effect=1)
-    assert from_scores(class_weight=[1e308] * 4).evidence.class_weight.tolist() == [0.25] * 4
+    assert from_scores(class_weight=[1e308] * 4).table.class_weight.tolist() == [0.25] * 4
     assert from_scores().accuracy(range(2, 5)).shape == (3,)
     assert from_scores().accuracy(np.float64(3)).shape == (1,)

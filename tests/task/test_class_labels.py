@@ -16,14 +16,14 @@ def test_untested_classes_have_no_weight(given):
             [1, 1, 1], list("aac"), n_classes=4, classes=list("abcd"), class_weight=class_weight,
             untested="competitors",
         )  # fmt: skip
-        np.testing.assert_allclose(task.evidence.class_weight, expected, rtol=1e-14)
+        np.testing.assert_allclose(task.table.class_weight, expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1.0, 1e308])
 def test_weights_of_any_size_sum_to_one(size):
     weight = np.array([1, 1, 0.5]) * size
     task = SourceTask.from_ranks([1, 1, 2], range(3), n_classes=3, class_weight=weight)
-    np.testing.assert_allclose(task.evidence.class_weight, [0.4, 0.4, 0.2], rtol=1e-14)
+    np.testing.assert_allclose(task.table.class_weight, [0.4, 0.4, 0.2], rtol=1e-14)
 
 
 def test_untested_classes_are_counted():
@@ -56,4 +56,4 @@ def test_dates_in_an_array_are_those_in_a_list():
             [1, 2, 1, 3], y, n_classes=4, classes=classes, class_weight=weight
         )
         assert task.y.tolist() == [0, 1, 2, 3]
-        np.testing.assert_allclose(task.evidence.class_weight, [0.1, 0.2, 0.3, 0.4], rtol=1e-14)
+        np.testing.assert_allclose(task.table.class_weight, [0.1, 0.2, 0.3, 0.4], rtol=1e-14)

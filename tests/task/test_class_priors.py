@@ -35,7 +35,7 @@ def test_both_readings_are_those_of_all_subsets(n_classes, k, tolerance):
     scores[np.arange(y.size), y] += np.linspace(-1, 2, n_classes)[y]
     task = SourceTask.from_scores(scores, y, class_weight=weight)
     for size in k:
-        once, within = by_subsets(scores, y, task.evidence.class_weight, size)
+        once, within = by_subsets(scores, y, task.table.class_weight, size)
         assert accuracy_under_priors(task, size) == pytest.approx(once, abs=1e-12)
         found = accuracy_under_priors(task, size, normalized="within_subsets")
         error = tolerance or 5 * within.std() / np.sqrt(4000)

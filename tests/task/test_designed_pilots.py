@@ -1,12 +1,13 @@
 """What takes pilots drawn by a design, what refuses them, and how a design is told."""
 
+from itertools import combinations, product
+
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import embedded
 
 import classex_bayes as cb
-from classex_bayes.core.metrics import named_metric
 from classex_bayes.io import read_design
 from classex_bayes.simulate import HierarchicalNormal
 
@@ -76,22 +77,22 @@ def test_backtests_and_bandwidths_keep_the_design(small_task):
     ],
 )
 def test_estimators_that_cannot_take_a_design_say_so(small_task, estimator):
-    with pytest.raises(cb.DataError, match="unequal probabilities or in groups"):
+    with pytest.raises(cb.DataError, match="one by one"):
         estimator.fit(small_task)
 
 
 def test_bounds_for_classes_drawn_one_by_one_refuse_groups(small):
     arrays, design = small
     task = cb.SourceTask.from_embeddings(*arrays, sampling=cb.Sampling(groups=design["groups"]))
-    with pytest.raises(cb.DataError, match="in groups, but the bound assumes"):
+    with pytest.raises(cb.DataError, match="in groups, but"):
         cb.information.information_bound(task)
 
 
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (1, "contain whole groups too; an instance that loses to"),
-        (0.3, "class's own group with probability 0.3; an instance that loses to"),
+        (1, "contain whole groups too; a prediction"),
+        (0.3, "class's own group with probability 0.3; a prediction"),
         (0, "contain one class of each group"),
     ],
 )
@@ -195,9 +196,31 @@ def test_diagnosis_says_what_to_pass():
     assert cb.diagnose(told, random_seed=1)["groups of classes"].passed is None
 
 
-def test_a_design_knows_the_accuracy_alone(small_task):
-    k = np.arange(2, 25)
-    assert small_task.evidence.known_counts(named_metric("accuracy"), k).tolist() == k.tolist()
-    assert small_task.evidence.known_counts(named_metric("mrr"), k).size == 0
-    with pytest.raises(cb.DataError, match=r"^task: "):
-        small_task.metric("mrr", 5)
+@pytest.mark.parametrize("metric", ["accuracy", "recall@2", "mrr", "ndcg@3", "mean_rank"])
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.0])
+def test_metrics_in_groups_are_means_over_sets_of_classes(metric, share):
+    """The siblings are in the set by chance; the others are any that fill it."""
+    scores = np.random.default_rng(3).normal(size=(9, 9)) + 1.5 * np.eye(9)
+    group, k = np.arange(9) // 3, 5
+    task = cb.SourceTask.from_scores(
+        scores, range(9), sampling=cb.Sampling(groups=group, sibling_share=share)
+    )
+    values = {
+        "accuracy": lambda rank: rank == 1,
+        "recall@2": lambda rank: rank <= 2,
+        "mrr": lambda rank: 1 / rank,
+        "ndcg@3": lambda rank: (rank <= 3) / np.log2(1 + rank),
+        "mean_rank": lambda rank: rank,
+    }
+    expected = []
+    for true in range(9):
+        siblings = [j for j in range(9) if group[j] == group[true] and j != true]
+        others = [j for j in range(9) if group[j] != group[true]]
+        for held in product([0, 1], repeat=2):
+            chance = np.prod([share if one else 1 - share for one in held])
+            sets = list(combinations(others, round(k - 1 - 2 * share)))
+            for kept in sets:
+                rivals = [*kept, *(j for j, one in zip(siblings, held, strict=True) if one)]
+                rank = 1 + np.sum(scores[true, rivals] > scores[true, true])
+                expected.append(chance / len(sets) * values[metric](rank))
+    assert task.metric(metric, k)[0] == pytest.approx(np.sum(expected) / 9)

@@ -52,7 +52,7 @@ def cut(rng, array, n_chunks):
 
 def assert_same(task, whole):
     np.testing.assert_array_equal(task.ranks, whole.ranks)
-    assert task.evidence.n_tied == whole.evidence.n_tied
+    assert task.table.n_tied == whole.table.n_tied
     for k in (whole.grid(), [2, whole.n_classes // 2]):
         np.testing.assert_allclose(task.accuracy_cov(k), whole.accuracy_cov(k), atol=ATOL)
 

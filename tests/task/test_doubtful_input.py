@@ -48,7 +48,7 @@ def test_coordinates_name_the_classes():
     task = SourceTask.from_scores(scores, y, class_weight=weight)
     assert task.classes == NAMES
     assert_array_equal(task.ranks, SCORED.ranks)
-    assert_allclose(task.evidence.class_weight * 55, np.arange(10, 0, -1))
+    assert_allclose(task.table.class_weight * 55, np.arange(10, 0, -1))
     assert_array_equal(SourceTask.from_scores(labelled(SCORES), labelled(Y)).ranks, SCORED.ranks)
     with pytest.raises(DataError, match="same names in another order; column 0 is 'j'"):
         SourceTask.from_scores(scores, y, classes=sorted(NAMES))

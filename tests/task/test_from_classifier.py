@@ -37,7 +37,6 @@ from classex_bayes.task.classifier_marginality import (
     marginality_of,
 )
 from classex_bayes.task.data_checks import notes_of
-from classex_bayes.task.designed_ranks import DesignedRanks
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
 
@@ -115,7 +114,7 @@ def prepared(clf, *matrices):
 
 def order_of(task):
     """Rank of every class for every instance, tied ones at their worst."""
-    return rankdata(-task.evidence.source.scores(np.arange(task.n_test)), method="max", axis=1)
+    return rankdata(-task.table.source.scores(np.arange(task.n_test)), method="max", axis=1)
 
 
 ROWS = list(table())
@@ -210,7 +209,7 @@ def test_pipelines_and_searches(data, clf, degree):
     X, y, X_test, y_test = data
     clf = fitted(clf, X, y)
     task = task_of(clf, X_test, y_test)
-    assert task.classes == clf.classes_.tolist() and task.evidence.n_tied == 0
+    assert task.classes == clf.classes_.tolist() and task.table.n_tied == 0
     np.testing.assert_array_equal(task.ranks == 1, clf.predict(X_test) == y_test)
     assert marginality_of(clf).degree == degree
 
@@ -316,7 +315,7 @@ def test_one_instance_counts_and_rounding_does_not(data):
         tied = SourceTask.from_classifier(
             Coarse(wrong=60).fit(X, y), X_test, y_test, ties="unknown"
         )
-    assert not tied.evidence.is_exact and any("of clf.predict" in doubt for doubt in tied.warnings)
+    assert not tied.table.is_exact and any("of clf.predict" in doubt for doubt in tied.warnings)
     assert SourceTask.from_classifier(Rounded().fit(X, y), X_test, y_test).warnings == ()
 
 
@@ -435,7 +434,7 @@ def test_options_are_those_of_scores(data):
     expected = SourceTask.from_scores(
         clf.predict_joint_log_proba(X_test[some]), y_test[some], classes=clf.classes_, **options
     )
-    assert task.n_classes == K1 and isinstance(task.evidence, DesignedRanks)
+    assert task.n_classes == K1 and not task.table.is_plain
     np.testing.assert_array_equal(task.accuracy([2, 9]), expected.accuracy([2, 9]))
     with pytest.raises(DataError, match=r"^y: class 'class \d+' .* has no test instance"):
         SourceTask.from_classifier(clf, X_test[some], y_test[some])
@@ -574,6 +573,6 @@ def test_votes_of_ensembles_keep_their_ties(data):
     X, y, X_test, y_test = data
     clf = fitted(made("RandomForestClassifier"), X, y)
     task = task_of(clf, X_test, y_test)
-    assert task.evidence.n_tied > 0 and not any(
+    assert task.table.n_tied > 0 and not any(
         "not that of clf.predict" in doubt for doubt in task.warnings
     )

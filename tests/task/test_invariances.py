@@ -156,7 +156,7 @@ def test_embeddings_are_moved_turned_and_scaled(given_test):
         probes * lengths[0], gallery * lengths[1], y, distance="cosine"
     )
     np.testing.assert_array_equal(scaled.ranks, cosine.ranks)
-    assert embeddings_module.EmbeddingScores is type(task.evidence.source)
+    assert embeddings_module.EmbeddingScores is type(task.table.source)
 
 
 @pytest.fixture(scope="module")

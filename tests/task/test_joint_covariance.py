@@ -13,9 +13,10 @@ from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task import joint_covariance as joint_module
-from classex_bayes.task.evidence import instance_weights
 from classex_bayes.task.joint_covariance import joint_covariance
+from classex_bayes.task.reading import Reading
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.table_reading import instance_weights
 
 
 @dataclass
@@ -25,16 +26,18 @@ class Scored:
     matrix: np.ndarray
     y: np.ndarray
     class_weight: np.ndarray
-    tie_rule: str = "random"
-    tie_seed: int = 0
 
     @property
     def n_classes(self):
         return self.matrix.shape[1]
 
     @property
-    def instance_weight(self):
+    def weight(self):
         return instance_weights(self.y, self.class_weight)
+
+    @property
+    def reading(self):
+        return Reading()
 
     @property
     def source(self):
@@ -49,12 +52,12 @@ class Scored:
         return self.n_classes - 1 - self.wins.sum(axis=1)
 
     @property
-    def evidence(self):
+    def table(self):
         return self
 
 
 def covariance_of(tests, k, metric="accuracy"):
-    return joint_covariance([t.evidence for t in tests], k, named_metric(metric).given_n_better)
+    return joint_covariance([t.table for t in tests], k, named_metric(metric).given_n_better)
 
 
 def random_test(rng, difficulty, most_repeats, untested=0):
@@ -72,7 +75,7 @@ def random_test(rng, difficulty, most_repeats, untested=0):
 def influences(test, k, metric):
     """Influences by deleting every class in turn, those of test classes alone, means and pairs."""
     n_classes, wins = test.n_classes, test.wins
-    weight = (test.evidence.class_weight / np.maximum(np.bincount(test.y, minlength=n_classes), 1))[
+    weight = (test.table.class_weight / np.maximum(np.bincount(test.y, minlength=n_classes), 1))[
         test.y
     ]
     k = np.minimum(k, n_classes - 1)
@@ -87,7 +90,7 @@ def influences(test, k, metric):
     for j in range(n_classes):
         kept = test.y != j
         values = chance(wins[kept].sum(axis=1) - wins[kept, j]), untouched[kept]
-        deleted[:, j] = weight[kept] @ np.array(values) / (1 - test.evidence.class_weight[j])
+        deleted[:, j] = weight[kept] @ np.array(values) / (1 - test.table.class_weight[j])
         if not kept.all():
             means[j] = untouched[~kept].mean(axis=0)
     psi, tests_alone = (n_classes - 1) * (deleted.mean(axis=1, keepdims=True) - deleted)
@@ -100,7 +103,7 @@ def influences(test, k, metric):
         others = np.arange(n_classes) != own
         centred = (wins[i] - won[i] / (n_classes - 1)) * others
         phi[own] += weight[i] * centred[:, None] * gain[i]
-    weights = np.repeat(test.evidence.class_weight[:, None], k.size, axis=1)
+    weights = np.repeat(test.table.class_weight[:, None], k.size, axis=1)
     return psi, tests_alone, means, weights, phi.reshape(n_classes**2, -1)
 
 
@@ -158,7 +161,7 @@ def test_block_layout_does_not_matter(two_views, constants):
     k = np.array([2, 10, 40])
     # A block may hold classes that one of the tests has no instance of.
     half = Scored(
-        np.asarray(two_views[1].evidence.source.scores(np.arange(60, 120))),
+        np.asarray(two_views[1].table.source.scores(np.arange(60, 120))),
         two_views[1].y[60:],
         np.repeat([0.0, 0.05], 20),
     )
@@ -173,7 +176,7 @@ def test_losses_alone_are_compared_between_classes(two_views):
     bare = SourceTask.from_ranks(two_views[0].ranks, two_views[0].y, n_classes=40)
     joint = covariance_of([bare, scored], k)
     means = [
-        accuracy_given_n_better(task.evidence.n_better, 40, k).reshape(40, 3, 2).mean(axis=1)
+        accuracy_given_n_better(task.table.n_better, 40, k).reshape(40, 3, 2).mean(axis=1)
         for task in (bare, scored)
     ]
     np.testing.assert_allclose(joint, np.cov(np.hstack(means).T) / 40, rtol=1e-9)
@@ -217,6 +220,6 @@ def test_losses_alone_leave_each_test_the_covariance_it_has_by_itself():
     found = covariance_of(tasks, k).reshape(2, 3, 2, 3)
     for place, task in enumerate(tasks):
         alone = clustered_covariance(
-            class_accuracies(task.evidence.n_better, y, 10, k), task.evidence.class_weight
+            class_accuracies(task.table.n_better, y, 10, k), task.table.class_weight
         )
         np.testing.assert_allclose(found[place, :, place], alone, rtol=1e-12)

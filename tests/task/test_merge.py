@@ -48,10 +48,8 @@ def any_rows(rng, y, n_parts):
 def assert_equal(merged, whole, order):
     np.testing.assert_array_equal(merged.ranks, whole.ranks[order])
     np.testing.assert_array_equal(merged.y, whole.y[order])
-    np.testing.assert_allclose(
-        merged.evidence.class_weight, whole.evidence.class_weight, rtol=1e-12
-    )
-    assert merged.evidence.n_tied == whole.evidence.n_tied
+    np.testing.assert_allclose(merged.table.class_weight, whole.table.class_weight, rtol=1e-12)
+    assert merged.table.n_tied == whole.table.n_tied
     for k in (whole.grid(), [2, whole.n_classes]):
         np.testing.assert_allclose(merged.accuracy_cov(k), whole.accuracy_cov(k), atol=ATOL)
     assert merged.design_effect() == pytest.approx(whole.design_effect(), rel=1e-4)
@@ -76,9 +74,9 @@ def test_merged_shards_are_the_whole(seed, n_classes, n_parts, ties, weighted, s
     parts = [SourceTask.from_scores(scores[part], y[part], **options) for part in rows]
     merged = SourceTask.merge(parts, options["class_weight"])
     assert_equal(merged, whole, np.concatenate(rows))
-    walked = count_better(merged.evidence.source, merged.y, merged.evidence.ties)
-    np.testing.assert_array_equal(walked[0], merged.evidence.n_better)
-    assert walked[1] == merged.evidence.n_tied
+    walked = count_better(merged.table.source, merged.y, merged.table.ties)
+    np.testing.assert_array_equal(walked[0], merged.table.n_better)
+    assert walked[1] == merged.table.n_tied
     if shards is whole_classes:
         light = SourceTask.merge([p.without_scores() for p in parts], options["class_weight"])
         grid = whole.grid()
@@ -97,11 +95,7 @@ def test_merging_is_associative(seed, shards):
     flat = SourceTask.merge(parts)
     nested = SourceTask.merge([SourceTask.merge(parts[:2]), *parts[2:]])
     np.testing.assert_array_equal(flat.ranks, nested.ranks)
-    assert (
-        flat.evidence.n_tied
-        == nested.evidence.n_tied
-        == sum(part.evidence.n_tied for part in parts)
-    )
+    assert flat.table.n_tied == nested.table.n_tied == sum(part.table.n_tied for part in parts)
     for k in (flat.grid(), [3, 7]):
         np.testing.assert_allclose(flat.accuracy_cov(k), nested.accuracy_cov(k), atol=ATOL)
 
@@ -135,8 +129,8 @@ def test_scores_stay_together(halves):
     light = SourceTask.merge(pickled)
     grid = whole.grid()
     np.testing.assert_allclose(light.accuracy_cov(grid), whole.accuracy_cov(grid), atol=ATOL)
-    assert light.evidence.source is None
-    assert light.evidence.statistics is not None
+    assert light.table.source is None
+    assert light.table.influence is not None
 
 
 def test_covariance_between_the_grid_is_interpolated(halves):
@@ -160,9 +154,9 @@ def test_ranks_alone():
     merged = SourceTask.merge(parts)
     np.testing.assert_array_equal(merged.ranks, ranks)
     np.testing.assert_allclose(merged.accuracy_cov([2, 9]), whole.accuracy_cov([2, 9]), rtol=1e-12)
-    assert merged.evidence.statistics is None
+    assert merged.table.influence is None
     with_scores = SourceTask.from_scores(np.eye(10), np.arange(10), classes=range(10))
-    assert SourceTask.merge([merged, with_scores]).evidence.kind == "ranks"
+    assert SourceTask.merge([merged, with_scores]).table.kind == "ranks"
 
 
 def test_bad_parts():
@@ -209,7 +203,7 @@ def test_the_order_of_parts_with_and_without_ties_does_not_matter():
         SourceTask.from_scores(coarse, y + 20, untested="competitors", ties="pessimistic"),
     ]
     for merged in (SourceTask.merge(parts), SourceTask.merge(parts[::-1])):
-        assert merged.evidence.ties == "pessimistic" and merged.evidence.n_tied > 0
+        assert merged.table.ties == "pessimistic" and merged.table.n_tied > 0
         again = merged.select(np.arange(40))
         np.testing.assert_array_equal(again.ranks, merged.ranks)
 

@@ -54,7 +54,7 @@ def test_lists_let_go_of_scores():
 
 def test_decisions_have_lists():
     task = SourceTask.from_scores(np.eye(6)[np.arange(6)[::-1]], range(6))
-    assert task.evidence.kind == "decisions" and task.nearest_classes.classes.shape == (6, 5)
+    assert task.table.kind == "decisions" and task.nearest_classes.classes.shape == (6, 5)
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_decisions_have_lists():
                                                          untested="competitors")]
         ),
     ],
-    ids=lambda task: task.evidence.kind,
+    ids=lambda task: task.table.kind,
 )  # fmt: skip
 def test_tasks_without_lists(task):
     with pytest.raises(
-        DataError, match=f"made from {task.evidence.kind}.*; make it with from_scores, from"
+        DataError, match=f"made from {task.table.kind}.*; make it with from_scores, from"
     ):
         _ = task.nearest_classes

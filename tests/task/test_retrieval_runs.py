@@ -38,7 +38,7 @@ def test_mean_reciprocal_rank_of_whole_lists():
     case = CASES["lists of the corpus"]
     task = task_of(case, "unsearched")
     values = case["expected"]["mrr"]
-    assert task.evidence.kind == "ranks"
+    assert task.table.kind == "ranks"
     np.testing.assert_allclose(1 / task.ranks, values, rtol=1e-12)
     np.testing.assert_allclose(task.metric("mrr", N_DOCUMENTS), np.mean(values), rtol=1e-12)
 
@@ -78,7 +78,7 @@ def test_documents_counted_one_by_one(rng, level):
     answers = {d for judged in qrels.values() for d in judged if judged[d] >= level}
     names = sorted(answers) + sorted({d for listed in run.values() for d in listed} - answers)
     longest, lists = max(map(len, run.values())), task.nearest_classes
-    assert task.n_classes == 100 and task.n_test == len(qrels) and task.evidence.kind == "cut ranks"
+    assert task.n_classes == 100 and task.n_test == len(qrels) and task.table.kind == "cut ranks"
     size = lists.classes.shape[1]
     assert size >= 3
     for row, (query, listed) in enumerate(run.items()):
@@ -86,8 +86,8 @@ def test_documents_counted_one_by_one(rng, level):
         best, n_better, wrong = counted(relevant, listed)
         bounds = (longest, 99) if n_better is None else (n_better, n_better)
         assert names[task.y[row]] == relevant[0]
-        assert task.evidence.lowest[row] == bounds[0]
-        assert task.evidence.highest[row] == bounds[1]
+        assert task.table.lowest[row] == bounds[0]
+        assert task.table.highest[row] == bounds[1]
         shown = [names[j] for j in lists.classes[row] if j >= 0]
         assert shown == wrong[:size]
         scores = [listed[document] for document in shown] + [-np.inf] * (size - len(shown))
@@ -112,7 +112,7 @@ def test_lists_of_one_document_each_are_results_of_a_search(rng):
     k = np.arange(2, 51)
     for bound, expected in zip(task.accuracy_bounds(k), searched.accuracy_bounds(k), strict=True):
         np.testing.assert_allclose(bound, expected, rtol=1e-12)
-    assert task.evidence.n_better_bins.tolist() == searched.evidence.n_better_bins.tolist()
+    assert task.table.n_better_bins.tolist() == searched.table.n_better_bins.tolist()
     np.testing.assert_array_equal(task.nearest_classes.scores, searched.nearest_classes.scores)
     # Whole numbers are names like any other: positions follow their order as text.
     names = np.array(sorted(range(50), key=str))
@@ -145,8 +145,8 @@ def test_other_forms_of_the_same(rng, kind):
     other = SourceTask.from_run(qrels, run, n_classes=100)
     assert other.y.tolist() == task.y.tolist()
     for bound in ("lowest", "highest"):
-        expected = getattr(task.evidence, bound).tolist()
-        assert getattr(other.evidence, bound).tolist() == expected
+        expected = getattr(task.table, bound).tolist()
+        assert getattr(other.table, bound).tolist() == expected
 
 
 def test_objects_that_turn_into_mappings(rng):
@@ -162,7 +162,7 @@ def test_objects_that_turn_into_mappings(rng):
     qrels, run = random_run(rng)
     plain = SourceTask.from_run(qrels, run, n_classes=50)
     task = SourceTask.from_run(Ranx(qrels), Ranx(run), n_classes=50)
-    assert task.evidence.lowest.tolist() == plain.evidence.lowest.tolist()
+    assert task.table.lowest.tolist() == plain.table.lowest.tolist()
 
 
 def test_two_runs_have_the_same_classes_in_the_same_rows(rng):
@@ -173,9 +173,9 @@ def test_two_runs_have_the_same_classes_in_the_same_rows(rng):
         for query, listed in reversed(run.items())
     }
     first, second = (SourceTask.from_run(qrels, lists, n_classes=200) for lists in (run, other))
-    assert first.evidence.lowest.tolist() != second.evidence.lowest.tolist()
+    assert first.table.lowest.tolist() != second.table.lowest.tolist()
     assert first.y.tolist() == second.y.tolist()
-    assert first.evidence.class_weight.tolist() == second.evidence.class_weight.tolist()
+    assert first.table.class_weight.tolist() == second.table.class_weight.tolist()
 
 
 def test_nothing_is_open_beside_lists_of_the_whole_corpus():
@@ -192,7 +192,7 @@ def test_every_query_weighs_the_same():
     task = SourceTask.from_run(qrels, run, n_classes=3)
     assert task.ranks.tolist() == [1, 1, 1, 2]
     assert task.accuracy(3).tolist() == [0.75]
-    assert task.evidence.class_weight.tolist() == [0.75, 0.25, 0.0]
+    assert task.table.class_weight.tolist() == [0.75, 0.25, 0.0]
 
 
 def test_queries_without_relevant_documents_are_left_out():

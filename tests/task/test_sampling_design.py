@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 import classex_bayes as cb
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.task.table_reading import redraw_groups
 
 K = np.array([2, 3, 5])
 # 3,000 classes in groups of six that are alike: probes, gallery, group.
@@ -72,7 +73,7 @@ def test_groups_of_other_types_are_other_groups():
     task = cb.SourceTask.from_embeddings(
         probes, gallery, y, sampling=cb.Sampling(groups=[1, "1", (1, 2)] * 8)
     )
-    np.testing.assert_array_equal(task.evidence.group_of, np.tile([0, 1, 2], 8))
+    np.testing.assert_array_equal(task.table.unit, np.tile([0, 1, 2], 8))
 
 
 def test_all_but_equal_chances_change_nothing():
@@ -88,13 +89,13 @@ def test_all_but_equal_chances_change_nothing():
     np.testing.assert_allclose(equal.accuracy_cov(k[:-1]), plain.accuracy_cov(k[:-1]), rtol=1e-3)
     assert equal.design_effect() == pytest.approx(plain.design_effect(), rel=0.1)
     np.testing.assert_allclose(
-        equal.evidence.histogram(equal.evidence.n_better_bins),
-        plain.evidence.histogram(plain.evidence.n_better_bins),
+        equal.table.histogram(equal.table.n_better_bins),
+        plain.table.histogram(plain.table.n_better_bins),
         atol=1e-9,
     )
     basis = RadialBasis.regular(-4, 8, 0.5)
     np.testing.assert_allclose(
-        equal.evidence.bin_probabilities(basis), plain.evidence.bin_probabilities(basis), atol=1e-12
+        equal.table.bin_probabilities(basis), plain.table.bin_probabilities(basis), atol=1e-12
     )
 
 
@@ -244,16 +245,16 @@ def test_bins_have_the_probabilities_of_drawn_pilots(unequal_population):
         probes[kept], gallery[kept], np.arange(kept.size), sampling=cb.Sampling(inclusion=inclusion)
     )
     basis = RadialBasis.regular(-4, 8, 0.5)
-    matrix = task.evidence.bin_probabilities(basis)
+    matrix = task.table.bin_probabilities(basis)
     np.testing.assert_allclose(matrix.sum(axis=0), 1, rtol=1e-9)
-    counts = task.evidence.histogram(task.evidence.n_better_bins)
+    counts = task.table.histogram(task.table.n_better_bins)
     assert counts.sum() == pytest.approx(task.n_test)
     # One element: U* = Phi(t + h eps); losses are binomial among N competitors.
-    number = task.evidence.competitor_number
+    number = task.table.met
     weight = instance_weights(np.arange(kept.size), 1 / inclusion)
     place = 12
     u = norm.cdf(basis.knots[place] + basis.bandwidth * rng.standard_normal((400, kept.size)))
-    n_better = rng.binomial(np.rint(number).astype(int), 1 - u)
+    n_better = rng.binomial(number, 1 - u)
     none = ((n_better == 0) @ weight).mean()
     assert matrix[0, place] == pytest.approx(none, abs=0.02)
 
@@ -271,7 +272,7 @@ def test_few_losses_are_counted_among_what_the_nearest_classes_stand_for():
         nearest = others[np.argsort(distance[row, others])]
         lost = int((distance[row, others] < distance[row, true]).sum())
         expected = weight[others].sum() / weight[nearest[: max(lost, 8)]].mean()
-        assert task.evidence.competitor_number[row] == pytest.approx(expected)
+        assert task.table.met[row] == round(expected)
 
 
 def test_no_instance_is_counted_in_a_bin_that_cannot_occur():
@@ -286,10 +287,10 @@ def test_no_instance_is_counted_in_a_bin_that_cannot_occur():
     sampling = cb.Sampling(inclusion=np.where(heavy, 0.85, 1.0))
     task = cb.SourceTask.from_scores(scores, y, sampling=sampling)
     assert (task.ranks == 40).sum() == 25
-    bins = task.evidence.n_better_bins
-    possible = task.evidence.bin_probabilities(RadialBasis.regular(-4, 4, 0.5)).sum(axis=1) > 0
-    counts = task.evidence.histogram(bins)
-    assert not possible[-1] and not counts[~possible].any()
+    bins = task.table.n_better_bins
+    possible = task.table.bin_probabilities(RadialBasis.regular(-4, 4, 0.5)).sum(axis=1) > 0
+    counts = task.table.histogram(bins)
+    assert not counts[~possible].any()
     assert counts[possible].sum() == pytest.approx(200)
 
 
@@ -302,10 +303,10 @@ def test_who_loses_to_a_sibling_is_counted_as_losing_to_all():
     by_sibling = (beaten & own).any(axis=1)
     n_better = np.where(by_sibling, 56, (beaten & ~own).sum(axis=1))
     expected = np.bincount(
-        np.searchsorted(task.evidence.n_better_bins, n_better),
-        minlength=task.evidence.n_better_bins.size,
+        np.searchsorted(task.table.n_better_bins, n_better),
+        minlength=task.table.n_better_bins.size,
     )
-    np.testing.assert_allclose(task.evidence.histogram(task.evidence.n_better_bins), expected)
+    np.testing.assert_allclose(task.table.histogram(task.table.n_better_bins), expected)
 
 
 def test_losses_to_siblings_do_not_grow():
@@ -330,7 +331,9 @@ def test_losses_to_siblings_do_not_grow():
     assert float(draws.sel(k=5_000).mean()) == pytest.approx(share, abs=0.05)
     # Design effects are averaged with a typical one.
     assert 0.7 * error < float(draws.sel(k=100).std()) < 1.4 * error
-    measured = task.evidence.dependence.variance(np.array([share]), np.array([80]), 2)[0] ** 0.5
+    measured = (
+        task.table.variance.dependence.variance(np.array([share]), np.array([80]), 2)[0] ** 0.5
+    )
     assert 0.7 * error < measured < 1.4 * error
     left = 1 - model.law_.cdf(np.array([1e-9]))
     assert left.mean() == pytest.approx(share, abs=0.02)
@@ -355,7 +358,7 @@ def test_tests_of_whole_groups_vary_as_drawn_ones():
     for _ in range(60):
         task = in_groups(probes, gallery, group, rng.choice(500, 17, replace=False))
         accuracy.append(task.accuracy(task.n_classes)[0])
-        dependence = task.evidence.dependence
+        dependence = task.table.variance.dependence
         variance.append(dependence.variance(np.array(dependence.accuracy), np.array(102), 1))
     # The estimate leans on a typical design effect; 60 draws tell the variance to 18%.
     ratio = np.mean(variance) / np.var(accuracy)
@@ -375,7 +378,7 @@ def test_class_weights_and_chances_multiply():
     arguments = {"sampling": cb.Sampling(inclusion=inclusion), "class_weight": prior}
     task = cb.SourceTask.from_embeddings(probes, gallery, y, **arguments)
     expected = prior / inclusion
-    np.testing.assert_allclose(task.evidence.class_weight, expected / expected.sum())
+    np.testing.assert_allclose(task.table.class_weight, expected / expected.sum())
 
 
 def test_without_errors_the_design_effect_is_the_typical_one():
@@ -426,10 +429,10 @@ def test_redrawn_pilots_vary_as_groups_drawn_with_replacement():
     task = cb.SourceTask.from_embeddings(
         probes, gallery, y, sampling=cb.Sampling(groups=group, inclusion=inclusion)
     )
-    evidence, k, rng = task.evidence, task.grid(), np.random.default_rng(1)
+    evidence, k, rng = task.table, task.grid(), np.random.default_rng(1)
     found = np.array(
         [
-            cb.SourceTask(evidence.redrawn(rng), task.classes).accuracy(k[[-1]])[0]
+            cb.SourceTask(redraw_groups(evidence, rng), task.classes).accuracy(k[[-1]])[0]
             for _ in range(2000)
         ]
     )
@@ -444,13 +447,15 @@ def test_redrawn_pilots_vary_as_groups_drawn_with_replacement():
     by_hand = (times * share) @ accuracy / (times @ share)
     assert found.mean() == pytest.approx(by_hand.mean(), abs=0.01)
     assert found.std() == pytest.approx(by_hand.std(), rel=0.08)
-    assert np.sqrt(evidence.resampled_variance[-1]) == pytest.approx(by_hand.std(), rel=0.15)
+    assert np.sqrt(evidence.variance.resampled_variance[-1]) == pytest.approx(
+        by_hand.std(), rel=0.15
+    )
 
 
 def only(evidence, kept):
     """The same instances, with weight on some classes alone."""
-    weight = evidence.class_weight * kept
-    return cb.SourceTask(replace(evidence, class_weight=weight / weight.sum()), range(kept.size))
+    weight = evidence.weight * kept[evidence.y]
+    return cb.SourceTask(replace(evidence, weight=weight / weight.sum()), range(kept.size))
 
 
 def test_sub_pilots_hold_whole_groups_and_keep_the_design():

@@ -43,7 +43,7 @@ def test_long_lists_are_as_good_as_scores(matrix):
     ids, near = listed(distances, N_CLASSES)
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     whole = SourceTask.from_scores(distances, y, higher_is_better=False, untested="competitors")
-    assert task.evidence.kind == "ranks" and task.ranks.tolist() == whole.ranks.tolist()
+    assert task.table.kind == "ranks" and task.ranks.tolist() == whole.ranks.tolist()
     same_lists(task.nearest_classes, whole.nearest_classes, 32)
     np.testing.assert_array_equal(task.nearest_classes.true, -distances[np.arange(y.size), y])
 
@@ -56,10 +56,10 @@ def test_cut_lists_are_cut_ranks(matrix, length):
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     cut = SourceTask.from_ranks(whole.ranks, y, truncated_at=length, **SCORED)
     k = np.arange(2, N_CLASSES + 1)
-    assert task.evidence.kind == cut.evidence.kind == "cut ranks"
+    assert task.table.kind == cut.table.kind == "cut ranks"
     for bound, expected in zip(task.accuracy_bounds(k), cut.accuracy_bounds(k), strict=True):
         np.testing.assert_array_equal(bound, expected)
-    assert task.evidence.n_better_bins.tolist() == cut.evidence.n_better_bins.tolist()
+    assert task.table.n_better_bins.tolist() == cut.table.n_better_bins.tolist()
     same_lists(task.nearest_classes, whole.nearest_classes, length - 1)
     kept = f"cut ranks with the scores of the {length - 1} nearest classes"
     assert kept in " ".join(repr(task).split()) and "nearest" not in repr(cut)
@@ -93,8 +93,8 @@ def test_several_entries_of_a_class(rng, length):
         found = true in different
         lowest.append(different.index(true) if found else len(different))
         highest.append(different.index(true) if found else N_CLASSES - 1)
-    assert task.evidence.lowest.tolist() == lowest
-    assert task.evidence.highest.tolist() == highest
+    assert task.table.lowest.tolist() == lowest
+    assert task.table.highest.tolist() == highest
     by_class = np.array([entries[:, labels == j].min(axis=1) for j in range(N_CLASSES)]).T
     whole = SourceTask.from_scores(by_class, y, higher_is_better=False)
     same_lists(task.nearest_classes, whole.nearest_classes, task.nearest_classes.classes.shape[1])
@@ -125,7 +125,7 @@ def test_entries_of_no_class_may_stand_anywhere(matrix):
     gaps = np.insert(ids, [0, 4], -1, axis=1), np.insert(near, [0, 4], [[99.0, -99.0]], axis=1)
     other = SourceTask.from_search(gaps[0], y, distances=gaps[1], **SCORED)
     same_lists(other.nearest_classes, task.nearest_classes, 9)
-    assert other.evidence.lowest.tolist() == task.evidence.lowest.tolist()
+    assert other.table.lowest.tolist() == task.table.lowest.tolist()
 
 
 def test_rows_are_read_in_blocks(matrix, monkeypatch):
@@ -167,13 +167,11 @@ def test_lists_end_before_ties_that_an_index_cut(rng, matrix, length):
         task = SourceTask.from_search(ids, y, distances=near, **SCORED)
         before = (near < near[:, -1:]).sum(axis=1)
         before = np.where(before == length - 1, length, np.maximum(before, 1))
-        found = task.evidence.lowest == task.evidence.highest
-        assert task.evidence.lowest[~found].tolist() == before[~found].tolist()
-        assert (task.evidence.highest[~found] == N_CLASSES - 1).all()
+        found = task.table.lowest == task.table.highest
+        assert task.table.lowest[~found].tolist() == before[~found].tolist()
+        assert (task.table.highest[~found] == N_CLASSES - 1).all()
         assert (found <= (better < before)).all()
-        assert ((better <= task.evidence.lowest) & (task.evidence.lowest <= better + equal))[
-            found
-        ].all()
+        assert ((better <= task.table.lowest) & (task.table.lowest <= better + equal))[found].all()
 
 
 def test_an_index_that_returns_its_first_entries_finds_nothing():
@@ -192,11 +190,11 @@ def test_a_few_ties_are_no_fault(matrix):
     distances, y = matrix
     ids, near = listed(distances, 10)
     assert not SourceTask.from_search(ids, y, distances=near, **SCORED).warnings
-    known = SourceTask.from_search(ids, y, distances=near, **SCORED).evidence.n_better_bins
+    known = SourceTask.from_search(ids, y, distances=near, **SCORED).table.n_better_bins
     near[:2, 1:] = near[:2, 1:2]
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     assert not task.warnings and not any("equal distances" in note for note in task.notes)
-    assert task.evidence.n_better_bins.tolist() == known.tolist()
+    assert task.table.n_better_bins.tolist() == known.tolist()
     near[:60, -2:] = near[:60, -2:-1]
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     assert not task.warnings and any("equal distances" in note for note in task.notes)
@@ -234,7 +232,7 @@ def test_names(matrix, kind):
     if kind == "positions":
         labels = y
     task = SourceTask.from_search(given, labels, classes=classes, **SCORED)
-    assert task.evidence.lowest.tolist() == expected.evidence.lowest.tolist()
+    assert task.table.lowest.tolist() == expected.table.lowest.tolist()
     assert task.y.tolist() == y.tolist() and task.classes == classes
 
 
@@ -259,10 +257,10 @@ def test_shards(matrix):
         SourceTask.from_search(ids[rows], y[rows], distances=near[rows], **SCORED)
         for rows in (slice(100), slice(100, 300))
     ]
-    assert [part.evidence.kind for part in parts] == ["ranks", "cut ranks"]
+    assert [part.table.kind for part in parts] == ["ranks", "cut ranks"]
     merged = SourceTask.merge([part.without_scores() for part in parts])
     same_lists(merged.nearest_classes, whole.nearest_classes, 9)
-    assert merged.evidence.highest.tolist() == whole.evidence.highest.tolist()
+    assert merged.table.highest.tolist() == whole.table.highest.tolist()
 
 
 @pytest.mark.parametrize("ending", ["npz", "h5"])
@@ -284,7 +282,7 @@ def test_files(tmp_path, matrix, ending, n_files, with_distances):
                 file[name] = array
     task = read_task(paths, untested="competitors")
     expected = SourceTask.from_search(ids, y, distances=near, **SCORED)
-    assert task.evidence.lowest.tolist() == expected.evidence.lowest.tolist()
+    assert task.table.lowest.tolist() == expected.table.lowest.tolist()
     if with_distances:
         same_lists(task.nearest_classes, expected.nearest_classes, 9)
 
@@ -296,7 +294,7 @@ def test_files_of_names_and_their_errors(tmp_path, matrix):
     np.savez(tmp_path / "0.npz", ids=names[ids], y=names[y], n_classes=N_CLASSES, classes=names)
     task = read_task(tmp_path / "0.npz", untested="competitors")
     expected = SourceTask.from_search(ids, y, **SCORED)
-    assert task.evidence.lowest.tolist() == expected.evidence.lowest.tolist()
+    assert task.table.lowest.tolist() == expected.table.lowest.tolist()
     for number, entry in enumerate((0, N_CLASSES)):
         ids[3, 2] = entry
         np.savez(tmp_path / f"{number}.npz", ids=ids, y=y, n_classes=N_CLASSES)

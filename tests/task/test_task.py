@@ -14,9 +14,9 @@ from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
-    independent_variance,
 )
 from classex_bayes.core.metrics import named_metric
+from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -39,9 +39,7 @@ def assert_same(task, other):
     assert (task.n_classes, task.n_test) == (other.n_classes, other.n_test)
     assert task.ranks.tolist() == other.ranks.tolist() and task.y.tolist() == other.y.tolist()
     k = task.grid()
-    np.testing.assert_allclose(
-        task.evidence.instance_weight, other.evidence.instance_weight, rtol=1e-12
-    )
+    np.testing.assert_allclose(task.table.weight, other.table.weight, rtol=1e-12)
     np.testing.assert_allclose(task.accuracy(k), other.accuracy(k), rtol=1e-12)
     np.testing.assert_allclose(task.accuracy_cov(k), other.accuracy_cov(k), atol=1e-8)
     assert task.design_effect() == pytest.approx(other.design_effect(), rel=1e-3)
@@ -66,7 +64,7 @@ def test_all_constructors_see_the_same_task(seed):
     from_ranks = SourceTask.from_ranks(task.ranks, y, n_classes=8)
     np.testing.assert_array_equal(from_ranks.accuracy(k), task.accuracy(k))
     np.testing.assert_array_equal(
-        from_ranks.evidence.histogram(n_better_bins(8)), task.evidence.histogram(n_better_bins(8))
+        from_ranks.table.histogram(n_better_bins(8)), task.table.histogram(n_better_bins(8))
     )
     curve = SourceTask.from_accuracies(k, task.accuracy(k), n_test=16, n_classes=8)
     np.testing.assert_array_equal(curve.accuracy(k), task.accuracy(k))
@@ -93,10 +91,10 @@ def test_metrics_and_reductions_by_their_score_matrix(seed, metric):
 
 def test_keeps_a_reference_to_the_scores():
     scores, y = random_scores()
-    assert np.shares_memory(SourceTask.from_scores(scores, y).evidence.source.matrix, scores)
+    assert np.shares_memory(SourceTask.from_scores(scores, y).table.source.matrix, scores)
     task = SourceTask.from_embeddings(scores, np.eye(10), y)
-    assert np.shares_memory(task.evidence.source.probes, scores)
-    assert SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3).evidence.source is None
+    assert np.shares_memory(task.table.source.probes, scores)
+    assert SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3).table.source is None
 
 
 def test_memory_mapped_scores(tmp_path):
@@ -173,12 +171,12 @@ def test_classes_weigh_the_same_or_as_told(seed, weighted):
     weight = np.random.default_rng(seed).uniform(0, 9, 6) if weighted else None
     task = SourceTask.from_scores(scores, y, class_weight=weight)
     share = np.full(6, 1 / 6) if weight is None else weight / weight.sum()
-    np.testing.assert_allclose(task.evidence.class_weight, share, rtol=1e-12)
+    np.testing.assert_allclose(task.table.class_weight, share, rtol=1e-12)
     for k in range(2, 7):
-        f = np.array([comb(5 - loss, k - 1) / comb(5, k - 1) for loss in task.evidence.n_better])
+        f = np.array([comb(5 - loss, k - 1) / comb(5, k - 1) for loss in task.table.n_better])
         expected = sum(share[j] * f[y == j].mean() for j in range(6))
         assert task.accuracy(k)[0] == pytest.approx(expected, rel=1e-12)
-    counts = task.evidence.histogram(n_better_bins(6))
+    counts = task.table.histogram(n_better_bins(6))
     expected = [
         y.size * sum(share[j] * np.mean(task.ranks[y == j] == loss + 1) for j in range(6))
         for loss in range(6)
@@ -205,8 +203,8 @@ def test_untested_classes_compete():
         SourceTask.from_scores(scores, y)
     task = SourceTask.from_scores(scores, y, untested="competitors")
     own = scores[np.arange(y.size), y][:, None]
-    assert task.evidence.n_better.tolist() == (scores > own).sum(axis=1).tolist()
-    assert task.evidence.class_weight.tolist() == [0.2, 0.2, 0.2, 0.2, 0.0, 0.2]
+    assert task.table.n_better.tolist() == (scores > own).sum(axis=1).tolist()
+    assert task.table.class_weight.tolist() == [0.2, 0.2, 0.2, 0.2, 0.0, 0.2]
     right = scores.argmax(axis=1) == y
     balanced = np.mean([right[y == j].mean() for j in (0, 1, 2, 3, 5)])
     assert task.accuracy(6)[0] == pytest.approx(balanced)
@@ -221,7 +219,7 @@ def test_tied_pairs_are_reported():
     y = [0, 1, 2, 3]
     for ties, ranks in (("optimistic", [1, 1, 1, 2]), ("pessimistic", [3, 2, 1, 4])):
         task = SourceTask.from_scores(scores, y, ties=ties)
-        assert task.ranks.tolist() == ranks and task.evidence.n_tied == 5
+        assert task.ranks.tolist() == ranks and task.table.n_tied == 5
         assert f"ties: 5 ({ties})" in repr(task).replace("\n ", "")
 
     def random(seed):
@@ -233,7 +231,7 @@ def test_tied_pairs_are_reported():
 def test_constant_scores_are_guessing():
     y = np.arange(2000) % 50
     task = SourceTask.from_scores(np.ones((2000, 50)), y, random_seed=0)
-    assert task.evidence.n_tied == 2000 * 49
+    assert task.table.n_tied == 2000 * 49
     for k in (2, 10, 50):
         error = np.sqrt(1 / k * (1 - 1 / k) / 2000)
         assert task.accuracy(k)[0] == pytest.approx(1 / k, abs=4 * error)
@@ -261,7 +259,7 @@ def test_losses_alone_give_the_inflated_clustered_covariance():
     task = SourceTask.from_ranks(with_scores.ranks, y, n_classes=20)
     k = np.array([2, 5, 20])
     clustered = clustered_covariance(
-        class_accuracies(task.evidence.n_better, y, 20, k), task.evidence.class_weight
+        class_accuracies(task.table.n_better, y, 20, k), task.table.class_weight
     )
     np.testing.assert_allclose(task.accuracy_cov(k), 1.25 * clustered)
 
@@ -273,10 +271,11 @@ def test_design_effect_is_the_ratio_of_variances(known):
     if known == "ranks":
         task = SourceTask.from_ranks(task.ranks, y, n_classes=50)
     k = task.grid()
-    independent = independent_variance(task.evidence.n_better, 50, k, task.evidence.instance_weight)
+    f = accuracy_given_n_better(task.table.n_better, 50, k)
+    independent = f.var(axis=0) / task.n_test
     clustered = np.diag(
         clustered_covariance(
-            class_accuracies(task.evidence.n_better, y, 50, k), task.evidence.class_weight
+            class_accuracies(task.table.n_better, y, 50, k), task.table.class_weight
         )
     )
     ratios = np.diag(task.accuracy_cov(k)) / independent
@@ -353,7 +352,7 @@ def test_subsample_of_ranks_keeps_the_accuracies_on_average():
 def test_without_scores_a_subsample_is_one_of_ranks():
     scores, y = random_scores(3, 30, 2)
     task = SourceTask.from_scores(scores, y).without_scores().subsample(10, random_seed=1)
-    assert task.evidence.kind == "ranks"
+    assert task.table.kind == "ranks"
 
 
 def test_subsample_without_weight_is_refused():
@@ -378,9 +377,7 @@ def test_weights_in_a_series_are_told_by_name():
     expected = SourceTask.from_scores(scores, y, classes=names, class_weight=weight.to_numpy())
     for same in (weight, weight.sort_index(), weight.to_dict()):
         task = SourceTask.from_scores(scores, y, classes=names, class_weight=same)
-        np.testing.assert_array_equal(
-            task.evidence.instance_weight, expected.evidence.instance_weight
-        )
+        np.testing.assert_array_equal(task.table.weight, expected.table.weight)
 
 
 @pytest.mark.parametrize(
@@ -409,13 +406,11 @@ def test_accuracy_among_the_best():
     np.testing.assert_array_equal(task.metric("accuracy@1", k), task.accuracy(k))
     for top in range(2, 9):
         found = task.metric(f"recall@{top}", k)
-        assert found[-1] == pytest.approx(
-            task.evidence.instance_weight @ (task.ranks <= top), rel=1e-12
-        )
+        assert found[-1] == pytest.approx(task.table.weight @ (task.ranks <= top), rel=1e-12)
         assert np.all(found[k <= top] == 1) and np.all(np.diff(found) <= 1e-12)
     # The three best of 3 to 8: by the hypergeometric law of the losses among k - 1 competitors.
     chance = hypergeom.cdf(2, 7, task.ranks[:, None] - 1, k[None] - 1)
-    expected = task.evidence.instance_weight @ chance
+    expected = task.table.weight @ chance
     np.testing.assert_allclose(task.metric("accuracy@3", k), expected, rtol=1e-10)
 
 
@@ -472,20 +467,20 @@ def test_the_trial_that_found_heavy_classes_unseen():
     weight[0] = 1000
     ranks = np.array([0, 0, 0, 3, 0, 7, 0, 0, 2, 0] * 5) + 1
     task = SourceTask.from_ranks(ranks, np.arange(50), n_classes=50, class_weight=weight)
-    kish = 50 * (task.evidence.class_weight**2).sum()
+    kish = 50 * (task.table.class_weight**2).sum()
     # One instance a class: the answers are independent, so Kish's effect is all but c / (c - 1).
     assert task.design_effect() == pytest.approx((kish + 0.25) * 50 / 49, rel=0.01)
     # Two classes with errors and weight tell as little as two classes.
     weight[:] = 1e-9
     weight[[3, 5]] = 1
     heavy = SourceTask.from_ranks(ranks, np.arange(50), n_classes=50, class_weight=weight)
-    assert heavy.evidence.competitor_effect == 1
+    assert heavy.table.variance.competitor_effect == 1
 
 
 def test_a_curve_knows_no_metric_but_the_accuracy():
     curve = SourceTask.from_accuracies([2, 5, 9], [0.9, 0.8, 0.7], n_test=90, n_classes=9)
     k = np.arange(2, 10)
-    assert curve.evidence.known_counts(named_metric("accuracy"), k).tolist() == [2, 5, 9]
-    assert curve.evidence.known_counts(named_metric("mrr"), k).size == 0
+    assert curve.table.known_counts(named_metric("accuracy"), k).tolist() == [2, 5, 9]
+    assert curve.table.known_counts(named_metric("mrr"), k).size == 0
     with pytest.raises(DataError, match=r"^task: "):
         curve.metric("mrr", 5)

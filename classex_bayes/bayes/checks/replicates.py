@@ -88,7 +88,7 @@ def observed_and_replicated(
         return observed, replicated
     observed = observed.copy()
     if "rank_histogram" in observed:
-        ranks = task.evidence.instances("a histogram of ranks")
+        ranks = task.require("ranks")
         counts = ranks.histogram(observed["bin"].values - 1)
         observed["rank_histogram"] = ("bin", counts)
     if observed["k"].size:
@@ -114,7 +114,7 @@ def replicated_classes(
         if not model.tasks:
             raise DataError("classes: a loaded model has no task; pass its task to check them")
         task = model.tasks[position]
-    ranks = task.evidence.exact("the check of classes", name="classes")
+    ranks = task.require("exact ranks", "classes")
     n_better = ranks.n_better
     tested = np.flatnonzero(ranks.class_weight)
     tested = tested[np.linspace(0, tested.size - 1, min(tested.size, _MOST_CLASSES)).astype(int)]
@@ -139,7 +139,7 @@ def replicated_classes(
     relative = class_weight * tested.size
     rho = rho_prior() if group == "prior" else mixture.rho_posterior(counts, relative)
     tables = mixture.tables(float(RHO @ rho))
-    between = max(ranks.dependence.between, 0.0) / (task.n_classes - 1)
+    between = max(ranks.variance.dependence.between, 0.0) / (task.n_classes - 1)
     n_draws = int(np.clip(_MOST_NUMBERS // y.size, _FEWEST_DRAWS, _MOST_DRAWS))
     draws = rng.choice(len(share), n_draws, replace=n_draws > len(share))
     replicated, evidence = np.empty((n_draws, tested.size)), np.empty(n_draws)

@@ -69,7 +69,7 @@ class BernsteinData(Likelihood):
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
         """Data of a task with ranks, exact or known up to intervals."""
-        ranks = task.evidence.instances("the likelihood of ranks")
+        ranks = task.require("ranks")
         return cls(
             ranks.bin_probabilities(basis),
             ranks.histogram(ranks.n_better_bins),
@@ -276,7 +276,7 @@ class PowerData(Likelihood):
         if k.size == 0:
             raise DataError(
                 f"likelihood: 'power' needs accuracies, but none is known, because "
-                f"{task.evidence.why_unknown}; use 'bernstein'"
+                f"{task.table.why_unknown}; use 'bernstein'"
             )
         accuracy, covariance = task.accuracy(k), task.accuracy_cov(k)
         # Half an instance is added, because an accuracy of 0 or 1 has sampling error too.
@@ -329,7 +329,7 @@ def likelihood_data(
     "auto" is the power form for a task made from accuracies and the Bernstein form for all others.
     """
     one_of(likelihood, ("auto", BernsteinData.kind, PowerData.kind), "likelihood")
-    curve_only = task.evidence.kind == "accuracies"
+    curve_only = task.table.kind == "accuracies"
     if likelihood == BernsteinData.kind and curve_only:
         raise DataError(
             "likelihood: 'bernstein' needs ranks, but the task was made from accuracies; use "

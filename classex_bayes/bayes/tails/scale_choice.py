@@ -41,17 +41,17 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
     if len(tasks) > 1:
         return f"scores of {len(tasks)} tasks cannot be combined yet"
     (task,) = tasks
-    if task.evidence.is_designed:
+    if not task.table.is_plain:
         return "tails of scores need classes drawn one by one with equal probabilities"
     if task.n_classes < _FEWEST_CLASSES:
         return f"{task.n_classes} classes are fewer than the {_FEWEST_CLASSES} that tails need"
-    effective = 1 / float((task.evidence.instances("tails").class_weight ** 2).sum())
+    effective = 1 / float((task.require("ranks").class_weight ** 2).sum())
     if effective < _FEWEST_EFFECTIVE:
         return (
             f"the weights of the {task.n_classes} classes are so unequal that they count as "
             f"{effective:.1f} classes, fewer than {_FEWEST_EFFECTIVE}"
         )
-    weight = task.evidence.instances("tails").instance_weight
+    weight = task.require("ranks").weight
     beaten = float(weight @ n_better_bounds(task)[0]) / (task.n_classes - 1)
     if beaten > 0.5 - _ERRORS * _SD_OF_GUESSES / np.sqrt(effective):
         return (
@@ -67,7 +67,7 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
     if not np.isfinite(nearest.true).any():
         return "no true class is in its list, so none has a score"
     tied = share_tied(nearest)
-    if task.evidence.kind == "decisions" or tied > LARGEST_TIED_SHARE:
+    if task.table.kind == "decisions" or tied > LARGEST_TIED_SHARE:
         return (
             f"scores are tied (in {tied:.0%} of the instances the {N_NEAREST} best wrong classes, "
             "or all but the best few, have the same score), so they are not distances"
@@ -96,7 +96,7 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
     nearest = task.nearest_classes
     # Instances of a class are dependent, and so are instances that share competitors.
     n_effective = task.n_test / max(task.design_effect(), 1.0)
-    of_all = task.evidence.instances("tails").instance_weight
+    of_all = task.require("ranks").weight
     lists: list[HalfLists] = []
     (chooser,) = rng.spawn(1)  # so that proposals do not depend on the number of instances
     halves = random_halves(task.n_classes, rng)
@@ -159,12 +159,12 @@ def _priority_sample(
 
 def n_better_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
     """Smallest and largest losses (n,) that the ranks allow."""
-    evidence = task.evidence.undesigned("a tail of scores")
+    evidence = task.require("plain ranks")
     return evidence.lowest, evidence.highest
 
 
 def competitor_effect(task: SourceTask) -> float:
     """Inflation of the variance between classes by the competitors that they share."""
-    if not task.evidence.is_exact:
+    if not task.table.is_exact:
         return UNSEEN_COMPETITORS
-    return task.evidence.exact("the effect of competitors").competitor_effect
+    return task.require("exact ranks").variance.competitor_effect

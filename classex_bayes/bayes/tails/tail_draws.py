@@ -63,7 +63,7 @@ class TailDraws:
             n_better_bounds(task),
         )
         tested, class_place = np.unique(task.y, return_inverse=True)
-        instances = task.evidence.instances("tails")
+        instances = task.require("ranks")
         class_weight = instances.class_weight[tested]
         errors = DISCREPANCY * rng.standard_normal(size)
         points, weights = np.empty((size, 4)), np.empty((size, basis.knots.size))
@@ -78,7 +78,7 @@ class TailDraws:
             log_prior[part] = fit.prior.log_density(points[part])
             distinct, repeated = np.unique(points[part], axis=0, return_inverse=True)
             log_likelihood[part] = fit.table.log_likelihood(distinct)[repeated]
-            depth = depths_of(nearest, fit.scale, instances.instance_weight)
+            depth = depths_of(nearest, fit.scale, instances.weight)
             cells = TailCells.of(depth, bounds, class_place, task.n_classes, basis)
             weights[part] = draw_laws(
                 points[part], errors[part], class_weight, effect, cells, task.n_classes, rng

@@ -17,8 +17,6 @@ from classex_bayes.estimators.classexreg.basis_regression import (
 from classex_bayes.estimators.resampling import subtasks
 from classex_bayes.estimators.training_curve import training_curve
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.designed_ranks import DesignedRanks
-from classex_bayes.task.evidence import WITH_RANKS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -52,10 +50,10 @@ def halve(
     their groups. If scores are unknown, the seed also thins the ranks.
     """
     n_halves = how_many(n_resamples, "n_resamples")
-    if isinstance(task.evidence, DesignedRanks):
+    if not task.table.is_plain:
         seeds = seed_sequence(random_seed).spawn(n_halves)
         return [task.subsample(_half(task), seed) for seed in seeds]
-    evidence = task.evidence.exact("the choice of a bandwidth", f"{WITH_RANKS}, or pass bandwidth=")
+    evidence = task.require("exact ranks")
     rng = np.random.default_rng(seed_sequence(random_seed))
     halves = _random_halves(task, evidence.class_weight, n_halves, replace, rng)
     return subtasks(task, halves, rng)

@@ -152,10 +152,10 @@ class CleaneX(PointEstimator):
             int(number(self.patience, "patience", 1, whole=True)),
             not (truth_value(self.progressbar, "progressbar") and sys.stderr.isatty()),
         )
-        source = task.evidence.scores("CleaneX")
+        source = task.scores
         rng = np.random.default_rng(seed_sequence(self.random_seed))
         network = Network(_standardized(source, task.y), hidden, rng)
-        weight = task.evidence.instances("CleaneX").instance_weight
+        weight = task.require("ranks").weight
         objective = _Objective(training_curve(task), weight)
         losses, best = _train(network, objective, schedule)
         self.loss_, self.n_steps_ = losses, losses.size

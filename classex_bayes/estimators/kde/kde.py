@@ -94,8 +94,8 @@ class KDE(PointEstimator):
             one_of(self.bandwidth, tuple(RULES), "bandwidth")
         else:
             positive_bandwidth(self.bandwidth)
-        source, y = task.evidence.scores("KDE"), task.y
-        self._weight = task.evidence.instances("KDE").instance_weight
+        source, y = task.scores, task.y
+        self._weight = task.require("ranks").weight
         bandwidths, log_favorability = np.empty(task.n_test), np.empty(task.n_test)
 
         def estimate(rows: IntArray) -> None:
@@ -125,7 +125,7 @@ class KDE(PointEstimator):
         KDE
         """
         reweighed = copy(self)
-        reweighed._weight = task.evidence.instances("KDE").instance_weight
+        reweighed._weight = task.require("ranks").weight
         return reweighed
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from classex_bayes.core.subsets import log_binomial, log_spaced
 from classex_bayes.estimators.base import LawEstimator
 from classex_bayes.estimators.training_curve import n_better_shares
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.evidence import WITH_RANKS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
@@ -155,7 +154,7 @@ class PseudoLikelihood(LawEstimator):
         monotone = truth_value(self.monotone, "monotone")
         constrained = truth_value(self.moment, "moment")
         one_of(self.likelihood, ("binomial", "bernoulli"), "likelihood")
-        evidence = task.evidence.exact("PseudoLikelihood", f"{WITH_RANKS}, or use MixedExponential")
+        evidence = task.require("exact ranks")
         n_better, share = n_better_shares(evidence)
         laws = _Laws(_grid(task.n_classes), monotone)
         excess = np.zeros(laws.gap.size)

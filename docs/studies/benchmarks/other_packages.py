@@ -70,7 +70,7 @@ def classex(setup: Setup) -> list[Measurement]:
             "lib = FOLDER)', then --r-library FOLDER"
         )
     glyphs = load_glyphs().task().subsample(20 if setup.small else 100, random_seed=3)
-    matrix = glyphs.evidence.scores("the benchmark").scores(np.arange(glyphs.n_test))
+    matrix = glyphs.scores.scores(np.arange(glyphs.n_test))
     task = SourceTask.from_scores(matrix, glyphs.y)
     with TemporaryDirectory() as folder:
         scores, labels, script = (Path(folder) / name for name in ("scores", "labels", "script.R"))

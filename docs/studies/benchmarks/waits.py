@@ -114,7 +114,7 @@ def _run(version: Path, wait: Wait, folder: Path, compiled: Path) -> tuple[float
 
 def _write_files(folder: Path, small: bool) -> None:
     characters = load_glyphs().task().subsample(100, random_seed=3)
-    source = characters.evidence.scores("the benchmark")
+    source = characters.scores
     scores = source.scores(np.arange(characters.n_test))
     np.savez(folder / "scores.npz", scores=scores, y=characters.y)
     rng = np.random.default_rng(5)

@@ -94,7 +94,7 @@ def law_rows(law_name, n_tasks):
         sample = LAWS[law_name].sample(K1, repeats=REPEATS, random_seed=seed)
         with quiet():
             for known, task in tasks_of(scores_of(sample), sample.y).items():
-                touched = task.evidence.n_touched / task.n_test
+                touched = task.table.n_touched / task.n_test
                 rows.append(
                     (known, law_name, touched, truth, *posterior_of(task, weights, accuracy))
                 )

@@ -154,9 +154,7 @@ def standardised_errors(law, k1, k2, r, n_tasks):
         mine = y < k1
         pilot = SourceTask.from_embeddings(probes[mine], gallery[:k1], y[mine])
         variance = float(pilot.accuracy_cov(pilot.grid())[-1, -1])
-        found = answer_dependence(
-            pilot.evidence.n_better, pilot.y, pilot.evidence.class_weight, variance
-        )
+        found = answer_dependence(pilot.table.n_better, pilot.y, pilot.table.class_weight, variance)
         draws = nested(true, before, [k2], r, found, draws=500)
         nearest = 2 * probes @ gallery.T - (gallery**2).sum(axis=1)
         measured = (nearest.argmax(axis=1) == y).mean()
@@ -188,9 +186,7 @@ def test_intervals_of_the_posterior_hold_what_is_measured(law, fit, capsys):
         probes, gallery, y = law.sample(400, repeats=2, random_seed=mine)
         task = SourceTask.from_embeddings(probes[y < k1], gallery[:k1], y[y < k1])
         variance = float(task.accuracy_cov(task.grid())[-1, -1])
-        found = answer_dependence(
-            task.evidence.n_better, task.y, task.evidence.class_weight, variance
-        )
+        found = answer_dependence(task.table.n_better, task.y, task.table.class_weight, variance)
         draws = fit(task).predict(sizes).accuracy.values
         rng = np.random.default_rng(mine)
         alone = single_test_accuracy(draws, sizes, 2, found, rng)[..., 1]

@@ -152,7 +152,7 @@ def test_a_file_keeps_the_evidence(model, task_of, distances, tmp_path):
 def test_equal_ranks_without_scores_are_another_task(model, task_of):
     """Everything that a fit to ranks sees is the same."""
     task = task_of()
-    bare = cb.SourceTask(replace(task.evidence, source=None, nearest=None), task.classes)
+    bare = cb.SourceTask(replace(task.table, source=None, nearest=None), task.classes)
     assert_array_equal(bare.ranks, task.ranks)
     assert model.is_fitted_to(task) and not model.is_fitted_to(bare)
     assert fit(bare).evidence_ == "ranks" and not fit(bare).is_fitted_to(task)
@@ -326,7 +326,7 @@ def test_a_tie_of_unknown_order_leaves_the_scores_their_say(distances):
     matrix, y = distances()
     matrix[0, 1:3] = matrix[0, 0]
     task = cb.SourceTask.from_scores(matrix, y, higher_is_better=False, ties="unknown")
-    assert task.evidence.kind == "tied scores"
+    assert task.table.kind == "tied scores"
     assert fit(task).evidence_ == "ranks and scores, as distances -s"
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.core.influence import rank_statistics
+from classex_bayes.core.rank_pass import rank_statistics
 from classex_bayes.core.ranks import defeats as defeats_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
 from classex_bayes.core.ranks import rank_counts as rank_counts_module

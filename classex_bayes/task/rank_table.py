@@ -1,0 +1,570 @@
+"""RankTable: what a test says, one row an instance."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.stats import binom
+
+from classex_bayes.core.basis import N_BINS, Basis, n_better_bins, rank_histogram
+from classex_bayes.core.influence import Influence
+from classex_bayes.core.metrics import Accuracy, MeanMetric, MedianRank, Metric
+from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.rank_counts import RankCounts
+from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.core.ranks.ties import TieHandling
+from classex_bayes.core.subsets import distinct_n_better, log_spaced
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.check import Check
+from classex_bayes.task.data_checks import instance_checks
+from classex_bayes.task.rank_variance import N_GRID, RankVariance
+from classex_bayes.task.reading import MadeFrom, Reading
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
+
+# Values count as known if their bounds differ by no more than this.
+KNOWN = 1e-6
+_CACHED = 16  # accuracies that are kept
+_SIZES = 200  # values of k among which the smallest with a known accuracy is sought
+_MOSTLY = 0.5
+_SHORTER = 0.01  # share of the unknown ranks whose lists may be shorter than the others
+# Numbers of competitors that differ by a smaller factor are treated as equal by the likelihood.
+_STEP = 1.25
+
+
+class UnknownRanks(NamedTuple):
+    """Why ranks are known only within bounds, how to make them known, and a note for readers."""
+
+    why: str
+    remedy: str
+    note: str
+
+
+UNKNOWN_RANKS = {
+    "decisions": UnknownRanks(
+        "a decision shows only whether an answer among all classes is correct",
+        "pass scores that rank the classes, such as distances",
+        "decisions: {instances} instances lost to an unknown number of {wrong} wrong classes, so "
+        "the model or its prior determines how accuracy declines",
+    ),
+    "tied scores": UnknownRanks(
+        "the order of tied scores is unknown",
+        "pass scores with more digits, or ties='random' if the classifier itself breaks ties at "
+        "random",
+        "the order of ties is unknown in {instances} instances; the interval allows for their best "
+        "and worst ranks",
+    ),
+    "cut ranks": UnknownRanks(
+        "ranks beyond the end of the lists are unknown",
+        "pass longer lists, or ranks among all classes",
+        "{instances} true classes are not in the lists, so their ranks are unknown",
+    ),
+}
+
+
+class Cells(NamedTuple):
+    """Rows that met equally many competitors and siblings, by their number of better classes."""
+
+    rows: slice | IntArray  # places of the rows in the table
+    share: FloatArray | float  # share of each row: below 1 if its number of better ones is no whole
+    n_better: IntArray  # distinct numbers of better competitors, increasing
+    place: IntArray  # of each row among these
+    met: int  # number of competitors
+    siblings: float  # number of siblings among the k classes
+    siblings_better: int  # number of siblings in the pilot that are better
+
+    def sizes(self, k: IntArray) -> FloatArray:
+        """Numbers of classes (n_k,) without the siblings, at most those that were met."""
+        return np.minimum(np.maximum(k - self.siblings, 1.0), self.met + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class RankTable:
+    r"""Ranks of the test instances, and whom each instance was compared with.
+
+    Instance i met N_i competitors, of which L_i were better than its true class, with L_i known to
+    lie between a_i and b_i. It also has s_i *siblings*: wrong classes whose number does not grow
+    with k, such as others of its own group. S_i of them are better; each is among the k classes
+    with the probability phi. The average test accuracy is
+
+    .. math:: ATA_k = \sum_i \omega_i (1 - \varphi)^{S_i} \binom{N_i - L_i}{m_i} \Big/
+        \binom{N_i}{m_i}, \qquad m_i = k - 1 - \varphi s_i,
+
+    and every other metric is the mean over the same law of the rank. A metric lies between its
+    values at a and at b. Different tests are different values of the columns:
+
+    - plain: N = k1 - 1, a = b = rank - 1 and no siblings;
+    - decisions, tied scores, cut lists: a < b in some rows;
+    - classes in groups: siblings, and groups as the `unit` that was drawn;
+    - classes with unequal probabilities: N is a number of equally weighted competitors. L is the
+      share of weight that is better, times N, so it may be fractional. A row then counts at the two
+      nearest whole numbers.
+
+    The likelihood counts rows in bins of L. An instance that loses at every k, because a sibling
+    beats it or it is `lost`, counts in the last bin that it can reach. The share of these instances
+    is taken as observed (`RankVariance.permanent`).
+
+    Attributes
+    ----------
+    y : int array of shape (n,)
+        True classes.
+    n_classes : int
+        Number of source classes, k1.
+    weight : array of shape (n,)
+        Weights omega of the instances, summing to 1.
+    lowest, highest : arrays of shape (n,)
+        Bounds a and b of the number of better competitors; one array if ranks are exact.
+    met : int array of shape (n,)
+        Number N of competitors; k1 - 1 by default.
+    unit : int array of shape (n,)
+        Number of the unit that was drawn; by default the class.
+    siblings, siblings_better : int arrays of shape (n,)
+        Numbers s and S of siblings in the pilot, and of those that are better.
+    sibling_share : float
+        Probability phi.
+    lost : bool array of shape (n,)
+        Whether the instance loses to everyone at every k, like a search without an answer.
+    competitors_shared : bool
+        Whether all instances meet the same competitors, which makes their answers dependent.
+    largest_k : int
+        Largest number of classes at which accuracies are estimated.
+    influence : Influence or None
+        Influence of the units on ATA_k on `grid`, from a pass over the scores.
+    counts : RankCounts or None
+        Numbers of better classes as counted from the scores.
+    nearest : NearestClasses or None
+        The wrong classes that score best, if they are known without the scores.
+    reading : Reading
+        Where the ranks come from.
+    """
+
+    y: IntArray
+    n_classes: int
+    weight: FloatArray
+    lowest: NumberArray
+    highest: NumberArray
+    met: IntArray
+    unit: IntArray
+    siblings: IntArray
+    siblings_better: IntArray
+    sibling_share: float
+    lost: BoolArray
+    competitors_shared: bool
+    largest_k: int
+    influence: Influence | None
+    counts: RankCounts | None
+    nearest: NearestClasses | None
+    reading: Reading
+
+    @classmethod
+    def of(
+        cls,
+        y: IntArray,
+        n_classes: int,
+        weight: FloatArray,
+        lowest: NumberArray,
+        highest: NumberArray | None = None,
+        *,
+        met: IntArray | int | None = None,
+        unit: IntArray | None = None,
+        siblings: IntArray | int = 0,
+        siblings_better: IntArray | int = 0,
+        sibling_share: float = 1.0,
+        lost: BoolArray | bool = False,
+        competitors_shared: bool = True,
+        largest_k: int | None = None,
+        influence: Influence | None = None,
+        counts: RankCounts | None = None,
+        nearest: NearestClasses | None = None,
+        reading: Reading | None = None,
+    ) -> Self:
+        """Make a table; columns that are left out are those of a plain test with exact ranks."""
+        met, siblings, siblings_better = (
+            np.broadcast_to(np.asarray(column, dtype=np.int64), y.shape)
+            for column in (n_classes - 1 if met is None else met, siblings, siblings_better)
+        )
+        if largest_k is None:
+            largest_k = max(int((met + sibling_share * siblings).min() + 1 + 1e-9), 2)
+        return cls(
+            y,
+            n_classes,
+            weight,
+            lowest,
+            lowest if highest is None else highest,
+            met,
+            y if unit is None else unit,
+            siblings,
+            siblings_better,
+            sibling_share,
+            np.broadcast_to(np.asarray(lost, dtype=bool), y.shape),
+            competitors_shared,
+            largest_k,
+            influence,
+            counts,
+            nearest,
+            reading or Reading(),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was computed on demand, so that equal data are equal when pickled."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    # What is known
+
+    @property
+    def n_test(self) -> int:
+        """Number of test instances."""
+        return self.y.size
+
+    @cached_property
+    def class_weight(self) -> FloatArray:
+        """Weights (k1,) of the test classes, summing to 1."""
+        return np.bincount(self.y, self.weight, self.n_classes)
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether the rank of every instance is known."""
+        return self.lowest is self.highest or np.array_equal(self.lowest, self.highest)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether every instance met all other classes, which were drawn one by one, equally."""
+        others = self.siblings.any() or (self.met != self.n_classes - 1).any()
+        return self.reading.design is None and not others
+
+    @property
+    def are_decisions(self) -> bool:
+        """Whether most rows of scores have two different values, like one-hot decisions."""
+        return self.counts is not None and bool(self.counts.two_values.mean() > _MOSTLY)
+
+    @cached_property
+    def kind(self) -> MadeFrom:
+        """What the task is made from, which says why ranks are unknown if they are."""
+        if self.is_exact:
+            return self.reading.made_from
+        if self.counts is None:
+            return "cut ranks"
+        return "decisions" if self.are_decisions else "tied scores"
+
+    @property
+    def ties(self) -> TieHandling:
+        """Rule for competitors with the score of the true class."""
+        return self.reading.ties if self.is_exact else "unknown"
+
+    @property
+    def n_tied(self) -> int:
+        """Number of (instance, competitor) pairs with equal scores."""
+        return 0 if self.counts is None else self.counts.tied
+
+    @property
+    def n_better(self) -> IntArray:
+        """Number (n,) of wrong classes that beat each instance; the fewest if it is unknown."""
+        if self.is_exact and self.counts is not None:
+            return self.counts.n_better
+        return (self.lowest + self.siblings_better).astype(np.int64, copy=False)
+
+    @property
+    def source(self) -> ScoreSource | None:
+        """The scores, if they are still known."""
+        return self.reading.source
+
+    @property
+    def distance(self) -> str | None:
+        """How embeddings are compared; None without embeddings."""
+        return getattr(self.source, "distance", None)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether scores of the nearest wrong classes are known."""
+        return self.nearest is not None or self.source is not None
+
+    @cached_property
+    def nearest_classes(self) -> NearestClasses:
+        """The wrong classes that score best, as stored or from the scores."""
+        if self.nearest is not None:
+            return self.nearest
+        if self.source is None:
+            raise DataError(
+                f"task: it was made from {self.kind}, so it is unknown which wrong classes score "
+                "best; make it with from_scores, from_embeddings, or from_search with distances"
+            )
+        return self.reading.nearest(self.y)
+
+    @property
+    def data(self) -> tuple[Any, ...]:
+        """Arrays of numbers from which everything else follows."""
+        return self.y, self.lowest, self.highest, self.class_weight, self.met, self.unit
+
+    def with_open_ties(self) -> Self:
+        """Table in which the order of tied scores is unknown."""
+        assert self.counts is not None
+        if not self.counts.tied:
+            return self
+        return replace(self, lowest=self.counts.lowest, highest=self.counts.highest)
+
+    def without_source(self) -> Self:
+        """Table without the scores, with the statistics that were computed from them."""
+        if self.source is None:
+            return self
+        return replace(
+            self, nearest=self.nearest_classes, reading=replace(self.reading, source=None)
+        )
+
+    # Accuracies and other metrics
+
+    @cached_property
+    def _kinds(self) -> list[tuple[slice | IntArray, list[int]]]:
+        """Rows that met equally many competitors and siblings, with these numbers."""
+        columns = self.met, self.siblings, self.siblings_better
+        if all(column[0] == column[-1] and np.ptp(column) == 0 for column in columns):
+            return [(slice(None), [int(column[0]) for column in columns])]
+        kinds, place = np.unique(np.stack(columns), axis=1, return_inverse=True)
+        order = np.argsort(place.ravel(), kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(place.ravel()))[:-1])
+        return list(zip(parts, kinds.T.tolist(), strict=True))
+
+    def cells(self, n_better: NumberArray) -> Iterator[Cells]:
+        """Rows by their number of better competitors, for `lowest`, `highest` or between."""
+        for rows, (met, siblings, siblings_better) in self._kinds:
+            number, whole = n_better[rows], n_better[rows].astype(np.int64, copy=False)
+            parts: list[tuple[IntArray, FloatArray | float]] = [(whole, 1.0)]
+            if number.dtype.kind == "f":
+                fraction: FloatArray = number - whole
+                parts = [(whole, 1 - fraction), (whole + 1, fraction)]
+            for values, share in parts:
+                yield Cells(
+                    rows,
+                    share,
+                    *distinct_n_better(values),
+                    met,
+                    self.sibling_share * siblings,
+                    siblings_better,
+                )
+
+    @cached_property
+    def _counted(self) -> dict[int, list[tuple[Cells, FloatArray]]]:
+        return {}
+
+    def _weighted_cells(self, n_better: NumberArray) -> list[tuple[Cells, FloatArray]]:
+        """Cells with the weighted number of instances at each number of better competitors."""
+        key = id(n_better)
+        if key not in self._counted:
+            weight = self.n_test * self.weight
+            self._counted[key] = [
+                (cells, np.bincount(cells.place, weight[cells.rows] * cells.share))
+                for cells in self.cells(n_better)
+            ]
+        return self._counted[key]
+
+    def _average(self, metric: Metric, k: IntArray, n_better: NumberArray) -> FloatArray:
+        """Average (n_k,) of a metric over subsets of k classes, at `lowest` or `highest`."""
+        if isinstance(metric, MedianRank):
+            return metric.by_top_accuracy(
+                lambda m, size: float(self._average(Accuracy(m), np.array([size]), n_better)[0]), k
+            )
+        assert isinstance(metric, MeanMetric)
+        total = np.zeros(k.size)
+        for cells, counts in self._weighted_cells(n_better):
+            sizes = cells.sizes(k)
+            if metric != Accuracy():
+                sizes = np.rint(sizes)
+            for n_ahead in range(cells.siblings_better + 1):
+                chance = binom.pmf(n_ahead, cells.siblings_better, self.sibling_share)
+                if chance > 0:
+                    total += chance * metric.behind(n_ahead).weighted_sum(
+                        cells.n_better, cells.met + 1, sizes, counts / self.n_test
+                    )
+        return metric.within_limits(total, k)
+
+    @cached_property
+    def _accuracies(self) -> dict[tuple[int, bytes], FloatArray]:
+        return {}
+
+    def _accuracy(self, k: IntArray, n_better: NumberArray) -> FloatArray:
+        """ATA_k (n_k,) at `lowest` or `highest`."""
+        # Every fit needs the same grid, and there may be a million distinct numbers.
+        key = id(n_better), k.tobytes()
+        if key not in self._accuracies:
+            if len(self._accuracies) >= _CACHED:
+                del self._accuracies[next(iter(self._accuracies))]
+            self._accuracies[key] = self._average(Accuracy(), k, n_better)
+        return self._accuracies[key].copy()
+
+    def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds (n_k,) of a metric that falls, or rises, with the rank of every instance."""
+
+        def value(n_better: NumberArray) -> FloatArray:
+            if metric == Accuracy():
+                return self._accuracy(k, n_better)
+            return self._average(metric, k, n_better)
+
+        if self.is_exact:
+            return (value(self.lowest),) * 2
+        ends = value(self.highest), value(self.lowest)
+        return np.minimum(*ends), np.maximum(*ends)
+
+    def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
+        """Numbers of classes among `k` (n_k,) at which a metric is known."""
+        if self.is_exact:
+            return k
+        lower, upper = self.metric_bounds(metric, k)
+        return k[upper - lower <= KNOWN]
+
+    @cached_property
+    def smallest_k(self) -> int | None:
+        """Smallest k from which on ATA_k is known; None if it is unknown at k1."""
+        if self.is_exact:
+            return 2
+        sizes = log_spaced(2, self.n_classes, _SIZES)
+        known = self.known_counts(Accuracy(), sizes)
+        if known.size == sizes.size:
+            return 2
+        if not known.size or known[-1] != self.n_classes:
+            return None
+        unknown_k = int(sizes[~np.isin(sizes, known)][-1])
+        known_k = int(known[known > unknown_k][0])
+        while known_k - unknown_k > 1:
+            middle = (known_k + unknown_k) // 2
+            if self.known_counts(Accuracy(), np.array([middle])).size:
+                known_k = middle
+            else:
+                unknown_k = middle
+        return known_k
+
+    def grid(self, number: int = N_GRID) -> IntArray:
+        """Log-spaced numbers of classes at which ATA_k is known; there may be none."""
+        if self.smallest_k is None:
+            return np.empty(0, dtype=np.int64)
+        return log_spaced(self.smallest_k, self.largest_k, number)
+
+    @property
+    def why_unknown(self) -> str:
+        """Why metrics are unknown at some k, and where they are known."""
+        if self.is_exact:
+            return ""
+        where = "accuracy is unknown at every k"
+        if self.smallest_k is not None:
+            where = (
+                f"accuracy is known from k = {self.smallest_k} on, and task.accuracy_bounds(k) "
+                "gives its bounds"
+            )
+        if self.kind == "cut ranks":
+            length = self._list_length
+            where += (
+                f"; metrics of the {length} best, such as mrr@{length}, are known at k = "
+                f"{self.n_classes}"
+            )
+        return f"{UNKNOWN_RANKS[self.kind].why}; {where}"
+
+    @cached_property
+    def variance(self) -> RankVariance:
+        """Covariance of ATA_k, design effect and dependence."""
+        return RankVariance(self)
+
+    # Likelihood
+
+    @cached_property
+    def unbeaten(self) -> FloatArray:
+        """Probability (n,) that an instance does not lose at every k."""
+        return np.power(1.0 - self.sibling_share, self.siblings_better) * ~self.lost
+
+    @property
+    def loses_permanently(self) -> BoolArray:
+        """Whether each instance may lose at every k."""
+        return self.unbeaten < 1
+
+    @cached_property
+    def _levels(self) -> tuple[IntArray, IntArray]:
+        """Level (n,) of rows that met about equally many competitors; the number (n_levels,)."""
+        log_met = np.log(np.maximum(self.met, 1))
+        level = np.floor((log_met - log_met.min()) / np.log(_STEP)).astype(np.int64)
+        share = np.bincount(level, self.weight)
+        total = np.bincount(level, self.weight * log_met)
+        mean = np.exp(np.divide(total, share, out=np.zeros_like(total), where=share > 0))
+        return level, np.where(share > 0, np.rint(mean), 0).astype(np.int64)
+
+    @property
+    def _list_length(self) -> int:
+        """Length M of cut lists. Unknown ranks are above M, but for a few shorter lists."""
+        shortest = self.lowest[self.lowest < self.highest]
+        return int(np.quantile(shortest, _SHORTER, method="lower"))
+
+    @cached_property
+    def n_better_bins(self) -> IntArray:
+        """Largest L of each bin that the likelihood counts; data distinguish neighbouring bins."""
+        largest = int(self._levels[1].max())
+        if self.kind not in ("decisions", "cut ranks"):
+            return n_better_bins(largest + 1)
+        last_known = 0 if self.kind == "decisions" else self._list_length - 1
+        bins = n_better_bins(largest + 1, N_BINS - 2)
+        known = np.union1d(bins[bins < last_known], last_known)
+        return np.append(known, largest)
+
+    def bin_probabilities(self, basis: Basis, *, thinned: bool = True) -> FloatArray:
+        """Probability (n_bins, m) of each of `n_better_bins` under each element of a basis.
+
+        `thinned`: the share of instances that lose at every k is as observed. Otherwise U* = 0
+        describes them.
+        """
+        bins, (level, numbers) = self.n_better_bins, self._levels
+        share = np.bincount(level, self.weight)
+        unbeaten = np.bincount(level, self.weight * self.unbeaten) if thinned else share
+        matrix = np.zeros((bins.size, basis.knots.size))
+        for met, of_level, left in zip(
+            numbers.tolist(), share / share.sum(), unbeaten / share.sum(), strict=True
+        ):
+            if met:
+                last = np.append(bins[:-1][bins[:-1] < met], met)
+                matrix[: last.size] += left * basis.bin_probabilities(last, met + 1)
+                matrix[last.size - 1] += of_level - left
+        return matrix
+
+    def histogram(self, bin_ends: IntArray, group: IntArray | None = None) -> FloatArray:
+        """Weighted number of instances in each bin of L, of each group (n,); sums to n.
+
+        Rows with bounds are spread evenly between them.
+        """
+        groups = np.zeros(self.n_test, dtype=np.int64) if group is None else group
+        shape = int(groups.max()) + 1, bin_ends.size
+        level, numbers = self._levels
+        last_bin = np.searchsorted(bin_ends[:-1], numbers)  # that a row of each level can reach
+        weight = self.n_test * self.weight * self.unbeaten
+        counts = np.zeros(shape)
+        if not self.is_exact:
+            weight = weight / (self.highest - self.lowest + 1)
+            first = 0
+            for column, last in enumerate(bin_ends):
+                within = np.minimum(self.highest, last) - np.maximum(self.lowest, first) + 1
+                counts[:, column] = np.bincount(groups, weight * np.maximum(within, 0), shape[0])
+                first = last + 1
+        elif group is None and self.is_plain and not self.loses_permanently.any():
+            ((cells, of_cells),) = self._weighted_cells(self.lowest)
+            counts[0] = rank_histogram(cells.n_better, bin_ends, of_cells)
+        else:
+            for cells in self.cells(self.lowest):
+                bins = np.searchsorted(bin_ends, cells.n_better)[cells.place]
+                bins = np.minimum(bins, last_bin[level[cells.rows]])
+                np.add.at(counts, (groups[cells.rows], bins), (weight[cells.rows] * cells.share))
+        if self.loses_permanently.any():
+            beaten = self.n_test * self.weight * (1 - self.unbeaten)
+            np.add.at(counts, (groups, last_bin[level]), beaten)
+        return counts if group is not None else counts[0]
+
+    # Sentences
+
+    def checks(self, names: Sequence[Any] | None) -> list[Check]:
+        """Checks of the data that read no scores. `names` are those of the classes."""
+        return instance_checks(self, names)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """How the classes were drawn, and the treatment of unknown ranks."""
+        design = self.reading.design
+        facts = () if design is None else design.assumptions(self.class_weight)
+        if self.is_exact:
+            return facts
+        n_open = int(np.count_nonzero(self.lowest < self.highest))
+        note = UNKNOWN_RANKS[self.kind].note
+        instances = f"{n_open} of {self.n_test}"
+        return (*facts, note.format(instances=instances, wrong=self.n_classes - 1))

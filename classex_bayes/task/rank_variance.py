@@ -1,0 +1,306 @@
+"""Variance of the accuracies of a table of ranks: dependence through classes and competitors.
+
+At every k with a known ATA_k, any numbers of better classes within the bounds give the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from classex_bayes.core.dependence import AnswerDependence, answer_dependence
+from classex_bayes.core.influence import (
+    clustered_covariance,
+    design_effect,
+    equal_weights,
+    repair_covariance,
+    unseen_competitors,
+    weight_effect,
+)
+from classex_bayes.core.metrics import Accuracy
+from classex_bayes.core.subsets import accuracy_given_n_better, log_spaced
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
+
+if TYPE_CHECKING:
+    from classex_bayes.task.rank_table import RankTable
+
+FEWEST_ERRING_CLASSES = 5
+N_GRID = 12
+
+
+class PermanentLosses(NamedTuple):
+    """Instances that lose at every k, because a sibling beats them or they are lost.
+
+    Attributes
+    ----------
+    n_open, n_lost : float
+        Effective numbers of the other instances and of these.
+    n_siblings : float
+        Mean number of siblings among the k classes.
+    """
+
+    n_open: float
+    n_lost: float
+    n_siblings: float
+
+
+class RankVariance:
+    """Covariance of ATA_k, design effect and dependence of a table of ranks."""
+
+    def __init__(self, table: RankTable) -> None:
+        self.table = table
+
+    @cached_property
+    def has_influence(self) -> bool:
+        """Whether the influence of the units, from the scores, is that of the ranks."""
+        table = self.table
+        # Ties among wrong classes would decide at random which competitors matter to a decision.
+        decided = table.kind != "decisions" or table.smallest_k is None
+        return table.influence is not None and decided
+
+    @property
+    def _typical(self) -> NumberArray:
+        """Numbers of better competitors (n,) within their bounds."""
+        table = self.table
+        if self.has_influence and not table.is_exact:
+            assert table.counts is not None
+            return table.counts.n_better
+        return table.lowest
+
+    @cached_property
+    def _grid(self) -> IntArray:
+        """Numbers of classes at which the dependence between instances is estimated."""
+        smallest = 2 if self.has_influence else self.table.smallest_k or 2
+        return log_spaced(smallest, self.table.largest_k, N_GRID)
+
+    # Means over the instances of each unit, and over all instances
+
+    def _of_units(self, values: FloatArray) -> FloatArray:
+        """Sums (n_units,) of values (n,) over the instances of each unit."""
+        influence, unit = self.table.influence, self.table.unit
+        n_units = self.table.n_classes if influence is None else len(influence.as_test)
+        return np.bincount(unit, values, max(n_units, int(unit.max()) + 1))
+
+    def _unit_means(self, k: IntArray, weight: FloatArray) -> FloatArray:
+        """Weighted accuracy (n_units, n_k) of the units; 0 where a unit has no weight."""
+        of_units = self._of_units(weight)
+        sums = np.zeros((of_units.size, k.size))
+        for cells in self.table.cells(self._typical):
+            chances = accuracy_given_n_better(cells.n_better, cells.met + 1, cells.sizes(k))
+            unit, share = self.table.unit[cells.rows], weight[cells.rows] * cells.share
+            for column, chance in enumerate(chances.T):
+                sums[:, column] += np.bincount(unit, share * chance[cells.place], of_units.size)
+        return sums / np.where(of_units > 0, of_units, 1.0)[:, None]
+
+    def _clustered(self, k: IntArray, weight: FloatArray) -> FloatArray:
+        """Covariance (n_k, n_k) of the weighted accuracy from differences between units alone."""
+        return clustered_covariance(self._unit_means(k, weight), self._of_units(weight))
+
+    def _independent(self, k: IntArray, weight: FloatArray) -> FloatArray:
+        """Variance (n_k,) of the weighted accuracy if the instances were independent."""
+        chances, shares = [], []
+        for cells in self.table.cells(self._typical):
+            chances.append(accuracy_given_n_better(cells.n_better, cells.met + 1, cells.sizes(k)))
+            shares.append(np.bincount(cells.place, weight[cells.rows] * cells.share))
+        chance, share = np.concatenate(chances), np.concatenate(shares)
+        return share @ (chance - share @ chance) ** 2 / self._n_open
+
+    @cached_property
+    def _n_open(self) -> int:
+        """Number of instances that may be right at some k."""
+        return int(np.count_nonzero(self.table.unbeaten))
+
+    @cached_property
+    def _open_share(self) -> float:
+        """Weight of the instances that do not lose at every k."""
+        table = self.table
+        return float(table.weight @ table.unbeaten) if table.loses_permanently.any() else 1.0
+
+    @property
+    def _open_weight(self) -> FloatArray:
+        """Weights (n,) of the instances that do not lose at every k, summing to 1."""
+        table = self.table
+        if self._open_share == 1:
+            return table.weight
+        return table.weight * table.unbeaten / (self._open_share or 1.0)
+
+    def _means_of_all(self, k: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Accuracy (n_units, n_k) of the units, and their weights (n_units,)."""
+        of_units, open_units = (self._of_units(w) for w in (self.table.weight, self._open_weight))
+        share = self._open_share * open_units / np.where(of_units > 0, of_units, 1.0)
+        return share[:, None] * self._unit_means(k, self._open_weight), of_units
+
+    @property
+    def resampled_variance(self) -> FloatArray:
+        """Variance (n_grid,) of ATA_k on the grid if units are drawn with replacement."""
+        means, of_units = self._means_of_all(self.table.grid())
+        deviations = of_units[:, None] * (means - of_units @ means)
+        return np.asarray((deviations**2).sum(axis=0))
+
+    # Covariance
+
+    def covariance(self, k: IntArray) -> FloatArray:
+        """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
+        means, of_units = self._means_of_all(k)
+        return self._with_competitors(clustered_covariance(means, of_units), k, of_units, 1.0)
+
+    def _of_open(self, k: IntArray) -> FloatArray:
+        """Covariance of the accuracy of the instances that do not lose at every k."""
+        weight = self._open_weight
+        clustered, of_units = self._clustered(k, weight), self._of_units(weight)
+        return self._with_competitors(clustered, k, of_units, self._open_share or 1.0)
+
+    def _with_competitors(
+        self, clustered: FloatArray, k: IntArray, of_units: FloatArray, share: float
+    ) -> FloatArray:
+        """Covariance of a mean over a share of the weight, with the part of the competitors."""
+        table = self.table
+        if not self.has_influence:
+            factor = unseen_competitors(of_units) if table.competitors_shared else 1.0
+            return factor * clustered
+        assert table.influence is not None
+        grid = log_spaced(2, table.largest_k, N_GRID)
+        influence, between = table.influence, None
+        if table.source is None:
+            between = _interpolation(k, grid)
+        elif not np.array_equal(k, grid):
+            influence = table.reading.competitors(table.y, table.weight, k).influence
+        scaled = influence if share == 1 else influence.scaled(1 / share)
+        dyadic = scaled.covariance(of_units)
+        if between is not None:
+            dyadic = between @ dyadic @ between.T
+        return repair_covariance(dyadic, clustered)
+
+    @property
+    def unit_influence(self) -> FloatArray:
+        """Influence of each unit on ATA_k for k on the grid, shape (n_units, n_grid)."""
+        assert self.table.influence is not None
+        return self.table.influence.psi(self._of_units(self.table.weight))
+
+    # Design effect
+
+    @cached_property
+    def design_effect(self) -> float:
+        r"""Inflation of the variance by weights, by dependence, and by unknown orders.
+
+        It is that of the accuracy of instances that do not lose at every k. Let :math:`d = c \sum_u
+        w_u^2` be the effect of the weights of the c units (`weight_effect`), and C and I the
+        clustered and the independent variance with equal weights. The design effect is the median
+        over k of d C / I plus the part of the competitors. All units contribute equally to the
+        dependence within units, so a heavy unit counts as one. Unknown ranks add the variance of a
+        uniform distribution between the bounds of ATA_k, in units of the independent variance.
+        """
+        k, weight, n = self._grid, self._open_weight, self._n_open
+        of_units = self._of_units(weight)
+        effect, equal = float(weight_effect(of_units)), self._equal(weight)
+        independent = self._independent(k, equal)
+        clustered = effect * np.diag(self._clustered(k, equal))
+        # Deviations from a weighted mean are too small by the variance of that mean.
+        within = np.diag(self._clustered(k, weight))
+        reference = self._independent(k, weight) + within * (1 - 1 / effect) / n
+        of_competitors = (np.diag(self._of_open(k)) - within) / np.where(reference, reference, 1.0)
+        variance = clustered + of_competitors * independent
+        # The mean number of repeats if weights are equal.
+        repeats = round(float(n * (of_units**2).sum()), 6)
+        known = self._inflation(variance, clustered, independent, repeats, self._of_units(equal))
+        if self.table.is_exact:
+            return known
+        return round(known + self._inflation_by_orders(), 6)
+
+    def _equal(self, weight: FloatArray) -> FloatArray:
+        """Weights (n,) in proportion within each unit, such that units weigh the same."""
+        of_units = self._of_units(weight)
+        if weight_effect(of_units) == 1:
+            return weight
+        factor = equal_weights(of_units) / np.where(of_units > 0, of_units, 1.0)
+        return weight * factor[self.table.unit]
+
+    def _inflation_by_orders(self) -> float:
+        """Variance of ATA_k between its bounds, in units of its variance if ranks were known."""
+        table = self.table
+        k = self._grid if table.kind == "tied scores" else np.array([table.n_classes])
+        lower, upper = table.metric_bounds(Accuracy(), k)
+        middle = (table.n_test * (lower + upper) / 2 + 0.5) / (table.n_test + 1)
+        independent = self._independent(k, table.weight)
+        independent = np.maximum(independent, middle * (1 - middle) / table.n_test**2)
+        return float(((upper - lower) ** 2 / (12 * independent)).max())
+
+    @cached_property
+    def competitor_effect(self) -> float:
+        """Inflation of the variance between units by the competitors that they share."""
+        k, weight = self._grid, self._open_weight
+        clustered, variance = np.diag(self._clustered(k, weight)), np.diag(self._of_open(k))
+        return self._inflation(variance, clustered, clustered, 1.0, self._of_units(weight))
+
+    def _inflation(
+        self,
+        variance: FloatArray,
+        clustered: FloatArray,
+        reference: FloatArray,
+        otherwise: float,
+        unit_weight: FloatArray,
+    ) -> float:
+        """Ratio of the variance of ATA_k to `reference`, if enough units have errors."""
+        # Equal probabilities differ by rounding errors, whose ratios are meaningless.
+        usable = reference > 1e-26 / self._n_open
+        if self._n_erring(unit_weight) < FEWEST_ERRING_CLASSES or not usable.any():
+            return otherwise
+        return design_effect(variance[usable], clustered[usable], reference[usable])
+
+    def _n_erring(self, unit_weight: FloatArray) -> float:
+        """Number of units that have errors; effective, if their weights are unequal."""
+        weight = unit_weight[np.unique(self.table.unit[self._typical > 0])]
+        weight = weight[weight > 0]
+        return weight.size and float(weight.size / weight_effect(weight / weight.sum()))
+
+    # Dependence of answers
+
+    @cached_property
+    def dependence(self) -> AnswerDependence:
+        """Dependence between correct answers at k1, for new units that are drawn equally.
+
+        The dependence within a group of classes is treated as common to all classes.
+        """
+        table, design = self.table, self.table.reading.design
+        if design is None:
+            # From ranks alone, the part of shared competitors is unknown.
+            variance = float(self.covariance(self._grid)[-1, -1]) if self.has_influence else None
+            return answer_dependence(self._typical, table.y, table.class_weight, variance)
+        prior = table.class_weight / design.class_weight
+        plain = answer_dependence(table.n_better, table.y, prior / prior.sum())
+        if not design.is_grouped:
+            return plain
+        correct = table.n_better == 0
+        more = max(
+            self._effect_on_mean(correct.astype(float)) - plain.design_effect(plain.repeats), 0
+        )
+        return replace(plain, between=plain.between + more / plain.repeats)
+
+    @cached_property
+    def permanent(self) -> PermanentLosses | None:
+        """Instances that lose at every k; None if there are none."""
+        table, share = self.table, self._open_share
+        present = float(table.weight @ table.siblings) * table.sibling_share
+        if share == 1 and present == 0:
+            return None
+        n = table.n_test / self._effect_on_mean(table.unbeaten)
+        return PermanentLosses(n * share, n * (1 - share), present)
+
+    def _effect_on_mean(self, values: FloatArray) -> float:
+        """Design effect of the weighted mean of values (n,), from differences between units."""
+        weight = self.table.weight
+        of_units = self._of_units(weight)
+        means = self._of_units(weight * values) / np.where(of_units > 0, of_units, 1.0)
+        independent = float(weight @ (values - weight @ values) ** 2) / self.table.n_test
+        if independent == 0:
+            return 1.0
+        clustered = float(clustered_covariance(means[:, None], of_units)[0, 0])
+        return max(clustered / independent, 1.0)
+
+
+def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:
+    """Matrix (n_k, n_grid) that interpolates statistics on `grid` at `k`, linearly in log k."""
+    return np.column_stack([np.interp(np.log(k), np.log(grid), unit) for unit in np.eye(grid.size)])
