@@ -115,7 +115,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     checks = {check.name: check for check in evidence.checks(task.classes)}
     checks[_REACH] = reach(task)
     title = f"{task.n_classes} classes, {task.n_test} test instances from {evidence.kind}"
-    plain = evidence if isinstance(evidence, RankTable) else None
+    plain = evidence if isinstance(evidence, RankTable) and evidence.is_exact else None
     if plain is None or plain.source is None:
         unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
         reason = f"the task was made from {evidence.kind}"

@@ -106,6 +106,7 @@ class RankVariance:
             chances.append(accuracy_given_n_better(cells.n_better, cells.met + 1, cells.sizes(k)))
             shares.append(np.bincount(cells.place, weight[cells.rows] * cells.share))
         chance, share = np.concatenate(chances), np.concatenate(shares)
+        share = share / share.sum()  # so that equal chances have no variance
         return share @ (chance - share @ chance) ** 2 / self._n_open
 
     @cached_property

@@ -184,7 +184,7 @@ def test_lists_of_the_nearest_classes_are_not_enough():
     labels = np.array([[0, 1], [1, 2], [2, 0], [1, 3]])
     distances = np.tile([0.1, 0.5], (4, 1))
     task = SourceTask.from_search(labels, np.arange(4), distances=distances, n_classes=4)
-    with pytest.raises(DataError, match=r"^task: .*BinomialModel needs"):
+    with pytest.raises(DataError, match=r"^task: .*scores, which are needed"):
         BinomialModel().fit(task)
 
 

@@ -14,6 +14,7 @@ from classex_bayes.estimators.classexreg.halves import (
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.table_reading import select
 
 TASK = score_task(k1=15, repeats=2)
 
@@ -29,7 +30,7 @@ def test_halves_are_subsamples(task):
     rng = np.random.default_rng(np.random.SeedSequence(5))
     for half in halve(task, 4, random_seed=5):
         kept = np.sort(rng.choice(task.n_classes, task.n_classes // 2, replace=False))
-        np.testing.assert_array_equal(half.ranks, 1 + task.table.select(kept, rng).n_better)
+        np.testing.assert_array_equal(half.ranks, 1 + select(task.table, kept, rng).n_better)
 
 
 def test_halves_without_tested_classes_are_drawn_again():

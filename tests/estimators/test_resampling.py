@@ -9,6 +9,7 @@ from classex_bayes.estimators.resampling import n_better_among, redraw_test_clas
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.table_reading import select
 
 
 def score_task(rng, k1, repeats, decimals=6, **options):
@@ -68,7 +69,7 @@ def test_unknown_scores_are_thinned():
     found = subtasks(task, subsets, np.random.default_rng(1))
     rng = np.random.default_rng(1)
     for kept, part in zip(subsets, found, strict=True):
-        np.testing.assert_array_equal(part.ranks, 1 + task.table.select(kept, rng).n_better)
+        np.testing.assert_array_equal(part.ranks, 1 + select(task.table, kept, rng).n_better)
     with pytest.raises(DataError, match=r"^task: "):
         n_better_among(task, np.ones((10, 1)))
 

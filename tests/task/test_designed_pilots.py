@@ -181,7 +181,7 @@ def test_a_task_without_scores_keeps_the_design(small_task):
     np.testing.assert_array_equal(kept.accuracy(K), small_task.accuracy(K))
     k = small_task.grid()
     np.testing.assert_allclose(kept.accuracy_cov(k), small_task.accuracy_cov(k))
-    with pytest.raises(cb.DataError, match="no longer has its scores"):
+    with pytest.raises(cb.DataError, match="no scores at hand"):
         kept.subsample(9)
 
 

@@ -32,7 +32,7 @@ def cosines(dtype=float, seed=0):
 
 def check(scores, **options):
     task = cb.SourceTask.from_scores(scores, Y, **options)
-    return next(check for check in task.table.score_checks if check.name == "scores")
+    return next(check for check in task.table.reading.checks if check.name == "scores")
 
 
 SOUND = {
@@ -69,7 +69,7 @@ def test_sound_distances_are_silent(dim):
     for scores, higher in ((squares, False), (-squares, True), (np.sqrt(squares), False)):
         task = cb.SourceTask.from_scores(scores, y, higher_is_better=higher)
         assert not task.warnings
-        assert [c.sentence for c in task.table.score_checks] == ["nothing unusual"]
+        assert [c.sentence for c in task.table.reading.checks] == ["nothing unusual"]
 
 
 def test_rounding_of_single_precision_is_no_negative_distance():
