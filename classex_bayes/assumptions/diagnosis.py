@@ -5,6 +5,7 @@ have no false alarms. The two checks of the shape of the errors have thresholds 
 sound tasks. They give a false alarm in at most about 1% of these.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,10 +20,12 @@ from classex_bayes.assumptions.confusion_graph import (
 )
 from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
 from classex_bayes.assumptions.task_report import ClassErrors, TaskReport
-from classex_bayes.estimators.moment_bounds import REACHED, MomentBounds
+from classex_bayes.estimators.moment_bounds import MomentBounds
+from classex_bayes.exceptions import DataWarning
 from classex_bayes.results import interval_name, interval_settings
+from classex_bayes.results.extrapolation import REACHED
 from classex_bayes.task.check import Check
-from classex_bayes.task.data_checks import noted, participation, silent_warnings
+from classex_bayes.task.data_checks import noted, participation
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_checks import scores_fit
 from classex_bayes.task.source_task import SourceTask
@@ -159,7 +162,8 @@ def reach(task: SourceTask) -> Check:
     """
     if not isinstance(task.table, RankTable):
         return Check(_REACH, None, f"needs ranks; the task was made from {task.table.kind}")
-    with silent_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # its checks are in the same diagnosis
         value = float(MomentBounds().fit(task).reach())
     enough = value >= task.n_classes
     number = f"{value:,.0f}" if np.isfinite(value) else "any number of"

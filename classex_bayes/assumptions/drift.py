@@ -264,10 +264,11 @@ class Drift(Shown):
                 ndtr(ndtri(accuracy.values) + delta), coords=accuracy.coords, name="accuracy"
             ),
             estimator=f"{prediction.estimator} + drift",
-            notes=(
+            base_notes=(
                 *(note.removesuffix(f"; {MEASURE_DRIFT}") for note in prediction.notes),
                 *self._notes(int(prediction.k.max())),
             ),
+            rank_limits=None,
         )
 
     def _notes(self, farthest: int) -> list[str]:

@@ -88,16 +88,16 @@ def diagnosed_classes(n_classes: int) -> IntArray:
     return np.unique(np.minimum(n_classes * np.array(_DIAGNOSED), LARGEST_K))
 
 
-def diagnosis_of(tree: xr.DataTree) -> Diagnosis:
+def diagnosis_of(tree: xr.DataTree, pareto_k: float | None = None) -> Diagnosis:
     """Diagnose the draws of a fit: its predictions, or all parameters if there are none.
 
-    Predictions are the variables over k. Parameters need not converge if several of their values
-    give the same law. The draws are independent if no sampler made them.
+    `pareto_k` is that of the importance weights of the tails, if there are any. Predictions are the
+    variables over k. Parameters need not converge if several of their values give the same law. The
+    draws are independent if no sampler made them.
     """
     posterior = tree["posterior"].to_dataset()
     predictions = [name for name, values in posterior.data_vars.items() if "k" in values.dims]
     quantities = posterior[predictions] if predictions else posterior
-    pareto_k = tree.attrs.get("pareto_k")
     if "sample_stats" in tree.children:
         return _of_chains(quantities, int(tree["sample_stats"]["diverging"].sum()), pareto_k)
     return _of_independent(quantities, pareto_k)

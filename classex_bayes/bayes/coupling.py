@@ -78,10 +78,9 @@ class JointPosterior:
         }
         return {
             name: replace(
-                prediction,
+                prediction.with_notes(self.notes),
                 draws=prediction.draws.copy(data=joint[name]),
                 estimator=str(name),
-                notes=(*prediction.notes, *self.notes),
             )
             for name, prediction in predictions.items()
         }
@@ -139,7 +138,7 @@ def couple(
     """
     drawn = {name: model.law_ for name, model in fitted.items()}
     at_source = [
-        law.expected(np.array([fitted[name].idata.attrs["n_classes"]]), metric)[..., 0]
+        law.expected(np.array([fitted[name].fit_.record.n_classes]), metric)[..., 0]
         for name, law in drawn.items()
     ]
     order = coupled_order(np.array([draws.ravel() for draws in at_source]), correlation, rng)

@@ -1,15 +1,18 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes
-from classex_bayes.bayes.fit_gap import FitGap, FitGapOnDemand
+from classex_bayes.bayes.fit import LawFit
+from classex_bayes.bayes.fit_gap import FitGap, fit_gap
+from classex_bayes.bayes.fit_record import FitRecord, stage_seeds
 from classex_bayes.bayes.fitted import checked_tasks
 from classex_bayes.bayes.idata import (
     EXPECTED_ACCURACY,
@@ -27,7 +30,6 @@ from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PooledData, PowerData
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior, descriptions_of
 from classex_bayes.bayes.pooling import pooled_groups
-from classex_bayes.bayes.provenance import stage_rng, stage_seeds
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.bayes.score_evidence import (
     DEPTHS_OBSERVED,
@@ -35,15 +37,13 @@ from classex_bayes.bayes.score_evidence import (
     add_scores,
     depth_group,
     evidence_text,
-    note_ranks_alone,
+    ranks_alone,
     why_unused,
 )
-from classex_bayes.bayes.tails.fitted_scales import scale_table, scales_of
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
-from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation
-from classex_bayes.results.notes import Note
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -56,7 +56,44 @@ _DEFAULT_PRIOR = MixturePrior()
 _BY_CLASS = "ranks_by_class"  # group of `idata`
 _MOST_STORED = 10**5  # tested classes; 400 bytes each
 # Stages of one seed, beside those of `LawModel`.
-_PRIOR_PREDICTIVE, _FIT_GAP, _SCORES = 1, 6, 8
+_PRIOR_PREDICTIVE, _GAP, _SCORES = 1, 6, 8
+
+
+class PosteriorFit(LawFit):
+    """A fit with a prior and a likelihood of the ranks."""
+
+    @property
+    def prior(self) -> Prior:
+        """The prior of the fit."""
+        return self.parameters["prior"]
+
+    @cached_property
+    def model(self) -> "pm.Model":
+        """The PyMC model of the fitted task."""
+        return built(self.prior, self.data, self.idata)
+
+    @cached_property
+    def gap(self) -> FitGap | None:
+        """Gap to the best law; None for the power form, or if the best law is not found."""
+        if isinstance(self.data, PowerData):
+            return None
+        try:
+            return fit_gap(self.data, weights_of(self.idata, "ranks").values, self.record.rng(_GAP))
+        except RuntimeError:
+            return None
+
+    @cached_property
+    def log_prior(self) -> xr.Dataset:
+        """Log prior density of every parameter at every draw."""
+        import pymc as pm
+
+        with self.model:
+            densities = pm.stats.compute_log_prior(
+                self.idata, extend_inferencedata=False, progressbar=False
+            )
+        if TAILS in self.idata.children:
+            densities = densities.assign(scores=self.idata[TAILS]["prior_density"])
+        return densities
 
 
 class BayesianExtrapolator(LawModel):
@@ -166,6 +203,8 @@ class BayesianExtrapolator(LawModel):
     'ranks and scores, as distances -s'
     """
 
+    _fit_class: ClassVar = PosteriorFit
+
     def __init__(
         self, prior: Prior = _DEFAULT_PRIOR, likelihood: str = "auto", evidence: str = "all"
     ) -> None:
@@ -243,17 +282,18 @@ class BayesianExtrapolator(LawModel):
         seeds = seed_sequence(random_seed)
         one_of(self.evidence, ("all", "ranks"), "evidence")
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
-        data, tree = pooled_groups(tasks, prior.basis, self.likelihood, shared)
+        data, tree, record = pooled_groups(tasks, prior.basis, self.likelihood, shared)
         most_tested = sum(min(task.n_classes, task.n_test) for task in tasks)
         if not isinstance(data, PowerData) and most_tested <= _MOST_STORED:
             tree[_BY_CLASS] = xr.DataTree(class_group(tasks))
-        stop = sample_into(tree, prior, data, settings, seeds)
+        interrupted = sample_into(tree, prior, data, settings, seeds)
+        record, stop = replace(record, sampler=settings, interrupted=interrupted), ""
         try:
-            add_scores(tree, tasks, self.evidence, stage_seeds(seeds, _SCORES))
+            record = add_scores(tree, record, tasks, self.evidence, stage_seeds(seeds, _SCORES))
         except KeyboardInterrupt:  # the draws given ranks are kept
-            note_ranks_alone(tree, "the fit was interrupted")
-            stop = Interrupted("the fit was interrupted after the draws given ranks")
-        return self._keep(tree, tasks, seeds, settings, stop)
+            record = ranks_alone(record, "the fit was interrupted")
+            stop = "the fit was interrupted after the draws given ranks"
+        return self._keep(tree, record, tasks, seeds, stop)
 
     def build(
         self, task: SourceTask | Sequence[SourceTask], *, shared: str = "nothing"
@@ -290,55 +330,46 @@ class BayesianExtrapolator(LawModel):
         {'chain': 1, 'draw': 9, 'bin': 48}
         """
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
-        return built(prior, *pooled_groups(tasks, prior.basis, self.likelihood, shared))
+        return built(prior, *pooled_groups(tasks, prior.basis, self.likelihood, shared)[:2])
 
-    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
-        shared = self.idata.attrs.get("shared", "nothing")
-        tree = pooled_groups(tasks, self.prior_.basis, self.likelihood, shared)[1]
-        scales = scales_of(self.idata.attrs)
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> tuple[xr.DataTree, FitRecord]:
+        fitted = self.fit_.record
+        _, tree, record = pooled_groups(tasks, self.prior_.basis, self.likelihood, fitted.shared)
         unused = why_unused(tasks, self.evidence, self.prior_.basis.bandwidth)
-        if (unused is None) != bool(scales):
+        if (unused is None) != bool(fitted.scales):
             raise DataError("task: found other evidence than that of the fit")
-        if scales:
-            tree[DEPTHS_OBSERVED] = xr.DataTree(depth_group(tasks[0], scales))
-        return tree
+        if fitted.scales:
+            tree[DEPTHS_OBSERVED] = xr.DataTree(depth_group(tasks[0], fitted.scales))
+        return tree, record
+
+    @property
+    def fit_(self) -> PosteriorFit:
+        """The latest fit: draws, their record, and what follows from both."""
+        return self._require("_fit")
 
     @property
     def scales_(self) -> "pd.Series[float]":
         """Probability of every scale on which scores were tried as distances."""
-        return scale_table(self.idata.attrs)
+        return self.fit_.record.scale_probabilities
 
     @property
     def evidence_(self) -> str:
         """What was used: "ranks", or "ranks and scores" with scales of the scores."""
-        return evidence_text(self.idata.attrs)
+        return evidence_text(self.fit_.record)
 
     @property
     def prior_(self) -> Prior:
         """The prior of the fit. The parameter `prior` may have been changed since."""
-        return self._require("_fitted_parameters")["prior"]
-
-    @cached_property
-    def model(self) -> "pm.Model":
-        """The PyMC model of the fitted task."""
-        return built(self.prior_, self.data_, self.idata)
-
-    @cached_property
-    def _gap_on_demand(self) -> FitGapOnDemand:
-        rng = stage_rng(self.idata.attrs, _FIT_GAP, None)
-        return FitGapOnDemand(self.data_, weights_of(self.idata, "ranks").values, rng)
+        return self.fit_.prior
 
     @property
-    def fit_gap_(self) -> FitGap | None:
-        """Log-likelihood of the best law on the knots less that of the posterior, or None."""
-        return self._gap_on_demand.gap
+    def model(self) -> "pm.Model":
+        """The PyMC model of the fitted task."""
+        return self.fit_.model
 
     def _fit_text(self) -> str:
         gap = "" if self.fit_gap_ is None else f"; {self.fit_gap_!r}"
         return f"{self.evidence_}{gap}"
-
-    def _model_notes(self) -> list[Note]:
-        return [self._gap_on_demand.notes]
 
     def sample_prior_predictive(
         self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
@@ -369,13 +400,13 @@ class BayesianExtrapolator(LawModel):
         DataError
             An argument is invalid, or the likelihood needs ranks that the task does not have.
         """
-        prior, tree, drawn, rng = self._prior_draws(task, draws, random_seed)
+        prior, tree, n_classes, drawn, rng = self._prior_draws(task, draws, random_seed)
         law = MixtureLaw(prior.basis, drawn["weights"].values)
         groups = {
             **split_weights(drawn, prior.basis, descriptions_of(prior), "prior"),
             "prior_predictive": predictive_group(drawn["weights"], tree, law, rng),
         }
-        k = diagnosed_classes(int(tree.attrs["n_classes"]))
+        k = diagnosed_classes(n_classes)
         accuracy = by_draw(drawn, law.expected(k), "accuracy", "k", k)
         groups["prior"] = with_predictions(groups["prior"], accuracy, EXPECTED_ACCURACY)
         if task is None:
@@ -384,20 +415,21 @@ class BayesianExtrapolator(LawModel):
 
     def _prior_draws(
         self, task: SourceTask | None, draws: int, random_seed: RandomSeed
-    ) -> tuple[Prior, xr.DataTree, xr.Dataset, np.random.Generator]:
-        """The prior, groups of its data, draws of it, and the generator that goes on."""
+    ) -> tuple[Prior, xr.DataTree, int, xr.Dataset, np.random.Generator]:
+        """The prior, groups of its data, their k1, draws of it, and the generator that goes on."""
         from classex_bayes.bayes.model.graph import prior_draws
 
         n_draws = how_many(draws, "draws")
         if task is None:
-            prior, data, tree = self.prior_, self.data_, self.idata
-            rng = stage_rng(tree.attrs, _PRIOR_PREDICTIVE, random_seed)
+            fit = self.fit_
+            prior, data, tree, n_classes = fit.prior, fit.data, fit.idata, fit.record.n_classes
+            rng = fit.record.rng(_PRIOR_PREDICTIVE, random_seed)
         else:
             source_task(task)
-            prior = checked_prior(self.prior)
+            prior, n_classes = checked_prior(self.prior), task.n_classes
             data, tree = task_groups(task, prior.basis, self.likelihood)
             rng = np.random.default_rng(seed_sequence(random_seed))
-        return prior, tree, prior_draws(prior, data, n_draws, rng), rng
+        return prior, tree, n_classes, prior_draws(prior, data, n_draws, rng), rng
 
     def predict_prior(
         self,
@@ -440,10 +472,10 @@ class BayesianExtrapolator(LawModel):
         True
         """
         counts = class_counts(k)
-        prior, tree, drawn, _ = self._prior_draws(task, draws, random_seed)
+        prior, _, n_classes, drawn, _ = self._prior_draws(task, draws, random_seed)
         expected = MixtureLaw(prior.basis, drawn["weights"].values).expected(counts)
         return Extrapolation.from_draws(
-            counts, expected, f"prior of {self.name}", "credible", int(tree.attrs["n_classes"])
+            counts, expected, f"prior of {self.name}", "credible", n_classes
         )
 
     def compute_log_likelihood(self) -> xr.DataTree:
@@ -465,7 +497,7 @@ class BayesianExtrapolator(LawModel):
             The model has the power form, whose accuracies have no classes; or it was loaded and
             its file lacks the group ranks_by_class.
         """
-        data = self.data_
+        data = self.fit_.data
         if not isinstance(data, BernsteinData | PooledData):
             raise DataError(
                 "likelihood: the power form has no log-likelihood by class; fit with "
@@ -480,7 +512,7 @@ class BayesianExtrapolator(LawModel):
                 f"idata: the group {_BY_CLASS} is missing, as in files of more than "
                 f"{_MOST_STORED:,} tested classes; fit again to leave classes out"
             )
-        shared = self.idata.attrs.get("shared")
+        shared = self.fit_.record.shared
         self.idata["log_likelihood"] = xr.DataTree(
             log_likelihood_group(weights_of(self.idata, "ranks"), data, classes, shared)
         )
@@ -500,21 +532,8 @@ class BayesianExtrapolator(LawModel):
         NotFittedError
             The model has no draws.
         """
-        self.idata["log_prior"] = xr.DataTree(self.log_prior_)
+        self.idata["log_prior"] = xr.DataTree(self.fit_.log_prior)
         return self.idata
-
-    @cached_property
-    def log_prior_(self) -> xr.Dataset:
-        """Log prior density of every parameter at every draw, computed once."""
-        import pymc as pm
-
-        with self.model:
-            densities = pm.stats.compute_log_prior(
-                self.idata, extend_inferencedata=False, progressbar=False
-            )
-        if TAILS in self.idata.children:
-            densities = densities.assign(scores=self.idata[TAILS]["prior_density"])
-        return densities
 
 
 def checked_model_with_prior(model: Any, purpose: str) -> BayesianExtrapolator:

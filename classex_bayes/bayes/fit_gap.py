@@ -1,16 +1,13 @@
 """Gap between the log-likelihood of a posterior and its maximum over all laws on the knots."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from classex_bayes.bayes.model.likelihoods import (
     SMALLEST_SHARE,
     BernsteinData,
-    LikelihoodData,
     PooledData,
-    PowerData,
 )
 from classex_bayes.core.mixture_weights import likeliest_weights
 from classex_bayes.typing import FloatArray
@@ -63,42 +60,15 @@ class FitGap:
         )
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> tuple[str, ...]:
         """A note for readers of predictions, if the gap is unusual."""
         if not self.unusual:
-            return []
-        return [
+            return ()
+        return (
             f"The posterior misses the shape of the data: it lies {self!r}. Either the prior "
             "excludes the law that fits, or the chains did not reach it. Try a more flexible "
-            "prior: MixturePrior(deviation=3, length=0.4, n_functions=40)."
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class FitGapOnDemand:
-    """The gap of a fit, computed at the first access and then kept.
-
-    The computation takes up to half a second, and back-tests fit many models whose gap nobody
-    reads.
-    """
-
-    data: LikelihoodData
-    weights: FloatArray
-    rng: np.random.Generator
-
-    @cached_property
-    def gap(self) -> FitGap | None:
-        """The gap. It is None for the power form and if the search for the best law fails."""
-        if isinstance(self.data, PowerData):
-            return None
-        try:
-            return fit_gap(self.data, self.weights, self.rng)
-        except RuntimeError:
-            return None
-
-    def notes(self) -> list[str]:
-        """Notes for readers of predictions."""
-        return [] if self.gap is None else self.gap.notes
+            "prior: MixturePrior(deviation=3, length=0.4, n_functions=40).",
+        )
 
 
 def fit_gap(

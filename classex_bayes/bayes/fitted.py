@@ -1,9 +1,8 @@
 """The base of models with draws: tasks, summary, convergence, text and file."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,9 +12,9 @@ import xarray as xr
 from arviz_stats import summary as arviz_summary
 
 from classex_bayes.arguments import file_path
-from classex_bayes.bayes.convergence import Diagnosis, diagnosis_of, warn_of_problems
-from classex_bayes.bayes.provenance import described, parameters_of, provenance
-from classex_bayes.bayes.sampling import SamplerSettings
+from classex_bayes.bayes.convergence import Diagnosis, warn_of_problems
+from classex_bayes.bayes.fit import Fit
+from classex_bayes.bayes.fit_record import FitRecord, described, prior_of
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError, DataWarning, Interrupted, warn
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
@@ -40,67 +39,58 @@ def checked_tasks(task: Any) -> tuple[SourceTask, ...]:
 class FittedModel(Parameters, ABC):
     """A model with draws from a posterior, in the groups of `idata`.
 
-    A subclass draws in `fit`, whose last step is `_keep`. Values that follow from the draws are
-    cached properties. A new fit computes them again.
+    A subclass draws in `fit`, whose last step is `_keep`. Values that follow from the draws are in
+    its `Fit`. A new fit makes a new one.
     """
 
     # Places in `idata` of the parameters that are arrays. The others are text in an attribute.
     _arrays: ClassVar[Mapping[str, str]] = {}
     # What the task has, in the words of the field.
     _counted: ClassVar[tuple[str, str]] = "classes", "instances"
-    _tree: xr.DataTree
-    _tasks: tuple[SourceTask, ...]
-    _fitted_parameters: dict[str, Any]
+    _fit_class: ClassVar[type[Fit]] = Fit
+    _fit: Fit
 
     @abstractmethod
     def fit(self, task: SourceTask) -> Self:
         """Draw from the posterior given a task."""
 
     @abstractmethod
-    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
-        """Groups of the data of a fit to these tasks, with their sizes as attributes."""
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> tuple[xr.DataTree, FitRecord]:
+        """Groups of the data of a fit to these tasks, and their record."""
 
     def _keep(
         self,
-        tree: xr.DataTree,
+        idata: xr.DataTree,
+        record: FitRecord,
         tasks: tuple[SourceTask, ...],
         seeds: np.random.SeedSequence,
-        settings: SamplerSettings | None = None,
-        stop: Interrupted | None = None,
+        stop: str = "",
     ) -> Self:
-        """End a fit: keep its draws, then warn of problems, or raise the interruption `stop`.
+        """End a fit: keep its draws, then warn of problems, or raise `Interrupted`.
 
-        `tree` has the groups of the draws and of the data, with the sizes of the data as
-        attributes, and perhaps notes for the readers of predictions. `settings` are those of the
-        sampler. They are None if there was none.
+        `idata` has the groups of the draws and of the data. `record` has what is known of the data
+        and the evidence, the settings of the sampler if there was one, and perhaps notes for the
+        readers of predictions. `stop` says what was interrupted, if it was not the sampler.
         """
-        notes = [*notes_of(tasks), *json.loads(tree.attrs.get("notes", "[]"))]
-        parameters = described(self._text_parameters())
-        tree.attrs.update(
-            provenance(type(self).__name__, parameters, settings, seeds), notes=json.dumps(notes)
+        record = replace(
+            record,
+            estimator=type(self).__name__,
+            parameters=described(self._text_parameters()),
+            random_seed=np.asarray(seeds.entropy, dtype=object).tolist(),
+            random_seed_spawn_key=seeds.spawn_key,
+            notes=(*notes_of(tasks), *record.notes),
         )
-        self._restore(tree, tasks)
-        if stop is not None:
-            raise Interrupted(f"{stop}, which the model keeps", self) from None
+        idata.attrs = record.attributes()
+        self._fit = self._fit_class(idata, record, tasks, self.name, self.get_params())
+        self._fit.add_predictions()
+        if record.interrupted:
+            stop = f"the sampler was interrupted after {record.interrupted}"
+        if stop:
+            raise Interrupted(f"{stop}, which the model keeps", self)
         warn_of_problems(self.diagnosis_)
         if self.contradiction_:
             warn(self.contradiction_, DataWarning)
         return self
-
-    def _restore(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
-        """Take the draws of a fit or of a file. Values that followed from earlier draws go."""
-        self.__dict__ = self.__getstate__()
-        self._tree, self._tasks = tree, tasks
-        self._fitted_name, self._fitted_parameters = self.name, self.get_params()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Omit values that follow from the draws. Some of them cannot be pickled."""
-        kind = type(self)
-        return {
-            name: value
-            for name, value in self.__dict__.items()
-            if not isinstance(getattr(kind, name, None), cached_property)
-        }
 
     def _text_parameters(self) -> dict[str, Any]:
         return {n: v for n, v in self.get_params().items() if n not in self._arrays}
@@ -126,36 +116,43 @@ class FittedModel(Parameters, ABC):
         DataError
             The prior is missing, or differs from the prior of the fit.
         """
-        parameters = parameters_of(idata.attrs["parameters"], prior)
-        if prior is not None and "prior" not in parameters:
+        record = FitRecord.of(idata.attrs)
+        parameters = dict(record.parameters)
+        if "prior" in parameters:
+            parameters["prior"] = prior_of(parameters["prior"], prior)
+        elif prior is not None:
             raise DataError(
                 f"prior: found {prior!r}, but {cls.__name__} has no prior; pass prior=None"
             )
         arrays = {name: idata[place].values for name, place in cls._arrays.items()}
         model = cls(**parameters, **arrays)
-        model._restore(idata, ())
+        model._fit = cls._fit_class(idata, record, (), model.name, model.get_params())
         return model
+
+    @property
+    def fit_(self) -> Fit:
+        """The latest fit: draws, their record, and what follows from both."""
+        return self._require("_fit")
 
     @property
     def idata(self) -> xr.DataTree:
         """All draws and data, as an ArviZ DataTree."""
-        return self._require("_tree")
+        return self.fit_.idata
 
     @property
     def is_fitted(self) -> bool:
         """Whether the model has draws."""
-        return hasattr(self, "_tree")
+        return hasattr(self, "_fit")
 
     @property
     def is_loaded(self) -> bool:
         """Whether the model was loaded from a file, and so has no task."""
-        return self.is_fitted and not self._tasks
+        return self.is_fitted and not self._fit.tasks
 
     @property
     def tasks(self) -> tuple[SourceTask, ...]:
         """The fitted tasks; empty if the model was loaded from a file."""
-        self._require("_tree")
-        return self._tasks
+        return self.fit_.tasks
 
     @property
     def task(self) -> SourceTask | None:
@@ -176,49 +173,38 @@ class FittedModel(Parameters, ABC):
         """
         if not (self.is_fitted and self._is_current):
             return False
-        tasks, fitted = checked_tasks(task), self._tree
-        if [id(member) for member in tasks] == [id(member) for member in self._tasks]:
+        tasks, fitted = checked_tasks(task), self._fit
+        if [id(member) for member in tasks] == [id(member) for member in fitted.tasks]:
             return True
-        if len(tasks) != fitted.attrs.get("n_tasks", 1):
+        if len(tasks) != fitted.record.n_tasks:
             return False
         try:
-            data = self._data_groups(tasks)
+            data, record = self._data_groups(tasks)
         except DataError:  # this model cannot be fitted to such tasks
             return False
         sizes = ("n_classes", "n_test", "design_effect")
         observed = [name for name in data.children if name.startswith("observed_")]
-        return all(np.isclose(data.attrs[name], fitted.attrs[name]) for name in sizes) and all(
-            data[name].to_dataset().equals(fitted[name].to_dataset()) for name in observed
+        return all(
+            np.isclose(getattr(record, name), getattr(fitted.record, name)) for name in sizes
+        ) and all(
+            data[name].to_dataset().equals(fitted.idata[name].to_dataset()) for name in observed
         )
 
     @property
     def _is_current(self) -> bool:
         """Whether the parameters are those of the fit."""
         now = self.get_params()
-        return all(same(value, now[name]) for name, value in self._fitted_parameters.items())
+        return all(same(value, now[name]) for name, value in self._fit.parameters.items())
 
     @property
-    def _n_classes(self) -> int:
-        return int(self.idata.attrs["n_classes"])
-
-    @cached_property
     def diagnosis_(self) -> Diagnosis:
         """Diagnosis of the draws of predictions, or of the parameters if there are none."""
-        return diagnosis_of(self.idata)
+        return self.fit_.diagnosis
 
     @property
     def contradiction_(self) -> str:
         """Sentence if the model contradicts what was measured on its pilot; else empty."""
-        return ""
-
-    @property
-    def _draw_notes(self) -> tuple[str, ...]:
-        """Notes on the data and the draws of the fit. Predictions show them."""
-        attributes = self.idata.attrs
-        notes = json.loads(attributes["notes"])
-        if "interrupted" in attributes:
-            notes.append(f"sampling was interrupted: {attributes['interrupted']}")
-        return (*notes, *self.diagnosis_.notes)
+        return self.fit_.contradiction
 
     def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
         """Table of the parameters and, first, of predictions at 1, 10 and 100 times k1.
@@ -266,9 +252,9 @@ class FittedModel(Parameters, ABC):
         NotFittedError, DataError, OSError
             As for `classex_bayes.save`.
         """
-        tree = self.idata
+        idata = self.idata
         described(self._text_parameters(), strict=True)
-        return write_tree(tree, file_path(path, "path"))
+        return write_tree(idata, file_path(path, "path"))
 
     def _fit_text(self) -> str:
         """Text about the fit to the data; empty if there is none."""
@@ -294,7 +280,7 @@ class FittedModel(Parameters, ABC):
             return html_block(self._title(), html_facts(parameters))
         facts = {
             "fitted to": self._data_text(),
-            **{name: brief(value) for name, value in self._fitted_parameters.items()},
+            **{name: brief(value) for name, value in self._fit.parameters.items()},
             "sampler": self._sampler_text(),
             "convergence": repr(self.diagnosis_),
             **({"fit": self._fit_text()} if self._fit_text() else {}),
@@ -302,29 +288,26 @@ class FittedModel(Parameters, ABC):
         return html_block(self._title(), html_facts(facts))
 
     def _sampler_text(self) -> str:
-        attributes = self._tree.attrs
-        if "sampler" in attributes:
-            sampler = json.loads(attributes["sampler"])
+        record = self._fit.record
+        if record.sampler is not None:
             return (
-                f"{sampler['nuts_sampler']}, {self._drawn()} after {sampler['tune']} to adapt, "
-                f"target_accept {sampler['target_accept']:g}"
+                f"{record.sampler.nuts_sampler}, {self._drawn()} after {record.sampler.tune} to "
+                f"adapt, target_accept {record.sampler.target_accept:g}"
             )
-        if "pareto_k" in attributes:
+        if record.pareto_k is not None:
             return f"importance sampling, {self._drawn()}"
         return f"none, {self._drawn()} made directly"
 
     def _drawn(self) -> str:
         """Number of draws, and the requested number if the sampler was interrupted."""
-        size = self._tree["posterior"].sizes
-        interrupted = self._tree.attrs.get("interrupted")
+        size, interrupted = self.idata["posterior"].sizes, self._fit.record.interrupted
         draws = f"{size['chain']} x {size['draw']} draws"
-        return draws if interrupted is None else f"{interrupted} (interrupted)"
+        return f"{interrupted} (interrupted)" if interrupted else draws
 
     def _data_text(self) -> str:
-        data = self._tree.attrs
-        n_tasks = data.get("n_tasks", 1)
+        record = self._fit.record
         return (
-            f"{data['n_classes']} {self._counted[0]} and {data['n_test']} {self._counted[1]}"
-            f"{f' in {n_tasks} tasks' if n_tasks > 1 else ''}, from {data['task_kind']}, design "
-            f"effect {data['design_effect']:g}"
+            f"{record.n_classes} {self._counted[0]} and {record.n_test} {self._counted[1]}"
+            f"{f' in {record.n_tasks} tasks' * (record.n_tasks > 1)}, from {record.task_kind}, "
+            f"design effect {record.design_effect:g}"
         )

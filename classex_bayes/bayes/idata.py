@@ -1,8 +1,7 @@
 """Groups of `idata` beside the draws: data, constants, predictive draws, log-likelihoods."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from classex_bayes.bayes.model.likelihoods import (
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.predict.replicated_accuracy import replicated_accuracy
 from classex_bayes.core.basis import N_BINS, RadialBasis
-from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
@@ -32,11 +30,6 @@ if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a gra
 # scores were used too, and of the prior of the latter.
 MIXTURE = {"posterior": "mixture", "ranks": "mixture_given_ranks", "prior": "prior_mixture"}
 _N_OBSERVED_K = 25
-# Attribute with three numbers: effective number of instances that no sibling beats, effective
-# number of the others, and mean number of siblings among the source classes.
-SIBLINGS = "siblings"
-DESIGNED = "designed"  # attribute: 1 if classes were drawn unequally or in groups
-EVIDENCE = "evidence"  # attribute: "ranks" or "ranks and scores"
 # Dimensions along which the rows of several tasks are concatenated. A coordinate such as k_task
 # holds the number of the task of each row.
 ROWS = {BernsteinData.rows, PowerData.rows, "k"}
@@ -136,17 +129,9 @@ def task_groups(
 
 def task_sizes(tree: xr.DataTree) -> list[tuple[int, int, float]]:
     """Number of classes, number of instances and design effect of every task of a fit."""
-    if "n_tasks" not in tree.attrs:
-        return [tuple(tree.attrs[name] for name in ("n_classes", "n_test", "design_effect"))]
     fixed = tree["constant_data"].to_dataset()
-    return list(
-        zip(
-            fixed["n_classes"].values.tolist(),
-            fixed["n_test"].values.tolist(),
-            fixed["design_effect"].values.tolist(),
-            strict=True,
-        )
-    )
+    sizes = (fixed[name].values.tolist() for name in ("n_classes", "n_test", "design_effect"))
+    return list(zip(*sizes, strict=True))
 
 
 def task_part(group: xr.Dataset, number: int) -> xr.Dataset:
@@ -164,12 +149,12 @@ def task_part(group: xr.Dataset, number: int) -> xr.Dataset:
 def data_groups(
     task: SourceTask, data: BernsteinData | PowerData, basis: RadialBasis
 ) -> xr.DataTree:
-    """Groups observed_data and constant_data of a task, with its size as attributes.
+    """Groups observed_data and constant_data of a task.
 
     observed_data holds the accuracies on a grid of k. It also holds the histogram of ranks, whose
     coordinate is the largest rank of each bin, or the whitened accuracies. constant_data holds the
-    design effect and the matrix whose product with the weights is the expectation of the histogram
-    or of the whitened accuracies.
+    size of the task and the matrix whose product with the weights is the expectation of the
+    histogram or of the whitened accuracies.
     """
     k = task.grid(_N_OBSERVED_K)
     row, values, name = (
@@ -185,30 +170,16 @@ def data_groups(
         {name: (row, values), "accuracy": ("k", task.accuracy(k) if k.size else k.astype(float))},
         coords={dim: coords[dim] for dim in (row, "k")},
     )
+    sizes: dict[str, float] = {"n_classes": task.n_classes, "n_test": task.n_test}
+    sizes |= {"design_effect": task.design_effect(), "weight": 1.0}
     constant = xr.Dataset(
-        {"matrix": ((row, "knot"), data.matrix), "design_effect": task.design_effect()},
+        {"matrix": ((row, "knot"), data.matrix)}
+        | {name: ("task", [size]) for name, size in sizes.items()},
         coords={dim: coords[dim] for dim in (row, "knot")},
     )
-    tree = xr.DataTree.from_dict(
+    return xr.DataTree.from_dict(
         {"observed_data": described(observed), "constant_data": described(constant)}
     )
-    tree.attrs.update(
-        task_size(task), dependence=json.dumps(asdict(task.table.variance.dependence))
-    )
-    tree.attrs[DESIGNED] = int(not task.table.is_plain)
-    if task.table.variance.permanent is not None:
-        tree.attrs[SIBLINGS] = json.dumps(list(task.table.variance.permanent))
-    return tree
-
-
-def task_size(task: SourceTask) -> dict[str, Any]:
-    """Kind and size of a task, as attributes of every fitted model."""
-    return {
-        "task_kind": task.table.kind,
-        "n_classes": task.n_classes,
-        "n_test": task.n_test,
-        "design_effect": task.design_effect(),
-    }
 
 
 def built(prior: Prior, data: Likelihood, tree: xr.DataTree) -> "pm.Model":
@@ -218,11 +189,6 @@ def built(prior: Prior, data: Likelihood, tree: xr.DataTree) -> "pm.Model":
     observed = tree["observed_data"].to_dataset()
     row = observed[data.rows].values if data.rows in observed.indexes else None
     return build_model(prior, data, row)
-
-
-def dependence_of(tree: xr.DataTree) -> AnswerDependence:
-    """Dependence between answers, read from the attributes of a fit."""
-    return AnswerDependence(**json.loads(tree.attrs["dependence"]))
 
 
 def data_of(tree: xr.DataTree) -> LikelihoodData:

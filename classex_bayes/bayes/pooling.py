@@ -19,16 +19,16 @@ the same instances, gets the weight 0. The pool has at least as much information
 informative task.
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 from scipy.optimize import nnls
 
 from classex_bayes.arguments import one_of
-from classex_bayes.bayes.idata import ROWS, SIBLINGS, data_groups, described, task_groups
+from classex_bayes.bayes.fit_record import FitRecord
+from classex_bayes.bayes.idata import ROWS, data_groups, described, task_groups
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     LikelihoodData,
@@ -49,17 +49,16 @@ _LARGEST_CORRELATION = 0.999
 
 def pooled_groups(
     tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str
-) -> tuple[LikelihoodData, xr.DataTree]:
-    """Data of one or several tasks for the likelihood, and their groups.
+) -> tuple[LikelihoodData, xr.DataTree, FitRecord]:
+    """Data of one or several tasks for the likelihood, their groups, and the record of their fit.
 
     The groups of one task are those of `data_groups`. The rows of several tasks are concatenated
-    along bin (or direction) and k. The coordinates bin_task and k_task hold the number of the task
-    of each row. In constant_data the design effects and weights of the tasks lie along the
-    dimension task.
+    along bin (or direction), k and task. The coordinates bin_task and k_task hold the number of the
+    task of each row.
     """
     one_of(shared, SHARED, "shared")
     if len(tasks) == 1:
-        return task_groups(tasks[0], basis, likelihood)
+        return *task_groups(tasks[0], basis, likelihood), FitRecord.of_task(tasks[0])
     if shared == "nothing" and len({id(task) for task in tasks}) < len(tasks):
         raise DataError(
             "task: the same task is in the list twice and would be counted twice; remove one copy"
@@ -71,36 +70,37 @@ def pooled_groups(
         for group in ("observed_data", "constant_data")
     )
     joint = xr.merge([_joined(observed, data.observed), _joined(observed, "accuracy")])
-    fixed = _joined(constant, "matrix").assign(weight=("task", weight))
-    sizes = {
-        name: np.array([tree.attrs[name] for tree in trees])
-        for name in ("n_classes", "n_test", "design_effect")
-    }
+    names = "matrix", "n_classes", "n_test", "design_effect"
+    fixed = xr.merge([_joined(constant, name) for name in names]).assign(weight=("task", weight))
     tree = xr.DataTree.from_dict(
-        {
-            "observed_data": described(joint),
-            "constant_data": described(
-                fixed.assign({name: ("task", v) for name, v in sizes.items()})
-            ),
-        }
+        {"observed_data": described(joint), "constant_data": described(fixed)}
     )
-    siblings = [json.loads(tree.attrs[SIBLINGS]) for tree in trees if SIBLINGS in tree.attrs]
-    if siblings:
-        unbeaten, beaten, present = np.transpose(siblings)
-        counts = [unbeaten.sum(), beaten.sum(), present.mean()]
-        tree.attrs[SIBLINGS] = json.dumps(counts)
-    n_test = sizes["n_test"]
-    tree.attrs.update(
+    return data, tree, pooled_record(tasks, weight, shared)
+
+
+def pooled_record(tasks: Sequence[SourceTask], weight: FloatArray, shared: str) -> FitRecord:
+    """Record of a fit to several tasks with the weights lambda (n_tasks,)."""
+    n_test = np.array([task.n_test for task in tasks])
+    design_effect = np.array([task.design_effect() for task in tasks])
+    known = [
+        task.table.variance.permanent for task in tasks if task.table.variance.permanent is not None
+    ]
+    permanent = None
+    if known:
+        unbeaten, beaten, present = np.transpose(known)
+        permanent = float(unbeaten.sum()), float(beaten.sum()), float(present.mean())
+    return FitRecord(
         task_kind=", ".join(sorted({task.table.kind for task in tasks})),
         n_classes=max(task.n_classes for task in tasks),
         n_test=int(n_test.sum()),
-        design_effect=float(n_test.sum() / (weight * n_test / sizes["design_effect"]).sum()),
-        dependence=json.dumps(asdict(pooled_dependence(tasks))),
+        design_effect=float(n_test.sum() / (weight * n_test / design_effect).sum()),
+        dependence=pooled_dependence(tasks),
         n_tasks=len(tasks),
         shared=shared,
-        notes=json.dumps(pool_notes(tasks, weight, shared)),
+        designed=any(not task.table.is_plain for task in tasks),
+        permanent_losses=permanent,
+        notes=tuple(pool_notes(tasks, weight, shared)),
     )
-    return data, tree
 
 
 def _numbered(data: xr.Dataset, number: int) -> xr.Dataset:

@@ -69,8 +69,8 @@ def sample_posterior(
 
     nutpie compiles the model once per machine for priors of this package, and once per process and
     shape of the data for other priors. Other samplers compile it at every fit. If the keyboard
-    interrupts the sampler, `Interrupted` is raised. Its `partial` is a tree of the draws so far,
-    with their number in the attribute "interrupted", or None if there are too few.
+    interrupts the sampler, `Interrupted` is raised. Its `partial` is a tree of the draws so far, or
+    None if there are too few.
     """
     sample = sample_by_nutpie if settings.nuts_sampler == "nutpie" else _sample_by_pymc
     tree = sample(prior, data, settings, seed)
@@ -91,22 +91,27 @@ def sample_into(
     data: Likelihood,
     settings: SamplerSettings,
     seeds: np.random.SeedSequence,
-) -> Interrupted | None:
+) -> str:
     """Add the groups of posterior draws to those of the data.
 
-    If the sampler is interrupted, the draws so far are added, and the interruption is returned. It
-    is raised if there are too few draws.
+    If the sampler is interrupted, the draws so far are added, and their number is returned as text.
+    The interruption is raised if there are too few draws.
     """
-    stop = None
     try:
         drawn = sample_posterior(prior, data, settings, int(seeds.generate_state(1)[0]))
+        interrupted = ""
     except Interrupted as interruption:
         if interruption.partial is None:
             raise
-        drawn, stop = interruption.partial, interruption
+        drawn = interruption.partial
+        interrupted = _progress(drawn["posterior"].sizes, settings)
     tree.update(drawn.children)
-    tree.attrs.update(drawn.attrs)
-    return stop
+    return interrupted
+
+
+def _progress(sizes: Mapping[Any, int], settings: SamplerSettings) -> str:
+    draws = f"{sizes['chain']} x {sizes['draw']}"
+    return f"{draws} of {settings.chains} x {settings.draws} draws"
 
 
 def sample_by_nutpie(
@@ -205,6 +210,5 @@ def _interruption(tree: xr.DataTree, lengths: IntArray, settings: SamplerSetting
             for name, group in tree.children.items()
         }
     )
-    progress = f"{n_chains} x {n_draws} of {settings.chains} x {settings.draws} draws"
-    partial.attrs["interrupted"] = progress
+    progress = _progress(partial["posterior"].sizes, settings)
     return Interrupted(f"the sampler was interrupted after {progress}", partial)

@@ -1,14 +1,13 @@
 """Evidence of scores beside ranks: groups of a fit whose law follows both."""
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
+from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.idata import (
-    EVIDENCE,
     MIXTURE,
     basis_of,
     described,
@@ -17,7 +16,6 @@ from classex_bayes.bayes.idata import (
 )
 from classex_bayes.bayes.tails.anchor import anchored
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.fitted_scales import scale_attributes, scales_text
 from classex_bayes.bayes.tails.local_tails import depths_of
 from classex_bayes.bayes.tails.scale_choice import why_no_tails
 from classex_bayes.bayes.tails.tail_calibration import DEPTHS, TAIL_PARAMETERS
@@ -42,20 +40,21 @@ _DESCRIPTIONS = {
 
 
 def add_scores(
-    tree: xr.DataTree, tasks: Sequence[SourceTask], evidence: str, seeds: np.random.SeedSequence
-) -> None:
+    tree: xr.DataTree,
+    record: FitRecord,
+    tasks: Sequence[SourceTask],
+    evidence: str,
+    seeds: np.random.SeedSequence,
+) -> FitRecord:
     """Add the evidence of scores to the groups of a fit to ranks, if there are scores to use.
 
     The group "mixture" becomes the law given ranks and scores. The law given ranks alone becomes
-    another group (`weights_of`). The attribute "evidence" says what was used, and a note says why
+    another group (`weights_of`). The record that is returned says what was used, or has a note why
     scores were not.
     """
-    tree.attrs[EVIDENCE] = _RANKS
     basis, by_ranks = basis_of(tree), weights_of(tree)
     if (unused := why_unused(tasks, evidence, basis.bandwidth)) is not None:
-        if unused:
-            note_ranks_alone(tree, unused)
-        return
+        return ranks_alone(record, unused)
     (task,) = tasks
     rank_law = MixtureLaw(basis, by_ranks.values.reshape(-1, basis.knots.size))
     tail_seeds, anchor_seeds = seeds.spawn(2)
@@ -93,7 +92,7 @@ def add_scores(
     }
     # All at once at the end, so that an interruption leaves the fit to ranks.
     tree.update({name: xr.DataTree(group) for name, group in groups.items()})
-    tree.attrs |= {EVIDENCE: _BOTH, **scale_attributes(scales), "pareto_k": draws.pareto_k}
+    return replace(record, evidence=_BOTH, scales=scales, pareto_k=draws.pareto_k)
 
 
 def why_unused(tasks: Sequence[SourceTask], evidence: str, bandwidth: float) -> str | None:
@@ -111,16 +110,15 @@ def why_unused(tasks: Sequence[SourceTask], evidence: str, bandwidth: float) -> 
     return why_no_tails(tasks) or None
 
 
-def note_ranks_alone(tree: xr.DataTree, reason: str) -> None:
-    """Add a note for readers of predictions that only ranks are used."""
-    notes = json.loads(tree.attrs.get("notes", "[]"))
-    tree.attrs["notes"] = json.dumps([*notes, f"only ranks are used, because {reason}"])
+def ranks_alone(record: FitRecord, reason: str) -> FitRecord:
+    """Record of a fit that uses only ranks, with a note for readers if there is a reason."""
+    notes = (f"only ranks are used, because {reason}",) * bool(reason)
+    return replace(record, evidence=_RANKS, notes=(*record.notes, *notes))
 
 
-def evidence_text(attributes: Mapping[Any, Any]) -> str:
+def evidence_text(record: FitRecord) -> str:
     """What a fit used, in words: "ranks", or "ranks and scores" with the scales of the scores."""
-    scales = scales_text(attributes)
-    return f"{_BOTH}, as distances {scales}" if scales else _RANKS
+    return f"{_BOTH}, as distances {record.scales_text}" if record.scales else _RANKS
 
 
 def depth_group(task: SourceTask, scales: Mapping[DistanceScale, float]) -> xr.Dataset:

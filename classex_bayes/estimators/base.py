@@ -14,7 +14,7 @@ from classex_bayes.formatting import call
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Extrapolation
 from classex_bayes.results.estimand import Estimand
-from classex_bayes.task.data_checks import notes_of, silent_warnings, warn_of
+from classex_bayes.task.data_checks import notes_of, warn_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
@@ -35,8 +35,7 @@ def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
         task = arguments[0] if arguments else settings.get("task")
         tasks = task if isinstance(task, list | tuple) else [task]
         warn_of(*(task for task in tasks if isinstance(task, SourceTask)))
-        with silent_warnings():
-            return fit(self, *arguments, **settings)
+        return fit(self, *arguments, **settings)
 
     return fit_task
 

@@ -23,10 +23,9 @@ from classex_bayes.estimators.estimator import (
 )
 from classex_bayes.estimators.resampling import redraw_test_classes, reweigh_test_classes
 from classex_bayes.estimators.training_curve import accuracy_factor
-from classex_bayes.exceptions import DataError, ExtrapolationWarning
+from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Extrapolation
-from classex_bayes.task.data_checks import silent_warnings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import redraw_groups
 from classex_bayes.task.validation import source_task
@@ -183,15 +182,16 @@ def bootstrapped(
             task.n_classes,
             estimand=point.estimand,
         )
-    return replace(result, notes=(*point.notes, resampling.note, *left_out))
+    return replace(result, base_notes=(*point.notes, resampling.note, *left_out))
 
 
 def _prediction(
     estimator: Estimator, resample: SourceTask, seed: np.random.SeedSequence, k: IntArray
 ) -> FloatArray | DataError:
     """Predicted accuracies of a copy fitted to a resample, or the error of that fit."""
-    with warnings.catch_warnings(), silent_warnings():
+    with warnings.catch_warnings():
         # The fit to the task itself, and the prediction from it, have already warned.
+        warnings.simplefilter("ignore", DataWarning)
         warnings.simplefilter("ignore", ExtrapolationWarning)
         try:
             if isinstance(estimator, ScoreReader):

@@ -11,12 +11,11 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Bounds, interval_settings
 from classex_bayes.results.estimand import Estimand
+from classex_bayes.results.extrapolation import REACHED
 from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts
-
-REACHED = 0.2  # distance between the limits up to which a pilot is said to reach
 
 
 class MomentBounds(Parameters):

@@ -21,7 +21,7 @@ from classex_bayes.estimators.estimator import (
     require_metric,
 )
 from classex_bayes.estimators.moment_bounds import MomentBounds
-from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
+from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning, Interrupted
 from classex_bayes.formatting import PERCENTAGES, Display, Shown, capitalized, percent
 from classex_bayes.parallel import checked_jobs, with_progress
 from classex_bayes.plot_method import PlotMethod
@@ -37,7 +37,7 @@ from classex_bayes.results import (
 )
 from classex_bayes.results.extrapolation import far_beyond
 from classex_bayes.results.shared_estimand import whose_notes
-from classex_bayes.task.data_checks import silent_warnings, warn_of
+from classex_bayes.task.data_checks import warn_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
@@ -97,8 +97,8 @@ def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> 
         if estimator.is_loaded:
             raise DataError(
                 "task: the model read from a file was fitted to another task, of "
-                f"{estimator.idata.attrs['n_classes']} classes and "
-                f"{estimator.idata.attrs['n_test']} instances, or with other parameters"
+                f"{estimator.fit_.record.n_classes} classes and "
+                f"{estimator.fit_.record.n_test} instances, or with other parameters"
             )
     return fitted_copy(estimator, task, random_seed)
 
@@ -189,8 +189,9 @@ def compare(
         for name, estimator in with_progress(named.items(), len(named), "estimators", show):
             try:
                 require_metric(estimator, metric_name)
-                with silent_warnings(), warnings.catch_warnings():
+                with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ExtrapolationWarning)
+                    warnings.simplefilter("ignore", DataWarning)
                     fitted = _fitted(estimator, task, random_seed)
                     point = prediction_of(fitted, counts, metric_name)
                     prediction = _with_interval(
@@ -200,7 +201,7 @@ def compare(
                         sentence = _contradiction(fitted, counts, bounds)
                         if sentence:
                             contradicted[name] = sentence
-                            prediction = replace(prediction, notes=(*prediction.notes, sentence))
+                            prediction = prediction.with_notes([sentence])
             except (*FIT_ERRORS, ImportError) as error:
                 skipped[name] = str(error)
                 continue
@@ -232,13 +233,14 @@ def _with_interval(
     try:
         return bootstrapped(fitted, task, point, n_resamples, seeds, checked_jobs(None), False)
     except FIT_ERRORS as error:
-        return replace(point, notes=(*point.notes, f"no bootstrap interval: {error}"))
+        return point.with_notes([f"no bootstrap interval: {error}"])
 
 
 def _bounds(task: SourceTask) -> MomentBounds | None:
     """Limits of what the ranks allow, or None without ranks."""
     try:
-        with silent_warnings():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
             return MomentBounds().fit(task)
     except DataError:
         return None

@@ -61,7 +61,8 @@ class GroupedExtrapolation(Tabulated):
         first = next(iter(self.by_group.values()))
         values = sum(parts[1:], parts[0]).rename("accuracy")
         notes = notes_of(self.by_group)
-        return replace(first, draws=values, estimator="post-stratified", notes=notes)
+        mixed = replace(first, draws=values, base_notes=notes, rank_limits=None)
+        return replace(mixed, estimator="post-stratified")
 
     def with_mix(self, mix: Mapping[Any, float]) -> "GroupedExtrapolation":
         """The same draws for a deployment with another mix.

@@ -9,7 +9,6 @@ import numpy as np
 from classex_bayes.arguments import class_counts
 from classex_bayes.bayes.coupling import couple, sampling_correlation
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import dependence_of
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
@@ -114,7 +113,7 @@ def populations_of_tasks(
             )
             for place, task in enumerate(tasks)
         }
-    dependence = tuple(dependence_of(model.idata) for model in models.values())
+    dependence = tuple(model.fit_.record.dependence for model in models.values())
     notes = dict.fromkeys(note for part in dependence for note in part.notes)
     laws, correlation = [model.law_ for model in models.values()], 0.0
     if len(tasks) > 1:

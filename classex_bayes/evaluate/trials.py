@@ -30,12 +30,12 @@ from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore
 from classex_bayes.exceptions import (
     ConvergenceWarning,
     DataError,
+    DataWarning,
     ExtrapolationWarning,
     Interrupted,
 )
 from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Bounds, Extrapolation, interval_settings
-from classex_bayes.task.data_checks import silent_warnings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -127,16 +127,19 @@ class _Experiment:
         """Prediction of a fitted copy, and the warnings of its sampler."""
         require_metric(estimator, self.metric)
         sampler = {**self.sampler, "cores": 1}
-        with warnings.catch_warnings(record=True) as caught, silent_warnings():
-            # Errors of predictions are measured, so the sampler's warnings go into the table.
+        with warnings.catch_warnings(record=True) as caught:
+            # Errors of predictions are measured, so warnings of the fit go into the table, but for
+            # those of the data, which are the same for every estimator.
             warnings.simplefilter("ignore", ExtrapolationWarning)
             warnings.simplefilter("always", ConvergenceWarning)
+            warnings.simplefilter("always", DataWarning)
             prediction = prediction_of(
                 fitted_copy(estimator, task, seed, sampler=sampler, progressbar=False),
                 self.k,
                 self.metric,
             )
-        return prediction, "; ".join(str(warning.message) for warning in caught)
+        said = (str(warning.message) for warning in caught)
+        return prediction, "; ".join(text for text in said if text not in task.warnings)
 
 
 def run_trials(

@@ -1,6 +1,7 @@
 """OpenSetExtrapolator: identification rates at a threshold, with any number of enrolled classes."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,15 +19,11 @@ from classex_bayes.arguments import (
     seed_sequence,
     whole_number,
 )
+from classex_bayes.bayes.fit import Fit
+from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.idata import described, task_size
+from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.bayes.tails.fitted_scales import (
-    scale_attributes,
-    scale_table,
-    scales_of,
-    scales_text,
-)
 from classex_bayes.bayes.tails.scale_choice import (
     competitor_effect,
     likely_scales,
@@ -65,6 +62,21 @@ _OBSERVED = {
     "true_score": "score of each instance for its true class",
     "best_wrong_score": "best score of each instance for a wrong class",
 }
+
+
+class ThresholdFit(Fit):
+    """A fit with draws of rates at thresholds."""
+
+    @cached_property
+    def rates(self) -> RatesAtThresholds:
+        """FNIR and FPIR at any threshold."""
+        scales = [ThresholdScale(scale, self.record.negated) for scale in self.record.scales]
+        return RatesAtThresholds.stored(self.idata, scales)
+
+    @cached_property
+    def warned(self) -> set[str]:
+        """Warnings of earlier predictions, which are not repeated."""
+        return set()
 
 
 class OpenSetExtrapolator(FittedModel):
@@ -150,6 +162,7 @@ class OpenSetExtrapolator(FittedModel):
     True
     """
 
+    _fit_class = ThresholdFit
     _counted = "enrolled classes", "probes"
 
     plot = PlotMethod("plot_det")
@@ -242,33 +255,24 @@ class OpenSetExtrapolator(FittedModel):
             scale = ThresholdScale(fit.scale, nearest.negated)
             on_scales.append(ScaleRates(mated, others, scale))
         place = order_rng.permutation(np.repeat(np.arange(len(fits)), sizes))
-        tree = self._data_groups((task,))
+        tree, record = self._data_groups((task,))
         tree.update(RatesAtThresholds(on_scales, place).store(shape))
-        tree.attrs.update(scale_attributes({fit.scale: fit.prob for fit in fits}))
-        tree.attrs.update(negated=int(nearest.negated), pareto_k=max(pareto))
-        return self._keep(tree, (task,), seeds)
+        record = replace(record, scales={fit.scale: fit.prob for fit in fits}, pareto_k=max(pareto))
+        return self._keep(tree, record, (task,), seeds)
 
-    @cached_property
-    def _rates(self) -> RatesAtThresholds:
-        attributes = self.idata.attrs
-        negated = bool(attributes["negated"])
-        scales = [ThresholdScale(scale, negated) for scale in scales_of(attributes)]
-        return RatesAtThresholds.stored(self.idata, scales)
+    @property
+    def fit_(self) -> ThresholdFit:
+        """The latest fit: draws, their record, and what follows from both."""
+        return self._require("_fit")
 
-    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> tuple[xr.DataTree, FitRecord]:
         nearest = tasks[0].nearest_classes
         lowest = float(nearest.scores[np.isfinite(nearest.scores)].min())
         values = {"true_score": nearest.true, "best_wrong_score": nearest.scores[:, 0]}
         floored = {name: ("instance", np.maximum(x, lowest)) for name, x in values.items()}
         data = described(xr.Dataset(floored), _OBSERVED)
-        tree = xr.DataTree.from_dict({"observed_data": data})
-        tree.attrs.update(task_size(tasks[0]))
-        return tree
-
-    @cached_property
-    def _warned(self) -> set[str]:
-        """Warnings of earlier predictions, which are not repeated."""
-        return set()
+        record = FitRecord.of_task(tasks[0], negated=nearest.negated)
+        return xr.DataTree.from_dict({"observed_data": data}), record
 
     @property
     def posterior_(self) -> xr.Dataset:
@@ -278,21 +282,23 @@ class OpenSetExtrapolator(FittedModel):
     @property
     def scales_(self) -> "pd.Series[float]":
         """Probability of every scale on which scores are used as distances."""
-        return scale_table(self.idata.attrs)
+        return self.fit_.record.scale_probabilities
 
     @property
     def pareto_k_(self) -> float:
         """Largest tail index of the importance weights."""
-        return float(self.idata.attrs["pareto_k"])
+        pareto_k = self.fit_.record.pareto_k
+        assert pareto_k is not None
+        return pareto_k
 
     @property
     def best_wrong_score_(self) -> float:
         """Best score, or smallest distance, of a non-mated probe; beyond it FPIR has no data."""
-        rates = self._rates.reference
+        rates = self.fit_.rates.reference
         return float(rates.scale.threshold(rates.nonmated.tightest))
 
     def _fit_text(self) -> str:
-        return f"tails on distances {scales_text(self.idata.attrs)}"
+        return f"tails on distances {self.fit_.record.scales_text}"
 
     def predict(
         self,
@@ -343,9 +349,9 @@ class OpenSetExtrapolator(FittedModel):
             k lies more than 100 times beyond the enrolled classes of the pilot. Of each k it warns
             once.
         """
-        self._require("_tree")
+        rates = self.fit_.rates
         counts, best = class_counts(k), whole_number(rank, "rank", 1)
-        level, rates = probability(prob_kept, "prob_kept"), self._rates
+        level = probability(prob_kept, "prob_kept")
         targets: dict[str, _Target] = {
             "fpir": (fpir, rates.for_fpir, "at most"),
             "fnir": (fnir, partial(rates.for_fnir, rank=best), "at most"),
@@ -354,8 +360,8 @@ class OpenSetExtrapolator(FittedModel):
         draws: dict[str, _Rate] = {"fnir": partial(rates.fnir, rank=best), "fpir": rates.fpir}
         return OpenSetPrediction(
             chosen,
-            self._fitted_name,
-            self._n_classes,
+            self.fit_.name,
+            self.fit_.record.n_classes,
             promise,
             self._notes(chosen, counts, rates.reference.nonmated, best),
             **self._draws_of(draws, chosen, counts),
@@ -413,16 +419,15 @@ class OpenSetExtrapolator(FittedModel):
         ----------
         El-Yaniv and Wiener, Journal of Machine Learning Research 11, 2010.
         """
-        self._require("_tree")
+        rates = self.fit_.rates
         counts, level = class_counts(k), probability(prob_kept, "prob_kept")
-        rates = self._rates
         targets: dict[str, _Target] = {"accuracy": (accuracy, rates.for_accuracy, "at least")}
         chosen, promise = self._chosen(threshold, counts, targets, level)
         draws = {"accuracy": rates.accuracy, "answered": rates.answered}
         return SelectivePrediction(
             chosen,
-            self._fitted_name,
-            self._n_classes,
+            self.fit_.name,
+            self.fit_.record.n_classes,
             promise,
             self._notes(chosen, counts, rates.reference.wrong),
             **self._draws_of(draws, chosen, counts),
@@ -452,10 +457,10 @@ class OpenSetExtrapolator(FittedModel):
         DataError
             If a number is out of range.
         """
-        self._require("_tree")
+        rates = self.fit_.rates
         size = class_count(k, "k", smallest=2)
         many = how_many(number_of_thresholds, "number_of_thresholds", 2)
-        return self._rates.along_det(size, many)
+        return rates.along_det(size, many)
 
     def _chosen(
         self,
@@ -481,11 +486,11 @@ class OpenSetExtrapolator(FittedModel):
 
     def _passed(self, threshold: Any, counts: IntArray) -> xr.DataArray:
         """Thresholds within the known range: for each k if there is one, or several for all k."""
-        scale = self._rates.scale
+        scale = self.fit_.rates.scale
         kind = "distances" if scale.are_distances else "scores"
         passed = numbers(threshold, "threshold", kind, lambda values: values == values)
         fewest = int(counts.min())
-        loosest, tightest = self._rates.known_range(fewest)
+        loosest, tightest = self.fit_.rates.known_range(fewest)
         ends = np.sort([scale.round(loosest, stricter=False), scale.round(tightest)])
         outside = (passed < ends[0]) | (passed > ends[1])
         if outside.any():
@@ -524,7 +529,7 @@ class OpenSetExtrapolator(FittedModel):
     def _notes(
         self, chosen: xr.DataArray, counts: IntArray, tails: WrongTails, rank: int = 1
     ) -> tuple[str, ...]:
-        notes, rates = [*self._draw_notes], self._rates.reference
+        notes, rates = [*self.fit_.notes], self.fit_.rates.reference
         scale, mated = rates.scale, rates.mated
         slope = float(self.posterior_["slope"].mean())
         # Slopes of scores without a known origin are steeper.
@@ -541,7 +546,7 @@ class OpenSetExtrapolator(FittedModel):
             notes.append(
                 f"no {kind} reaches some of these thresholds (the best one is "
                 f"{scale.text(tails.tightest)}), so the share of wrong scores there is "
-                f"extrapolated (tail={self._fitted_parameters['tail']!r})"
+                f"extrapolated (tail={self.fit_.parameters['tail']!r})"
             )
         if not mated.accepted(tightest).any():
             notes.append(
@@ -554,5 +559,6 @@ class OpenSetExtrapolator(FittedModel):
                 f"a list of {rank:,} candidates contains all {counts.min():,} enrolled classes, so "
                 "FNIR is the share of the true classes that do not reach the threshold"
             )
-        far = far_beyond(int(counts.max()), self._n_classes, "enrolled classes", self._warned)
+        n_classes, warned = self.fit_.record.n_classes, self.fit_.warned
+        far = far_beyond(int(counts.max()), n_classes, "enrolled classes", warned)
         return (*notes, *far)

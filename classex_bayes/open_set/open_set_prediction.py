@@ -12,7 +12,6 @@ import xarray as xr
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.results import DrawsTable, Tabulated, interval_of
-from classex_bayes.results.notes import NOTES, Notes
 from classex_bayes.typing import IntArray
 
 
@@ -38,7 +37,7 @@ class ThresholdPrediction(Tabulated):
     estimator: str
     n_classes: int
     promise: str = ""
-    notes: Notes = NOTES
+    notes: tuple[str, ...] = ()
 
     labels: ClassVar[dict[str, str]]  # of the rates, by their attributes
     classes: ClassVar[str]  # name of the classes of the pilot

@@ -47,7 +47,7 @@ def plot_discriminability(
     chart = Chart(ci_prob, ci_kind, log_x=False)
     for one in models:
         chart.draws(one.name, z, one.discriminability(ndtr(z)))
-    for size in sorted({one.idata.attrs["n_classes"] for one in models}):
+    for size in sorted({one.fit_.record.n_classes for one in models}):
         chart.vertical(RESOLVED, -ndtri(1 / size), 0, 1, visual="ref_line", color=MUTED)
     title, x_label = "Discriminability function", r"$z = \Phi^{-1}(u)$"
     return chart.labelled(title, x_label, r"$D(u) = P(U^* \leq u)$")

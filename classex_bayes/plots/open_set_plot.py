@@ -171,7 +171,7 @@ def plot_threshold(
         looks = {"visual": "best_wrong", "color": MUTED}
         chart.vertical(best_wrong, limit, lowest, 1.0, panel=rate, **looks)
     title = f"FPIR and FNIR by threshold, from a pilot of {rates.n_classes:,} enrolled classes"
-    accepted = "distances up to" if model.idata.attrs["negated"] else "scores from"
+    accepted = "distances up to" if model.fit_.record.negated else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
     return chart.labelled(title, x_label, "FPIR", _fnir(best))
 
@@ -182,7 +182,7 @@ def _checked(
     """Numbers of classes and rank, where all arguments are as they must be."""
     require_type(model, OpenSetExtrapolator, "model")
     if k is None:
-        k = model.idata.attrs["n_classes"] * np.array([1, 10, 100])
+        k = model.fit_.record.n_classes * np.array([1, 10, 100])
     counts, best = class_counts(k), whole_number(rank, "rank", 1)
     if truth is not None:
         require_type(truth, SourceTask, "truth")

@@ -13,7 +13,6 @@ from classex_bayes.bayes.checks.sensitivity import Sensitivity, sensitivity
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
@@ -123,7 +122,7 @@ def assess(
 
     `model` predicts; `others` are fits to the same task.
     """
-    checks = diagnose(task, random_seed=seeds_of(model.idata.attrs))
+    checks = diagnose(task, random_seed=model.fit_.record.seeds)
     replicates = posterior_checks(model, task)
     doubts = [
         Doubt("data", _named(check.name, check.sentence), "data-checks", is_fault=True)
@@ -190,7 +189,7 @@ def _decision(
     """What decides the prediction on the most classes."""
     k = int(prediction.k.max())
     diagnosis = "" if sensitive is None else str(sensitive.table["diagnosis"][k])
-    metric, limits = named_metric(prediction.estimand.metric), model.rank_limits_
+    metric, limits = named_metric(prediction.estimand.metric), model.fit_.rank_limits
     if limits is None or not isinstance(metric, MeanMetric):
         if not diagnosis:
             return Decision("Data and model", "How much each of them decides is unknown.")

@@ -2,7 +2,6 @@
 
 import datetime
 import hashlib
-import json
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from classex_bayes._version import __version__
-from classex_bayes.bayes.tails.fitted_scales import scales_text
 from classex_bayes.formatting import capitalized
 from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 from classex_bayes.report import page_charts
@@ -63,7 +61,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "task": task,
         "pilot_sentence": pilot_sentence(task, estimand),
         "evidence": numbers["evidence"],
-        "scales": scales_text(model.idata.attrs),
+        "scales": model.fit_.record.scales_text,
         "pilot": {"k": largest, "accuracy": accuracy},
         "rows": rows,
         "references": [reference.estimator for reference in references],
@@ -128,8 +126,8 @@ def _open_set(findings: Findings, numbers: dict[str, Any] | None) -> dict[str, A
         "rank": rates.rank,
         "nonmated": NonmatedSearches.of(model.idata).origin,
         "scores": score_direction(findings.task),
-        "scales": scales_text(model.idata.attrs),
-        "seed": json.loads(model.idata.attrs["random_seed"]),
+        "scales": model.fit_.record.scales_text,
+        "seed": model.fit_.record.random_seed,
         "n_draws": rates.fnir.sizes["chain"] * rates.fnir.sizes["draw"],
     }
 
@@ -149,18 +147,16 @@ def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, page_c
 
 def _numbers(findings: Findings, curve: Extrapolation, assessment: Assessment) -> dict[str, Any]:
     """The document of `--json`, and the further numbers of the page."""
-    idata = findings.model.idata
-    attributes: dict[Any, Any] = idata.attrs
-    parameters, sizes = json.loads(attributes["parameters"]), idata["posterior"].sizes
+    record, sizes = findings.model.fit_.record, findings.model.idata["posterior"].sizes
     # Of a model that is drawn without a sampler.
     independent = {"chains": sizes["chain"], "draws": sizes["draw"]}
     return {
         **document(findings),
         "fit": {
-            "prior": parameters.get("prior"),
-            "likelihood": parameters.get("likelihood"),
-            "sampler": json.loads(attributes.get("sampler", json.dumps(independent))),
-            "spawn_key": json.loads(attributes["random_seed_spawn_key"]),
+            "prior": record.parameters.get("prior"),
+            "likelihood": record.parameters.get("likelihood"),
+            "sampler": independent if record.sampler is None else asdict(record.sampler),
+            "spawn_key": list(record.random_seed_spawn_key),
             "fingerprint": fingerprint(findings.task),
         },
         "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),

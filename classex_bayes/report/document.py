@@ -1,6 +1,5 @@
 """Results as JSON: one document for `--json` and for the page."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,13 +21,11 @@ _SENSITIVITY = "k", "prior", "prior_mcse", "likelihood", "prior_share", "diagnos
 
 def document(findings: "Findings") -> dict[str, Any]:
     """Return all findings as JSON types; numbers that are not finite or not requested are null."""
-    from classex_bayes.bayes.idata import EVIDENCE
-
     model, comparison = findings.model, findings.comparison
     numbers: dict[str, Any] = {
         "schema": SCHEMA,
         **facts(model, findings.task),
-        "evidence": model.idata.attrs.get(EVIDENCE),
+        "evidence": model.fit_.record.evidence or None,
         "metric": findings.metric,
         "ci_prob": findings.ci_prob,
         "predictions": records(by_limits(comparison.table), _ROW),
@@ -81,16 +78,16 @@ def open_set_document(
 
 def facts(model: "FittedModel", task: "SourceTask") -> dict[str, Any]:
     """Return version, seed and task of a fit."""
-    attributes = model.idata.attrs
+    record = model.fit_.record
     return {
-        "version": attributes["modeling_interface_version"],
-        "seed": json.loads(attributes["random_seed"]),
+        "version": record.modeling_interface_version,
+        "seed": record.random_seed,
         "task": {
-            "kind": attributes["task_kind"],
+            "kind": record.task_kind,
             "distance": task.table.distance,
-            "n_classes": int(attributes["n_classes"]),
-            "n_test": int(attributes["n_test"]),
-            "design_effect": float(attributes["design_effect"]),
+            "n_classes": int(record.n_classes),
+            "n_test": int(record.n_test),
+            "design_effect": float(record.design_effect),
         },
     }
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from classex_bayes import formatting
 from classex_bayes.arguments import class_counts, file_path, probability
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.estimator import Estimator, require_estimator
 from classex_bayes.exceptions import DataError, require_extra
@@ -113,7 +112,7 @@ def write_report(
     require_libraries()
     where = page_path(path, "path")
     checked_model(model)
-    seeds = seeds_of(model.idata.attrs)
+    seeds = model.fit_.record.seeds
     if len(model.tasks) > 1:
         raise DataError(
             f"model: found a model of {len(model.tasks)} tasks, expected one of a single task; fit "

@@ -1,24 +1,29 @@
 """Extrapolation: the one result type of every estimator, with or without draws."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.arguments import is_real, probability
+from classex_bayes.arguments import LARGEST_K, is_real, probability
+from classex_bayes.core.metrics import MeanMetric, named_metric
+from classex_bayes.core.rank_limits import RankLimits
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.formatting import Display, sparkline
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results.draws import CurveDraws, DrawsTable
+from classex_bayes.results.draws import CurveDraws, DrawsTable, interval_settings
 from classex_bayes.results.estimand import RISK, Estimand
-from classex_bayes.results.notes import NOTES, Note, Notes
+from classex_bayes.results.sentences import interval_name
 from classex_bayes.typing import FloatArray, IntArray
 
 IntervalType = Literal["credible", "bootstrap", "confidence", "none"]
 # Studies of calibration reach factors of 10 to 70. Beyond 100 the prior dominates.
 FARTHEST_FACTOR = 100
+REACHED = 0.2  # distance between the limits of the ranks up to which a pilot is said to reach
 _ACCURACY = Estimand()
 
 
@@ -37,13 +42,16 @@ class Extrapolation(CurveDraws):
         Meaning of the spread over draws; "confidence" for `Bounds`.
     n_classes : int
         k1, the number of source classes.
-    notes : tuple of str
-        Notes for readers of the numbers; printed below every table.
+    base_notes : tuple of str
+        Notes that were known at the prediction. `notes` has all.
     estimand : Estimand
         The predicted quantity: its metric, whether it is expected or measured in one test, and
         whether the population is finite.
     evidence : str
         What the posterior used: "ranks" or "ranks and scores". Empty for other estimators.
+    rank_limits : RankLimits or None
+        What the ranks of the pilot allow without a prior, if the prediction is a posterior of an
+        expectation.
 
     Examples
     --------
@@ -57,13 +65,10 @@ class Extrapolation(CurveDraws):
     estimator: str
     interval_type: IntervalType
     n_classes: int
-    notes: Notes = NOTES
+    base_notes: tuple[str, ...] = ()
     estimand: Estimand = _ACCURACY
     evidence: str = ""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle notes as sentences, because functions among them contain a whole posterior."""
-        return {**self.__dict__, "notes": self.notes}
+    rank_limits: RankLimits | None = None
 
     @classmethod
     def from_point(
@@ -72,7 +77,7 @@ class Extrapolation(CurveDraws):
         values: Any,
         estimator: str,
         n_classes: int,
-        notes: tuple[Note, ...] = (),
+        notes: tuple[str, ...] = (),
         estimand: Estimand = _ACCURACY,
     ) -> "Extrapolation":
         """Wrap a point estimate: one chain, one draw, no interval.
@@ -107,9 +112,10 @@ class Extrapolation(CurveDraws):
         estimator: str,
         interval_type: IntervalType,
         n_classes: int,
-        notes: tuple[Note, ...] = (),
+        notes: tuple[str, ...] = (),
         estimand: Estimand = _ACCURACY,
         evidence: str = "",
+        rank_limits: RankLimits | None = None,
     ) -> "Extrapolation":
         """Wrap draws of a metric, or of the risk.
 
@@ -131,6 +137,8 @@ class Extrapolation(CurveDraws):
             The quantity that is predicted.
         evidence : str
             What the posterior used.
+        rank_limits : RankLimits, optional
+            What the ranks of the pilot allow without a prior.
 
         Returns
         -------
@@ -155,7 +163,42 @@ class Extrapolation(CurveDraws):
             },
             name=estimand.quantity,
         )
-        return cls(array, estimator, interval_type, n_classes, notes, estimand, evidence)
+        return cls(
+            array, estimator, interval_type, n_classes, notes, estimand, evidence, rank_limits
+        )
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for readers of the numbers, printed below every table.
+
+        They are computed when they are first read, because the limits of the ranks take longer than
+        the prediction.
+        """
+        return *self.base_notes, *self._notes_on_limits()
+
+    def _notes_on_limits(self) -> tuple[str, ...]:
+        """A sentence on what the ranks alone allow at the largest k, if their limits are apart."""
+        if self.rank_limits is None:
+            return ()
+        metric = named_metric(self.estimand.metric)
+        if metric.is_rank or not isinstance(metric, MeanMetric):
+            return ()
+        level, _ = interval_settings(None, None)
+        lower, upper = self.rank_limits.at(metric, self.k.max(keepdims=True), level)[:, 0]
+        if upper - lower <= REACHED:
+            return ()
+        note = (
+            f"on {self.k.max():,} classes the ranks alone allow "
+            f"{self.estimand.numerals.span(lower, upper)} ({interval_name(level)})"
+        )
+        reach = self.rank_limits.reach(REACHED, level, self.n_classes, LARGEST_K)
+        if 1 < reach < np.inf and metric.name == "accuracy":
+            note += f"; they determine the accuracy to within {REACHED:g} up to {reach:,} classes"
+        return (note,)
+
+    def with_notes(self, notes: Iterable[str]) -> "Extrapolation":
+        """Copy with further notes, a sentence each."""
+        return replace(self, base_notes=(*self.base_notes, *notes))
 
     @property
     def accuracy(self) -> xr.DataArray:

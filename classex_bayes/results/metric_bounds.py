@@ -11,7 +11,6 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.results.draws import DrawsTable, interval_columns, interval_settings
 from classex_bayes.results.estimand import Estimand
 from classex_bayes.results.extrapolation import Extrapolation
-from classex_bayes.results.notes import Note
 from classex_bayes.typing import FloatArray, IntArray
 
 # Lower and upper limits (2, n_k) at numbers of classes (n_k,), of the level `ci_prob`.
@@ -46,7 +45,7 @@ class Bounds(Extrapolation):
         limits: Limits,
         estimator: str,
         n_classes: int,
-        notes: tuple[Note, ...] = (),
+        notes: tuple[str, ...] = (),
         estimand: Estimand = _ACCURACY,
     ) -> "Bounds":
         """Wrap limits at `k` (n_k,)."""

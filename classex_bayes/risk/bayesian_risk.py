@@ -9,12 +9,13 @@ import xarray as xr
 
 from classex_bayes.arguments import class_counts, seed_sequence, shares, truth_value
 from classex_bayes.bayes.convergence import diagnosed_classes
+from classex_bayes.bayes.fit import Fit
+from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import (
     built,
     by_draw,
     described,
-    task_size,
     weights_of,
     with_predictions,
 )
@@ -38,6 +39,46 @@ if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does w
 
 _DEFAULT_PRIOR = MixturePrior(bandwidth=0.25)
 _PREDICTED = "average risk on k classes: 1, 10 and 100 times k1"
+
+
+class RiskFit(Fit):
+    """A fit with draws of the conditional risk."""
+
+    def add_predictions(self) -> None:
+        """Put the risk at 1, 10 and 100 times k1 before the parameters."""
+        posterior, k = self.idata["posterior"].to_dataset(), self.record.n_classes
+        predicted = with_predictions(posterior, self.risk(diagnosed_classes(k)), _PREDICTED)
+        self.idata["posterior"] = xr.DataTree(predicted)
+
+    @property
+    def prior(self) -> Prior:
+        """The prior of the fit."""
+        return self.parameters["prior"]
+
+    @cached_property
+    def model(self) -> "pm.Model":
+        """The PyMC model of the fitted task."""
+        return built(self.prior, self.data, self.idata)
+
+    @cached_property
+    def data(self) -> RiskData | MonotoneRiskData:
+        """Data of the likelihood: histogram of ranks and risks."""
+        kind: Any = MonotoneRiskData if self.parameters["monotone"] else RiskData
+        arrays = self.idata["likelihood_data"].to_dataset().data_vars
+        values = {str(name): array.values for name, array in arrays.items()}
+        return kind(**{name: v if v.ndim else float(v) for name, v in values.items()})
+
+    @property
+    def steps(self) -> FloatArray:
+        """Draws of the conditional risk on the knots: shape (chain, draw, m)."""
+        errors = np.cumsum(weights_of(self.idata).values, axis=-1)
+        largest = float(self.idata["constant_data"]["largest_cost"])
+        return largest * errors * self.data.relative_cost(self.idata["posterior"])
+
+    def risk(self, k: IntArray) -> xr.DataArray:
+        """Draws of the average risk on k classes: dimensions chain, draw, k."""
+        draws = np.clip(self.steps @ element_risk(self.prior.basis, k).T, 0.0, 1.0)
+        return by_draw(weights_of(self.idata), draws, "risk", "k", k)
 
 
 class BayesianRisk(FittedModel):
@@ -113,6 +154,7 @@ class BayesianRisk(FittedModel):
 
     plot = PlotMethod("plot_accuracy")
     _arrays: ClassVar = {"cost": "constant_data/cost"}
+    _fit_class: ClassVar = RiskFit
 
     def __init__(self, cost: Any, prior: Prior = _DEFAULT_PRIOR, monotone: bool = False) -> None:
         self.cost = cost
@@ -162,8 +204,9 @@ class BayesianRisk(FittedModel):
         settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
         prior, data, tree = self._prior_and_data(task)
-        stop = sample_into(tree, prior, data, settings, seeds)
-        return self._keep(tree, (task,), seeds, settings, stop)
+        interrupted = sample_into(tree, prior, data, settings, seeds)
+        record = FitRecord.of_task(task, sampler=settings, interrupted=interrupted)
+        return self._keep(tree, record, (task,), seeds)
 
     def build(self, task: SourceTask) -> "pm.Model":
         """Build the PyMC model of a task, before any fit.
@@ -196,46 +239,18 @@ class BayesianRisk(FittedModel):
         data = kind.of(task, observed, prior.basis)
         return prior, data, _groups(task, observed, data, cost)
 
-    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
-        return self._prior_and_data(tasks[0])[2]
-
-    def _restore(self, tree: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
-        """Take the draws, and put the risk at 1, 10 and 100 times k1 before the parameters."""
-        super()._restore(tree, tasks)
-        posterior = tree["posterior"].to_dataset()
-        if "risk" not in posterior:
-            risk = self._draws_at(diagnosed_classes(self._n_classes))
-            tree["posterior"] = xr.DataTree(with_predictions(posterior, risk, _PREDICTED))
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> tuple[xr.DataTree, FitRecord]:
+        return self._prior_and_data(tasks[0])[2], FitRecord.of_task(tasks[0])
 
     @property
-    def prior_(self) -> Prior:
-        """The prior of the fit. The parameter `prior` may have been changed since."""
-        return self._require("_fitted_parameters")["prior"]
+    def fit_(self) -> RiskFit:
+        """The latest fit: draws, their record, and what follows from both."""
+        return self._require("_fit")
 
-    @cached_property
+    @property
     def model(self) -> "pm.Model":
         """The PyMC model of the fitted task."""
-        return built(self.prior_, self.data_, self.idata)
-
-    @property
-    def data_(self) -> RiskData | MonotoneRiskData:
-        """Data of the likelihood: histogram of ranks and risks."""
-        monotone = self._require("_fitted_parameters")["monotone"]
-        kind: Any = MonotoneRiskData if monotone else RiskData
-        arrays = self.idata["likelihood_data"].to_dataset().data_vars
-        values = {str(name): array.values for name, array in arrays.items()}
-        return kind(**{name: v if v.ndim else float(v) for name, v in values.items()})
-
-    @property
-    def _steps(self) -> FloatArray:
-        """Draws of the conditional risk on the knots: shape (chain, draw, m)."""
-        errors = np.cumsum(weights_of(self.idata).values, axis=-1)
-        largest = float(self.idata["constant_data"]["largest_cost"])
-        return largest * errors * self.data_.relative_cost(self.idata["posterior"])
-
-    def _draws_at(self, k: IntArray) -> xr.DataArray:
-        draws = np.clip(self._steps @ element_risk(self.prior_.basis, k).T, 0.0, 1.0)
-        return by_draw(weights_of(self.idata), draws, "risk", "k", k)
+        return self.fit_.model
 
     def predict(self, k: ClassCounts) -> Extrapolation:
         r"""Posterior of the average risk, :math:`\sum_l v_l (A_{l+1}(k) - A_l(k))`.
@@ -266,11 +281,11 @@ class BayesianRisk(FittedModel):
         counts = class_counts(k)
         prediction = Extrapolation.from_draws(
             counts,
-            self._draws_at(counts).values,
-            self._fitted_name,
+            self.fit_.risk(counts).values,
+            self.fit_.name,
             "credible",
-            self._n_classes,
-            self._draw_notes,
+            self.fit_.record.n_classes,
+            self.fit_.notes,
             Estimand(metric=RISK),
         )
         self.idata["predictions"] = xr.DataTree(prediction.risk.to_dataset())
@@ -295,10 +310,9 @@ class BayesianRisk(FittedModel):
         DataError
             If u is not in [0, 1].
         """
-        steps = self._steps
-        levels = shares(u, "u")
-        bumps = -np.diff(self.prior_.basis.cdf(levels), axis=1, append=0.0)
-        return by_draw(weights_of(self.idata), steps @ bumps.T, "conditional_risk", "u", levels)
+        fit, levels = self.fit_, shares(u, "u")
+        bumps = -np.diff(fit.prior.basis.cdf(levels), axis=1, append=0.0)
+        return by_draw(weights_of(self.idata), fit.steps @ bumps.T, "conditional_risk", "u", levels)
 
 
 _OBSERVED = {
@@ -323,7 +337,7 @@ def _observed_group(observed: ObservedRisk) -> xr.Dataset:
 def _groups(
     task: SourceTask, observed: ObservedRisk, data: RiskData | MonotoneRiskData, cost: NumberArray
 ) -> xr.DataTree:
-    """Groups of the data, with the size of the task as attributes."""
+    """Groups of the data."""
     constant = xr.Dataset(
         {
             "cost": (("class", "predicted_class"), cost),
@@ -335,12 +349,10 @@ def _groups(
         name: ([f"{name}_dim_{axis}" for axis in range(np.ndim(values))], values)
         for name, values in vars(data).items()
     }
-    tree = xr.DataTree.from_dict(
+    return xr.DataTree.from_dict(
         {
             "observed_data": _observed_group(observed),
             "constant_data": described(described(constant), _CONSTANT),
             "likelihood_data": xr.Dataset(likelihood),
         }
     )
-    tree.attrs.update(task_size(task))
-    return tree

@@ -5,9 +5,7 @@ sentence with every prediction: each warning, and facts about small samples that
 too. The checks are cheap, because none reads the scores again.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,6 @@ FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 
 # less than five, or those of one class that has all the weight, show guessing by chance alone.
 _GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.4
 _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
-_silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 
 def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
@@ -58,25 +55,14 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
 
 
 def warn_of(*tasks: Any) -> None:
-    """Warn of the probable faults of tasks, except within `silent_warnings`."""
-    if not _silent.get():
-        for sentence in dict.fromkeys(sentence for task in tasks for sentence in task.warnings):
-            warn(sentence, DataWarning)
+    """Warn of the probable faults of tasks."""
+    for sentence in dict.fromkeys(sentence for task in tasks for sentence in task.warnings):
+        warn(sentence, DataWarning)
 
 
 def notes_of(tasks: Sequence[Any]) -> tuple[str, ...]:
     """Sentences on the data of tasks that every prediction shows, each once."""
     return tuple(dict.fromkeys(note for task in tasks for note in task.notes))
-
-
-@contextmanager
-def silent_warnings() -> Iterator[None]:
-    """Silence the warnings of fits inside, because the caller warned or studies faulty data."""
-    token = _silent.set(True)
-    try:
-        yield
-    finally:
-        _silent.reset(token)
 
 
 def noted(name: str, enough: bool, sentence: str, value: float, threshold: float) -> Check:

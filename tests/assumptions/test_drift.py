@@ -169,7 +169,7 @@ def test_applied_on_the_probit_scale(task, prediction):
 
 def test_a_prediction_with_drift_does_not_ask_for_it(prediction, task):
     asked = marginality_of(RidgeClassifier()).note
-    found = measure_drift(task, {20: 0.97}).apply(replace(prediction, notes=("first", asked)))
+    found = measure_drift(task, {20: 0.97}).apply(replace(prediction, base_notes=("first", asked)))
     assert "measure_drift" in asked and not any("measure_drift" in note for note in found.notes)
     assert found.notes[0] == "first" and found.notes[1].endswith("becomes another classifier")
 

@@ -179,12 +179,6 @@ def test_predictions_from_scores_of_the_wrong_sign_say_so(fit):
         assert words in " ".join(notes)
 
 
-@pytest.mark.parametrize("of_one_test", [{"repeats": 2}, {"nested": True}])
-def test_an_expectation_knows_no_test(fitted, of_one_test):
-    with pytest.raises(DataError, match=r"^kind:"):
-        fitted.predict(500, **of_one_test)
-
-
 # An estimator like others
 
 
@@ -306,7 +300,7 @@ def test_a_measured_accuracy_varies_about_the_expected_one(fitted):
     expected = fitted.predict(k)
     spreads = []
     for repeats in (50, 5, 1):
-        found = fitted.predict(k, kind="observed", repeats=repeats)
+        found = fitted.predict_test(k, repeats=repeats)
         assert found.estimand == Estimand(kind="observed", repeats=repeats)
         size = found.accuracy.sizes["chain"] * found.accuracy.sizes["draw"]
         noise = found.accuracy.std(["chain", "draw"]).values / np.sqrt(size)
@@ -322,9 +316,9 @@ def test_a_measured_accuracy_varies_about_the_expected_one(fitted):
 
 
 def test_a_test_that_holds_the_pilot_repeats_it(fitted, pilot):
-    found = fitted.predict([200, 220, 2000], kind="observed", repeats=2, nested=True)
+    found = fitted.predict_test([200, 220, 2000], repeats=2, nested=True)
     assert_allclose(found.accuracy.sel(k=200), pilot.task.accuracy(200)[0], atol=1e-12)
-    apart = fitted.predict([200, 220, 2000], kind="observed", repeats=2)
+    apart = fitted.predict_test([200, 220, 2000], repeats=2)
     spread, free = (p.accuracy.std(["chain", "draw"]).values for p in (found, apart))
     assert np.all(spread[:2] < 0.7 * free[:2]) and spread[2] == pytest.approx(free[2], rel=0.3)
 
@@ -334,7 +328,7 @@ def test_a_test_that_holds_a_pilot_of_unequal_weights_repeats_it(fit):
     task = SourceTask.from_ranks(
         [1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50, class_weight=weight
     )
-    found = fit(task, draws=50).predict([50, 60], kind="observed", nested=True)
+    found = fit(task, draws=50).predict_test([50, 60], nested=True)
     assert_allclose(found.accuracy.sel(k=50), 1 - 5 / 499, atol=1e-12)
     spread = 50 * (450**2 + 49) / 499**2
     assert f"k of them count as k / {spread:.3g} classes of equal weight" in found.notes[-1]
@@ -342,7 +336,7 @@ def test_a_test_that_holds_a_pilot_of_unequal_weights_repeats_it(fit):
 
 def test_measured_accuracies_have_seeds_and_survive_a_file(fitted, tmp_path):
     def draws(model, seed):
-        return model.predict(300, kind="observed", repeats=3, random_seed=seed).accuracy.values
+        return model.predict_test(300, repeats=3, random_seed=seed).accuracy.values
 
     assert_array_equal(draws(fitted, 1), draws(fitted, 1))
     assert not np.array_equal(draws(fitted, 1), draws(fitted, 2))
@@ -351,17 +345,15 @@ def test_measured_accuracies_have_seeds_and_survive_a_file(fitted, tmp_path):
 
 
 def test_measured_accuracy_of_other_tasks(fit, fitted_curve, small_task):
-    found = fitted_curve.predict(500, kind="observed", repeats=2)
+    found = fitted_curve.predict_test(500, repeats=2)
     assert found.accuracy.std() > fitted_curve.predict(500).accuracy.std()
     n_better = fit(small_task(), draws=50)
-    assert n_better.predict(50, kind="observed", nested=True).accuracy.std() > 0
+    assert n_better.predict_test(50, nested=True).accuracy.std() > 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "argument"),
     [
-        ({"kind": "measured"}, "kind"),
-        ({"metric": "accuracy@2"}, "metric"),
         ({"repeats": 0}, "repeats"),
         ({"repeats": 1.5}, "repeats"),
         ({"nested": 1}, "nested"),
@@ -371,4 +363,4 @@ def test_measured_accuracy_of_other_tasks(fit, fitted_curve, small_task):
 )
 def test_measured_accuracy_refused(fitted, arguments, argument):
     with pytest.raises(DataError, match=rf"^{argument}:"):
-        fitted.predict(**{"k": 300, "kind": "observed", **arguments})
+        fitted.predict_test(**{"k": 300, **arguments})

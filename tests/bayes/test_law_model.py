@@ -98,21 +98,21 @@ def test_classes_until_is_where_the_accuracy_falls(model):
 
 def test_measured_accuracy_adds_noise_alone(model):
     expected = model.predict(K).accuracy
-    measured = model.predict(K, kind="observed", repeats=2).accuracy
+    measured = model.predict_test(K, repeats=2).accuracy
     n = expected.sizes["draw"]
     added = (measured - expected).std("draw").values.ravel()
     assert (np.abs((measured - expected).mean("draw").values.ravel()) < 4 * added / n**0.5).all()
     assert (added > 0).all()
-    nested = model.predict([CLASSES, CLASSES + 1], kind="observed", repeats=REPEATS, nested=True)
+    nested = model.predict_test([CLASSES, CLASSES + 1], repeats=REPEATS, nested=True)
     assert_allclose(nested.mean[CLASSES], model.task.accuracy(CLASSES), atol=1e-9)
 
 
 def test_finite_population(model):
-    whole = model.predict(CLASSES, population=CLASSES)
+    whole = model.predict_population(CLASSES, CLASSES)
     ata = model.task.accuracy(CLASSES)[0]
     # The pilot is the population, so that instances alone differ.
     assert abs(whole.mean[CLASSES] - ata) < abs(model.predict(CLASSES).mean[CLASSES] - ata)
-    large = model.predict(K[:3], population=10**9).mean
+    large = model.predict_population(K[:3], 10**9).mean
     assert_allclose(large, model.predict(K[:3]).mean, atol=1e-3)
 
 
@@ -244,7 +244,10 @@ def test_beyond_the_reach_of_the_ranks_a_note_says_what_they_allow():
     reach = bounds.reach()
 
     def about_data(k, **settings):
-        return [n for n in model.predict(k, **settings).notes if "the ranks alone allow" in n]
+        return on_limits(model.predict(k, **settings))
+
+    def on_limits(prediction):
+        return [note for note in prediction.notes if "the ranks alone allow" in note]
 
     assert not about_data([CLASSES // 2, reach // 2])
     (note,) = about_data([CLASSES, 5 * CLASSES])
@@ -254,7 +257,7 @@ def test_beyond_the_reach_of_the_ranks_a_note_says_what_they_allow():
     (note,) = about_data([20 * CLASSES], metric="mrr")
     assert "accuracy" not in note  # whose reach is not that of other metrics
     assert not about_data([20 * CLASSES], metric="mean_rank")
-    assert not about_data([20 * CLASSES], kind="observed")
+    assert not on_limits(model.predict_test([20 * CLASSES]))
 
 
 def test_bounds_of_a_model_need_the_ranks_of_one_task(tmp_path):

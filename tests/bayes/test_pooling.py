@@ -154,9 +154,9 @@ def test_power_form_adds_up_too(tasks):
 
 def test_bare_curves_put_all_in_the_power_form(tasks):
     curve = SourceTask.from_accuracies([10, 50], [0.9, 0.8], n_test=100, n_classes=50)
-    data, tree = pooled_groups([tasks[1], curve], BASIS, "auto", "nothing")
+    data, tree, record = pooled_groups([tasks[1], curve], BASIS, "auto", "nothing")
     assert isinstance(data, PowerData)
-    assert tree.attrs["task_kind"] == "accuracies, embeddings"
+    assert record.task_kind == "accuracies, embeddings"
     weights = xr.DataArray(
         np.full((1, 3, BASIS.knots.size), 1 / BASIS.knots.size), dims=("chain", "draw", "knot")
     ).assign_coords(chain=[0], draw=range(3))
@@ -170,7 +170,7 @@ def test_bare_curves_put_all_in_the_power_form(tasks):
 
 def test_one_task_in_a_list_is_that_task(fit, tasks):
     model = fit(tasks[:1], draws=20)
-    assert isinstance(model.data_, BernsteinData) and "n_tasks" not in model.idata.attrs
+    assert isinstance(model.fit_.data, BernsteinData) and model.fit_.record.n_tasks == 1
     assert model.task is tasks[0]
 
 
@@ -208,7 +208,7 @@ def test_what_is_told(pooled, tasks):
 
 
 def test_measured_accuracy_is_nested_in_the_largest(pooled, pilot):
-    found = pooled.predict(200, kind="observed", nested=True, repeats=2)
+    found = pooled.predict_test(200, nested=True, repeats=2)
     assert_allclose(found.draws, pilot.task.accuracy(200)[0], atol=1e-3)
 
 
@@ -285,7 +285,7 @@ def test_refused(pooled, tasks):
     with pytest.raises(DataError, match=r"^shared:"):
         model.fit(tasks, shared="all")
     with pytest.raises(DataError, match=r"^population:"):
-        pooled.predict(300, population=400)
+        pooled.predict_population(300, 400)
 
 
 def test_names_that_occur_again_are_noted():

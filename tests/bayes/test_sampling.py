@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.bayes.provenance import seeds_of
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -48,7 +47,7 @@ def test_the_recorded_seed_repeats_the_draws(fit, small_task):
     assert_same_draws(model, fit(task, random_seed=recorded, draws=50, tune=50))
     child = np.random.SeedSequence(3).spawn(2)[1]
     model = fit(task, random_seed=child, draws=50, tune=50)
-    recorded = seeds_of(model.idata.attrs)
+    recorded = model.fit_.record.seeds
     assert (recorded.entropy, recorded.spawn_key) == (3, (1,))
     assert_same_draws(model, fit(task, random_seed=recorded, draws=50, tune=50))
 

@@ -88,7 +88,7 @@ def test_other_models_come_back_too(request, tmp_path, kind):
     assert again.prior == fitted.prior and repr(again) == repr(fitted)
     assert_array_equal(again.predict(K).accuracy, fitted.predict(K).accuracy)
     assert again.predict(K).notes == fitted.predict(K).notes
-    for name, value in vars(fitted.data_).items():
+    for name, value in vars(fitted.fit_.data).items():
         assert_array_equal(again.model[name].get_value(), value)
     replicated, expected = (
         model.sample_posterior_predictive(random_seed=1)["posterior_predictive"]["accuracy"]

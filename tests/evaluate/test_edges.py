@@ -59,7 +59,7 @@ def test_the_posterior_is_finite_falling_and_within_bounds(fit, edge):
     assert np.all(lower <= upper)
     until = model.classes_until(0.5)
     assert until.median >= 1 and not np.isnan(until.median)
-    measured = model.predict([3, 1000], kind="observed", random_seed=1).accuracy.values
+    measured = model.predict_test([3, 1000], random_seed=1).accuracy.values
     assert measured.min() >= 0 and measured.max() <= 1
     assert repr(model) and repr(model.predict(K)) and repr(task)
 

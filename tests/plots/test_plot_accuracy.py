@@ -163,7 +163,7 @@ def test_ribbons_that_would_hide_each_other_are_left_out(prediction, n_others, w
 
 
 def test_measured_beside_expected(fitted):
-    both = [fitted.predict(K), fitted.predict(K, kind="observed", repeats=5)]
+    both = [fitted.predict(K), fitted.predict_test(K, repeats=5)]
     words = "expected accuracy", "measured accuracy (5 instances a class)"
     assert list(accuracy_chart(both, **WORDS).series) == [
         f"BayesianExtrapolator: {found}, 90% credible interval" for found in words

@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_numbers_are_those_of_the_model(text, open_set):
 
 def test_rates_that_did_not_converge_are_a_fault_of_the_page(model, open_set, tmp_path, text):
     unreliable = copy.deepcopy(open_set)
-    unreliable.idata.attrs["pareto_k"] = 0.9
+    unreliable.fit_.record = replace(unreliable.fit_.record, pareto_k=0.9)
     (problem,) = unreliable.diagnosis_.problems
     given = {"references": [], "open_set": unreliable, "fpir": 0.05}
     page = cb.write_report(model, K, tmp_path / "page.html", **given).read_text("utf-8")

@@ -292,7 +292,7 @@ def test_a_fit_is_saved_and_says_what_it_assumed(kind, tmp_path):
     assert (again.predict(400).accuracy == model.predict(400).accuracy).all()
     model.compute_log_likelihood()
     by_class = model.idata["log_likelihood"]["rank_histogram"].sum("class")
-    np.testing.assert_allclose(by_class, model.data_.log_likelihood(model.weights_.values))
+    np.testing.assert_allclose(by_class, model.fit_.data.log_likelihood(model.weights_.values))
     assert "ranks: distance" in cb.posterior_checks(model).table.index
 
 
@@ -310,7 +310,7 @@ def test_pilots_whose_accuracy_is_known_at_no_k_are_drawn_and_reported(tmp_path)
     assert "classes: sd of accuracy" in cb.posterior_checks(model, other).table.index
     refused = [
         (lambda: cb.plots.plot_ppc(model, kind="accuracy", backend="none"), "use kind='ranks'"),
-        (lambda: model.predict(20, population=40), "leave population out"),
+        (lambda: model.predict_population(20, 40), "leave population out"),
         (lambda: cb.plot_accuracy(model.predict(9), truth=task, backend="none"), "truth: the task"),
         (lambda: cb.estimators.TwoParameter().fit(task), "^task: its accuracy"),
         (

@@ -180,10 +180,10 @@ def posterior_checks(
     position = task_position(model, task)
     discrepancies: dict[str, Discrepancy] = {}
     notes = []
-    if isinstance(model.data_, PowerData):
+    if isinstance(model.fit_.data, PowerData):
         notes.append("ranks: the power form does not use them")
     else:
-        data = model.data_.parts[position]
+        data = model.fit_.data.parts[position]
         discrepancies |= _of_ranks(observed, replicated, model.weights_.values, data)
         gap = model.fit_gap_
         if gap is not None and (task is None or model.is_fitted_to(task)):

@@ -17,7 +17,6 @@ from classex_bayes.bayes.checks.class_ranks import (
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.idata import task_part, task_sizes, weights_of
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -134,7 +133,7 @@ def replicated_classes(
     counts = bins_by_class(bins, y, uniform.size)
     class_weight = ranks.class_weight[tested] / ranks.class_weight[tested].sum()
 
-    rng = stage_rng(model.idata.attrs, _CLASSES, random_seed)
+    rng = model.fit_.record.rng(_CLASSES, random_seed)
     mixture = RandomClasses(share.mean(axis=0), uniform, tested.size)
     relative = class_weight * tested.size
     rho = rho_prior() if group == "prior" else mixture.rho_posterior(counts, relative)

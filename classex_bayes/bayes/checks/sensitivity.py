@@ -117,12 +117,11 @@ class Sensitivity(Shown):
         # Rounding may leave the sum of all weights a little below the last quantile.
         chosen = np.minimum(np.searchsorted(np.cumsum(weight), quantiles), weight.size - 1)
         values = draws.values.reshape(weight.size, -1)[chosen].reshape(draws.shape)
-        notes = self.prediction.notes
+        scaled = replace(self.prediction, draws=draws.copy(data=values), estimator=name)
         effective = 1 / float(weight @ weight)
         if effective < _FEWEST_EFFECTIVE:
-            notes += (f"{name}: only {effective:.0f} effective draws remain",)
-        scaled = draws.copy(data=values)
-        return replace(self.prediction, draws=scaled, estimator=name, notes=notes)
+            return scaled.with_notes([f"{name}: only {effective:.0f} effective draws remain"])
+        return scaled
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -232,9 +231,11 @@ def sensitivity(
     limit = number(threshold, "threshold", 0, whole=False)
     prediction = model.predict(k, metric=metric)
     values = prediction.draws
-    joint = model.log_prior_.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum("parameter")
+    joint = model.fit_.log_prior.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum(
+        "parameter"
+    )
     dims = tuple(SAMPLE_DIMS)
-    likelihood = model.data_.log_likelihood(weights_of(model.idata, "ranks").values)
+    likelihood = model.fit_.data.log_likelihood(weights_of(model.idata, "ranks").values)
     if TAILS in model.idata.children:
         likelihood = likelihood + model.idata[TAILS].to_dataset()["rank_density"].values
     log_density = xr.Dataset(
@@ -262,9 +263,9 @@ def sensitivity(
 def _bounds(model: BayesianExtrapolator, prediction: Extrapolation) -> Bounds | None:
     """What the ranks alone allow at the k of a prediction."""
     metric = named_metric(prediction.estimand.metric)
-    if model.rank_limits_ is None or not isinstance(metric, MeanMetric):
+    if model.fit_.rank_limits is None or not isinstance(metric, MeanMetric):
         return None
-    limits = partial(model.rank_limits_.at, metric)
+    limits = partial(model.fit_.rank_limits.at, metric)
     return Bounds.of(
         prediction.k, limits, "ranks alone", prediction.n_classes, estimand=prediction.estimand
     )

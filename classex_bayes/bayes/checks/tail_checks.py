@@ -7,7 +7,6 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.provenance import stage_rng
 from classex_bayes.bayes.score_evidence import HELD_OUT, TAILS
 from classex_bayes.bayes.tails.tail_calibration import (
     TAIL_PARAMETERS,
@@ -116,7 +115,7 @@ def tail_checks(
             "model: it uses only ranks, so there are no tails to check; use posterior_checks"
         )
     table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset())
-    rng = stage_rng(tree.attrs, _STAGE, random_seed)
+    rng = model.fit_.record.rng(_STAGE, random_seed)
     drawn = tree[TAILS].to_dataset()
     likeliest = drawn["scale_place"].values == 0
     points = points_of({name: drawn[name].values[likeliest] for name in TAIL_PARAMETERS})

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import class_count
-from classex_bayes.bayes.idata import dependence_of
+from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
@@ -41,7 +41,8 @@ def checked_population(population: int, k: IntArray, n_classes: int) -> int:
 
 def population_accuracy(
     law: MixtureLaw,
-    tree: xr.DataTree,
+    observed: xr.DataArray,
+    pilot: AnswerDependence,
     k: IntArray,
     population: int,
     rng: np.random.Generator,
@@ -70,12 +71,11 @@ def population_accuracy(
     the spread of F_k is the noise of the pilot's instances alone. With many repeats (b = 1) F_k is
     then the observed ATA_k.
 
-    ATA comes from the groups of the fitted model, `tree`, and is interpolated in log k. Each draw
-    has one normal variable for all k, so its curve is smooth.
+    ATA is `observed` (k,), the accuracies of the pilot, interpolated in log k. Each draw has one
+    normal variable for all k, so its curve is smooth.
 
     Raises DataError if the pilot's accuracy is known at no k.
     """
-    pilot, observed = dependence_of(tree), tree["observed_data"].to_dataset()
     source_k = observed["k"].values
     if not source_k.size:
         raise DataError(
@@ -91,7 +91,7 @@ def population_accuracy(
         product = law.expected(first) * law.expected(second)
         return np.maximum(joint - product, _SMALLEST_VARIANCE)
 
-    deviation = observed["accuracy"].values - law.expected(source_k)
+    deviation = observed.values - law.expected(source_k)
     of_pilot = covariance(j, j, pilot.n_classes)
     inherited = covariance(k, j, population)
     rows = [np.interp(np.log(j), np.log(source_k), row) for row in np.eye(source_k.size)]

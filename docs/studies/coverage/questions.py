@@ -54,7 +54,7 @@ def one_test(n_pilots):
             tests[True] = probes, gallery, y
             held.append([
                 contains(
-                    model.predict(400, kind="observed", repeats=2, nested=nested, random_seed=1),
+                    model.predict_test(400, repeats=2, nested=nested, random_seed=1),
                     (cb.SourceTask.from_embeddings(*test).ranks == 1).mean(),
                 ).item()
                 for nested, test in tests.items()
@@ -76,7 +76,7 @@ def finite(n_pilots, size=400):
             mine = (turn < r) & (y < k1)
             pilot = cb.SourceTask.from_embeddings(probes[mine], gallery[:k1], y[mine])
             model = fitted(pilot, seed)
-            here, anywhere = model.predict(size, population=size), model.predict(size)
+            here, anywhere = model.predict_population(size, size), model.predict(size)
             width = np.diff(limits(here), axis=0) / np.diff(limits(anywhere), axis=0)
             cell.append((width.item(), contains(here, truth).item()))
     columns = ["pilot", "instances of each class", "width, as a share", "90% intervals held"]

@@ -82,7 +82,7 @@ def main() -> None:
     cb.plots.plot_classes_until(until).savefig(FIGURES / "classes_until.png")
     curve = model.predict(np.unique(np.geomspace(2, 10_000, 60).astype(int)))
     cb.plots.plot_prob_at_least(curve, [0.6, 0.7, 0.8]).savefig(FIGURES / "prob_at_least.png")
-    print(model.predict(1000, kind="observed", repeats=3, random_seed=1), model.predict(1000))
+    print(model.predict_test(1000, repeats=3, random_seed=1), model.predict(1000))
 
     inside = np.isin(glyphs.y, np.array(glyphs.classes)[chosen])
     names = [glyphs.classes[c] for c in chosen]

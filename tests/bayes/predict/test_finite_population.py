@@ -1,15 +1,14 @@
 """A known finite population: what the tested part of it says of the whole."""
 
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import hypergeom, norm
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import dependence_of, task_groups
 from classex_bayes.bayes.predict.finite_population import population_accuracy
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
@@ -23,43 +22,38 @@ K1 = np.array([10, 50, 200])
 
 
 @pytest.fixture(scope="module")
-def tree(pilot):
-    return task_groups(pilot.task, BASIS, "auto")[1]
-
-
-@pytest.fixture(scope="module")
 def weights():
     """One law of Z, near that of the pilot, as 20,000 draws."""
     one = np.exp(-0.5 * ((BASIS.knots - 2.8) / 1.0) ** 2)
     return np.broadcast_to(one / one.sum(), (2, 10_000, one.size))
 
 
-def with_dependence(tree, **changes):
-    changed = tree.copy()
-    pilot = replace(dependence_of(tree), **changes)
-    changed.attrs = {**tree.attrs, "dependence": json.dumps(asdict(pilot))}
-    return changed, pilot
+def dependence_of(task, **changes):
+    return replace(task.table.variance.dependence, **changes)
 
 
-def drawn(weights, tree, k, population):
-    rng = np.random.default_rng(1)
-    return population_accuracy(MixtureLaw(BASIS, weights), tree, np.array(k), population, rng)
+def drawn(weights, task, k, population, dependence=None):
+    grid = task.grid(25)
+    observed = xr.DataArray(task.accuracy(grid), {"k": grid}, "k")
+    dependence = dependence or task.table.variance.dependence
+    law, rng = MixtureLaw(BASIS, weights), np.random.default_rng(1)
+    return population_accuracy(law, observed, dependence, np.array(k), population, rng)
 
 
 def expected(weights, k):
     return weights[0, 0] @ BASIS.accuracy(np.array(k, dtype=float)).T
 
 
-def test_all_classes_with_instances_without_end_were_seen(tree, weights, pilot):
-    sure, _ = with_dependence(tree, repeats=1e12)
-    k = tree["observed_data"]["k"].values[::6]
-    found = drawn(weights, sure, k, 200)
+def test_all_classes_with_instances_without_end_were_seen(weights, pilot):
+    k = pilot.task.grid(25)[::6]
+    found = drawn(weights, pilot.task, k, 200, dependence_of(pilot.task, repeats=1e12))
     assert_allclose(found, np.broadcast_to(pilot.task.accuracy(k), found.shape), atol=1e-4)
 
 
-def test_all_classes_seen_leave_the_noise_of_instances(tree, weights, pilot):
-    known, dependence = with_dependence(tree, within=0.3, between=0.1, repeats=2.0)
-    found, a = drawn(weights, known, [200], 200)[..., 0], expected(weights, [200])[0]
+def test_all_classes_seen_leave_the_noise_of_instances(weights, pilot):
+    dependence = dependence_of(pilot.task, within=0.3, between=0.1, repeats=2.0)
+    found = drawn(weights, pilot.task, [200], 200, dependence)[..., 0]
+    a = expected(weights, [200])[0]
     b = 0.4 / (0.35 + 0.4)
     assert dependence.carried_over == pytest.approx(b)
     assert found.mean() == pytest.approx(a + b * (pilot.task.accuracy(200)[0] - a), abs=2e-4)
@@ -71,9 +65,8 @@ def test_a_part_of_the_classes_seen(weights, pilot, k1, size):
     # At k = K the answers are those of all classes: closed forms of the nested events.
     few = SourceTask.from_ranks([1, 1, 2, 1, 1, 1, 1, 1], np.arange(8) % 4, n_classes=4)
     task = pilot.task if k1 == 200 else few
-    groups = task_groups(task, BASIS, "auto")[1]
-    known, _ = with_dependence(groups, within=0.3, between=0.1, repeats=2.0)
-    found = drawn(weights, known, [size], size)[..., 0]
+    dependence = dependence_of(task, within=0.3, between=0.1, repeats=2.0)
+    found = drawn(weights, task, [size], size, dependence)[..., 0]
     (before, after), b, f = expected(weights, [k1, size]), 0.4 / 0.75, k1 / size
     mean = after + f * b * after / before * (task.accuracy(k1)[0] - before)
     explained = f * b * after**2 * (1 - before) / before
@@ -87,9 +80,9 @@ def test_a_part_of_the_classes_seen(weights, pilot, k1, size):
 
 
 @pytest.mark.parametrize(("k", "population"), [(100, 240), (230, 300)])
-def test_competitors_in_common_are_drawn_without_replacement(tree, weights, pilot, k, population):
+def test_competitors_in_common_are_drawn_without_replacement(weights, pilot, k, population):
     """Answers among k and among j of m classes: over the law of the competitors in common."""
-    known, dependence = with_dependence(tree, within=0.3, between=0.1, repeats=2.0)
+    dependence = dependence_of(pilot.task, within=0.3, between=0.1, repeats=2.0)
 
     def covariance(first, second, among):
         common = np.arange(min(first, second))
@@ -104,67 +97,61 @@ def test_competitors_in_common_are_drawn_without_replacement(tree, weights, pilo
     mean = after + kept * (pilot.task.accuracy(j)[0] - before)
     unexplained = covariance(k, k, population) - kept * covariance(k, j, population)
     sd = np.sqrt(dependence.shared / population * unexplained)
-    found = drawn(weights, known, [k], population)[..., 0]
+    found = drawn(weights, pilot.task, [k], population, dependence)[..., 0]
     assert found.mean() == pytest.approx(mean, abs=5e-4)
     assert found.std() == pytest.approx(sd, rel=0.03)
 
 
-def test_a_population_without_end_is_the_expectation(tree, weights):
+def test_a_population_without_end_is_the_expectation(pilot, weights):
     assert_allclose(
-        drawn(weights, tree, K1, 10**12),
+        drawn(weights, pilot.task, K1, 10**12),
         np.broadcast_to(expected(weights, K1), (2, 10_000, 3)),
         atol=1e-4,
     )
 
 
-def test_draws_are_curves_of_shares(tree, weights):
-    found = drawn(weights, tree, [2, 50, 100, 150, 200, 250, 300], 300)
+def test_draws_are_curves_of_shares(pilot, weights):
+    found = drawn(weights, pilot.task, [2, 50, 100, 150, 200, 250, 300], 300)
     assert found.min() >= 0 and found.max() <= 1
     assert np.mean(np.diff(found, axis=-1) <= 1e-6) > 0.98
 
 
 def test_perfect_pilots_stay_within_bounds(weights):
     task = SourceTask.from_ranks([1] * 40, range(40), n_classes=40)
-    tree = task_groups(task, BASIS, "auto")[1]
     sure = np.zeros((1, 5, BASIS.knots.size))
     sure[..., -1] = 1
-    assert np.all(drawn(sure, tree, [2, 40, 60], 60) > 0.999)
+    assert np.all(drawn(sure, task, [2, 40, 60], 60) > 0.999)
 
 
 def test_bare_curves(weights):
     curve = SourceTask.from_accuracies([10, 40], [0.9, 0.8], n_test=100, n_classes=50)
-    tree = task_groups(curve, BASIS, "auto")[1]
-    assert np.isfinite(drawn(weights[:, :50], tree, [5, 20, 45, 50, 70], 70)).all()
+    assert np.isfinite(drawn(weights[:, :50], curve, [5, 20, 45, 50, 70], 70)).all()
 
 
 @pytest.mark.nightly
 def test_intervals_narrow_towards_the_whole(fitted, pilot, tmp_path):
     sd = [
-        float(fitted.predict(200, population=size).draws.values.std())
+        float(fitted.predict_population(200, size).draws.values.std())
         for size in (200, 300, 1000, 10**6)
     ]
     assert np.all(np.diff(sd) > 0)
     assert sd[-1] == pytest.approx(float(fitted.predict(200).draws.values.std()), rel=0.02)
     assert sd[0] < 0.85 * sd[-1]
-    found = fitted.predict([200, 300], population=300)
+    found = fitted.predict_population([200, 300], 300)
     assert found.description == "expected accuracy (300 classes in all)"
-    assert_array_equal(found.draws.values, fitted.predict([200, 300], population=300).draws.values)
+    assert_array_equal(found.draws.values, fitted.predict_population([200, 300], 300).draws.values)
     assert fitted.idata["predictions"]["accuracy"].attrs["population"] == 300
     again = load(save(fitted, tmp_path / "model.nc"))
-    assert_array_equal(again.predict([200, 300], population=300).draws.values, found.draws.values)
+    assert_array_equal(again.predict_population([200, 300], 300).draws.values, found.draws.values)
 
 
 def test_refused(fitted):
     with pytest.raises(DataError, match=r"^population:"):
-        fitted.predict(200, population=199)
+        fitted.predict_population(200, 199)
     with pytest.raises(DataError, match=r"^k:"):
-        fitted.predict([200, 301], population=300)
+        fitted.predict_population([200, 301], 300)
     with pytest.raises(DataError, match=r"^population:"):
-        fitted.predict(200, population=300, metric="accuracy@2")
-    with pytest.raises(DataError, match=r"^population:"):
-        fitted.predict(200, population=300, kind="observed")
-    with pytest.raises(DataError, match=r"^population:"):
-        fitted.predict(200, population=300.5)
+        fitted.predict_population(200, 300.5)
 
 
 @pytest.mark.slow
@@ -185,7 +172,7 @@ def test_coverage_of_finite_populations(law, repeats):
                 progressbar=False,
             )  # fmt: skip
             truth = whole.accuracy(k)
-            interval = model.predict(k, population=size).interval(0.9, "eti")
+            interval = model.predict_population(k, size).interval(0.9, "eti")
             held.append((interval["lower"] < truth) & (truth < interval["upper"]))
             wide = model.predict(k).interval(0.9, "eti").diff(axis=1)["upper"]
             widths.append(interval.diff(axis=1)["upper"] / wide)
@@ -208,11 +195,10 @@ def test_templates_without_instances_are_no_tested_classes():
         "progressbar": False,
     }
     model = BayesianExtrapolator().fit(task, **fit)
-    known, unknown = (
-        float(model.predict(300, population=size).draws.std()) for size in (300, None)
-    )
+    known = float(model.predict_population(300, 300).draws.std())
+    unknown = float(model.predict(300).draws.std())
     # The finite population correction, by the 30 tested classes, and all of them for contrast.
     assert known > 0.8 * unknown
     whole = SourceTask.from_embeddings(*sample)
     tested = BayesianExtrapolator().fit(whole, **fit)
-    assert tested.predict(300, population=300).draws.std() < 0.8 * tested.predict(300).draws.std()
+    assert tested.predict_population(300, 300).draws.std() < 0.8 * tested.predict(300).draws.std()

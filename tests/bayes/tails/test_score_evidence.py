@@ -122,11 +122,11 @@ def test_scores_narrow_the_interval(model, by_ranks):
 
 def test_every_question_is_answered(model, task_of):
     assert (model.predict([1200], metric="accuracy@5").mean > model.predict([1200]).mean).all()
-    observed = model.predict([1200], kind="observed", repeats=2)
+    observed = model.predict_test([1200], repeats=2)
     assert sd(observed)[1200] >= 0.95 * sd(model.predict([1200]))[1200]
-    nested = model.predict([120], kind="observed", nested=True)
+    nested = model.predict_test([120], nested=True)
     assert_allclose(nested.mean[120], task_of().accuracy(120), atol=0.02)
-    whole = model.predict([2000], population=2000)
+    whole = model.predict_population([2000], 2000)
     assert 0 < whole.mean[2000] < model.predict([120]).mean[120]
     level = float(model.predict([1200]).mean[1200])
     assert 400 < model.classes_until(level).median < 4000
@@ -250,7 +250,7 @@ def test_ranks_alone_are_the_ranks_of_a_task(distances):
     task = cb.SourceTask.from_scores(matrix, y, higher_is_better=False)
     ranks = cb.SourceTask.from_ranks(task.ranks, y, n_classes=120)
     found, expected = fit(task, "ranks"), fit(ranks)
-    assert_array_equal(found.data_.counts, expected.data_.counts)
+    assert_array_equal(found.fit_.data.counts, expected.fit_.data.counts)
     assert expected.evidence_ == "ranks" and expected.predict(K).evidence == "ranks"
     assert_allclose(found.predict(K).mean, expected.predict(K).mean, atol=0.05)
     # Both evidences of the first are asked for in vain from the second.

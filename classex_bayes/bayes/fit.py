@@ -1,0 +1,188 @@
+"""Fit: the draws of one fit, their record, and what follows from both."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from classex_bayes.bayes.convergence import Diagnosis, diagnosed_classes, diagnosis_of
+from classex_bayes.bayes.fit_gap import FitGap
+from classex_bayes.bayes.fit_record import FitRecord
+from classex_bayes.bayes.idata import (
+    EXPECTED_ACCURACY,
+    basis_of,
+    by_draw,
+    data_of,
+    weights_of,
+    with_predictions,
+)
+from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData
+from classex_bayes.core.influence import UNSEEN_COMPETITORS
+from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.rank_limits import POINTS, RankLimits
+from classex_bayes.task.source_task import SourceTask
+
+_PERMANENT_LOSSES = 9  # stage of the seed
+# The law contradicts its pilot beyond both: posterior standard deviations, and a difference.
+_CONFLICT, _SMALLEST_CONFLICT = 3.0, 0.02
+
+
+class Fit:
+    """The draws of one fit, their record, and what follows from both, each computed once.
+
+    Attributes
+    ----------
+    idata : DataTree
+        Groups of draws and data. Its attributes are those of the record.
+    record : FitRecord
+        All that is known of the fit apart from the arrays.
+    tasks : tuple of SourceTask
+        The fitted tasks; empty if the fit was read from a file.
+    name : str
+        Name of the model at the fit.
+    parameters : dict
+        Parameters of the model at the fit.
+    """
+
+    def __init__(
+        self,
+        idata: xr.DataTree,
+        record: FitRecord,
+        tasks: tuple[SourceTask, ...],
+        name: str,
+        parameters: dict[str, Any],
+    ) -> None:
+        self.idata, self.record, self.tasks = idata, record, tasks
+        self.name, self.parameters = name, parameters
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without what follows from the draws, some of which cannot be pickled."""
+        return type(self), (self.idata, self.record, self.tasks, self.name, self.parameters)
+
+    def add_predictions(self) -> None:
+        """Put the predictions whose convergence is diagnosed before the parameters."""
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """Diagnosis of the draws of predictions, or of the parameters if there are none."""
+        return diagnosis_of(self.idata, self.record.pareto_k)
+
+    @property
+    def contradiction(self) -> str:
+        """Sentence if the model contradicts what was measured on its pilot; else empty."""
+        return ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on the data and the draws, for readers of predictions."""
+        record = self.record
+        stopped = (f"sampling was interrupted: {record.interrupted}",) * bool(record.interrupted)
+        return (*record.notes, *stopped, *self.diagnosis.notes)
+
+
+class LawFit(Fit):
+    """A fit with draws of the law of U*."""
+
+    def add_predictions(self) -> None:
+        """Put the accuracy at 1, 10 and 100 times k1 before the parameters."""
+        posterior, k = (
+            self.idata["posterior"].to_dataset(),
+            diagnosed_classes(self.record.n_classes),
+        )
+        accuracy = by_draw(posterior, self.law.expected(k), "accuracy", "k", k)
+        posterior = with_predictions(posterior, accuracy, EXPECTED_ACCURACY)
+        self.idata["posterior"] = xr.DataTree(posterior)
+
+    @cached_property
+    def data(self) -> LikelihoodData:
+        """Data of the likelihood."""
+        return data_of(self.idata)
+
+    @cached_property
+    def law(self) -> MixtureLaw:
+        """Draws of the law of U*: weights (chain, draw, knot) on their basis.
+
+        If competitors of the own group are always present, the share of instances that lose to one
+        of them has U* = 0. Draws of this share have a beta law.
+        """
+        law = MixtureLaw(basis_of(self.idata), weights_of(self.idata).values)
+        if self.record.permanent_losses is None:
+            return law
+        unbeaten, beaten, present = self.record.permanent_losses
+        rng = self.record.rng(_PERMANENT_LOSSES)
+        share = rng.beta(unbeaten + 0.5, beaten + 0.5, law.weights.shape[:-1])
+        return law.thinned(share, present)
+
+    @cached_property
+    def rank_limits(self) -> RankLimits | None:
+        """What the ranks of the fitted task allow without a prior.
+
+        None without ranks, for several tasks, and for classes that were drawn by a design, whose
+        probabilities of ranks `idata` does not hold.
+        """
+        if not isinstance(self.data, BernsteinData) or self.record.designed:
+            return None
+        bins = self.idata["observed_data"].to_dataset()[self.data.rows].values - 1
+        chance = POINTS.bin_probabilities(bins, self.record.n_classes)
+        return RankLimits.of(chance, self.data.counts, self.data.design_effect)
+
+    @property
+    def gap(self) -> FitGap | None:
+        """Gap to the best law on the knots; None if the law is no posterior on these."""
+        return None
+
+    @cached_property
+    def contradiction(self) -> str:
+        """Sentence if the law gives another accuracy on up to k1 classes than was measured.
+
+        The difference is above 0.02 and above three posterior standard deviations. If the law is
+        that of several tasks, their sampling errors are added to these.
+        """
+        measured = self.idata["observed_data"].to_dataset()["accuracy"]
+        if not measured.size:
+            return ""
+        k, draws = measured["k"].values, self.law.expected(measured["k"].values)
+        mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
+        reason = (
+            "Classes may be confused in groups, such as twins, which are not drawn one by one; see "
+            "posterior_checks and Sampling(groups=...)"
+        )
+        if self.record.n_tasks > 1:
+            reason = (
+                "Tasks that are fitted together are tests of one classifier, so fit others one by "
+                f"one. {reason}"
+            )
+            tasks = self.idata["constant_data"].to_dataset().isel(task=measured["k_task"].values)
+            independent = tasks["n_test"].values / tasks["design_effect"].values
+            sd = np.sqrt(sd**2 + mean * (1 - mean) / independent)
+        excess = np.abs(measured.values - mean) - np.maximum(_CONFLICT * sd, _SMALLEST_CONFLICT)
+        worst = int(excess.argmax())
+        if excess[worst] <= 0:
+            return ""
+        return (
+            f"the model contradicts its pilot: the accuracy on {k[worst]} of its classes was "
+            f"{measured.values[worst]:.3f}, but the model gives {mean[worst]:.3f}. {reason}"
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on the data, the draws and what the law rests on, for readers of predictions."""
+        notes, kinds = list(super().notes), self.record.task_kind.split(", ")
+        if self.gap is not None:
+            notes += self.gap.notes
+        if self.contradiction:
+            notes.append(self.contradiction)
+        if {"ranks", "cut ranks", "decisions"} & {*kinds}:
+            notes.append(
+                "all instances meet the same wrong classes. Without the scores of all classes, the "
+                "variance that this adds is unknown; a typical one is used: "
+                f"{UNSEEN_COMPETITORS - 1:.0%} of that between classes (less if class weights are "
+                "unequal)"
+            )
+        if "accuracies" in kinds:
+            notes.append(
+                "ranks unknown: fitted to accuracies with design effect "
+                f"{self.record.design_effect:g}"
+            )
+        return tuple(notes)
