@@ -24,6 +24,8 @@ from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.typing import FloatArray, IntArray
 
 _BLOCK_PAIRS = 1_000_000
+# An instance with fewer better competitors averages the weights of this number of nearest ones.
+N_NEAREST = 8
 
 
 class RankStatistics(NamedTuple):
@@ -119,8 +121,8 @@ class DesignStatistics(NamedTuple):
         Numbers (n,) of all classes that beat each instance.
     n_better : int array of shape (n,)
         Number of classes of other groups that beat it.
-    share : array of shape (n,)
-        Their share of the weight of all classes of other groups.
+    met : int array of shape (n,)
+        Number of equally weighted competitors that stand for all classes of other groups.
     siblings_better : int array of shape (n,)
         Number of classes of its own group that beat it.
     influence : Influence
@@ -129,7 +131,7 @@ class DesignStatistics(NamedTuple):
 
     counts: RankCounts
     n_better: IntArray
-    share: FloatArray
+    met: IntArray
     siblings_better: IntArray
     influence: Influence
 
@@ -142,6 +144,7 @@ def design_statistics(
     group: IntArray,
     sibling_share: float,
     k: IntArray,
+    nearest_weight: FloatArray,
     ties: Ties = "random",
     seed: int = 0,
 ) -> DesignStatistics:
@@ -152,9 +155,11 @@ def design_statistics(
 
     Let b_ij be 1 if class j beat instance i and 0 otherwise, c_j the weight of class j, and W_i the
     total weight of the classes outside the group of instance i. The share of competitors that beat
-    it is :math:`p_i = \sum_j b_{ij} c_j / W_i`, with the sum over these classes. With
-    :math:`N_i = L_i / p_i` equally weighted competitors in their place, group h reduces the
-    accuracy of the instances of group g, to first order, by
+    it is :math:`p_i = \sum_j b_{ij} c_j / W_i`, with the sum over these classes. In their place
+    stand :math:`N_i = W_i / \bar c_i` equally weighted competitors, where :math:`\bar c_i` is the
+    mean weight of those that beat the instance, so that :math:`N_i = L_i / p_i`. If fewer than 8
+    beat it, it is the mean of the 8 that score best. Group h reduces the accuracy of the instances
+    of group g, to first order, by
 
     .. math:: \phi_{gh} = \sum_{i \in g} \omega_i D_i \frac{N_i}{W_i}
         \sum_{j \in h} c_j (b_{ij} - p_i),
@@ -180,6 +185,8 @@ def design_statistics(
         Probability that a sibling is among the k classes.
     k : int array of shape (n_k,)
         Numbers of classes, at least 2.
+    nearest_weight : array of shape (n,)
+        Mean weight of the 8 classes of other groups that score best.
     ties, seed
         See `classex_bayes.core.ranks.rank_counts.rank_blocks`.
 
@@ -191,8 +198,7 @@ def design_statistics(
     of_group = np.bincount(group, competitor_weight, n_groups)
     present = sibling_share * (np.bincount(group)[group[y]] - 1)
     counts = RankCounts.zeros(n)
-    n_better, siblings_better = np.zeros((2, n), dtype=np.int64)
-    share = np.zeros(n)
+    n_better, met, siblings_better = np.zeros((3, n), dtype=np.int64)
     influence = Influence.zeros(n_groups, k.size)
     done = 0
     for block in rank_blocks(source, y, _whole_groups(group[y], group.size), ties, seed):
@@ -201,9 +207,11 @@ def design_statistics(
             total[rows] = of_block
         lost, siblings = _by_group(block, competitor_weight, group, own_group)
         others = of_group.sum() - of_group[own_group]
-        better, beaten = block.n_better - siblings, lost.sum(axis=1) / others
-        n_better[rows], share[rows], siblings_better[rows] = better, beaten, siblings
-        number = np.divide(better, beaten, out=np.full(rows.size, 2.0 * k.max()), where=better > 0)
+        better, share = block.n_better - siblings, lost.sum(axis=1) / others
+        number = others / nearest_weight[rows]
+        np.divide(better, share, out=number, where=better >= N_NEAREST)
+        number = np.maximum(number, np.maximum(better, 1))
+        n_better[rows], met[rows], siblings_better[rows] = better, np.rint(number), siblings
         sizes = np.maximum(k - present[rows, None], 1.0)
         weight = (instance_weight[rows] * np.power(1.0 - sibling_share, siblings))[:, None]
         influence.add_contributions(
@@ -211,13 +219,13 @@ def design_statistics(
         )
         erring = np.flatnonzero(better)
         gain = (weight * _gain(better, number, sizes))[erring]
-        excess = lost[erring] - beaten[erring, None] * of_group
+        excess = lost[erring] - share[erring, None] * of_group
         excess[np.arange(erring.size), own_group[erring]] = 0.0
         excess *= (number[erring] / others[erring])[:, None]
         influence.add_shares(own_group[erring], excess, gain)
         done += rows.size
         report_progress(done, n)
-    return DesignStatistics(counts, n_better, share, siblings_better, influence)
+    return DesignStatistics(counts, n_better, met, siblings_better, influence)
 
 
 def _gain(n_better: IntArray, number: FloatArray, sizes: FloatArray) -> FloatArray:

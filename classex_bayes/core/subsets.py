@@ -80,8 +80,10 @@ def accuracy_given_n_better(
 
     >>> accuracy_given_n_better(np.array([0, 1, 2]), 3, np.array([2, 3])).tolist()
     [[1.0, 1.0], [0.5, 0.0], [0.0, 0.0]]
-    >>> accuracy_given_n_better(np.array([0, 1, 1]), np.array([3, 3, 5]), np.array([2])).tolist()
-    [[1.0], [0.5], [0.75]]
+    >>> accuracy_given_n_better(np.array([0, 1, 1]), np.array([3, 3, 5]), np.array([2])).round(9)
+    array([[1.  ],
+           [0.5 ],
+           [0.75]])
     """
     number = np.asarray(n_classes, dtype=float) - 1
     competitors = number[:, None] if number.ndim else float(number)

@@ -21,7 +21,7 @@ from classex_bayes.task.check import Check
 from classex_bayes.task.data_checks import instance_checks
 from classex_bayes.task.rank_variance import N_GRID, RankVariance
 from classex_bayes.task.reading import MadeFrom, Reading
-from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Values count as known if their bounds differ by no more than this.
 KNOWN = 1e-6
@@ -67,7 +67,6 @@ class Cells(NamedTuple):
     """Rows that met equally many competitors and siblings, by their number of better classes."""
 
     rows: slice | IntArray  # places of the rows in the table
-    share: FloatArray | float  # share of each row: below 1 if its number of better ones is no whole
     n_better: IntArray  # distinct numbers of better competitors, increasing
     place: IntArray  # of each row among these
     met: int  # number of competitors
@@ -97,9 +96,8 @@ class RankTable:
     - plain: N = k1 - 1, a = b = rank - 1 and no siblings;
     - decisions, tied scores, cut lists: a < b in some rows;
     - classes in groups: siblings, and groups as the `unit` that was drawn;
-    - classes with unequal probabilities: N is a number of equally weighted competitors. L is the
-      share of weight that is better, times N, so it may be fractional. A row then counts at the two
-      nearest whole numbers.
+    - classes with unequal probabilities: N is the number of equally weighted competitors that stand
+      for those that were met (`classex_bayes.core.rank_pass.design_statistics`).
 
     The likelihood counts rows in bins of L. An instance that loses at every k, because a sibling
     beats it or it is `lost`, counts in the last bin that it can reach. The share of these instances
@@ -113,7 +111,7 @@ class RankTable:
         Number of source classes, k1.
     weight : array of shape (n,)
         Weights omega of the instances, summing to 1.
-    lowest, highest : arrays of shape (n,)
+    lowest, highest : int arrays of shape (n,)
         Bounds a and b of the number of better competitors; one array if ranks are exact.
     met : int array of shape (n,)
         Number N of competitors; k1 - 1 by default.
@@ -142,8 +140,8 @@ class RankTable:
     y: IntArray
     n_classes: int
     weight: FloatArray
-    lowest: NumberArray
-    highest: NumberArray
+    lowest: IntArray
+    highest: IntArray
     met: IntArray
     unit: IntArray
     siblings: IntArray
@@ -163,8 +161,8 @@ class RankTable:
         y: IntArray,
         n_classes: int,
         weight: FloatArray,
-        lowest: NumberArray,
-        highest: NumberArray | None = None,
+        lowest: IntArray,
+        highest: IntArray | None = None,
         *,
         met: IntArray | int | None = None,
         unit: IntArray | None = None,
@@ -262,7 +260,7 @@ class RankTable:
         """Number (n,) of wrong classes that beat each instance; the fewest if it is unknown."""
         if self.is_exact and self.counts is not None:
             return self.counts.n_better
-        return (self.lowest + self.siblings_better).astype(np.int64, copy=False)
+        return self.lowest + self.siblings_better
 
     @property
     def source(self) -> ScoreSource | None:
@@ -324,40 +322,33 @@ class RankTable:
         parts = np.split(order, np.cumsum(np.bincount(place.ravel()))[:-1])
         return list(zip(parts, kinds.T.tolist(), strict=True))
 
-    def cells(self, n_better: NumberArray) -> Iterator[Cells]:
+    def cells(self, n_better: IntArray) -> Iterator[Cells]:
         """Rows by their number of better competitors, for `lowest`, `highest` or between."""
         for rows, (met, siblings, siblings_better) in self._kinds:
-            number, whole = n_better[rows], n_better[rows].astype(np.int64, copy=False)
-            parts: list[tuple[IntArray, FloatArray | float]] = [(whole, 1.0)]
-            if number.dtype.kind == "f":
-                fraction: FloatArray = number - whole
-                parts = [(whole, 1 - fraction), (whole + 1, fraction)]
-            for values, share in parts:
-                yield Cells(
-                    rows,
-                    share,
-                    *distinct_n_better(values),
-                    met,
-                    self.sibling_share * siblings,
-                    siblings_better,
-                )
+            yield Cells(
+                rows,
+                *distinct_n_better(n_better[rows]),
+                met,
+                self.sibling_share * siblings,
+                siblings_better,
+            )
 
     @cached_property
     def _counted(self) -> dict[int, list[tuple[Cells, FloatArray]]]:
         return {}
 
-    def _weighted_cells(self, n_better: NumberArray) -> list[tuple[Cells, FloatArray]]:
+    def _weighted_cells(self, n_better: IntArray) -> list[tuple[Cells, FloatArray]]:
         """Cells with the weighted number of instances at each number of better competitors."""
         key = id(n_better)
         if key not in self._counted:
             weight = self.n_test * self.weight
             self._counted[key] = [
-                (cells, np.bincount(cells.place, weight[cells.rows] * cells.share))
+                (cells, np.bincount(cells.place, weight[cells.rows]))
                 for cells in self.cells(n_better)
             ]
         return self._counted[key]
 
-    def _average(self, metric: Metric, k: IntArray, n_better: NumberArray) -> FloatArray:
+    def _average(self, metric: Metric, k: IntArray, n_better: IntArray) -> FloatArray:
         """Average (n_k,) of a metric over subsets of k classes, at `lowest` or `highest`."""
         if isinstance(metric, MedianRank):
             return metric.by_top_accuracy(
@@ -381,7 +372,7 @@ class RankTable:
     def _accuracies(self) -> dict[tuple[int, bytes], FloatArray]:
         return {}
 
-    def _accuracy(self, k: IntArray, n_better: NumberArray) -> FloatArray:
+    def _accuracy(self, k: IntArray, n_better: IntArray) -> FloatArray:
         """ATA_k (n_k,) at `lowest` or `highest`."""
         # Every fit needs the same grid, and there may be a million distinct numbers.
         key = id(n_better), k.tobytes()
@@ -394,7 +385,7 @@ class RankTable:
     def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Bounds (n_k,) of a metric that falls, or rises, with the rank of every instance."""
 
-        def value(n_better: NumberArray) -> FloatArray:
+        def value(n_better: IntArray) -> FloatArray:
             if metric == Accuracy():
                 return self._accuracy(k, n_better)
             return self._average(metric, k, n_better)
@@ -545,7 +536,7 @@ class RankTable:
             for cells in self.cells(self.lowest):
                 bins = np.searchsorted(bin_ends, cells.n_better)[cells.place]
                 bins = np.minimum(bins, last_bin[level[cells.rows]])
-                np.add.at(counts, (groups[cells.rows], bins), (weight[cells.rows] * cells.share))
+                np.add.at(counts, (groups[cells.rows], bins), weight[cells.rows])
         if self.loses_permanently.any():
             beaten = self.n_test * self.weight * (1 - self.unbeaten)
             np.add.at(counts, (groups, last_bin[level]), beaten)

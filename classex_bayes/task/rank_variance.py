@@ -3,11 +3,9 @@
 At every k with a known ATA_k, any numbers of better classes within the bounds give the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,13 +20,13 @@ from classex_bayes.core.influence import (
 )
 from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.subsets import accuracy_given_n_better, log_spaced
-from classex_bayes.typing import FloatArray, IntArray, NumberArray
-
-if TYPE_CHECKING:
-    from classex_bayes.task.rank_table import RankTable
+from classex_bayes.typing import FloatArray, IntArray
 
 FEWEST_ERRING_CLASSES = 5
 N_GRID = 12
+# The design effect of a sampling design is averaged with a typical one, which has the weight of
+# this many units, and to which each further instance of a unit adds this much.
+_TYPICAL_UNITS, _TYPICAL_WITHIN = 4.0, 0.1
 
 
 class PermanentLosses(NamedTuple):
@@ -50,8 +48,8 @@ class PermanentLosses(NamedTuple):
 class RankVariance:
     """Covariance of ATA_k, design effect and dependence of a table of ranks."""
 
-    def __init__(self, table: RankTable) -> None:
-        self.table = table
+    def __init__(self, table: Any) -> None:
+        self.table = table  # a RankTable, whose file imports this one
 
     @cached_property
     def has_influence(self) -> bool:
@@ -62,7 +60,7 @@ class RankVariance:
         return table.influence is not None and decided
 
     @property
-    def _typical(self) -> NumberArray:
+    def _typical(self) -> IntArray:
         """Numbers of better competitors (n,) within their bounds."""
         table = self.table
         if self.has_influence and not table.is_exact:
@@ -90,7 +88,7 @@ class RankVariance:
         sums = np.zeros((of_units.size, k.size))
         for cells in self.table.cells(self._typical):
             chances = accuracy_given_n_better(cells.n_better, cells.met + 1, cells.sizes(k))
-            unit, share = self.table.unit[cells.rows], weight[cells.rows] * cells.share
+            unit, share = self.table.unit[cells.rows], weight[cells.rows]
             for column, chance in enumerate(chances.T):
                 sums[:, column] += np.bincount(unit, share * chance[cells.place], of_units.size)
         return sums / np.where(of_units > 0, of_units, 1.0)[:, None]
@@ -104,7 +102,7 @@ class RankVariance:
         chances, shares = [], []
         for cells in self.table.cells(self._typical):
             chances.append(accuracy_given_n_better(cells.n_better, cells.met + 1, cells.sizes(k)))
-            shares.append(np.bincount(cells.place, weight[cells.rows] * cells.share))
+            shares.append(np.bincount(cells.place, weight[cells.rows]))
         chance, share = np.concatenate(chances), np.concatenate(shares)
         share = share / share.sum()  # so that equal chances have no variance
         return share @ (chance - share @ chance) ** 2 / self._n_open
@@ -193,8 +191,13 @@ class RankVariance:
         over k of d C / I plus the part of the competitors. All units contribute equally to the
         dependence within units, so a heavy unit counts as one. Unknown ranks add the variance of a
         uniform distribution between the bounds of ATA_k, in units of the independent variance.
+
+        If classes came in groups or with unequal probabilities, C and I have the weights of the
+        design, and the median is averaged with a typical value (`_averaged`).
         """
         k, weight, n = self._grid, self._open_weight, self._n_open
+        if self.table.reading.design is not None:
+            return self._of_design(k, weight)
         of_units = self._of_units(weight)
         effect, equal = float(weight_effect(of_units)), self._equal(weight)
         independent = self._independent(k, equal)
@@ -210,6 +213,36 @@ class RankVariance:
         if self.table.is_exact:
             return known
         return round(known + self._inflation_by_orders(), 6)
+
+    def _of_design(self, k: IntArray, weight: FloatArray) -> float:
+        """`design_effect` of classes that came in groups or with unequal probabilities."""
+        independent, means = self._independent(k, weight), self._unit_means(k, weight)
+        variances = np.diag(self._of_open(k)), np.diag(self._clustered(k, weight))
+        usable = independent > 1e-26 / self._n_open
+        ratio = 0.0
+        if usable.any():
+            ratio = design_effect(*(v[usable] for v in (*variances, independent)))
+        return self._averaged(ratio, self._of_units(weight) * (1 - means[:, -1]))
+
+    def _averaged(self, ratio: float, wrong: FloatArray) -> float:
+        r"""Design effect d = `ratio`, averaged with a typical one that does not depend on errors.
+
+        .. math:: \frac{m d + 4 d_0}{m + 4}, \qquad
+            d_0 = \bigl(1 + 2 (n \sum_i \omega_i^2 - 1)\bigr) (1 + 0.1 (\bar r - 1)),
+
+        where m is the effective number of units with errors, whose weights are `wrong` (n_units,),
+        and :math:`\bar r` the effective number of instances per unit. With few errors d is usually
+        too small, because most pilots contain no errors of rare units, which have the largest
+        weights.
+        """
+        weight, of_units = self.table.weight, self._of_units(self.table.weight)
+        squares = float(weight @ weight)
+        repeats = float(of_units @ of_units) / squares
+        typical = (1 + 2 * (self.table.n_test * squares - 1)) * (
+            1 + _TYPICAL_WITHIN * (repeats - 1)
+        )
+        m = float(wrong.sum() ** 2 / (wrong @ wrong)) if wrong.any() else 0.0
+        return round(max((m * ratio + _TYPICAL_UNITS * typical) / (m + _TYPICAL_UNITS), 1.0), 6)
 
     def _equal(self, weight: FloatArray) -> FloatArray:
         """Weights (n,) in proportion within each unit, such that units weigh the same."""
@@ -296,10 +329,9 @@ class RankVariance:
         of_units = self._of_units(weight)
         means = self._of_units(weight * values) / np.where(of_units > 0, of_units, 1.0)
         independent = float(weight @ (values - weight @ values) ** 2) / self.table.n_test
-        if independent == 0:
-            return 1.0
         clustered = float(clustered_covariance(means[:, None], of_units)[0, 0])
-        return max(clustered / independent, 1.0)
+        ratio = clustered / independent if independent > 0 else 0.0
+        return self._averaged(ratio, self._of_units(weight * (1 - values)))
 
 
 def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:

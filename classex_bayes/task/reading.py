@@ -6,7 +6,7 @@ from typing import Literal, Self
 import numpy as np
 
 from classex_bayes.core.influence import Influence
-from classex_bayes.core.rank_pass import design_statistics, rank_statistics
+from classex_bayes.core.rank_pass import N_NEAREST, design_statistics, rank_statistics
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.sources import ScoreSource
@@ -15,13 +15,11 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.check import Check
 from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.sampling_design import SamplingDesign
-from classex_bayes.typing import FloatArray, IntArray, NumberArray
+from classex_bayes.typing import FloatArray, IntArray
 
 MadeFrom = Literal[  # what a task is made from
     "scores", "embeddings", "ranks", "accuracies", "decisions", "tied scores", "cut ranks"
 ]
-# An instance with fewer better competitors averages the weights of this number of nearest ones.
-_NEAREST = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +32,7 @@ class Competitors:
         Numbers of all better classes.
     influence : Influence
         Influence of the units on ATA_k.
-    n_better : array of shape (n,)
+    n_better : int array of shape (n,)
         Number of better classes of other units, out of `met` (n,).
     siblings, siblings_better : int arrays of shape (n,), or 0
         Other classes of the instance's own unit, and those of them that are better.
@@ -42,7 +40,7 @@ class Competitors:
 
     counts: RankCounts
     influence: Influence
-    n_better: NumberArray
+    n_better: IntArray
     met: IntArray | None = None
     siblings: IntArray | int = 0
     siblings_better: IntArray | int = 0
@@ -99,39 +97,30 @@ class Reading:
             design.group,
             design.sibling_share,
             k,
+            self._weight_of_nearest(y),
             self.ties,
             self.tie_seed,
         )
-        met: IntArray = design.group.size - np.bincount(design.group)[design.group[y]]
-        better: NumberArray = found.n_better
-        if design.is_weighted:
-            met = self._equal_competitors(y, found.n_better, found.share)
-            better = np.minimum(found.share * met, met)
-        siblings = np.bincount(design.group)[design.group[y]] - 1
         return Competitors(
-            found.counts, found.influence, better, met, siblings, found.siblings_better
+            found.counts,
+            found.influence,
+            found.n_better,
+            found.met,
+            np.bincount(design.group)[design.group[y]] - 1,
+            found.siblings_better,
         )
 
-    def _equal_competitors(self, y: IntArray, n_better: IntArray, share: FloatArray) -> IntArray:
-        r"""Number (n,) of equally weighted competitors that stand for those of each instance.
-
-        :math:`W_i / \bar c_i`, where W_i is the weight of all classes of other groups and
-        :math:`\bar c_i` the mean weight of those that beat the instance. If fewer than 8 beat it,
-        the mean is over the 8 that score best.
-        """
+    def _weight_of_nearest(self, y: IntArray) -> FloatArray:
+        """Mean weight (n,) of the best competitors of other groups, at most `N_NEAREST`."""
         design = self.design
         assert design is not None
-        weight, group = design.class_weight, design.group
-        total = weight.sum() - np.bincount(group, weight)[group[y]]
-        lists = self.nearest(y)
+        if not design.is_weighted:
+            return np.ones(y.size)
+        lists, group = self.nearest(y), design.group
         other = (group[lists.classes] != group[y][:, None]) & (lists.classes >= 0)
-        nearest = other & (np.cumsum(other, axis=1) <= _NEAREST)
-        n_nearest = np.maximum(nearest.sum(axis=1), 1)
-        mean = (weight[lists.classes] * nearest).sum(axis=1) / n_nearest
-        number = total / np.where(nearest.any(axis=1), mean, 1.0)
-        many = n_better >= _NEAREST
-        number[many] = n_better[many] / share[many]
-        return np.maximum(np.rint(number), 1).astype(np.int64)
+        nearest = other & (np.cumsum(other, axis=1) <= N_NEAREST)
+        total = (design.class_weight[lists.classes] * nearest).sum(axis=1)
+        return np.where(nearest.any(axis=1), total / np.maximum(nearest.sum(axis=1), 1), 1.0)
 
     def nearest(self, y: IntArray) -> NearestClasses:
         """The wrong classes that score best for each instance."""

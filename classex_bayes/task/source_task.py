@@ -622,7 +622,7 @@ class SourceTask:
         """
         return cls(*merged_table(parts, class_weight))
 
-    def require(self, need: Need, name: str = "task") -> RankTable:
+    def require(self, need: Need, argument: str = "task") -> RankTable:
         """Return the table of ranks, if the task has what an estimator needs.
 
         Parameters
@@ -631,7 +631,7 @@ class SourceTask:
             "ranks": those of single instances, exact or within bounds. "plain ranks": among all
             other classes, which were drawn one by one with equal probabilities. "exact ranks": the
             same, and every rank is known. "scores": the same, and the scores are at hand.
-        name : str
+        argument : str
             Name of the task in the error.
 
         Returns
@@ -644,7 +644,7 @@ class SourceTask:
             The task lacks it. The message says why, and how to make a task that has it.
         """
         table = self.table
-        made_from = f"{name}: it was made from {table.kind}"
+        made_from = f"{argument}: it was made from {table.kind}"
         if isinstance(table, AccuracyCurve):
             raise DataError(
                 f"{made_from} alone, but {need} are needed; make it with from_scores, "
@@ -654,7 +654,7 @@ class SourceTask:
             return table
         if not table.is_plain:
             raise DataError(
-                f"{name}: its classes were drawn with unequal probabilities or in groups, but "
+                f"{argument}: its classes were drawn with unequal probabilities or in groups, but "
                 f"{need} of classes that were drawn one by one, equally, are needed; use "
                 "BayesianExtrapolator, or make the task without sampling="
             )

@@ -28,34 +28,44 @@ def instance_weights(y, weight):
     return own / own.sum()
 
 
-def test_of_two_classes_accuracy_is_the_ratio_estimate():
-    probes, gallery, y = embedded(9, 2, 1)
-    inclusion = np.random.default_rng(2).uniform(0.05, 1, 9)
+def test_accuracy_is_near_the_mean_over_weighted_subsets():
+    """Of two classes it is the ratio estimate but for instances that few competitors beat."""
+    gain = np.zeros(2)
+    for seed in range(4):
+        probes, gallery, y = embedded(40, 2, seed)
+        inclusion = np.random.default_rng(seed + 50).uniform(0.25, 1, 40)
+        task = cb.SourceTask.from_embeddings(
+            probes, gallery, y, sampling=cb.Sampling(inclusion=inclusion)
+        )
+        weight, beaten = 1 / inclusion, beaten_by(probes, gallery, y)
+        of_instance, right = instance_weights(y, weight), np.zeros((2, y.size))
+        for row, label in enumerate(y):
+            others = np.delete(np.arange(40), label)
+            for column, sets in enumerate((others[:, None], np.array([*combinations(others, 2)]))):
+                of_sets = weight[sets].prod(axis=1)
+                right[column, row] = of_sets @ ~beaten[row, sets].any(axis=1) / of_sets.sum()
+        np.testing.assert_array_equal(task.ranks, 1 + beaten.sum(axis=1))
+        expected, k = right @ of_instance, np.array([2, 3])
+        plain = cb.SourceTask.from_embeddings(probes, gallery, y).accuracy(k)
+        np.testing.assert_allclose(task.accuracy(k), expected, atol=0.005)
+        gain += abs(plain - expected) - 3 * abs(task.accuracy(k) - expected)
+    assert (gain > 0).all()
+
+
+def test_competitors_of_an_instance_count_by_the_weight_of_the_nearest():
+    """The likelihood has W / c competitors; c is the mean weight of those ahead, at least 8."""
+    probes, gallery, y = embedded(40, 2, 5)
+    inclusion = np.random.default_rng(2).uniform(0.25, 1, 40)
     task = cb.SourceTask.from_embeddings(
         probes, gallery, y, sampling=cb.Sampling(inclusion=inclusion)
     )
     weight, beaten = 1 / inclusion, beaten_by(probes, gallery, y)
-    right = 1 - (beaten @ weight) / (weight.sum() - weight[y])
-    assert task.accuracy(2)[0] == pytest.approx(instance_weights(y, weight) @ right, abs=1e-12)
-    np.testing.assert_array_equal(task.ranks, 1 + beaten.sum(axis=1))
-
-
-@pytest.mark.parametrize("seed", [1, 3])
-def test_accuracy_is_near_the_mean_over_weighted_subsets(seed):
-    """The formula takes the weights of those that beat an instance for their average."""
-    probes, gallery, y = embedded(11, 3, seed)
-    inclusion = np.random.default_rng(seed + 50).uniform(0.25, 1, 11)
-    task = cb.SourceTask.from_embeddings(
-        probes, gallery, y, sampling=cb.Sampling(inclusion=inclusion)
-    )
-    weight, beaten = 1 / inclusion, beaten_by(probes, gallery, y)
-    expected = 0.0
-    for row, of_instance in enumerate(instance_weights(y, weight)):
-        sets = np.array(list(combinations(np.delete(np.arange(11), y[row]), 2)))
-        of_sets = weight[sets].prod(axis=1)
-        expected += of_instance * (of_sets @ ~beaten[row, sets].any(axis=1)) / of_sets.sum()
-    plain = cb.SourceTask.from_embeddings(probes, gallery, y).accuracy(3)[0]
-    assert abs(task.accuracy(3)[0] - expected) < 0.15 * abs(plain - expected)
+    distance = ((probes[:, None] - gallery) ** 2).sum(axis=2)
+    distance[np.arange(y.size), y] = np.inf
+    for row, label in enumerate(y):
+        ahead = np.argsort(distance[row])[: max(8, beaten[row].sum())]
+        number = (weight.sum() - weight[label]) / weight[ahead].mean()
+        assert task.table.met[row] == round(number)
 
 
 @pytest.mark.parametrize("design", [{"inclusion": np.full(60, 0.3)}, {"groups": range(60)}])
@@ -380,7 +390,7 @@ def test_class_weights_and_chances_multiply():
     np.testing.assert_allclose(task.table.class_weight, expected / expected.sum())
 
 
-def test_without_errors_the_design_effect_is_that_of_groups_without_difference():
+def test_without_errors_the_design_effect_is_the_typical_one():
     gallery = 100 * np.eye(30)
     y = np.repeat(np.arange(30), 2)
     inclusion, group = np.linspace(0.1, 1, 30), np.arange(30) // 3
@@ -388,11 +398,13 @@ def test_without_errors_the_design_effect_is_that_of_groups_without_difference()
         gallery[y], gallery + 1, y, sampling=cb.Sampling(inclusion=inclusion)
     )
     weight = 1 / inclusion / (1 / inclusion).sum()
-    assert task.design_effect() == pytest.approx(60 * (weight**2).sum(), abs=1e-6)
+    squares = (weight**2 / 2).sum()
+    expected = (1 + 2 * (60 * squares - 1)) * (1 + 0.1 * (2 - 1))
+    assert task.design_effect() == pytest.approx(expected)
     task = cb.SourceTask.from_embeddings(
         gallery[y], gallery + 1, y, sampling=cb.Sampling(groups=group)
     )
-    assert task.design_effect() == 6
+    assert task.design_effect() == pytest.approx(1 + 0.1 * (6 - 1))
 
 
 def halved_pilot(seed=1):
