@@ -1,4 +1,4 @@
-"""Identification tasks: an encoding model decodes which stimulus evoked a response."""
+"""Wing: identification of stimuli from responses, with the predictions of any encoding model."""
 
 import lazy_loader
 

@@ -1,19 +1,20 @@
 """Identification of the stimulus whose predicted response is nearest to the measured response."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.spatial.distance import cdist
 
-from classex_bayes.arguments import finite_matrix
+from classex_bayes.arguments import finite_matrix, one_of, share
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.class_labels import Untested, class_names
+from classex_bayes.task.class_labels import Untested
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 
 
 def whiten(vectors: Any, covariance: Any) -> FloatArray:
-    r"""Transform responses to coordinates in which the noise has unit covariance.
+    r"""Responses (n, q) in coordinates in which the noise has unit covariance.
 
     Maps :math:`v \mapsto C^{-1} v` with :math:`\Sigma = C C'` (Cholesky). Squared Euclidean
     distances of the results are squared Mahalanobis distances of the responses.
@@ -23,68 +24,41 @@ def whiten(vectors: Any, covariance: Any) -> FloatArray:
     vectors : array-like of shape (n, q)
         Responses or predicted responses, one per row.
     covariance : array-like of shape (q, q)
-        Covariance Sigma of the noise.
-
-    Returns
-    -------
-    array of shape (n, q)
-
-    Raises
-    ------
-    DataError
-        If numbers are not finite, if shapes do not match, or if the covariance is not symmetric and
-        positive definite.
+        Covariance Sigma of the noise, symmetric and positive definite.
 
     Examples
     --------
     >>> whiten([[2.0, 3.0]], [[4.0, 0.0], [0.0, 9.0]]).tolist()
     [[1.0, 1.0]]
     """
-    rows = finite_matrix(vectors, "vectors")
-    return solve_triangular(_root(covariance, rows.shape[1]), rows.T, lower=True).T
+    return _whitened(vectors, "vectors", covariance)
 
 
 def decoding_scores(responses: Any, predictions: Any, covariance: Any) -> FloatArray:
-    r"""Log posterior of every stimulus given every response, up to a constant for each response.
+    r"""Log posterior (n, n_stimuli) of every stimulus, up to a constant for each response.
 
     .. math:: M_{ij} = -\tfrac{1}{2} (y_i - \hat y_j)' \Sigma^{-1} (y_i - \hat y_j)
 
-    for measured responses :math:`y_i`, predicted responses :math:`\hat y_j` and equal prior
-    probabilities of the stimuli.
+    for equal prior probabilities of the stimuli (Zheng, thesis, 2017, section 2.6.4). These are
+    scores for `SourceTask.from_scores`. `identification_task` needs less memory.
 
     Parameters
     ----------
     responses : array-like of shape (n, q)
-        Measured responses.
+        Measured responses :math:`y_i`.
     predictions : array-like of shape (n_stimuli, q)
-        Predicted responses.
+        Response :math:`\hat y_j` that an encoding model predicts for each stimulus.
     covariance : array-like of shape (q, q)
-        Covariance Sigma of the noise.
-
-    Returns
-    -------
-    array of shape (n, n_stimuli)
-        Scores. `identification_task` computes them in blocks and needs less memory.
-
-    Raises
-    ------
-    DataError
-        As in `whiten`.
-
-    References
-    ----------
-    Zheng, thesis (2017), section 2.6.4.
+        Covariance Sigma of the noise, such as `shrunk_covariance` of the residuals.
 
     Examples
     --------
     >>> decoding_scores([[1.0, 2.0]], [[1.0, 2.0], [3.0, 2.0]], np.eye(2)).tolist()
     [[-0.0, -2.0]]
     """
-    observed, predicted = _whitened(responses, predictions, covariance)
-    scores = np.empty((len(observed), len(predicted)))
-    for i, row in enumerate(observed):
-        scores[i] = -0.5 * np.sum((predicted - row) ** 2, axis=1)
-    return scores
+    observed = _whitened(responses, "responses", covariance)
+    predicted = _whitened(predictions, "predictions", covariance)
+    return -0.5 * cdist(observed, predicted, "sqeuclidean")
 
 
 def identification_task(
@@ -96,20 +70,17 @@ def identification_task(
     classes: Any = None,
     untested: Untested = "error",
 ) -> SourceTask:
-    """Task of identifying the stimulus that evoked a response; every stimulus is a class.
+    r"""Task of identifying the stimulus that evoked a response; every stimulus is a class.
 
-    The score of a stimulus is minus the squared Mahalanobis distance between the response and the
-    predicted response. The stimulus with the largest score is chosen. Scores are computed in blocks
-    from whitened responses.
+    The scores are `decoding_scores`, computed in blocks. The score of a stimulus depends on its own
+    predicted response alone. `task.accuracy(k)` is the identification accuracy curve, the mean over
+    all sets of k stimuli. (If stimulus l has the better score and beats R stimuli, it is chosen in
+    :math:`\binom{R - 1}{k - 2}` of the sets with the true one. The thesis prints R - 2.)
 
     Parameters
     ----------
-    responses : array-like of shape (n, q)
-        Measured responses.
-    predictions : array-like of shape (n_stimuli, q)
-        Predicted response to each stimulus.
-    covariance : array-like of shape (q, q)
-        Covariance of the noise.
+    responses, predictions, covariance
+        As in `decoding_scores`. The encoding model was fitted to other stimuli.
     y : array-like of shape (n,), optional
         Stimulus of each response, as a row of `predictions` or a name. By default response i
         belongs to stimulus i.
@@ -118,82 +89,133 @@ def identification_task(
     untested : {"error", "competitors"}
         Whether stimuli without responses are an error, or competitors of the others.
 
-    Returns
-    -------
-    SourceTask
-        `task.accuracy(k)` is the identification accuracy curve, the mean over all sets of k
-        stimuli.
-
-    Raises
-    ------
-    DataError
-        As in `whiten` and `SourceTask.from_embeddings`; or if numbers of columns differ, or
-        numbers of responses and stimuli differ without `y`.
-
-    See Also
-    --------
-    decoding_scores : Scores for `SourceTask.from_scores`, with its other arguments.
-
-    Notes
-    -----
-    The curve needs the number of sets of k stimuli in which stimulus l is chosen for a response to
-    stimulus i. Let R be the number of stimuli that l beats. The thesis gives C(R - 2, k - 2), but
-    the number is C(R - 1, k - 2).
-
     References
     ----------
-    Zheng, thesis (2017), sections 2.6.4 and 2.6.5; Kay, Naselaris, Prenger and Gallant, Nature
-    452 (2008).
+    Zheng, thesis (2017), sections 2.6.4 and 2.6.5; Kay et al., Nature 452 (2008).
 
     Examples
     --------
     >>> predictions = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> task = identification_task(predictions + 0.1, predictions, np.eye(2))
-    >>> task.ranks.tolist()
+    >>> identification_task(predictions + 0.1, predictions, np.eye(2)).ranks.tolist()
     [1, 1, 1]
     """
-    observed, predicted = _whitened(responses, predictions, covariance)
+    observed = _whitened(responses, "responses", covariance)
+    predicted = _whitened(predictions, "predictions", covariance)
     if y is None:
         if len(observed) != len(predicted):
             raise DataError(
                 f"responses: found {len(observed)} for {len(predicted)} stimuli; pass y=, the "
                 "stimulus of each response"
             )
-        classes = class_names(classes, len(predicted))
         y = np.arange(len(observed)) if classes is None else classes
     return SourceTask.from_embeddings(
-        observed,
-        predicted,
-        y,
-        distance="sqeuclidean",
-        classes=classes,
-        untested=untested,
+        observed, predicted, y, distance="sqeuclidean", classes=classes, untested=untested
     )
 
 
-def _whitened(responses: Any, predictions: Any, covariance: Any) -> tuple[FloatArray, FloatArray]:
-    """Responses and predictions in the coordinates of `whiten`."""
-    observed = finite_matrix(responses, "responses")
-    predicted = finite_matrix(predictions, "predictions")
-    if observed.shape[1] != predicted.shape[1]:
+def shrunk_covariance(residuals: Any, shrinkage: float | Literal["auto"] = "auto") -> FloatArray:
+    r"""Covariance (q, q) of residuals about zero, shrunk to its diagonal.
+
+    .. math::
+
+        \hat\Sigma = (1 - \lambda) S + \lambda\,\mathrm{Diag}(S), \qquad S = \frac{1}{N} E'E
+
+    It is positive definite if lambda > 0, or if the residuals have rank q (Zheng, thesis, 2017,
+    section 2.6.3).
+
+    Parameters
+    ----------
+    residuals : array-like of shape (n, q)
+        Residuals E of q responses. Those of out-of-fold predictions have the noise of a new
+        response and the error of its prediction. Those of the training fit are too small.
+    shrinkage : float or "auto"
+        Lambda in [0, 1]; by default `shrinkage_intensity` of the residuals.
+
+    Examples
+    --------
+    >>> shrunk_covariance([[1.0, 1.0], [-1.0, -1.0]], 0.25)
+    array([[1.  , 0.75],
+           [0.75, 1.  ]])
+    """
+    errors = _residuals(residuals)
+    if isinstance(shrinkage, str):
+        one_of(shrinkage, ("auto",), "shrinkage")
+        shrinkage = shrinkage_intensity(errors)
+    covariance = errors.T @ errors / len(errors)
+    variances = np.diag(covariance).copy()
+    covariance *= 1 - share(shrinkage, "shrinkage")
+    np.fill_diagonal(covariance, variances)
+    return covariance
+
+
+def shrinkage_intensity(residuals: Any) -> float:
+    r"""Estimate the shrinkage that minimises the expected squared error of the correlations.
+
+    .. math::
+
+        \hat\lambda = \min\Big(1, \frac{\sum_{i \ne j} \widehat{\mathrm{Var}}(r_{ij})}
+            {\sum_{i \ne j} r_{ij}^2}\Big), \qquad
+        \widehat{\mathrm{Var}}(r_{ij}) = \frac{1}{N (N - 1)} \sum_t (z_{ti} z_{tj} - r_{ij})^2
+
+    with :math:`z` the residuals scaled to a mean square of 1 in each column, and :math:`r_{ij}` the
+    mean of :math:`z_{ti} z_{tj}` over t. It is 0 for a single response.
+
+    Parameters
+    ----------
+    residuals : array-like of shape (n, q)
+        Residuals of q responses, n at least 2.
+
+    References
+    ----------
+    Schaefer and Strimmer, Statistical Applications in Genetics and Molecular Biology 4 (2005),
+    article 32, for a diagonal target with unequal variances.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(1).normal(size=(50, 10))
+    >>> shrinkage_intensity(noise) > 0.8
+    True
+    """
+    errors = _residuals(residuals)
+    n, q = errors.shape
+    if n < 2:
+        raise DataError("residuals: found 1 row, expected at least 2")
+    scaled = errors / np.sqrt(np.mean(errors**2, axis=0))
+    correlation = scaled.T @ scaled / n
+    squares = scaled**2
+    variance = (squares.T @ squares / n - correlation**2) / (n - 1)
+    other = ~np.eye(q, dtype=bool)
+    between = np.sum(correlation[other] ** 2)
+    # Rounding may make a sum of variances of 0 negative.
+    return float(np.clip(variance[other].sum() / between, 0, 1)) if between > 0 else 0.0
+
+
+def _whitened(vectors: Any, name: str, covariance: Any) -> FloatArray:
+    """Responses, measured or predicted, in the coordinates of `whiten`."""
+    rows, matrix = finite_matrix(vectors, name), finite_matrix(covariance, "covariance")
+    q = rows.shape[1]
+    if matrix.shape != (q, q) or not np.allclose(matrix, matrix.T, atol=0):
         raise DataError(
-            f"responses, predictions: found {observed.shape[1]} and {predicted.shape[1]} columns, "
-            "expected the same number"
+            f"{name}, covariance: found {q} columns and a covariance of shape {matrix.shape}, "
+            f"expected a symmetric one of shape {(q, q)}"
         )
-    return whiten(observed, covariance), whiten(predicted, covariance)
-
-
-def _root(covariance: Any, q: int) -> FloatArray:
-    """Lower Cholesky factor of a covariance of q responses."""
-    matrix = finite_matrix(covariance, "covariance")
-    if matrix.shape != (q, q):
-        raise DataError(f"covariance: expected shape {(q, q)}, found {matrix.shape}")
-    if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-12 * np.abs(matrix).max()):
-        raise DataError("covariance: found an asymmetric matrix, expected a symmetric one")
     try:
-        return cholesky(matrix, lower=True)
+        root = cholesky(matrix, lower=True)
     except np.linalg.LinAlgError:
         raise DataError(
             "covariance: found a matrix that is not positive definite; estimate it with more "
             "shrinkage"
         ) from None
+    return solve_triangular(root, rows.T, lower=True).T
+
+
+def _residuals(residuals: Any) -> FloatArray:
+    """Finite residuals, of which no column is all zero."""
+    errors = finite_matrix(residuals, "residuals")
+    zero = ~np.any(errors, axis=0)
+    if zero.any():
+        raise DataError(
+            f"residuals: column {np.argmax(zero)} is all zero; drop this response, because it has "
+            "no noise"
+        )
+    return errors
