@@ -1,13 +1,11 @@
-from .bounds import AccuracyBound as AccuracyBound
-from .bounds import InformationBound as InformationBound
 from .bounds import bayes_accuracy_bound as bayes_accuracy_bound
 from .bounds import bayes_accuracy_variance as bayes_accuracy_variance
+from .bounds import confusion_information as confusion_information
 from .bounds import fano_bound as fano_bound
 from .bounds import information_bound as information_bound
 from .bounds import largest_accuracy as largest_accuracy
 from .bounds import smallest_information as smallest_information
-from .confusion import confusion_information as confusion_information
 from .implied import ImpliedInformation as ImpliedInformation
+from .implied import InformationDifference as InformationDifference
 from .implied import implied_information as implied_information
-from .paired_information import InformationDifference as InformationDifference
-from .paired_information import information_difference as information_difference
+from .implied import information_difference as information_difference

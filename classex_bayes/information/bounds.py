@@ -1,46 +1,46 @@
-"""Model-free bounds on the Bayes classifier's accuracy and on mutual information."""
+"""Bounds on the Bayes accuracy and on mutual information, and the information of confusions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import xlogy
+from scipy.special import entr, xlogy
 
-from classex_bayes.arguments import as_numeric, class_count, one_of, probability
+from classex_bayes.arguments import as_matrix, as_numeric, class_count, one_of, probability
 from classex_bayes.core.increasing_root import increasing_root
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.class_labels import class_weights
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import FloatArray
+from classex_bayes.typing import FloatArray, IntArray
 
 Unit = Literal["nats", "bits"]
 Method = Literal["bounded_differences", "cantelli", "chebyshev"]
-NATS = {"nats": 1.0, "bits": float(np.log(2))}
+_NATS = {"nats": 1.0, "bits": float(np.log(2))}
 # Range of log c. Below it the accuracy is 1 / k up to rounding, above it 1.
 _LOG_C = (-36.0, 43.0)
 # First node and step for log y. The first y is far below 1 / c, and the step gives errors of 1e-15.
 _LOG_NODES = (-85.0, 0.2)
 _SMALL_C = 30.0
-_METHODS = ("bounded_differences", "cantelli", "chebyshev")
+
+
+def nats_per(unit: Unit) -> float:
+    """Nats in one unit of information."""
+    one_of(unit, tuple(_NATS), "unit")
+    return _NATS[unit]
 
 
 def bayes_accuracy_variance(k: int) -> float:
-    r"""Upper bound on the variance of the Bayes accuracy of k random classes.
+    r"""Upper bound on the variance of the Bayes accuracy of k random classes of any population.
 
-    Changing one class changes the Bayes accuracy :math:`BA_k = \frac1k \int \max_i p(y \mid x_i)\,
-    dy` by at most 1/k. By the inequality of Efron and Stein, :math:`Var[BA_k] \le 1 / (4k)` for
-    every distribution.
+    Changing one class changes :math:`BA_k = \frac1k \int \max_i p(y \mid x_i)\, dy` by at most
+    1/k. By the inequality of Efron and Stein, :math:`Var[BA_k] \le 1 / (4k)`.
 
     Parameters
     ----------
     k : int
         Number of classes, at least 2.
-
-    Returns
-    -------
-    float
 
     References
     ----------
@@ -54,101 +54,31 @@ def bayes_accuracy_variance(k: int) -> float:
     return 1 / (4 * class_count(k, "k", smallest=2))
 
 
-@dataclass(frozen=True, repr=False)
-class AccuracyBound:
-    """Lower confidence bound on the average Bayes accuracy ABA_k.
-
-    Attributes
-    ----------
-    bound : float
-        The bound, at least 1 / k, because every ABA_k is at least 1 / k.
-    accuracy : float
-        Test accuracy of the classifier that gives the bound.
-    test_deviation, class_deviation : float
-        Deductions for the sampling of test instances and of classes. The bound is the accuracy
-        minus their sum, or with "bounded_differences" minus the root of their sum of squares.
-    alpha : float
-        Largest probability that the bound is too high.
-    n_classes : int
-        k, the number of classes.
-    method : str
-        Inequality that bounds the effect of the sampling of classes.
-    """
-
-    bound: float
-    accuracy: float
-    test_deviation: float
-    class_deviation: float
-    alpha: float
-    n_classes: int
-    method: Method
-
-    def information(self, unit: Unit = "nats") -> float:
-        """Lower confidence bound on mutual information: `smallest_information` of the bound."""
-        return float(smallest_information(self.bound, self.n_classes, unit))
-
-    def __repr__(self) -> str:
-        """One sentence with the bound and its parts."""
-        return (
-            f"average Bayes accuracy on {self.n_classes} classes is at least {self.bound:.4f} with "
-            f"confidence {100 * (1 - self.alpha):g}% (test accuracy {self.accuracy:.4f}; "
-            f"deviations {self.test_deviation:.4f} by test instances, {self.class_deviation:.4f} "
-            f"by classes; {self.method})"
-        )
-
-
-@dataclass(frozen=True, repr=False)
-class InformationBound:
-    """Lower confidence bound on the mutual information of label and features.
-
-    Attributes
-    ----------
-    information : float
-        The bound.
-    unit : {"nats", "bits"}
-        Its unit.
-    accuracy : AccuracyBound
-        Bound on the Bayes accuracy that it comes from, with its level and number of classes.
-    """
-
-    information: float
-    unit: Unit
-    accuracy: AccuracyBound
-
-    def __repr__(self) -> str:
-        """One sentence with the bound, its level, and the number of classes that it comes from."""
-        return (
-            f"mutual information is at least {self.information:.3f} {self.unit} with confidence "
-            f"{100 * (1 - self.accuracy.alpha):g}%, from the accuracy at "
-            f"k = {self.accuracy.n_classes}"
-        )
-
-
 def bayes_accuracy_bound(
     task: SourceTask | Sequence[SourceTask],
     alpha: float = 0.05,
     method: Method = "bounded_differences",
-) -> AccuracyBound:
+) -> float:
     r"""Lower confidence bound on the average Bayes accuracy on as many classes as were tested.
 
-    No classifier is better than the Bayes classifier. The test accuracy :math:`\widehat{GA}`, minus
-    an allowance for chance, is therefore a lower bound of :math:`ABA_{k} = E[BA_{k}]` at :math:`k =
-    k_1`:
+    No classifier is better than the Bayes classifier, so the test accuracy :math:`\widehat{GA}`
+    minus an allowance for chance is a lower bound of :math:`ABA_k = E[BA_k]` at k = k1:
 
     .. math::
 
         \max_i \Big( \widehat{GA}_i - \sqrt{\tfrac12 \log\tfrac{\ell}{\alpha}
             \big(\textstyle\sum_j \omega_{ij}^2 + \tfrac1k\big)} \Big)
 
-    over the :math:`\ell` classifiers i, with :math:`\omega_{ij}` the weights of its test instances.
+    over the :math:`\ell` classifiers i, with :math:`\omega_{ij}` the weights of the test instances.
     Replacing an instance changes the accuracy by at most :math:`\omega_{ij}`, and replacing a class
-    by at most 1/k, so one exponential inequality (McDiarmid's) covers both.
+    by at most 1/k, so one exponential inequality (McDiarmid's) covers both. The bound is at least
+    1/k, the accuracy of guessing.
 
     Parameters
     ----------
     task : SourceTask or sequence of SourceTask
-        The test, or the tests of several classifiers on the same classes. The best of these may be
-        chosen, because the bound is corrected for the choice (Bonferroni).
+        The test, or the tests of several classifiers on the same classes, of which the best is
+        chosen. The bound is corrected for the choice (Bonferroni).
     alpha : float
         Largest probability that the bound exceeds ABA_k.
     method : {"bounded_differences", "cantelli", "chebyshev"}
@@ -159,73 +89,77 @@ def bayes_accuracy_bound(
         :math:`1 / \sqrt{4 k \alpha_2}`. The split :math:`\alpha_1 + \alpha_2 = \alpha` is the
         one with the smallest deviation, which the outcomes of the test do not affect.
 
-    Returns
-    -------
-    AccuracyBound
-
-    Raises
-    ------
-    DataError
-        If classes have unequal weights or no test instances, ties count as correct, a task is an
-        accuracy curve, tasks differ in the number of classes, or `alpha` is outside (0, 1).
-
     Notes
     -----
-    The bound assumes that the classes are independent draws from their population. It assumes that
-    test instances are independent given the classes, and that they were not used to train or choose
-    the classifier, except to choose among the given tasks.
+    The classes are assumed to be independent draws from their population. Test instances are
+    assumed to be independent given the classes, and unused by the training or the choice of the
+    classifier, except the choice among the given tasks. Unequal class weights and ties that count
+    as correct are refused.
 
     References
     ----------
-    Zheng, thesis (2017), Theorem 2.5.2 and Lemma 2.5.1, with one-sided Hoeffding inequalities. For
-    the default, which is sharper at the usual `alpha`: McDiarmid, On the method of bounded
-    differences (1989).
+    Zheng, thesis (2017), Theorem 2.5.2 and Lemma 2.5.1, with one-sided Hoeffding inequalities;
+    McDiarmid, On the method of bounded differences (1989), for the default.
 
     Examples
     --------
     >>> task = SourceTask.from_ranks([1] * 380 + [2] * 20, np.arange(400), n_classes=400)
-    >>> round(bayes_accuracy_bound(task).bound, 3)
+    >>> round(bayes_accuracy_bound(task), 3)
     0.863
-    >>> round(bayes_accuracy_bound(task, method="cantelli").bound, 3)
+    >>> round(bayes_accuracy_bound(task, method="cantelli"), 3)
     0.754
     """
-    if not isinstance(task, SourceTask | Sequence):
-        raise DataError(f"task: expected a SourceTask or a list of them, found {task!r}")
-    tasks = [task] if isinstance(task, SourceTask) else list(task)
+    one_of(method, ("bounded_differences", "cantelli", "chebyshev"), "method")
     alpha = probability(alpha, "alpha")
-    one_of(method, _METHODS, "method")
-    k = _common_classes(tasks)
-    squares = np.array([np.sum(member.require("ranks").weight ** 2) for member in tasks])
+    tasks = list(task) if isinstance(task, Sequence) else [task]
+    k, squares = _common_test(tasks)
 
-    def test_deviation(level: float) -> FloatArray:
+    def of_tests(level: float) -> FloatArray:
         return np.sqrt(np.log(len(tasks) / level) * squares / 2)
 
-    def class_deviation(level: float) -> float:
+    def of_classes(level: float) -> FloatArray:
         above = level if method == "cantelli" else 0.0
-        return float(np.sqrt((1 - above) / level * bayes_accuracy_variance(k)))
+        return np.sqrt((1 - above) / level * bayes_accuracy_variance(k))
 
     if method == "bounded_differences":
-        by_test, by_class = test_deviation(alpha), np.sqrt(np.log(len(tasks) / alpha) / (2 * k))
-        deviation = np.hypot(by_test, by_class)
+        deviation = np.sqrt(np.log(len(tasks) / alpha) * (squares + 1 / k) / 2)
     else:
         share = minimize_scalar(
-            lambda s: test_deviation((1 - s) * alpha).max() + class_deviation(s * alpha),
+            lambda s: of_tests((1 - s) * alpha).max() + of_classes(s * alpha),
             bounds=(1e-6, 1 - 1e-6),
             method="bounded",
         ).x
-        by_test, by_class = test_deviation((1 - share) * alpha), class_deviation(share * alpha)
-        deviation = by_test + by_class
+        deviation = of_tests((1 - share) * alpha) + of_classes(share * alpha)
     accuracy = np.array([member.accuracy(k)[0] for member in tasks])
-    best = int(np.argmax(accuracy - deviation))
-    return AccuracyBound(
-        max(float(accuracy[best] - deviation[best]), 1 / k),
-        float(accuracy[best]),
-        float(by_test[best]),
-        float(by_class),
-        alpha,
-        k,
-        method,
-    )
+    return max(float(np.max(accuracy - deviation)), 1 / k)
+
+
+def _common_test(tasks: list[SourceTask]) -> tuple[int, FloatArray]:
+    """Number of classes that all tests share, and sums of squared weights of their instances."""
+    squares = []
+    for member in tasks:
+        source_task(member)
+        table = member.require("plain ranks")
+        weight = table.class_weight
+        if np.ptp(weight) > 1e-12:
+            raise DataError(
+                "task: expected equal class weights and every class tested, found class weights "
+                f"from {weight.min():.3g} to {weight.max():.3g}; make the task without "
+                "class_weight= and without untested classes"
+            )
+        if table.ties == "optimistic" and table.n_tied:
+            raise DataError(
+                f"task: found {table.n_tied} ties counted as correct, which may make a "
+                "classifier look better than the Bayes classifier; make the task with another "
+                "ties="
+            )
+        squares.append(np.sum(table.weight**2))
+    counts = {member.n_classes for member in tasks}
+    if len(counts) != 1:
+        raise DataError(
+            f"task: found tests on {sorted(counts)} classes, expected tests on the same number"
+        )
+    return counts.pop(), np.array(squares)
 
 
 def information_bound(
@@ -233,11 +167,11 @@ def information_bound(
     alpha: float = 0.05,
     method: Method = "bounded_differences",
     unit: Unit = "nats",
-) -> "InformationBound":
+) -> float:
     r"""Lower confidence bound on the mutual information of label and features.
 
-    The bound is :math:`C_k^{-1}` (`smallest_information`) at the lower bound on the average Bayes
-    accuracy.
+    It is :math:`C_k^{-1}` (`smallest_information`) at `bayes_accuracy_bound`, with its assumptions
+    (Zheng, thesis, 2017, section 4.4), and 0 if that bound is 1 / k.
 
     Parameters
     ----------
@@ -246,65 +180,22 @@ def information_bound(
     unit : {"nats", "bits"}
         Unit of the result.
 
-    Returns
-    -------
-    InformationBound
-        Its `information` is 0 if the bound on the accuracy is 1 / k.
-
-    Raises
-    ------
-    DataError
-        As in `bayes_accuracy_bound`, or if `unit` is unknown.
-
     Notes
     -----
-    The assumptions are those of `bayes_accuracy_bound`.
-    The bound uses only the accuracy on all k1 classes. It must hold for every distribution of label
+    The bound uses only the accuracy on all k1 classes. It holds for every distribution of label
     and features, so it may be far below the information, and more classes may make it weaker. The
-    bounds of subsamples (`SourceTask.subsample`) are valid too, if their size is chosen before the
+    bound of a subsample (`SourceTask.subsample`) is valid too, if its size is chosen before the
     data are seen.
-
-    References
-    ----------
-    Zheng, thesis (2017), section 4.4.
 
     Examples
     --------
     >>> task = SourceTask.from_ranks([1] * 380 + [2] * 20, np.arange(400), n_classes=400)
-    >>> information_bound(task, unit="bits")
-    mutual information is at least 9.691 bits with confidence 95%, from the accuracy at k = 400
+    >>> round(information_bound(task, unit="bits"), 3)
+    9.691
     """
-    one_of(unit, tuple(NATS), "unit")
-    accuracy = bayes_accuracy_bound(task, alpha, method)
-    return InformationBound(accuracy.information(unit), unit, accuracy)
-
-
-def _common_classes(tasks: list[SourceTask]) -> int:
-    """Return the number of classes that all tasks share."""
-    if not tasks:
-        raise DataError("task: expected at least one task, found none")
-    for member in tasks:
-        source_task(member)
-        evidence = member.require("plain ranks")
-        weight = evidence.class_weight
-        if np.ptp(weight) > 1e-12:
-            raise DataError(
-                "task: expected equal class weights and every class tested, found class weights "
-                f"from {weight.min():.3g} to {weight.max():.3g}; make the task without "
-                "class_weight= and without untested classes"
-            )
-        if evidence.ties == "optimistic" and evidence.n_tied:
-            raise DataError(
-                f"task: found {evidence.n_tied} ties counted as correct, which may make a "
-                "classifier look better than the Bayes classifier; make the task with another "
-                "ties="
-            )
-    counts = {member.n_classes for member in tasks}
-    if len(counts) > 1:
-        raise DataError(
-            f"task: found tests on {sorted(counts)} classes, expected the same number in all"
-        )
-    return counts.pop()
+    bound = bayes_accuracy_bound(task, alpha, method)
+    n_classes = (task[0] if isinstance(task, Sequence) else task).n_classes
+    return float(smallest_information(bound, n_classes, unit))
 
 
 def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArray:
@@ -313,7 +204,8 @@ def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArra
     :math:`C_k(\iota) = \int_0^1 Q_c(t) t^{k-1} dt` with
     :math:`Q_c(t) = e^{c t^{k-1}} / \int_0^1 e^{c s^{k-1}} ds` and c such that
     :math:`\int_0^1 Q_c \log Q_c\, dt = \iota`. No joint distribution of label and features with
-    information :math:`\iota` has a higher :math:`ABA_k`, and one distribution attains it.
+    information :math:`\iota` has a higher :math:`ABA_k`, and one distribution attains it. The
+    relative error is below 1e-9.
 
     Parameters
     ----------
@@ -322,18 +214,7 @@ def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArra
     k : int
         Number of classes, at least 2.
     unit : {"nats", "bits"}
-        Unit of `information`.
-
-    Returns
-    -------
-    float or array
-        Largest accuracy. It increases from 1 / k at 0 to 1 at infinity and is concave. The relative
-        error is below 1e-9.
-
-    Raises
-    ------
-    DataError
-        If information is negative or not a number, or `k` or `unit` is invalid.
+        Unit of the information.
 
     References
     ----------
@@ -344,8 +225,7 @@ def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArra
     >>> largest_accuracy([0, 1, 5], k=10).round(4).tolist()
     [0.1, 0.5131, 0.9781]
     """
-    one_of(unit, tuple(NATS), "unit")
-    nats = _checked(information, "information", np.inf) * NATS[unit]
+    nats = _within(information, "information", np.inf) * nats_per(unit)
     k = class_count(k, "k", smallest=2)
     log_c = increasing_root(lambda x, goal: _tilted(x, k)[2] - goal, _LOG_C, nats)
     accuracy = np.where(log_c > 0, 1.0, 1 / k)
@@ -357,38 +237,22 @@ def largest_accuracy(information: Any, k: int, unit: Unit = "nats") -> FloatArra
 def smallest_information(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
     r"""Smallest mutual information for a given average Bayes accuracy on k classes.
 
-    It is the inverse :math:`C_k^{-1}` of `largest_accuracy`.
+    It is the inverse :math:`C_k^{-1}` of `largest_accuracy` (Zheng, thesis, 2017, section 4.3.1): 0
+    at accuracies up to 1 / k, infinite at accuracy 1.
 
     Parameters
     ----------
     accuracy : float or array
         Average Bayes accuracy :math:`ABA_k`, in [0, 1].
-    k : int
-        Number of classes, at least 2.
-    unit : {"nats", "bits"}
-        Unit of the result.
-
-    Returns
-    -------
-    float or array
-        0 at accuracies up to 1 / k, infinite at accuracy 1; increasing and convex.
-
-    Raises
-    ------
-    DataError
-        An accuracy outside [0, 1].
-
-    References
-    ----------
-    Zheng, thesis (2017), section 4.3.1.
+    k, unit
+        As in `largest_accuracy`.
 
     Examples
     --------
     >>> smallest_information([0.1, 0.5, 0.9], k=10, unit="bits").round(3).tolist()
     [0.0, 1.366, 4.903]
     """
-    one_of(unit, tuple(NATS), "unit")
-    accuracy = _checked(accuracy, "accuracy", 1.0)
+    accuracy = _within(accuracy, "accuracy", 1.0)
     k = class_count(k, "k", smallest=2)
 
     def excess(x: FloatArray, goal: FloatArray) -> FloatArray:
@@ -399,7 +263,7 @@ def smallest_information(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArr
     information = np.where(log_c > 0, np.inf, 0.0)
     inside = np.isfinite(log_c) & (accuracy > 1 / k)
     information[inside] = _tilted(log_c[inside], k)[2]
-    return (information / NATS[unit])[()]
+    return (information / nats_per(unit))[()]
 
 
 def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
@@ -408,55 +272,41 @@ def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
     .. math:: I(X; Y) \ge \log k - h(e) - e \log(k - 1), \qquad
         h(e) = -e \log e - (1 - e) \log(1 - e), \quad e = 1 - accuracy
 
+    It is 0 at accuracies up to 1 / k, and log k at accuracy 1.
+
     Parameters
     ----------
     accuracy : float or array
         Accuracy on k equally frequent classes, in [0, 1].
-    k : int
-        Number of classes, at least 2.
-    unit : {"nats", "bits"}
-        Unit of the result.
-
-    Returns
-    -------
-    float or array
-        0 at accuracies up to 1 / k, log k at accuracy 1; increasing and convex.
-
-    Raises
-    ------
-    DataError
-        An accuracy outside [0, 1].
+    k, unit
+        As in `largest_accuracy`.
 
     Notes
     -----
-    On fixed classes with equal priors, the information of the predicted classes
-    (`confusion_information`) is at least Fano's bound at their accuracy. The two are equal if all
-    errors are equally likely. On randomly drawn classes, both Fano's bound and
-    `smallest_information` at the average Bayes accuracy are lower bounds. `smallest_information` is
-    the larger one and is sharp. It has no upper limit, while Fano's bound and the information of
-    the predicted classes are at most log k.
+    On fixed classes with equal priors, `confusion_information` is at least Fano's bound at their
+    accuracy, and equal to it if all errors are equally likely. On randomly drawn classes,
+    `smallest_information` at the average Bayes accuracy is a larger lower bound, which is sharp. It
+    has no upper limit, while the other two are at most log k.
 
     References
     ----------
-    Fano, Transmission of Information (1961); Cover and Thomas, Elements of Information Theory
-    (2006), section 2.10; Zheng, thesis (2017), sections 1.1 and 1.4.1.
+    Cover and Thomas, Elements of Information Theory (2006), section 2.10; Zheng, thesis (2017),
+    sections 1.1 and 1.4.1.
 
     Examples
     --------
     >>> fano_bound([0.1, 0.5, 0.9, 1], k=10, unit="bits").round(3).tolist()
     [0.0, 0.737, 2.536, 3.322]
     """
-    one_of(unit, tuple(NATS), "unit")
-    right = _checked(accuracy, "accuracy", 1.0)
     k = class_count(k, "k", smallest=2)
     # The bound is the divergence of the predictions from guessing. This form is accurate near 1/k.
-    right = np.maximum(right, 1 / k)
+    right = np.maximum(_within(accuracy, "accuracy", 1.0), 1 / k)
     wrong = 1 - right
     divergence = xlogy(right, right * k) + xlogy(wrong, wrong * k / (k - 1))
-    return np.maximum(divergence / NATS[unit], 0.0)[()]
+    return np.maximum(divergence / nats_per(unit), 0.0)[()]
 
 
-def _checked(values: Any, name: str, largest: float) -> FloatArray:
+def _within(values: Any, name: str, largest: float) -> FloatArray:
     """Values as an array, or DataError if one is outside [0, `largest`]."""
     array = np.asarray(as_numeric(values, name), dtype=float)
     if not np.all((array >= 0) & (array <= largest)):
@@ -486,3 +336,102 @@ def _tilted(log_c: FloatArray, k: int) -> tuple[FloatArray, FloatArray, FloatArr
     by_growth = small * accuracy - np.log1p(np.expm1(small[:, None] * s) @ weight)
     by_decay = -c * error - np.log(total)
     return accuracy, error, np.where(c < _SMALL_C, by_growth, by_decay)
+
+
+def confusion_information(
+    confusion: Any,
+    *,
+    class_weight: Any = None,
+    correction: Literal["miller_madow", "none"] = "miller_madow",
+    unit: Unit = "nats",
+) -> float:
+    r"""Mutual information of true and predicted classes, from a confusion matrix.
+
+    Let :math:`p_{ij}` be the share of the :math:`n_i` instances of class i that were classified as
+    j. With class priors :math:`\pi_i` and :math:`p_j = \sum_i \pi_i p_{ij}`,
+
+    .. math:: \hat I = H(p) - \sum_i \pi_i H(p_i), \qquad H(p) = -\sum_j p_j \log p_j.
+
+    To first order, the bias of a plug-in entropy is :math:`-\frac12 \sum_j Var(p_j) / p_j`. The
+    correction of Miller and Madow adds :math:`(m_i - 1) / (2 n_i)` to the entropy of row i, with
+    :math:`m_i` its number of nonzero cells, and :math:`\frac12 \sum_j \sum_i \pi_i^2 p_{ij}
+    (1 - p_{ij}) / (n_i p_j)` to that of the mean row, since the :math:`n_i` are fixed.
+
+    Parameters
+    ----------
+    confusion : SourceTask or array-like of shape (k, n_answers)
+        Counts with true classes in rows and predicted classes in columns, as in scikit-learn. For a
+        task, the predicted class is the one with the largest score.
+    class_weight : array-like of shape (k,), optional
+        Prior probabilities of the true classes. By default equal, or those of the task.
+    correction : {"miller_madow", "none"}
+        Whether the bias is corrected.
+    unit : {"nats", "bits"}
+        Unit of the result.
+
+    Notes
+    -----
+    The plug-in estimate is in [0, log k], the corrected one may be outside. The information of the
+    features is at least as large and has no upper limit. The correction assumes several instances
+    for each cell that is not rare. With one instance per class every row has entropy 0, and both
+    estimates are near log k for any classifier.
+
+    References
+    ----------
+    Miller, Note on the bias of information estimates (1955); Panzeri et al., Journal of
+    Neurophysiology 98 (2007); Zheng, thesis (2017), section 1.4.1.
+
+    Examples
+    --------
+    >>> counts = [[45, 3, 2], [4, 44, 2], [1, 3, 46]]
+    >>> round(confusion_information(counts, unit="bits", correction="none"), 3)
+    1.027
+    >>> round(confusion_information(counts, unit="bits"), 3)
+    1.001
+    """
+    one_of(correction, ("miller_madow", "none"), "correction")
+    if isinstance(confusion, SourceTask):
+        weight = confusion.require("ranks").class_weight
+        pairs = np.stack([confusion.y, _predicted(confusion)])
+        (row, column), number = np.unique(pairs, axis=1, return_counts=True)
+        count = number.astype(float)
+    else:
+        counts = _counts(confusion)
+        row, column = np.nonzero(counts)
+        count = counts[row, column]
+        weight = class_weights(None, row, len(counts), None)
+    if class_weight is not None:
+        weight = class_weights(class_weight, row, weight.size, None)
+    size = np.bincount(row, count, weight.size)[row]
+    share, prior = count / size, weight[row]
+    _, place = np.unique(column, return_inverse=True)
+    mean_row = np.bincount(place, prior * share)
+    information = entr(mean_row).sum() - prior @ entr(share)
+    if correction == "miller_madow":
+        variance = share * (1 - share) / size
+        positive = mean_row[place] > 0
+        of_mean = (prior**2 * variance)[positive] / mean_row[place][positive]
+        information += (of_mean.sum() - prior @ (variance / share)) / 2
+    return float(information / nats_per(unit))
+
+
+def _predicted(task: SourceTask) -> IntArray:
+    """Class with the largest score for each instance. Ties are broken as in the task."""
+    nearest = task.nearest_classes
+    wrong = task.ranks > 1 if task.table.is_exact else nearest.scores[:, 0] > nearest.true
+    return np.where(wrong, nearest.classes[:, 0], task.y)
+
+
+def _counts(confusion: Any) -> FloatArray:
+    """Counts of a confusion matrix in which at least two classes have instances."""
+    counts = as_matrix(confusion, "confusion").astype(float)
+    bad = ~(np.isfinite(counts) & (counts >= 0) & (counts == np.rint(counts)))
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise DataError(
+            f"confusion: found {counts[i, j]} in row {i}, column {j}; expected counts and not "
+            "shares"
+        )
+    if np.count_nonzero(counts.sum(axis=1)) < 2:
+        raise DataError("confusion: expected instances of at least 2 true classes")
+    return counts

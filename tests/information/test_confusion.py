@@ -110,9 +110,9 @@ def test_priors_count_like_instances():
 
 
 @pytest.mark.parametrize("right", [(0.7, 0.85), (0.5, 0.5), (0.9, 0.6)])
-@pytest.mark.parametrize("n", [25, 60])
-def test_the_correction_removes_the_bias_of_first_order(right, n):
+def test_the_correction_removes_the_bias_of_first_order(right):
     """Expectations over all outcomes of two binomial rows."""
+    n = 25
     chance = np.array([[right[0], 1 - right[0]], [1 - right[1], right[1]]])
     truth = plug_in(np.rint(1e9 * chance))
     found = np.zeros(2)
@@ -170,7 +170,7 @@ def test_empty_rows_are_left_out():
         (lambda: fano_bound(1.2, 5), "accuracy: expected numbers in"),
         (lambda: fano_bound(0.5, 1), "k: expected"),
         (lambda: fano_bound(0.5, 5, unit="bans"), "unit: found"),
-        (lambda: confusion_information([1, 2, 3]), r"found shape \(3,\), expected a matrix"),
+        (lambda: confusion_information([1, 2, 3]), "confusion: expected a matrix"),
         (lambda: confusion_information([[0.5, 0.5], [0.1, 0.9]]), "row 0, column 0; expected cou"),
         (lambda: confusion_information([[5, -1], [1, 3]]), "row 0, column 1"),
         (lambda: confusion_information([[5, 1], [0, 0]]), "at least 2 true classes"),

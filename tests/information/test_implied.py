@@ -1,24 +1,24 @@
-"""Implied information: recovery where the high-dimensional law holds, errors and intervals."""
+"""Implied information and differences: recovery where the law holds, errors and intervals."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from arviz_base import rc_context
-from helpers import few_examples, unsound_data
-from hypothesis import given
-from hypothesis import strategies as st
+from helpers import unsound_data
 
 from classex_bayes.core.normal_law import signal_accuracy
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal
 from classex_bayes.exceptions import DataError
-from classex_bayes.information import implied_information
+from classex_bayes.information import implied_information, information_difference
 from classex_bayes.results import Estimand, Extrapolation
 from classex_bayes.simulate import BivariateNormal, FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.task.joint_covariance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
 
 BITS = np.log(2)
+LAW = GaussianNearestNeighbor(10, 0.2)
 
 
 class FakeModel:
@@ -33,6 +33,13 @@ class FakeModel:
         curves = np.minimum(signal_accuracy(self.signal.ravel(), k).T, 1.0)
         draws = curves.reshape(*self.signal.shape, k.size)
         return Extrapolation.from_draws(k, draws, "Fake", "credible", self.n_classes)
+
+
+def limit(k1, dim=10):
+    """Implied information of the exact curve of `LAW`, or of the same law in another dimension."""
+    k = np.arange(2, k1 + 1)
+    curve = GaussianNearestNeighbor(dim, 0.2).accuracy(k)
+    return fit_signal(k, curve, np.ones(k.size)).item() ** 2 / 2
 
 
 def law_task(signal=2.5, k1=100, n_test=4000, seed=1):
@@ -82,45 +89,24 @@ def test_standard_error_by_simulation():
 
 @pytest.mark.slow
 def test_standard_error_where_competitors_are_shared():
-    law = GaussianNearestNeighbor(10, 0.2)
-    k = np.arange(2, 101)
-    limit = fit_signal(k, law.accuracy(k), np.ones(99)).item() ** 2 / 2
     for repeats in (1, 4):
-        found = [
-            implied_information(
-                SourceTask.from_embeddings(*law.sample(100, repeats=repeats, random_seed=seed))
-            )
-            for seed in range(300)
-        ]
+        samples = (LAW.sample(100, repeats=repeats, random_seed=seed) for seed in range(300))
+        found = [implied_information(SourceTask.from_embeddings(*sample)) for sample in samples]
         information = np.array([i.mean for i in found])
         error = np.array([i.standard_error for i in found])
         assert 0.8 < np.sqrt(np.mean(error**2)) / information.std() < 1.25
-        inside = [i.interval(0.9)[0] < limit < i.interval(0.9)[1] for i in found]
+        inside = [i.interval(0.9)[0] < limit(100) < i.interval(0.9)[1] for i in found]
         assert 0.83 < np.mean(inside) < 0.96
 
 
 def test_standard_error_from_few_sizes_is_that_from_all():
-    law = GaussianNearestNeighbor(10, 0.2)
-    task = SourceTask.from_embeddings(*law.sample(80, repeats=2, random_seed=3))
+    task = SourceTask.from_embeddings(*LAW.sample(80, repeats=2, random_seed=3))
     signal = np.sqrt(2 * implied_information(task).mean)
     k = np.arange(2, 81)
     value, slope, bend = (signal_accuracy(signal, k, order)[:, 0] for order in range(3))
     influence = slope / np.sum(slope**2 - (task.accuracy(k) - value) * bend)
     expected = signal * np.sqrt(influence @ task.accuracy_cov(k) @ influence)
     assert implied_information(task).standard_error == pytest.approx(expected, rel=0.02)
-
-
-def test_influence_of_the_delta_method():
-    """The estimate moves with each accuracy as the delta method says."""
-    k = np.array([2, 5, 20, 100])
-    accuracy = np.array([0.97, 0.9, 0.7, 0.55])
-    signal = fit_signal(k, accuracy, np.ones(4)).item()
-    value, slope, bend = (signal_accuracy(signal, k, order)[:, 0] for order in range(3))
-    influence = slope / np.sum(slope**2 - (accuracy - value) * bend)
-    for place in range(4):
-        moved = accuracy + 1e-5 * (np.arange(4) == place)
-        found = (fit_signal(k, moved, np.ones(4)).item() - signal) / 1e-5
-        assert found == pytest.approx(influence[place], rel=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
@@ -184,19 +170,15 @@ def test_sizes_beyond_k1():
 
 def test_few_sizes_stand_for_all():
     """Where the law does not hold, the sum over 2..k1 is represented, not that over the few."""
-    law = GaussianNearestNeighbor(10, 0.2)
-    all_sizes = np.arange(2, 301)
-    full = fit_signal(all_sizes, law.accuracy(all_sizes), np.ones(299)).item() ** 2 / 2
 
     class Exact:
         def predict(self, k):
-            return Extrapolation.from_point(np.atleast_1d(k), law.accuracy(k), "exact", 300)
+            return Extrapolation.from_point(np.atleast_1d(k), LAW.accuracy(k), "exact", 300)
 
-    found = implied_information(Exact())
-    assert found.mean == pytest.approx(full, abs=2e-3)
+    assert implied_information(Exact()).mean == pytest.approx(limit(300), abs=2e-3)
     few = np.unique(np.rint(np.geomspace(2, 300, 60)).astype(int))
-    unweighted = fit_signal(few, law.accuracy(few), np.ones(few.size)).item() ** 2 / 2
-    assert abs(unweighted - full) > 0.1
+    unweighted = fit_signal(few, LAW.accuracy(few), np.ones(few.size)).item() ** 2 / 2
+    assert abs(unweighted - limit(300)) > 0.1
 
 
 def test_intervals_follow_arviz():
@@ -235,27 +217,145 @@ def test_draws_at_the_ends():
     assert found[0] == np.inf and found[1] == 0 and 0 < found[2] < np.inf
 
 
-# Units and bad input
-
-
-@few_examples(10)
-@given(st.floats(0.5, 5))
-def test_units(signal):
-    nats = implied_information(FakeModel([signal, signal]))
-    bits = implied_information(FakeModel([signal, signal]), unit="bits")
-    assert bits.unit == "bits" and bits.mean == pytest.approx(nats.mean / BITS)
-    assert nats.to("bits").mean == pytest.approx(bits.mean)
-    assert bits.to("nats").mean == pytest.approx(nats.mean)
-
-
-def test_units_of_the_standard_error():
+def test_units():
     nats = implied_information(law_task())
-    assert nats.to("bits").standard_error == pytest.approx(nats.standard_error / BITS)
-    assert "bits (standard error" in repr(nats.to("bits"))
+    bits = implied_information(law_task(), unit="bits")
+    assert bits.mean == pytest.approx(nats.mean / BITS)
+    assert bits.standard_error == pytest.approx(nats.standard_error / BITS)
+    assert nats.to("bits").mean == bits.mean and bits.to("nats").mean == pytest.approx(nats.mean)
+    assert "bits (standard error" in repr(bits)
+
+
+# Differences of two tests
+
+
+def two_classifiers(seed, k1=40, repeats=2, dim=8):
+    """Tests of the same instances: with all ten features, and with some."""
+    probes, gallery, y = LAW.sample(k1, repeats=repeats, random_seed=seed)
+    return [
+        SourceTask.from_embeddings(probes[:, :d], gallery[:, :d], y, random_seed=seed)
+        for d in (10, dim)
+    ]
+
+
+def check_calibration(k1, repeats, dim, n_pilots, by_groups):
+    truth = limit(k1, 10) - limit(k1, dim)
+    pairs = (two_classifiers(seed, k1, repeats, dim) for seed in range(n_pilots))
+    found = []
+    for tasks in pairs:
+        if by_groups:  # the instances differ, the classes are the same
+            tasks = [
+                SourceTask.from_scores(
+                    task.table.source.scores(np.arange(i, task.n_test, 2)), task.y[i::2]
+                )
+                for i, task in enumerate(tasks)
+            ]
+        found.append(information_difference(*tasks))
+    mean = np.array([difference.mean for difference in found])
+    error = np.array([difference.standard_error for difference in found])
+    inside = [lower < truth < upper for lower, upper in (f.interval(0.9) for f in found)]
+    spread = 3 * np.sqrt(0.09 / n_pilots)
+    assert 0.88 - spread < np.mean(inside) < 0.9 + spread
+    ratio = np.sqrt(np.mean(error**2)) / mean.std()
+    assert ratio == pytest.approx(1, abs=0.03 + 3 / np.sqrt(2 * n_pilots))
+    assert mean.mean() == pytest.approx(truth, abs=0.1 + 3 * mean.std() / np.sqrt(n_pilots))
+    return np.mean([difference.correlation for difference in found])
+
+
+@pytest.mark.nightly
+def test_intervals_hold_the_difference_of_classifiers():
+    assert check_calibration(40, 2, 8, 60, by_groups=False) > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+@pytest.mark.parametrize(
+    ("k1", "repeats", "dim", "by_groups"),
+    [(60, 1, 8, False), (60, 4, 9, False), (150, 1, 5, False), (60, 4, 8, True)],
+)
+def test_intervals_of_differences(k1, repeats, dim, by_groups):
+    assert check_calibration(k1, repeats, dim, 400, by_groups) > 0.3
+
+
+def test_a_test_does_not_differ_from_itself():
+    task, _ = two_classifiers(1)
+    difference = information_difference(task, task)
+    assert (difference.mean, difference.standard_error) == (0, pytest.approx(0, abs=1e-6))
+    assert difference.correlation == pytest.approx(1)
+
+
+def test_signs_and_units():
+    first, second = two_classifiers(2)
+    forth, back = information_difference(first, second), information_difference(second, first)
+    assert forth.mean == pytest.approx(-back.mean)
+    assert forth.standard_error == pytest.approx(back.standard_error)
+    assert forth.interval(0.5) == pytest.approx([-end for end in back.interval(0.5)[::-1]])
+    assert back.interval(0.5)[0] < 0
+    bits = information_difference(first, second, unit="bits")
+    assert bits.mean == pytest.approx(forth.mean / np.log(2))
+    assert bits.correlation == forth.correlation
+    assert repr(bits).startswith("difference of implied information ")
+
+
+def test_correlation_by_numerical_derivatives():
+    tasks, k, step = two_classifiers(8, dim=3), np.array([5, 40]), 1e-6
+    derivatives = []
+    for task in tasks:
+        curves = task.accuracy(k) + step * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+        information = fit_signal(k, curves, np.ones(2)) ** 2 / 2
+        derivatives.append((information[::2] - information[1::2]) / (2 * step))
+    both = joint_covariance([task.table for task in tasks], k)
+    shared, *alone = (
+        derivatives[a] @ both[2 * a : 2 * a + 2, 2 * b : 2 * b + 2] @ derivatives[b]
+        for a, b in ((0, 1), (0, 0), (1, 1))
+    )
+    found = information_difference(*tasks, k=k).correlation
+    assert found == pytest.approx(shared / np.sqrt(np.prod(alone)), rel=1e-3)
+
+
+@pytest.mark.parametrize("k", [None, 20, [5, 20, 40]])
+def test_independent_tests_add_their_variances(k):
+    first, second = two_classifiers(3)
+    alone = [implied_information(task, k=k) for task in (first, second)]
+    difference = information_difference(first, second, k=k, paired=False)
+    assert difference.mean == pytest.approx(alone[0].mean - alone[1].mean)
+    expected = np.hypot(alone[0].standard_error, alone[1].standard_error)
+    assert difference.standard_error == pytest.approx(expected)
+    paired = information_difference(first, second, k=k)
+    assert paired.standard_error < 0.9 * expected and 0 < paired.correlation < 1
+
+
+def test_draws_with_the_same_number_are_subtracted():
+    rng = np.random.default_rng(4)
+    signals = rng.uniform(1, 3, (2, 2, 50))
+    first, second = (FakeModel(signal) for signal in signals)
+    difference = information_difference(first, second)
+    expected = (signals[0] ** 2 - signals[1] ** 2) / 2
+    np.testing.assert_allclose(difference.information.values, expected, atol=1e-7)
+    assert difference.standard_error is None and difference.interval_type == "credible"
+    assert difference.interval(0.9, "eti")[0] == pytest.approx(np.quantile(expected, 0.05))
+
+
+def perfect(k1=40):
+    return SourceTask.from_ranks(np.ones(k1, int), np.arange(k1), n_classes=k1)
+
+
+def test_without_a_standard_error():
+    difference = information_difference(two_classifiers(5)[0], perfect())
+    assert difference.mean == -np.inf and difference.standard_error is None
+    with pytest.raises(DataError, match="has no standard error"):
+        difference.interval(0.9)
+
+
+SCORES = np.random.default_rng(6).normal(size=(3, 3)) + 3 * np.eye(3)
+NAMED = [SourceTask.from_scores(SCORES, list("abc"), classes=list(c)) for c in ("abc", "acb")]
+
+
+# Bad input
 
 
 @pytest.mark.parametrize(
-    ("call", "name"),
+    ("call", "message"),
     [
         (lambda: implied_information(3.0), "source"),
         (lambda: implied_information(law_task(), unit="bytes"), "unit"),
@@ -270,8 +370,30 @@ def test_units_of_the_standard_error():
         ),
         (lambda: implied_information(law_task()).to("bytes"), "unit"),
         (lambda: implied_information(law_task()).interval(1.5), "ci_prob"),
+        (lambda: information_difference(law_task(), FakeModel(2.0)), "first, second"),
+        (lambda: information_difference(perfect(), perfect()), "first, second"),
+        (lambda: information_difference(law_task(), perfect()), "first, second: found 100 and 40"),
+        (lambda: information_difference(*NAMED), "first, second: class 1 is 'b' and 'c'"),
+        (
+            lambda: information_difference(FakeModel(2.0), FakeModel([[2.0, 3.0]])),
+            r"first, second: found \(1, 1\) and \(1, 2\) draws",
+        ),
+        (
+            lambda: information_difference(
+                perfect(), SourceTask.from_accuracies(40, 0.8, n_test=50, n_classes=40)
+            ),
+            "second",
+        ),
+        (
+            lambda: information_difference(
+                perfect(3),
+                SourceTask.from_ranks([1, 2, 3], range(3), n_classes=3, class_weight=[1, 2, 1]),
+            ),
+            "first, second: class 0 has the weights 0.333333 and 0.25",
+        ),
+        (lambda: information_difference(perfect(), perfect(), paired="no"), "paired"),
     ],
 )
-def test_bad_input(call, name):
-    with pytest.raises(DataError, match=f"^{name}"):
+def test_bad_input(call, message):
+    with pytest.raises(DataError, match=f"^{message}"):
         call()
