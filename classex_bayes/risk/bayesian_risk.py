@@ -7,38 +7,33 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import class_counts, seed_sequence, shares, truth_value
+from classex_bayes.arguments import class_counts, seed_sequence, shares
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.fit import Fit
 from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.idata import (
-    built,
-    by_draw,
-    described,
-    weights_of,
-    with_predictions,
-)
+from classex_bayes.bayes.idata import built, by_draw, described, weights_of, with_predictions
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import RISK, Estimand, Extrapolation
 from classex_bayes.risk.average_risks import cost_matrix
-from classex_bayes.risk.risk_likelihood import (
-    MonotoneRiskData,
-    ObservedRisk,
-    RiskData,
-    element_risk,
-)
+from classex_bayes.risk.risk_likelihood import ObservedRisk, RiskData, element_risk
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray, RandomSeed
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 if TYPE_CHECKING:  # PyMC is imported where a graph is built, since a fit does without it
     import pymc as pm
 
 _DEFAULT_PRIOR = MixturePrior(bandwidth=0.25)
 _PREDICTED = "average risk on k classes: 1, 10 and 100 times k1"
+_DESCRIPTIONS = {
+    "risk": "average test risk on k of the tested classes",
+    "error": "average error rate on k of the tested classes",
+    "cost": "cost of predicting one class where another is true",
+    "largest_cost": "the unit of costs in the likelihood",
+}
 
 
 class RiskFit(Fit):
@@ -61,12 +56,14 @@ class RiskFit(Fit):
         return built(self.prior, self.data, self.idata)
 
     @cached_property
-    def data(self) -> RiskData | MonotoneRiskData:
-        """Data of the likelihood: histogram of ranks and risks."""
-        kind: Any = MonotoneRiskData if self.parameters["monotone"] else RiskData
+    def data(self) -> RiskData:
+        """Data of the likelihood: histogram of ranks, and risks."""
         arrays = self.idata["likelihood_data"].to_dataset().data_vars
-        values = {str(name): array.values for name, array in arrays.items()}
-        return kind(**{name: v if v.ndim else float(v) for name, v in values.items()})
+        values: dict[str, Any] = {
+            str(name): array.values if array.ndim else float(array)
+            for name, array in arrays.items()
+        }
+        return RiskData(**values)
 
     @property
     def steps(self) -> FloatArray:
@@ -76,7 +73,7 @@ class RiskFit(Fit):
         return largest * errors * self.data.relative_cost(self.idata["posterior"])
 
     def risk(self, k: IntArray) -> xr.DataArray:
-        """Draws of the average risk on k classes: dimensions chain, draw, k."""
+        """Draws of the average risk: steps times A_{l+1}(k) - A_l(k); dimensions chain, draw, k."""
         draws = np.clip(self.steps @ element_risk(self.prior.basis, k).T, 0.0, 1.0)
         return by_draw(weights_of(self.idata), draws, "risk", "k", k)
 
@@ -103,40 +100,26 @@ class BayesianRisk(FittedModel):
     Parameters
     ----------
     cost : array-like of shape (k1, k1) or DataFrame
-        Cost of predicting the class of the column where that of the row is true, in [0, 1], with
-        a diagonal of zeros. A DataFrame is put in order by the names of the task's classes
-        (0..k1 - 1 where it has none).
+        As in `classex_bayes.risk.average_test_risk`.
     prior : Prior
         Prior on the weights of the mixture, as for `BayesianExtrapolator`.
-    monotone : bool
-        Whether the conditional risk increases with u. If True, it is a constant times a mixture of
-        the same form, fitted only to the average test risks. The ranks carry no information about
-        it.
 
     Attributes
     ----------
-    idata : DataTree
-        Groups posterior (parameters), mixture (weights), sample_stats, observed_data,
-        constant_data (with the cost matrix in the order of the task's classes), likelihood_data
-        and, after `predict`, predictions.
-    model : pymc.Model
-        The PyMC model of the fitted task.
-    task : SourceTask or None
-        The fitted task; None after `classex_bayes.load`.
-    diagnosis_ : Diagnosis
-        Convergence of the sampler, of risks at 1, 10 and 100 times k1.
+    idata, model, task, diagnosis_
+        As of `BayesianExtrapolator`. The group constant_data of `idata` has the cost matrix in the
+        order of the task's classes.
 
     Notes
     -----
     Predictions lie between 0 and the largest cost. Similar classes are often confused, and their
-    confusions may be cheap. Then rho may decrease with u, and even the conditional risk may. Costs
-    of 0 and 1 give the posterior of the error rate of `BayesianExtrapolator`. The model assumes
-    that the costs of the source classes include the extremes of the population.
+    confusions may be cheap. Then rho, and even the conditional risk, may decrease with u. Costs of
+    0 and 1 give the posterior of the error rate of `BayesianExtrapolator`. The model assumes that
+    the costs of the source classes include the extremes of the population.
 
     References
     ----------
-    Zheng, Achanta and Benjamini, draft (2016), sections 3.2 and 3.5; Zheng, thesis (2017), section
-    3.3.
+    Zheng, Achanta and Benjamini, draft (2016), section 3.2; Zheng, thesis (2017), section 3.3.
 
     Examples
     --------
@@ -156,15 +139,9 @@ class BayesianRisk(FittedModel):
     _arrays: ClassVar = {"cost": "constant_data/cost"}
     _fit_class: ClassVar = RiskFit
 
-    def __init__(self, cost: Any, prior: Prior = _DEFAULT_PRIOR, monotone: bool = False) -> None:
+    def __init__(self, cost: Any, prior: Prior = _DEFAULT_PRIOR) -> None:
         self.cost = cost
         self.prior = prior
-        self.monotone = monotone
-
-    @property
-    def name(self) -> str:
-        """Name with the constraint."""
-        return "BayesianRisk(monotone)" if self.monotone else "BayesianRisk"
 
     @takes_one_task
     def fit(
@@ -184,22 +161,10 @@ class BayesianRisk(FittedModel):
         sampler, random_seed, progressbar : optional
             As for `BayesianExtrapolator.fit`; nutpie compiles once in a process.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
-        DataError
-            If the task has no scores, the cost matrix does not fit the task, or a setting is
-            invalid.
-        Interrupted
-            As for `BayesianExtrapolator.fit`.
-
-        Warns
-        -----
-        DataWarning, ConvergenceWarning
-            As for `BayesianExtrapolator.fit`.
+        DataError, Interrupted
+            As for `BayesianExtrapolator.fit`, or if the cost matrix does not fit the task.
         """
         settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
@@ -208,36 +173,32 @@ class BayesianRisk(FittedModel):
         record = FitRecord.of_task(task, sampler=settings, interrupted=interrupted)
         return self._keep(tree, record, (task,), seeds)
 
-    def build(self, task: SourceTask) -> "pm.Model":
-        """Build the PyMC model of a task, before any fit.
-
-        Parameters
-        ----------
-        task : SourceTask
-            Made from scores or embeddings.
-
-        Returns
-        -------
-        pymc.Model
-            Parameters of the prior and of the relative cost, the deterministic "weights" (knot),
-            and the observed losses and risks.
-
-        Raises
-        ------
-        DataError
-            As for `fit`.
-        """
-        return built(*self._prior_and_data(task))
-
-    def _prior_and_data(
-        self, task: SourceTask
-    ) -> tuple[Prior, RiskData | MonotoneRiskData, xr.DataTree]:
+    def _prior_and_data(self, task: SourceTask) -> tuple[Prior, RiskData, xr.DataTree]:
         """Prior, data of the likelihood, and their groups."""
         cost, prior = cost_matrix(self.cost, task), checked_prior(self.prior)
-        kind = MonotoneRiskData if truth_value(self.monotone, "monotone") else RiskData
         observed = ObservedRisk.of(task, cost)
-        data = kind.of(task, observed, prior.basis)
-        return prior, data, _groups(task, observed, data, cost)
+        data = RiskData.of(task, observed, prior.basis)
+        risks = xr.Dataset(
+            {"risk": ("k", observed.largest * observed.risk), "error": ("k", observed.error)},
+            coords={"k": observed.k},
+        )
+        constant = xr.Dataset(
+            {
+                "cost": (("class", "predicted_class"), cost),
+                "largest_cost": observed.largest,
+                "design_effect": task.design_effect(),
+            }
+        )
+        likelihood = {
+            name: ([f"{name}_dim_{axis}" for axis in range(np.ndim(values))], values)
+            for name, values in data.arrays().items()
+        }
+        groups = {
+            "observed_data": described(risks, _DESCRIPTIONS),
+            "constant_data": described(described(constant), _DESCRIPTIONS),
+            "likelihood_data": xr.Dataset(likelihood),
+        }
+        return prior, data, xr.DataTree.from_dict(groups)
 
     def _data_groups(self, tasks: tuple[SourceTask, ...]) -> tuple[xr.DataTree, FitRecord]:
         return self._prior_and_data(tasks[0])[2], FitRecord.of_task(tasks[0])
@@ -253,7 +214,7 @@ class BayesianRisk(FittedModel):
         return self.fit_.model
 
     def predict(self, k: ClassCounts) -> Extrapolation:
-        r"""Posterior of the average risk, :math:`\sum_l v_l (A_{l+1}(k) - A_l(k))`.
+        """Posterior of the average risk.
 
         Parameters
         ----------
@@ -265,18 +226,6 @@ class BayesianRisk(FittedModel):
         Extrapolation
             Prediction with draws of the risk. The latest one is also kept as the group
             "predictions" of `idata`.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        DataError
-            If k is not a whole number in 2..10^12.
-
-        Warns
-        -----
-        ExtrapolationWarning
-            If k is more than 100 times the number of source classes.
         """
         counts = class_counts(k)
         prediction = Extrapolation.from_draws(
@@ -302,57 +251,7 @@ class BayesianRisk(FittedModel):
         Returns
         -------
         DataArray with dimensions (chain, draw, u)
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        DataError
-            If u is not in [0, 1].
         """
         fit, levels = self.fit_, shares(u, "u")
         bumps = -np.diff(fit.prior.basis.cdf(levels), axis=1, append=0.0)
         return by_draw(weights_of(self.idata), fit.steps @ bumps.T, "conditional_risk", "u", levels)
-
-
-_OBSERVED = {
-    "risk": "average test risk on k of the tested classes",
-    "error": "average error rate on k of the tested classes",
-}
-_CONSTANT = {
-    "cost": "cost of predicting one class where another is true",
-    "largest_cost": "the unit of costs in the likelihood",
-}
-
-
-def _observed_group(observed: ObservedRisk) -> xr.Dataset:
-    """Error rates and risks, in the units of the costs."""
-    group = xr.Dataset(
-        {"risk": ("k", observed.largest * observed.risk), "error": ("k", observed.error)},
-        coords={"k": observed.k},
-    )
-    return described(group, _OBSERVED)
-
-
-def _groups(
-    task: SourceTask, observed: ObservedRisk, data: RiskData | MonotoneRiskData, cost: NumberArray
-) -> xr.DataTree:
-    """Groups of the data."""
-    constant = xr.Dataset(
-        {
-            "cost": (("class", "predicted_class"), cost),
-            "largest_cost": observed.largest,
-            "design_effect": task.design_effect(),
-        }
-    )
-    likelihood = {
-        name: ([f"{name}_dim_{axis}" for axis in range(np.ndim(values))], values)
-        for name, values in vars(data).items()
-    }
-    return xr.DataTree.from_dict(
-        {
-            "observed_data": _observed_group(observed),
-            "constant_data": described(described(constant), _CONSTANT),
-            "likelihood_data": xr.Dataset(likelihood),
-        }
-    )

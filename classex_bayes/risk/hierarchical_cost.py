@@ -1,12 +1,12 @@
 """Costs of confusions from a hierarchy of the classes: confusing near classes costs less."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.cluster.hierarchy import cophenet, is_valid_linkage
+from scipy.cluster.hierarchy import cophenet
 from scipy.spatial.distance import squareform
 
 from classex_bayes.arguments import shares
@@ -26,27 +26,16 @@ def cost_from_levels(taxonomy: Any, *, costs: Mapping[Any, float] | None = None)
     ----------
     taxonomy : DataFrame, or mapping from level to a sequence
         One column for each level, from the finest to the coarsest, such as genus and family; one
-        row for each class. The class itself is not a level. The index of a DataFrame names the
-        classes.
+        row for each class. The class itself is not a level. The index of a
+        DataFrame names the classes.
     costs : mapping from level to float, optional
-        Cost of confusing two classes whose finest common level is this one, in [0, 1] and not
-        decreasing from the finest to the coarsest level.
+        Cost of confusing two classes whose finest common level is this one, in [0, 1].
 
     Returns
     -------
     DataFrame of shape (k1, k1)
-        ``cost[true, predicted]``: symmetric, in [0, 1], with a diagonal of zeros; rows and columns
-        are named by class. Risks put it in the order of the classes of a task.
-
-    Raises
-    ------
-    DataError
-        If columns have different lengths or gaps, levels are not nested (such as a genus in two
-        families), or costs are out of range or for unknown levels.
-
-    See Also
-    --------
-    cost_from_tree : For branches of different depth.
+        ``cost[true, predicted]`` with the names of the classes. Risks put it in the order of the
+        classes of a task.
 
     Notes
     -----
@@ -72,42 +61,40 @@ def cost_from_levels(taxonomy: Any, *, costs: Mapping[Any, float] | None = None)
     [0.0, 0.1, 0.5, 1.0]
     """
     table = _table_of_levels(taxonomy)
-    _refuse_unnested(table)
+    levels = list(table.columns)
+    by_level: FloatArray = np.arange(1, len(levels) + 1) / (len(levels) + 1)
+    if costs is not None:
+        if set(costs) != set(levels):
+            raise DataError(f"costs: expected a cost for each level of {levels!r}, found {costs!r}")
+        by_level = shares([costs[level] for level in levels], "costs")
     cost = np.ones((len(table), len(table)))
-    by_level = _costs_by_level(costs, list(table.columns))
-    for (_, column), of_level in zip(reversed(list(table.items())), by_level[::-1], strict=True):
-        codes = pd.factorize(column)[0]
-        cost[codes[:, None] == codes] = of_level
+    for level, of_level in zip(reversed(levels), reversed(by_level), strict=True):
+        group = pd.factorize(table[level])[0]
+        cost[group[:, None] == group] = of_level
     return _named(cost, table.index.tolist())
 
 
 def cost_from_tree(tree: Any, *, classes: Any = None) -> pd.DataFrame:
     r"""Cost of each confusion by the height of the lowest common ancestor of two classes.
 
-    :math:`cost_{ab} = h(a \wedge b) / h(root)`, with :math:`a \wedge b` the lowest common ancestor
-    and h the number of edges to the farthest leaf below.
+    :math:`cost_{ab} = h(a \wedge b) / h(root)` with :math:`a \wedge b` the lowest common ancestor.
+    Its height h is the number of edges to the farthest leaf below, or the cophenetic distance of a
+    hierarchical clustering.
 
     Parameters
     ----------
-    tree : mapping, Series, directed graph or linkage matrix
-        Mapping from each node except the root to its parent; or a networkx graph (any object with
-        `edges`) with edges from parent to child; or a SciPy linkage matrix of k1 classes, shape (k1
-        - 1, 4), whose heights are the distances of its merges.
+    tree : mapping or array
+        Parent of each node but the root (of a networkx graph with edges from parent to child:
+        ``{child: parent for parent, child in graph.edges}``). Or what SciPy's ``linkage`` or
+        ``cophenet`` returns: a linkage matrix of shape (k1 - 1, 4), or the distances of all pairs.
     classes : sequence, optional
         Classes wanted, in this order, such as ``task.classes``; inner nodes are allowed. All leaves
-        by default, in their order in the tree. For a linkage matrix, names of its k1 classes.
+        by default, in their order in the tree. For an array, the names of its classes.
 
     Returns
     -------
     DataFrame of shape (k1, k1)
-        ``cost[true, predicted]``: symmetric, in [0, 1], with a diagonal of zeros; rows and columns
-        are named by class.
-
-    Raises
-    ------
-    DataError
-        If the input is not a tree (a cycle, several roots, a node with two parents), or if classes
-        are unknown.
+        As from `cost_from_levels`.
 
     References
     ----------
@@ -125,19 +112,53 @@ def cost_from_tree(tree: Any, *, classes: Any = None) -> pd.DataFrame:
     [0.0, 0.33, 0.67, 1.0]
     """
     if isinstance(tree, np.ndarray):
-        return _cost_from_linkage(tree, classes)
-    parent = _parents(tree)
-    paths = _paths_from_root(parent)
-    inner = set(parent.values())
-    leaves = [node for node in parent if node not in inner]
-    names = leaves if classes is None else class_names(classes, None) or []
-    for name in names:
+        try:
+            distance = squareform(tree if tree.ndim == 1 else cophenet(tree))
+        except ValueError as error:  # SciPy says what is wrong with the array
+            raise DataError(f"tree: {error}") from None
+        names = class_names(classes, len(distance)) or list(range(len(distance)))
+        return _named(distance / (distance.max() or 1), names)
+    if not isinstance(tree, Mapping):
+        raise DataError(
+            "tree: expected a mapping from node to parent, or an array of SciPy's linkage or "
+            f"cophenet, found {type(tree).__name__}"
+        )
+    return _cost_from_parents(tree, class_names(classes, None))
+
+
+def _cost_from_parents(
+    parents: Mapping[Hashable, Hashable], classes: list[Any] | None
+) -> pd.DataFrame:
+    """Heights of the lowest common ancestors of each two classes, over the height of the root."""
+    parent = {node: above for node, above in parents.items() if above is not None}
+    paths: dict[Hashable, list[Hashable]] = {}
+    height: dict[Hashable, int] = defaultdict(int)
+    for node in parent:
+        path = paths[node] = [node]
+        while path[-1] in parent:
+            path.append(parent[path[-1]])
+            if len(path) > len(parent) + 1:
+                raise DataError(f"tree: {node!r} is below a cycle; expected a tree without cycles")
+        for steps, above in enumerate(path):
+            height[above] = max(height[above], steps)
+    roots = list(dict.fromkeys(path[-1] for path in paths.values()))
+    if len(roots) != 1:
+        raise DataError(
+            f"tree: found {len(roots)} roots, such as {roots[:2]!r}, expected one; give them a "
+            "common parent"
+        )
+    paths[roots[0]] = roots
+    names = [node for node in parent if height[node] == 0] if classes is None else classes
+    below: dict[Hashable, list[int]] = defaultdict(list)
+    for place, name in enumerate(names):
         if name not in paths:
-            raise DataError(
-                f"classes: {name!r} is not a node of the tree; expected names such as {leaves[0]!r}"
-            )
-    height = _heights(paths)
-    return _named(_shared_heights([paths[name] for name in names], height), names)
+            raise DataError(f"classes: {name!r} is not a node of the tree")
+        for above in paths[name]:
+            below[above].append(place)
+    cost = np.empty((len(names), len(names)))
+    for node in sorted(below, key=height.__getitem__, reverse=True):  # ancestors first
+        cost[np.ix_(below[node], below[node])] = height[node]
+    return _named(cost / height[roots[0]], names)
 
 
 def _named(cost: FloatArray, names: list[Any]) -> pd.DataFrame:
@@ -148,156 +169,24 @@ def _named(cost: FloatArray, names: list[Any]) -> pd.DataFrame:
 
 def _table_of_levels(taxonomy: Any) -> pd.DataFrame:
     """Levels of the classes: a row for each class, a column for each level."""
-    if not (is_frame(taxonomy) or isinstance(taxonomy, Mapping)):
-        raise DataError(
-            f"taxonomy: expected a DataFrame with a column for each level, found "
-            f"{type(taxonomy).__name__}"
-        )
-    columns = taxonomy if isinstance(taxonomy, pd.DataFrame | Mapping) else taxonomy.to_dict()
-    try:
-        table = pd.DataFrame(columns)
-    except ValueError as error:  # columns of different lengths, or no columns
-        raise DataError(
-            f"taxonomy: expected a value for each class at each level; {error}"
-        ) from None
-    if 0 in table.shape:
-        raise DataError(
-            f"taxonomy: expected at least one row and one column, found shape {table.shape}"
-        )
-    if not (table.index.is_unique and table.columns.is_unique):
-        raise DataError(
-            "taxonomy: expected unique names of classes and of levels, found a name twice"
-        )
-    gaps = table.isna()
-    if gaps.to_numpy().any():
-        row, column = np.argwhere(gaps.to_numpy())[0]
+    pandas = isinstance(taxonomy, pd.DataFrame)
+    table = pd.DataFrame(taxonomy if pandas or not is_frame(taxonomy) else taxonomy.to_dict())
+    gaps = table.isna().to_numpy()
+    if gaps.any():
+        row, column = np.argwhere(gaps)[0]
         raise DataError(
             f"taxonomy: found no {table.columns[column]!r} of class {table.index[row]!r}; expected "
-            "one for every class. Give a class that stands alone its own group"
+            "one for every class. Give a class without relatives a group of its own"
         )
-    numbered = isinstance(table.index, pd.RangeIndex)
-    if numbered and is_frame(taxonomy) and table.iloc[:, 0].is_unique:
+    if is_frame(taxonomy) and isinstance(table.index, pd.RangeIndex) and table.iloc[:, 0].is_unique:
         raise DataError(
             f"taxonomy: {table.columns[0]!r} is different for every class, so it names the "
             "classes and is not a level; make it the index (set_index)"
         )
+    groups = table.nunique()
+    if not groups.is_monotonic_decreasing:
+        raise DataError(
+            f"taxonomy: found {groups.tolist()} groups at the levels {list(table.columns)!r}; "
+            "expected levels from the finest to the coarsest"
+        )
     return table
-
-
-def _refuse_unnested(table: pd.DataFrame) -> None:
-    """Raise where a group of one level lies in several groups of the next."""
-    names = list(table.columns)
-    for finer, coarser in pairwise(names):
-        split = table.groupby(finer, sort=False)[coarser].nunique()
-        if (split > 1).any():
-            group = split.index[split > 1].tolist()[0]
-            first, second = table.loc[table[finer] == group, coarser].unique()[:2].tolist()
-            raise DataError(
-                f"taxonomy: {finer!r} {group!r} lies in {coarser!r} {first!r} and {second!r}; "
-                "expected groups of one level within one group of the next, from the finest level "
-                "to the coarsest"
-            )
-
-
-def _costs_by_level(costs: Any, names: list[Any]) -> FloatArray:
-    """Cost of sharing each level and none that is finer, finest first."""
-    if costs is None:
-        return np.arange(1, len(names) + 1) / (len(names) + 1)
-    if not isinstance(costs, Mapping) or set(costs) != set(names):
-        raise DataError(f"costs: expected a cost for each of the levels {names!r}, found {costs!r}")
-    by_level = shares([costs[name] for name in names], "costs")
-    if np.any(np.diff(by_level) < 0):
-        raise DataError(
-            "costs: expected costs that do not decrease from the finest level to the coarsest, "
-            f"found {by_level.tolist()}"
-        )
-    return by_level
-
-
-def _cost_from_linkage(linkage: FloatArray, classes: Any) -> pd.DataFrame:
-    """Distances at which clusters merge, over the largest."""
-    if not is_valid_linkage(linkage):
-        raise DataError(
-            f"tree: found an array of shape {linkage.shape}, expected a linkage matrix of shape "
-            "(k1 - 1, 4), as from scipy.cluster.hierarchy.linkage"
-        )
-    apart = squareform(cophenet(linkage))
-    if not apart.max() > 0:
-        raise DataError("tree: found only merges at distance 0, expected distances above 0")
-    names = class_names(classes, len(apart))
-    return _named(apart / apart.max(), list(range(len(apart))) if names is None else names)
-
-
-def _parents(tree: Any) -> dict[Hashable, Hashable]:
-    """Parent of every node but the root."""
-    if isinstance(tree, pd.Series | Mapping):
-        pairs = list(tree.items())
-    elif hasattr(tree, "edges") and getattr(tree, "is_directed", lambda: True)():
-        pairs = [(child, parent) for parent, child in tree.edges]
-    else:
-        raise DataError(
-            "tree: expected a mapping from node to parent, a directed graph or a linkage matrix, "
-            f"found {type(tree).__name__}"
-        )
-    parent: dict[Hashable, Hashable] = {}
-    for child, above in pairs:
-        if above is None:  # the root, written down
-            continue
-        if child in parent:
-            raise DataError(f"tree: {child!r} has the parents {parent[child]!r} and {above!r}")
-        parent[child] = above
-    if not parent:
-        raise DataError("tree: expected at least one node with a parent, found none")
-    return parent
-
-
-def _paths_from_root(parent: Mapping[Hashable, Hashable]) -> dict[Hashable, list[Hashable]]:
-    """Nodes from the root to each node, both included."""
-    paths: dict[Hashable, list[Hashable]] = {
-        node: [node] for node in parent.values() if node not in parent
-    }
-    if len(paths) > 1:
-        roots = list(paths)
-        raise DataError(
-            f"tree: found {len(roots)} roots, such as {roots[0]!r} and {roots[1]!r}, expected "
-            "one; give them a common parent"
-        )
-    for node in parent:
-        walked: dict[Hashable, None] = {}
-        while node not in paths:
-            if node in walked:
-                raise DataError(
-                    f"tree: {node!r} is its own ancestor; expected a tree without cycles"
-                )
-            walked[node] = None
-            node = parent[node]
-        for below in reversed(walked):
-            paths[below] = [*paths[parent[below]], below]
-    return paths
-
-
-def _heights(paths: Mapping[Hashable, list[Hashable]]) -> dict[Hashable, int]:
-    """Edges from each node to the farthest leaf below."""
-    height = dict.fromkeys(paths, 0)
-    for node in sorted(paths, key=lambda node: -len(paths[node])):  # children before parents
-        for above in paths[node][-2:-1]:
-            height[above] = max(height[above], height[node] + 1)
-    return height
-
-
-def _shared_heights(
-    paths: Sequence[Sequence[Hashable]], height: Mapping[Hashable, int]
-) -> FloatArray:
-    """Heights of the lowest common ancestors of each two nodes, over the height of the root."""
-    number = {node: place for place, node in enumerate(height)}
-    heights = np.array(list(height.values()), float)
-    depth = max(map(len, paths), default=1)
-    # Below the end of a path stand numbers that no other path has.
-    nodes = -1 - np.repeat(np.arange(len(paths))[:, None], depth, axis=1)
-    for row, path in enumerate(paths):
-        nodes[row, : len(path)] = [number[node] for node in path]
-    shared = np.full((len(paths), len(paths)), heights.max())
-    for column in nodes.T:
-        for node in np.unique(column[column >= 0]):
-            shared[np.ix_(column == node, column == node)] = heights[node]
-    return shared / heights.max()

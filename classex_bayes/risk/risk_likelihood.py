@@ -12,17 +12,14 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData, Likelihood, whi
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.influence import repair_covariance
 from classex_bayes.exceptions import DataError
-from classex_bayes.risk.average_risks import task_costs
-from classex_bayes.risk.costs_by_rank import average_risk
-from classex_bayes.risk.covariance import risk_by_rank
+from classex_bayes.risk.average_risks import average_risk, linear_statistics, risk_coefficients
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
-N_SIZES = 12
-OBSERVED = "observed_risk"  # in the PyMC model; draws of the risk are called "risk"
-# Directions whose variance is below this share of the largest are noise. The share for relative
-# costs is larger, because they change little with k and few errors determine them.
-_SMALLEST_DIRECTION = {"relative": 1e-2, "risk": 1e-3}
+_N_SIZES = 12
+# Directions whose variance is below this share of the largest are noise. Relative costs change
+# little with k, and few errors determine them.
+_SMALLEST_DIRECTION = 1e-2
 _ROUNDING = 1e-12  # of a variance
 # Prior of the logit of the relative cost, on the scale of Phi^-1(u).
 _LEVEL_SD, _LENGTH, _TREND, _N_FUNCTIONS = 1.5, 2.0, 0.3, 12
@@ -46,7 +43,7 @@ def cost_functions(knots: FloatArray) -> FloatArray:
     """Functions on the knots, (m, 12), whose normal combinations are smooth with a trend.
 
     The leading eigenvectors of a squared-exponential kernel of unit variance and a linear one,
-    less their mean where most errors are, so that the level beside them keeps its meaning.
+    less their mean where most errors are, so that the level next to them keeps its meaning.
     """
     kernel = np.exp(-0.5 * (np.subtract.outer(knots, knots) / _LENGTH) ** 2)
     kernel += _TREND**2 * np.outer(knots, knots)
@@ -65,46 +62,42 @@ class ObservedRisk(NamedTuple):
     risk: FloatArray  # (n_k,)
     covariance: FloatArray  # (2 n_k, 2 n_k), dyadic, errors first
     clustered: FloatArray  # (2 n_k, 2 n_k), from differences between test classes alone
-    unseen: FloatArray  # (n_k,): sd of the error rate if there had been one more error
-    costs: tuple[float, float, float]  # mean, sd and smallest between different classes
+    one_error: FloatArray  # (n_k,): sd of the risk by the cost of one more error
+    smallest: float  # cost of an error
     largest: float  # the unit
 
     @classmethod
     def of(cls, task: SourceTask, cost: NumberArray) -> Self:
         """Statistics of a task under a checked cost matrix, in one pass over its scores."""
-        k, n_classes, largest = task.grid(N_SIZES), task.n_classes, float(cost.max())
+        k, n_classes, largest = task.grid(_N_SIZES), task.n_classes, float(cost.max())
         if largest == 0:
             raise DataError("cost: found only zeros, expected at least one cost above 0")
         between = cost[~np.eye(n_classes, dtype=bool)] / largest
         errors = np.broadcast_to(1.0, cost.shape)
-        streamed = task_costs(task, [errors, cost], risk_by_rank(n_classes, k))
+        found = linear_statistics(task, [errors, cost], risk_coefficients(k))
         unit = np.repeat([1.0, largest], k.size)
-        error, risk = (average_risk(by_rank, k) for by_rank in streamed.cost_by_rank)
+        error, risk = (average_risk(by_rank, k) for by_rank in found.cost_by_rank)
         return cls(
             k,
             error,
             risk / largest,
-            streamed.covariance / np.outer(unit, unit),
-            streamed.clustered / np.outer(unit, unit),
-            (k - 1) / (n_classes - 1) / task.n_test,
-            (float(between.mean()), float(between.std()), float(between.min())),
+            found.covariance / np.outer(unit, unit),
+            found.clustered / np.outer(unit, unit),
+            float(between.std()) * ((k - 1) / (n_classes - 1) / task.n_test),
+            float(between.min()),
             largest,
         )
 
 
-def _padded(array: FloatArray, n_rows: int = N_SIZES) -> FloatArray:
-    """Add rows of zeros: of one size, a compiled model serves every k1."""
-    return np.pad(array, [(0, n_rows - array.shape[0])] + [(0, 0)] * (array.ndim - 1))
-
-
 @dataclass(frozen=True)
 class RiskData(Likelihood):
-    r"""Losses, and what an error costs: the two factors of the risk.
+    r"""Ranks, and what an error costs: the two factors of the risk.
 
-    Losses enter in the Bernstein form, as in `BernsteinData`. Given them, the mean relative cost
+    Ranks enter in the Bernstein form, as in `BernsteinData`. Given them, the mean relative cost
     of an error among k classes, :math:`r_k = AvRisk_k / (1 - AGA_k)`, follows from the risks:
     :math:`T (AvTestRisk - r \circ (1 - ATA)) \sim N(0, I)` where T whitens the covariance of that
-    difference at the observed ratio.
+    difference at the observed ratio. Arrays have 12 rows, so that one compiled model serves every
+    k1.
     """
 
     kind: ClassVar[str] = "risk"
@@ -126,7 +119,7 @@ class RiskData(Likelihood):
     @classmethod
     def of(cls, task: SourceTask, observed: ObservedRisk, basis: RadialBasis) -> Self:
         """Data of a task."""
-        n_better = BernsteinData.of(task, basis).padded()
+        ranks = BernsteinData.of(task, basis).padded()
         error, risk = observed.error, observed.risk
         ratio = np.divide(risk, error, out=np.zeros_like(risk), where=error > 0)
         contrast = np.hstack([-np.diag(ratio), np.eye(risk.size)])
@@ -137,21 +130,20 @@ class RiskData(Likelihood):
         # If all errors cost the same, their relative cost is known, up to rounding.
         known = np.diag(covariance) <= _ROUNDING * np.diag(observed.covariance)[risk.size :]
         covariance[known, :] = covariance[:, known] = 0.0
-        # An uncertainty of one error is added, because costs of few errors may agree by chance.
-        error_sd = observed.costs[1] * observed.unseen
-        covariance += np.outer(error_sd, error_sd)
-        whiten = whitening(covariance, _SMALLEST_DIRECTION["relative"])
-        # Rows added to the risks of the bumps divide 0 by 0 unless they are copies.
-        bump_risk = element_risk(basis, np.pad(observed.k, (0, N_SIZES - risk.size), "edge"))
+        # The uncertainty of one error is added, because costs of few errors may agree by chance.
+        covariance += np.outer(observed.one_error, observed.one_error)
+        whiten = whitening(covariance, _SMALLEST_DIRECTION)
+        missing = _N_SIZES - risk.size
         return cls(
-            n_better.matrix,
-            n_better.counts,
-            n_better.design_effect,
-            bump_risk,
-            _padded(_padded(whiten * error).T).T,
-            _padded(whiten @ risk),
+            ranks.matrix,
+            ranks.counts,
+            ranks.design_effect,
+            # Copies of the last row, because rows of zeros would divide 0 by 0.
+            element_risk(basis, np.pad(observed.k, (0, missing), "edge")),
+            np.pad(whiten * error, (0, missing)),
+            np.pad(whiten @ risk, (0, missing)),
             cost_functions(basis.knots),
-            observed.costs[2],
+            observed.smallest,
         )
 
     @staticmethod
@@ -167,56 +159,11 @@ class RiskData(Likelihood):
         errors = pt.cumsum(weights)
         ratio = pt.dot(data["bump_risk"], errors * relative) / pt.dot(data["bump_risk"], errors)
         expected = pt.dot(data["whitened_error"], ratio)
-        pm.Normal(OBSERVED, expected, 1.0, observed=data["whitened_risk"])
+        # Draws of the risk are called "risk".
+        pm.Normal("observed_risk", expected, 1.0, observed=data["whitened_risk"])
 
     def relative_cost(self, posterior: Any) -> FloatArray:
         """Draws of the relative cost of an error on the knots: shape (chain, draw, m)."""
         level, sd, z = (posterior[f"cost_{name}"].values for name in ("level", "sd", "z"))
         logit = level[..., None] + sd[..., None] * (z @ self.functions.T)
         return self.smallest + (1 - self.smallest) / (1 + np.exp(-logit))
-
-
-@dataclass(frozen=True)
-class MonotoneRiskData(Likelihood):
-    r"""Average test risks on a grid of k: where the conditional risk rises like a CDF.
-
-    :math:`T (AvTestRisk - c\, (1 - A w)) \sim N(0, I)` with c the relative cost and A w the
-    accuracies of the mixture, which here has the shape of the conditional risk alone.
-    """
-
-    kind: ClassVar[str] = "monotone risk"
-    rows: ClassVar[str] = "direction"
-    descriptions: ClassVar[Mapping[str, str]] = {
-        "cost_level": "log odds of the relative cost of an error"
-    }
-    matrix: FloatArray  # (12, m): T times `element_risk`
-    whitened_risk: FloatArray  # (12,): T AvTestRisk
-    smallest: float  # relative cost of an error
-
-    @classmethod
-    def of(cls, task: SourceTask, observed: ObservedRisk, basis: RadialBasis) -> Self:
-        """Data of a task."""
-        n_k = observed.k.size
-        covariance, clustered = observed.covariance[n_k:, n_k:], observed.clustered[n_k:, n_k:]
-        # An uncertainty of half an error is added, because a risk of 0 is not known exactly.
-        mean, sd, smallest = observed.costs
-        error_sd = np.sqrt(0.5 * (mean**2 + sd**2)) * observed.unseen
-        whiten = whitening(
-            repair_covariance(covariance, clustered) + np.outer(error_sd, error_sd),
-            _SMALLEST_DIRECTION["risk"],
-        )
-        matrix = whiten @ element_risk(basis, observed.k)
-        return cls(_padded(matrix), _padded(whiten @ observed.risk), smallest)
-
-    @staticmethod
-    def register(data: dict[str, Any], weights: Any) -> None:
-        """Register the relative cost and the observed risks in the current PyMC model."""
-        level = pm.Normal("cost_level", 0.0, _LEVEL_SD)
-        relative = data["smallest"] + (1 - data["smallest"]) * pt.sigmoid(level)
-        expected = relative * pt.dot(data["matrix"], pt.cumsum(weights))
-        pm.Normal(OBSERVED, expected, 1.0, observed=data["whitened_risk"], dims="direction")
-
-    def relative_cost(self, posterior: Any) -> FloatArray:
-        """Draws of the relative cost: shape (chain, draw, 1), the same at every knot."""
-        level = posterior["cost_level"].values[..., None]
-        return self.smallest + (1 - self.smallest) / (1 + np.exp(-level))

@@ -48,7 +48,6 @@ MODELS = {
     "ranks": lambda: cb.BayesianExtrapolator(likelihood="bernstein", evidence="ranks"),
     "own prior": lambda: cb.BayesianExtrapolator(LaplacePrior()),
     "risk": lambda: cb.risk.BayesianRisk(COST),
-    "monotone risk": lambda: cb.risk.BayesianRisk(COST, monotone=True),
     "scores": lambda: cb.BayesianExtrapolator(),
 }
 PRIORS = {"own prior": LaplacePrior()}

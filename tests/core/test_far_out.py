@@ -20,7 +20,7 @@ from classex_bayes.core.subsets import (
     log_binomial,
     top_accuracy_given_n_better,
 )
-from classex_bayes.risk.costs_by_rank import chance_of_rank
+from classex_bayes.risk.average_risks import chance_of_rank
 
 
 def chance_of_none(lost, drawn, competitors):

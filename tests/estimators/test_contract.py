@@ -65,7 +65,7 @@ FROM_SCORES = [
 RISKS = [
     PolynomialRisk(COST, degree=2),
     MomentRisk(COST, weights=np.arange(1, 12)),
-    MomentRisk(COST, "powers", nonnegative=False),
+    MomentRisk(COST, nonnegative=False),
 ]
 POINT_ESTIMATORS = [
     *FROM_RANKS,
@@ -77,7 +77,7 @@ POINT_ESTIMATORS = [
 BAYESIAN = [
     BayesianExtrapolator(DirichletPrior()),
     BayesianExtrapolator(MixturePrior(monotone=True)),
-    BayesianRisk(COST, monotone=True),
+    BayesianRisk(COST),
 ]
 
 
@@ -151,9 +151,9 @@ def test_names_tell_variants_apart():
         "PseudoLikelihood(unconstrained)": PseudoLikelihood(False, False),
         "CleaneX": CleaneX(progressbar=False, random_seed=3),
         "CleaneX(hidden=(64, 32), n_steps=500)": CleaneX(hidden=(64, 32), n_steps=500),
-        "MomentRisk(radial 1.0, free)": MomentRisk(COST, nonnegative=False),
-        "MomentRisk(powers 3, weighted)": MomentRisk(COST, "powers", degree=3, weights=[1.0]),
-        "PolynomialRisk(degree 3, u_statistic)": PolynomialRisk(COST, 3, "u_statistic"),
+        "MomentRisk(1.0, free)": MomentRisk(COST, nonnegative=False),
+        "MomentRisk(0.5, weighted)": MomentRisk(COST, 0.5, weights=[1.0]),
+        "PolynomialRisk(degree 3)": PolynomialRisk(COST, 3),
     }
     assert {estimator.name for estimator in names.values()} == names.keys()
     of_literature = [estimator.name for estimator in literature(1, slow=True)]
@@ -161,9 +161,8 @@ def test_names_tell_variants_apart():
 
 
 def test_repr():
-    model = PolynomialRisk(COST, degree=3, covariate="u_statistic")
-    shown = "cost=<ndarray 12 x 12>, degree=3, covariate='u_statistic'"
-    assert repr(model) == f"PolynomialRisk({shown})"
+    model = PolynomialRisk(COST, degree=3)
+    assert repr(model) == "PolynomialRisk(cost=<ndarray 12 x 12>, degree=3)"
     assert repr(MomentRisk(COST)) == "MomentRisk(cost=<ndarray 12 x 12>)"
 
 

