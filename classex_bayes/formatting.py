@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-
-from classex_bayes.typing import FloatArray, NumberArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +18,6 @@ ROUNDING = 1e-12  # errors below are those of the arithmetic, not of the data
 _LONGEST_VALUE = 60
 _MOST_DECIMALS = 2  # of percentages near 0% and 100%
 _SMALLEST_CHANCE = 0.001  # that some thousand draws can distinguish from 0
-_PICTURE = 260, 64
 # Outside notebooks tables have no style, and old pages do not even pass on the text colour.
 _CLASS = "classex-bayes"
 _STYLE = (
@@ -28,12 +25,11 @@ _STYLE = (
     f".{_CLASS} :is(th,td){{text-align:right;padding:.1em .6em;vertical-align:top}}"
     f".{_CLASS} .text{{text-align:left}}</style>"
 )
-_FEWEST_POINTS = 3
 
 
 @dataclass(frozen=True)
 class Display:
-    """Parts of a displayed result: header, HTML of a `picture`, table and notes below it.
+    """Parts of a displayed result: header, table and notes below it.
 
     Numbers in the table have `decimals` digits. Text is shown as it is. `index` shows the index.
     """
@@ -43,7 +39,6 @@ class Display:
     notes: tuple[str, ...] = ()
     decimals: int = 4
     index: bool = True
-    picture: str = ""
 
     def text(self) -> str:
         """Header, table and notes in lines of at most 100 columns, where no cell is longer."""
@@ -55,7 +50,7 @@ class Display:
     def html(self) -> str:
         """The same as HTML, without colours of its own."""
         table = "" if self.table is None else self._compact().to_html(**self._format(), border=0)
-        return html_block(self.header, self.picture, table, notes=self.notes)
+        return html_block(self.header, table, self.notes)
 
     def _compact(self) -> Any:
         """The table with counts as 1,000, and the name of its index in the corner, if it is one."""
@@ -97,11 +92,11 @@ def folded(text: str, indent: int = 2) -> str:
     return fill(text, WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
-def html_block(header: str, *parts: str, notes: tuple[str, ...] = ()) -> str:
-    """Header and notes, escaped, around parts that are HTML."""
+def html_block(header: str, table: str, notes: tuple[str, ...] = ()) -> str:
+    """Header and notes, escaped, around a table that is HTML."""
     below = "".join(f"<div><small>{escape(note)}</small></div>" for note in notes)
     title = f"<div><b>{escape(header)}</b></div>"
-    return f'<div class="{_CLASS}">{_STYLE}{title}{"".join(parts)}{below}</div>'
+    return f'<div class="{_CLASS}">{_STYLE}{title}{table}{below}</div>'
 
 
 def html_facts(facts: Mapping[str, str]) -> str:
@@ -181,8 +176,7 @@ def exact_percent(share: float) -> str:
     return f"{100 * share:.12g}%"
 
 
-@dataclass(frozen=True)
-class EstimateText:
+class EstimateText(NamedTuple):
     """A mean, its limits, and both limits as one range."""
 
     mean: str
@@ -296,27 +290,3 @@ def with_error(value: float, error: float) -> str:
         return f"{value:.4f}"
     decimals = max(1 - int(np.floor(np.log10(error))), 0)
     return f"{value:.{decimals}f} (se {error:.{decimals}f})"
-
-
-def sparkline(k: NumberArray, mean: FloatArray, lower: FloatArray, upper: FloatArray) -> str:
-    """Small picture of a curve with its band against log k; nothing for fewer than 3 points."""
-    if np.unique(k).size < _FEWEST_POINTS:
-        return ""
-    order = np.argsort(k)
-    x, curves = np.log(k[order]), np.array([mean, lower, upper])[:, order]
-    width, height = _PICTURE
-    low, high = curves.min(), curves.max()
-    x = width * (x - x[0]) / (x[-1] - x[0])
-    y = height * (1 - (curves - low) / ((high - low) or 1.0))
-
-    def path(x: FloatArray, y: FloatArray) -> str:
-        return " ".join(f"{left:.1f},{top:.1f}" for left, top in zip(x, y, strict=True))
-
-    band = path(np.append(x, x[::-1]), np.append(y[1], y[2][::-1]))
-    title = f"from {mean[order][0]:.3g} at {k.min():,} classes to {mean[order][-1]:.3g} at"
-    return (
-        f'<svg viewBox="-2 -2 {width + 4} {height + 4}" width="{width + 4}" height="{height + 4}" '
-        f'style="display:block;margin:.4em 0" role="img"><title>{title} {k.max():,}</title>'
-        f'<polygon points="{band}" fill="currentColor" fill-opacity="0.2"/><polyline '
-        f'points="{path(x, y[0])}" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>'
-    )

@@ -23,7 +23,6 @@ from classex_bayes.formatting import (
     call,
     html_facts,
     percent,
-    sparkline,
     with_error,
 )
 from classex_bayes.results import ClassesUntil, Extrapolation
@@ -54,22 +53,6 @@ def test_html_is_escaped_and_has_no_colours():
         assert not re.search(
             r"(?<!current)color(?!:inherit)|#[0-9a-f]{3}|rgb|white|black", html, re.IGNORECASE
         )
-
-
-def test_sparkline_stays_within_its_frame():
-    k = np.array([1000, 10, 100])
-    picture = sparkline(k, np.array([0.5, 0.9, 0.7]), np.array([0.3, 0.8, 0.6]), np.ones(3))
-    assert "from 0.9 at 10 classes to 0.5 at 1,000" in picture
-    band, line = (
-        np.array([point.split(",") for point in found.split()], dtype=float)
-        for found in re.findall(r'points="([^"]*)"', picture)
-    )
-    # In order of k, evenly spaced in log k; heights from 0.3 (at 64) to 1 (at 0).
-    np.testing.assert_allclose(line[:, 0], [0, 130, 260], atol=0.1)
-    np.testing.assert_allclose(line[:, 1], 64 * (1 - np.array([6, 4, 2]) / 7), atol=0.1)
-    assert band.min() == 0 and band[:, 1].max() == 64
-    assert sparkline(k[:2], *np.ones((3, 2))) == "" == sparkline(np.ones(3, int), *np.ones((3, 3)))
-    assert "nan" not in sparkline(k, *np.ones((3, 3)))
 
 
 @given(st.floats(0, 1), st.floats(1e-9, 1))

@@ -13,7 +13,7 @@ from classex_bayes.arguments import LARGEST_K, is_real, probability
 from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.core.rank_limits import RankLimits
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
-from classex_bayes.formatting import Display, sparkline
+from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import CurveDraws, DrawsTable, interval_settings
 from classex_bayes.results.estimand import RISK, Estimand
@@ -270,17 +270,11 @@ class Extrapolation(CurveDraws):
         return super()._table(ci_prob, ci_kind)
 
     def _display(self) -> Display:
-        limits = [self.mean] * 2
-        if self.interval_type != "none":
-            bounds = self.interval()
-            limits = [bounds["lower"], bounds["upper"]]
-        curves = [curve.to_numpy() for curve in (self.mean, *limits)]
         source = f"{self.evidence} of " * bool(self.evidence) + f"{self.n_classes:,} source classes"
         return Display(
             f"{self.estimator}: {self.description}, from {source}",
             self._table().text(),
             tuple(f"note: {note}" for note in self.notes),
-            picture=sparkline(self.k, *curves),
         )
 
 
