@@ -131,7 +131,7 @@ def _figures(result: Any, folder: Path, stem: str, level: str) -> Iterator[tuple
     """Write one figure of errors and one of coverage for each size of pilots."""
     from matplotlib import pyplot as plt
 
-    from classex_bayes.plots.backtest_plot import plot_backtest
+    from classex_bayes.plots import plot_backtest
 
     for size in result.scores.index.unique("n_source"):
         for score in ("rmse", f"coverage{level}"):

@@ -1,4 +1,4 @@
-"""Plots: thin functions over `arviz_plots.PlotCollection`, one file each."""
+"""Plots: functions that fill a chart, which arviz-plots draws on any of its backends."""
 
 import lazy_loader
 

@@ -7,14 +7,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from classex_bayes.arguments import class_counts, number, probability
-from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.subsets import log_spaced
-from classex_bayes.estimators.estimator import Estimator, prediction_of, require_estimator
+from classex_bayes.estimators.estimator import Estimator, prediction_of
 from classex_bayes.evaluate.compare import Comparison
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
-from classex_bayes.plots.chart import INK, MUTED, Chart, at_k, number_of, up_to
+from classex_bayes.plots.chart import INK, MUTED, Chart, Kind, at_k, number_of
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results import (
     RISK,
@@ -54,13 +53,12 @@ def plot_accuracy(
     ----------
     predictions : fitted estimator or Extrapolation, a Comparison, or sequence of them
         Ribbon and mean for those with draws, a line for point estimates, a light band for bounds
-        (`MomentBounds`), which lies behind the others. Of more than six, those
-        with bootstrap intervals are lines, because the ribbons would hide each other. Estimators
-        are drawn from 2 classes (m + 1 for top-m accuracy) to the largest k of the predictions and
-        of a task given as `truth`. Without these the end is the largest k of the latest prediction
-        of a model beyond its source classes, or ten times its source classes. Predictions are
-        drawn at their own k. If they answer different questions (expected, or measured in a test),
-        the legend says so.
+        (`MomentBounds`), which lies behind the others. Of more than six, those with bootstrap
+        intervals are lines, because the ribbons would hide each other. Estimators are drawn from 2
+        classes (m + 1 for top-m accuracy) to the largest k of the predictions and of a task given
+        as `truth`, or without these to ten times their source classes. Predictions are drawn at
+        their own k. If they answer different questions (expected, or measured in a test), the
+        legend says so.
     task : SourceTask, optional
         Source task, whose average test accuracies (of the metric of the predictions) are drawn as
         points. If ranks are known within bounds alone, the bounds of the accuracy are drawn as
@@ -72,12 +70,11 @@ def plot_accuracy(
     k : int or array-like of int, optional
         Largest number of classes that is drawn, or all numbers. By default those of the
         predictions, of which a prediction must have them, and the range above for estimators.
-        Curves are smooth between them, with dots at up to twelve.
+        Curves have dots at up to twelve.
     metric : str
         As of `BayesianExtrapolator.predict`, for fitted estimators; a prediction has its own.
         Ranks have a logarithmic axis.
-    ci_prob, ci_kind : optional
-        Level and kind of the ribbon; ArviZ's rcParams by default.
+    {shared}
 
     Raises
     ------
@@ -125,35 +122,15 @@ def plot_accuracy(
     if truth is not None:
         _add_truth(chart, truth, ends, metric)
     if target is not None:
-        level = number(target, "target", 1, whole=False) if estimand.is_rank else target
-        level = level if estimand.is_rank else probability(level, "target")
-        chart.level(TARGET, ends, level, visual="target", color=MUTED)
+        is_rank = estimand.is_rank
+        level = (
+            number(target, "target", 1, whole=False) if is_rank else probability(target, "target")
+        )
+        chart.level(TARGET, ends, level, "target")
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
     units = estimand.units
     return chart.labelled(f"{capitalized(label)} on more {units}", number_of(units), label)
-
-
-def _add_observed(chart: Chart, task: SourceTask, metric: str) -> None:
-    """Add values of a metric in a pilot where they are known, and the bounds of its accuracy."""
-    k = task.grid(_N_OBSERVED)
-    if task.table.why_unknown and metric != _ACCURACY:  # the grid is that of the accuracy
-        k = log_spaced(2, task.n_classes, _N_OBSERVED)
-    known = reference_values(task, k[k >= _smallest(metric)], metric)
-    if not known.empty:
-        chart.points(OBSERVED, known.index.to_numpy(), known.to_numpy(), color=INK)
-    if task.table.why_unknown and metric == _ACCURACY:
-        places = log_spaced(2, task.n_classes, _N_K)
-        lower, upper = task.accuracy_bounds(places)
-        # One outline, open at few classes.
-        outline = np.append(places, places[::-1]), np.append(lower, upper[::-1])
-        chart.line(BOUNDS, *outline, visual="bounds", linestyle="C2", color=MUTED)
-
-
-def _smallest(metric: str) -> int:
-    """Smallest number of classes that a metric depends on: top-m accuracy is 1 up to m."""
-    chosen = named_metric(metric)
-    return chosen.m + 1 if isinstance(chosen, Accuracy) else 2
 
 
 def predictions_at(
@@ -164,56 +141,67 @@ def predictions_at(
     name: str = "predictions",
 ) -> list[Extrapolation]:
     """Return predictions, and those of fitted estimators, at `k`, up to it, or on a grid."""
-    for item in predictions:
-        if not isinstance(item, Extrapolation) and not callable(getattr(item, "predict", None)):
-            raise DataError(f"{name}: expected {_EXPECTED}, found {type(item).__name__}")
+    is_model = [hasattr(item, "predict") and not isinstance(item, type) for item in predictions]
+    for item, has_predict in zip(predictions, is_model, strict=True):
+        if not has_predict and not isinstance(item, Extrapolation):
+            raise DataError(f"{name}: expected {_EXPECTED}, found {item!r}")
     if not predictions:
         raise DataError(f"{name}: expected {_EXPECTED}, found none")
-    models = [item for item in predictions if not isinstance(item, Extrapolation)]
-    for model in models:
-        require_estimator(model, name)
     end = int(class_counts(k)[0]) if k is not None and np.ndim(k) == 0 else None
-    grid: ClassCounts = [] if k is None else k
-    if models and (k is None or end is not None):
-        last = _end(predictions, models, truth) if end is None else end
+    grid: Any = k
+    if any(is_model) and (k is None or end is not None):
+        last = _end(predictions, truth) if end is None else end
         grid = log_spaced(min(_smallest(metric), last), last, _N_K)
     drawn = []
-    for item in predictions:
-        if not isinstance(item, Extrapolation):
+    for item, has_predict in zip(predictions, is_model, strict=True):
+        if has_predict:
             drawn.append(prediction_of(item, grid, metric))
+        elif end is None:
+            drawn.append(at_k(item, k))
         else:
-            drawn.append(at_k(item, k) if end is None else up_to(item, end))
+            near = item.k[item.k <= end]
+            drawn.append(at_k(item, near if near.size else end))
     return drawn
 
 
-def _end(predictions: Sequence[Any], models: Sequence[Any], truth: Any) -> int:
-    """Largest number of classes of predictions and truth, else of the models' own predictions."""
+def _end(predictions: Sequence[Any], truth: Any) -> int:
+    """Largest number of classes of predictions and truth; without these ten times the tested."""
     largest = [int(item.k.max()) for item in predictions if isinstance(item, Extrapolation)]
     largest += [truth.n_classes] if isinstance(truth, SourceTask) else []
-    return max(largest) if largest else max(map(_farthest, models))
+    return max(largest or [_FARTHEST * model.predict(2).n_classes for model in predictions])
 
 
-def _farthest(model: Any) -> int:
-    """Largest k of the latest prediction, if that is beyond the source classes, or far enough."""
-    latest = 0
-    if isinstance(model, FittedModel) and "predictions" in model.idata:
-        latest = int(model.idata["predictions"]["k"].max())
-    n_classes = model.predict(2).n_classes
-    return latest if latest > n_classes else _FARTHEST * n_classes
+def _smallest(metric: str) -> int:
+    """Smallest number of classes that a metric depends on: top-m accuracy is 1 up to m."""
+    chosen = named_metric(metric)
+    return chosen.m + 1 if isinstance(chosen, Accuracy) else 2
+
+
+def _add_observed(chart: Chart, task: SourceTask, metric: str) -> None:
+    """Add values of a metric in a pilot where they are known, and the bounds of its accuracy."""
+    k = task.grid(_N_OBSERVED)
+    if task.table.why_unknown and metric != _ACCURACY:  # the grid is that of the accuracy
+        k = log_spaced(2, task.n_classes, _N_OBSERVED)
+    values = reference_values(task, k[k >= _smallest(metric)], metric)
+    if not values.empty:
+        chart.add("points", OBSERVED, values.index, values, color=INK)
+    if task.table.why_unknown and metric == _ACCURACY:
+        places = log_spaced(2, task.n_classes, _N_K)
+        lower, upper = task.accuracy_bounds(places)
+        # One outline, open at few classes.
+        outline = np.append(places, places[::-1]), np.append(lower, upper[::-1])
+        chart.add("line", BOUNDS, *outline, visual="bounds", linestyle="C2", color=MUTED)
 
 
 def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None:
     """Add known values: those of a task as a line, numbers as points."""
+    grid = None
     if isinstance(truth, SourceTask):
         end = min(ends.max(), truth.n_classes)
         grid = log_spaced(min(max(ends.min(), _smallest(metric)), end), end, _N_K)
-        known = reference_values(truth, grid, metric)
-        k = known.index.to_numpy()
-        if not k.size:
-            raise DataError(f"truth: the task knows the {metric} at no number of classes shown")
-        looks = {"linestyle": "C1", "color": INK}
-        chart.line(TRUTH, k, known.to_numpy(), visual="truth", smooth=True, **looks)
-    else:
-        known = reference_values(truth, None, metric)
-        k, values = known.index.to_numpy(), known.to_numpy()
-        chart.points(TRUTH, k, values, visual="truth", marker="C4", color=INK)
+    values = reference_values(truth, grid, metric)
+    if values.empty:
+        raise DataError(f"truth: the task knows the {metric} at no number of classes shown")
+    kind: Kind = "points" if grid is None else "line"
+    look = {"marker": "C4"} if grid is None else {"linestyle": "C1"}
+    chart.add(kind, TRUTH, values.index, values, visual="truth", color=INK, **look)

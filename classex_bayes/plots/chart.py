@@ -1,4 +1,4 @@
-"""Charts: named series with their labels and looks, which are drawn by `drawing.draw`."""
+"""Charts: named series with their labels and looks, which `drawing.draw` puts into a figure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,11 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
-from scipy.interpolate import PchipInterpolator
+from numpy.typing import ArrayLike
 
 from classex_bayes.arguments import class_counts
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.log_ticks import plain
 from classex_bayes.results import (
     SAMPLE_DIMS,
     Bounds,
@@ -22,41 +21,34 @@ from classex_bayes.results import (
 )
 from classex_bayes.typing import ClassCounts, IntArray, NumberArray
 
+Kind = Literal["line", "points", "band", "bar"]
 PANEL = "panel"
-INK, MUTED = "ink", "#606060"  # a gray told apart from the palette in colour blindness
+# ArviZ's name of the colour of text; a gray unlike the palette in every colour blindness.
+INK, MUTED = "B1", "#606060"
+_VISUALS = {"line": "mean", "points": "observed", "band": "ci_band", "bar": "ci_band"}
 _MOST_NAMED = 8
-# A curve given at fewer places is drawn smoothly between them; at these few they are dots too.
-_SMOOTHED, _DOTTED = 60, 12
-_N_SMOOTH = 200
+_DOTTED = 12  # a curve at so few places has a dot at each
 _SLACK = 1.25  # a level beside a single number of classes reaches so far to both sides
 
 
 def number_of(units: str) -> str:
     """Return the label of the axis of k, which counts classes or documents."""
-    return f"number of {units} $k$"
+    return f"number of {units} k"
 
 
 N_CLASSES = number_of("classes")
 
 
-def require_type(value: Any, expected: type, name: str, made_by: str = "") -> None:
-    """Raise `DataError` where the argument `name` has another type."""
-    if not isinstance(value, expected):
-        article = "an" if expected.__name__[0] in "AEIOU" else "a"
-        wanted = f"what {made_by} returns" if made_by else f"{article} {expected.__name__}"
-        raise DataError(f"{name}: expected {wanted}, found {type(value).__name__}")
-
-
 def chosen_k(available: Any, k: ClassCounts | None) -> IntArray:
     """Return the numbers of classes that are drawn, rising: the requested ones, or all."""
-    known = np.unique(np.asarray(available))
+    available = np.unique(np.asarray(available))
     if k is None:
-        return known
+        return available
     counts = np.sort(class_counts(k))
-    missing = counts[~np.isin(counts, known)]
+    missing = counts[~np.isin(counts, available)]
     if missing.size:
-        numbers = ", ".join(f"{number:,}" for number in known[:_MOST_NAMED])
-        more = ", ..." if known.size > _MOST_NAMED else ""
+        numbers = ", ".join(f"{number:,}" for number in available[:_MOST_NAMED])
+        more = ", ..." if available.size > _MOST_NAMED else ""
         raise DataError(
             f"k: found {missing[0]:,}, expected some of {numbers}{more}, at which there is a "
             "prediction; predict it there, or give the fitted model"
@@ -71,38 +63,21 @@ def at_k(prediction: Extrapolation, k: ClassCounts | None) -> Extrapolation:
     return replace(prediction, draws=prediction.draws.sel(k=chosen_k(prediction.k, k)))
 
 
-def up_to(prediction: Extrapolation, end: int) -> Extrapolation:
-    """Return the prediction at those of its numbers of classes that are at most `end`."""
-    known = prediction.k[prediction.k <= end]
-    return at_k(prediction, known if known.size else end)
-
-
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """The drawing of one call in a panel: a line, points, or a band between two values.
+    """The drawing of one call in a panel: a line, points, or a band (a bar) between two values.
 
     `visual` is the name by which it is removed or styled. `y` has the values (n,) at `x`, of a band
-    the lower and the upper ones; `style` replaces the looks of the series. A mark that is smooth is
-    interpolated between its places (monotonically, in log x) when it is drawn.
+    the lower and the upper ones; `style` replaces the looks of the series.
     """
 
-    kind: Literal["line", "points", "band"]
+    kind: Kind
     visual: str
     series: str
     panel: str
     x: NumberArray
     y: tuple[NumberArray, ...]
     style: Mapping[str, Any]
-    smooth: bool = False
-
-    def smoothed(self) -> "Mark":
-        """Return the mark with as many places as a curve without corners needs."""
-        x = np.asarray(self.x, dtype=float)
-        if not self.smooth or not 2 < x.size < _SMOOTHED or np.any(np.diff(x) <= 0):
-            return self
-        places = np.union1d(np.geomspace(x[0], x[-1], _N_SMOOTH), x)
-        curves = tuple(PchipInterpolator(np.log(x), y)(np.log(places)) for y in self.y)
-        return replace(self, x=places, y=curves)
 
 
 class Chart:
@@ -132,55 +107,51 @@ class Chart:
         self.title = self.x_label = ""
         self.y_labels: tuple[str, ...] = ()
 
-    @property
-    def n_colors(self) -> int:
-        """Number of colours of the palette that the series take."""
-        return sum(place is not None for place in self.series.values())
-
-    @property
-    def x_name(self) -> str:
-        """Label of the x axis in letters alone."""
-        return plain(self.x_label)
-
-    def mark(self, series: str, kind: str) -> Mark:
+    def mark(self, series: str, kind: Kind) -> Mark:
         """Return the first mark of a series that has this form."""
         return next(mark for mark in self.marks if (mark.series, mark.kind) == (series, kind))
 
-    def line(self, series: str, x: NumberArray, y: NumberArray, **settings: Any) -> None:
-        """Add a line, or a point where there is a single x; its settings are those of a curve."""
-        if np.size(x) == 1:
-            settings.pop("linestyle", None)
-        kind: Literal["line", "points"] = "line" if np.size(x) > 1 else "points"
-        self._add(kind, series, x, (y,), **{"visual": "mean", **settings})
-
-    def points(self, series: str, x: NumberArray, y: NumberArray, **settings: Any) -> None:
-        """Add points."""
-        self._add("points", series, x, (y,), **{"visual": "observed", **settings})
-
-    def band(
-        self, series: str, x: NumberArray, lower: NumberArray, upper: NumberArray, **settings: Any
+    def add(
+        self,
+        kind: Kind,
+        series: str,
+        x: ArrayLike,
+        *y: ArrayLike,
+        visual: str = "",
+        panel: str = PANEL,
+        **style: Any,
     ) -> None:
-        """Add a band, or a bar where there is a single x."""
-        self._add("band", series, x, (lower, upper), **{"visual": "ci_band", **settings})
+        """Add a mark, and its series if it is new. At a single x lines are points, bands bars."""
+        if np.size(x) == 1 and kind != "points":
+            kind = "points" if kind == "line" else "bar"
+            style.pop("linestyle", None)
+        places, values = np.asarray(x), tuple(np.asarray(part) for part in y)
+        self.marks.append(
+            Mark(kind, visual or _VISUALS[kind], series, panel, places, values, style)
+        )
+        if series not in self.series:
+            colored = sum(place is not None for place in self.series.values())
+            self.series[series] = None if "color" in style else colored
 
-    def curve(
-        self, series: str, x: NumberArray, y: NumberArray, *, smooth: bool = True, **settings: Any
-    ) -> None:
-        """Add a line that is smooth, with dots where it is known at few x."""
-        self.line(series, x, y, smooth=smooth, **settings)
+    def curve(self, series: str, x: ArrayLike, y: ArrayLike, **settings: Any) -> None:
+        """Add a line with dots where it is known at few x; the settings are those of `add`."""
+        settings = {"visual": "mean", **settings}
+        self.add("line", series, x, y, **settings)
         if 1 < np.size(x) <= _DOTTED:
-            self.points(series, x, y, **{"visual": "mean", **settings})
+            self.add("points", series, x, y, **settings)
 
-    def level(self, series: str, x: NumberArray, value: float, **settings: Any) -> None:
-        """Add a value along all x; around a single one, so that there is a line."""
-        ends = np.array([np.min(x), np.max(x)], dtype=float)
-        if ends[0] == ends[1]:
-            ends *= [1 / _SLACK, _SLACK]
-        self.line(series, ends, np.full(2, value), **settings)
+    def level(self, series: str, x: Any, value: float, visual: str) -> None:
+        """Add a gray value along all x; around a single one, so that there is a line."""
+        low, high = float(np.min(x)), float(np.max(x))
+        ends = (low, high) if low < high else (low / _SLACK, high * _SLACK)
+        self.add("line", series, ends, [value, value], visual=visual, color=MUTED)
 
-    def vertical(self, series: str, x: float, low: float, high: float, **settings: Any) -> None:
-        """Add a dotted vertical line."""
-        self.line(series, np.full(2, x), np.array([low, high]), linestyle="C2", **settings)
+    def vertical(
+        self, series: str, x: float, ends: tuple[float, float], visual: str, panel: str = PANEL
+    ) -> None:
+        """Add a dotted gray vertical line between two values."""
+        looks = {"linestyle": "C2", "color": MUTED}
+        self.add("line", series, [x, x], ends, visual=visual, panel=panel, **looks)
 
     def draws(
         self,
@@ -189,19 +160,22 @@ class Chart:
         draws: xr.DataArray,
         law: str = "credible",
         *,
-        smooth: bool = False,
+        dots: bool = False,
         **settings: Any,
     ) -> str:
         """Add mean and interval of draws of dimensions (chain, draw) and one along increasing x.
 
-        Return the name of the series, which has the type, level and kind of the interval.
+        The mean has dots where it is known at few x, if they are wanted. Return the name of the
+        series, which has the type, level and kind of the interval.
         """
         series = f"{name}, {interval_label(*self.interval, law)}"
-        bounds = interval_of(draws, *self.interval)
-        lower, upper = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
-        self.band(series, x, lower, upper, smooth=smooth, **settings)
-        draw = self.curve if smooth else self.line
-        draw(series, x, draws.mean(SAMPLE_DIMS).values, smooth=smooth, **settings)
+        bounds, mean = interval_of(draws, *self.interval), draws.mean(SAMPLE_DIMS).values
+        limits = (bounds.sel(ci_bound=side).values for side in ("lower", "upper"))
+        self.add("band", series, x, *limits, **settings)
+        if dots:
+            self.curve(series, x, mean, **settings)
+        else:
+            self.add("line", series, x, mean, visual="mean", **settings)
         return series
 
     def prediction(
@@ -214,12 +188,12 @@ class Chart:
         draws = at_k(prediction, k).draws.sortby("k")
         x, law = draws["k"].values, prediction.interval_type
         if isinstance(prediction, Bounds):
-            lower, upper = prediction.interval(self.interval[0]).loc[x].to_numpy().T
+            limits = prediction.interval(self.interval[0]).loc[x].to_numpy().T
             series = f"{name}, {interval_name(self.interval[0])}"
-            self.band(series, x, lower, upper, smooth=True, **{"color": MUTED, **settings})
+            self.add("band", series, x, *limits, **{"color": MUTED, **settings})
             return series
         if law != "none":
-            return self.draws(name, x, draws, law, smooth=True, **settings)
+            return self.draws(name, x, draws, law, dots=True, **settings)
         self.curve(name, x, draws.mean(SAMPLE_DIMS).values, **settings)
         return name
 
@@ -227,20 +201,3 @@ class Chart:
         """Set title and labels of the axes, and return the chart."""
         self.title, self.x_label, self.y_labels = title, x_label, y_labels
         return self
-
-    def _add(
-        self,
-        kind: Literal["line", "points", "band"],
-        series: str,
-        x: NumberArray,
-        y: tuple[NumberArray, ...],
-        *,
-        visual: str,
-        panel: str = PANEL,
-        smooth: bool = False,
-        **style: Any,
-    ) -> None:
-        """Add a mark, and its series if it is new."""
-        self.marks.append(Mark(kind, visual, series, panel, x, y, style, smooth))
-        place = None if "color" in style else self.n_colors
-        self.series.setdefault(series, place)

@@ -11,15 +11,18 @@ from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 from classex_bayes.open_set.observed_rates import open_set_rates
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
-from classex_bayes.plots.chart import INK, MUTED, Chart, require_type
+from classex_bayes.plots.chart import INK, Chart
 from classex_bayes.plots.drawing import Drawing, plot_function
+from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 TRUTH = "truth"
 _RATES = "fpir", "fnir"
 _N_THRESHOLDS, _N_RATES = 30, 100
 _SMALLEST = 1e-6  # rates below it are not told apart on a logarithmic axis
+_EXACT: dict[str, Any] = {"visual": "truth", "linestyle": "C1", "color": INK}
 
 
 @plot_function("ci_band", "mean", "best_wrong", "truth")
@@ -54,13 +57,12 @@ def plot_det(
         as lines, at the thresholds of the curves.
     rank : int
         Length of the lists of candidates that FNIR is of.
-    ci_prob, ci_kind : optional
-        Level and kind of the ribbons; ArviZ's rcParams by default.
+    {shared}
 
     Raises
     ------
     DataError
-        Another model; k or rank out of range; a truth with too few classes or without scores.
+        A k or rank out of range; a truth with too few classes or without scores.
     NotFittedError
         The model was not fitted.
 
@@ -79,32 +81,31 @@ def plot_det(
     >>> plot_det(model, [50, 1000], backend="none").backend
     'none'
     """
-    counts, best = _checked(model, k, truth, rank)
-    best_wrong = NonmatedSearches.of(model.idata).best_score
+    counts, rank = _counts(model, k), whole_number(rank, "rank", 1)
+    task, tested = _exact_counts(truth, counts)
     chart = Chart(ci_prob, ci_kind, log_y=True)
-    seen: list[tuple[FloatArray, FloatArray]] = []
-    exact: list[tuple[FloatArray, FloatArray]] = []
     limit = model.best_wrong_score_
+    seen: list[tuple[float, float]] = []
+    exact: list[Any] = []
     for size in counts.tolist():
         thresholds = model.thresholds(size, _N_THRESHOLDS)
         at = np.clip(limit, thresholds.min(), thresholds.max())
-        rates = model.predict(size, threshold=[*thresholds, at], rank=best)
+        rates = model.predict(size, threshold=[*thresholds, at], rank=rank)
         grid, draws = _fnir_at_fpir(rates, chart.interval[0])
         mean = chart.mark(chart.draws(f"{size:,} enrolled", grid, draws), "line").y[0]
         fpir = rates.fpir[..., -1].mean().item()
         if at == limit and grid[0] <= fpir <= grid[-1]:
-            there = np.exp(np.interp(np.log(fpir), np.log(grid), np.log(mean)))
-            seen.append((np.array([fpir]), np.array([there])))
-        if truth is not None and size < truth.n_classes:
-            known = open_set_rates(truth, size, thresholds, rank=best).isel(k=0)
-            known = known.isel(threshold=(known.fpir >= _SMALLEST) & (known.fnir >= _SMALLEST))
-            exact.append((known.fpir.values, known.fnir.values))
-    for point in seen:
-        chart.points(best_wrong, *point, visual="best_wrong", color=INK)
+            seen.append((fpir, float(np.exp(np.interp(np.log(fpir), np.log(grid), np.log(mean))))))
+        if size in tested:
+            exact.append(open_set_rates(task, size, thresholds, rank=rank).isel(k=0))
+    for fpir, fnir in seen:
+        name = NonmatedSearches.of(model.idata).best_score
+        chart.add("points", name, [fpir], [fnir], visual="best_wrong", color=INK)
     for curve in exact:
-        chart.line(TRUTH, *curve, visual="truth", linestyle="C1", color=INK)
+        shown = (curve.fpir >= _SMALLEST) & (curve.fnir >= _SMALLEST)
+        chart.add("line", TRUTH, curve.fpir[shown], curve.fnir[shown], **_EXACT)
     title = f"Detection error tradeoff, from a pilot of {rates.n_classes:,} enrolled classes"
-    return chart.labelled(title, "FPIR", _fnir(best))
+    return chart.labelled(title, "FPIR", _fnir(rank))
 
 
 @plot_function("ci_band", "mean", "best_wrong", "truth")
@@ -130,68 +131,61 @@ def plot_threshold(
     model : OpenSetExtrapolator
         A fitted model.
     k : int or array-like of int, optional
-        Numbers of enrolled classes, 2..10^12; those of the pilot and 10 and 100 times as many by
-        default.
+        Numbers of enrolled classes, as of `plot_det`.
     truth : SourceTask, optional
-        Task whose exact rates (`open_set_rates`) on the numbers of `k` up to its k1 - 1 are drawn
-        as lines.
+        Task whose exact rates are drawn as lines, as by `plot_det`.
     rank : int
         Length of the lists of candidates that FNIR is of.
-    ci_prob, ci_kind : optional
-        Level and kind of the ribbons; ArviZ's rcParams by default.
+    {shared}
 
     Raises
     ------
     DataError
-        Another model; k or rank out of range; a truth with too few classes or without scores.
+        As of `plot_det`.
     NotFittedError
         The model was not fitted.
     """
-    counts, best = _checked(model, k, truth, rank)
+    counts, rank = _counts(model, k), whole_number(rank, "rank", 1)
+    task, tested = _exact_counts(truth, counts)
     few, most = (model.thresholds(int(k), _N_THRESHOLDS) for k in (counts.min(), counts.max()))
     # The first thresholds are the loosest ones. Rates with few classes may be unknown before them.
     low, high = sorted([few[0], most[-1]])
     thresholds = np.unique(np.clip([few, most], low, high))
-    rates = model.predict(counts, threshold=thresholds, rank=best)
-    best_wrong, limit = NonmatedSearches.of(model.idata).best_score, model.best_wrong_score_
+    rates = model.predict(counts, threshold=thresholds, rank=rank)
     chart = Chart(ci_prob, ci_kind, panels=_RATES, log_x=False, log_y=True)
     for rate in _RATES:
         for size in counts.tolist():
             draws = np.maximum(getattr(rates, rate).sel(k=size), _SMALLEST)
             chart.draws(f"{size:,} enrolled", thresholds, draws, panel=rate)
-        if truth is not None:
-            known = counts[counts < truth.n_classes]
-            exact = open_set_rates(truth, known, thresholds, rank=best)[rate]
-            for size in known:
-                values = exact.sel(k=size).values
-                seen = values >= _SMALLEST
-                looks = {"visual": "truth", "linestyle": "C1", "color": INK}
-                chart.line(TRUTH, thresholds[seen], values[seen], panel=rate, **looks)
+        for size in tested.tolist():
+            curve = open_set_rates(task, size, thresholds, rank=rank)[rate].isel(k=0)
+            curve = curve[curve >= _SMALLEST]
+            chart.add("line", TRUTH, curve.threshold, curve, panel=rate, **_EXACT)
         lowest = min(mark.y[0].min() for mark in chart.marks if mark.panel == rate)
-        looks = {"visual": "best_wrong", "color": MUTED}
-        chart.vertical(best_wrong, limit, lowest, 1.0, panel=rate, **looks)
+        name, limit = NonmatedSearches.of(model.idata).best_score, model.best_wrong_score_
+        chart.vertical(name, limit, (lowest, 1.0), "best_wrong", rate)
     title = f"FPIR and FNIR by threshold, from a pilot of {rates.n_classes:,} enrolled classes"
-    accepted = "distances up to" if model.fit_.record.negated else "scores from"
+    accepted = "distances up to" if model.idata.attrs["negated"] else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
-    return chart.labelled(title, x_label, "FPIR", _fnir(best))
+    return chart.labelled(title, x_label, "FPIR", _fnir(rank))
 
 
-def _checked(
-    model: Any, k: ClassCounts | None, truth: SourceTask | None, rank: Any
-) -> tuple[IntArray, int]:
-    """Numbers of classes and rank, where all arguments are as they must be."""
-    require_type(model, OpenSetExtrapolator, "model")
-    if k is None:
-        k = model.fit_.record.n_classes * np.array([1, 10, 100])
-    counts, best = class_counts(k), whole_number(rank, "rank", 1)
-    if truth is not None:
-        require_type(truth, SourceTask, "truth")
-        if counts.min() >= truth.n_classes:
-            raise DataError(
-                f"truth: it has {truth.n_classes:,} classes and tells rates on at most "
-                f"{truth.n_classes - 1:,}, fewer than k = {counts.min():,}"
-            )
-    return counts, best
+def _counts(model: OpenSetExtrapolator, k: ClassCounts | None) -> IntArray:
+    """Numbers of enrolled classes that are drawn."""
+    return class_counts(model.idata.attrs["n_classes"] * np.array([1, 10, 100]) if k is None else k)
+
+
+def _exact_counts(truth: Any, counts: IntArray) -> tuple[Any, IntArray]:
+    """The task, and numbers of classes on which it has exact rates; none without a task."""
+    if truth is None:
+        return truth, counts[:0]
+    source_task(truth, "truth")
+    if counts.min() >= truth.n_classes:
+        raise DataError(
+            f"truth: it has {truth.n_classes:,} classes and tells rates on at most "
+            f"{truth.n_classes - 1:,}, fewer than k = {counts.min():,}"
+        )
+    return truth, counts[counts < truth.n_classes]
 
 
 def _fnir(rank: int) -> str:
@@ -201,7 +195,7 @@ def _fnir(rank: int) -> str:
 def _fnir_at_fpir(rates: OpenSetPrediction, prob: float) -> tuple[FloatArray, xr.DataArray]:
     """Rising FPIR that a share `prob` of the draws reach, and FNIR of each draw there."""
     # From tight to loose thresholds, as interpolation needs it.
-    order = np.argsort(rates.fpir.mean(["chain", "draw", "k"]).values)
+    order = np.argsort(rates.fpir.mean([*SAMPLE_DIMS, "k"]).values)
     fpir, fnir = (rate.isel(k=0, threshold=order) for rate in (rates.fpir, rates.fnir))
     log_fpir = np.log(np.maximum(fpir.values, np.finfo(float).tiny))
     log_fpir = np.maximum.accumulate(log_fpir, axis=-1)
@@ -212,9 +206,4 @@ def _fnir_at_fpir(rates: OpenSetPrediction, prob: float) -> tuple[FloatArray, xr
     curves = np.empty((*fpir.shape[:2], _N_RATES))
     for place in np.ndindex(curves.shape[:2]):
         curves[place] = np.interp(grid, log_fpir[place], fnir.values[place])
-    draws = xr.DataArray(
-        np.maximum(curves, _SMALLEST),
-        {name: fnir[name] for name in ("chain", "draw")},
-        ("chain", "draw", "fpir"),
-    )
-    return np.exp(grid), draws
+    return np.exp(grid), xr.DataArray(np.maximum(curves, _SMALLEST), dims=(*SAMPLE_DIMS, "fpir"))

@@ -20,7 +20,6 @@ from classex_bayes.exceptions import (
     DataWarning,
     NotFittedError,
 )
-from classex_bayes.plots.ppc_plot import plot_prior_predictive
 from classex_bayes.simulate import FavorabilityLaw
 
 BASIS = RadialBasis.regular(-4, 8, 0.1)
@@ -210,15 +209,14 @@ def test_plots(model, task):
         (cb.plots.plot_classes_until, (until,)),
     ):
         assert draw(*arguments, backend="none") is not None
-    for kind in ("accuracy", "classes"):
-        cb.plots.plot_ppc(model, kind=kind, backend="none")
+    cb.plots.plot_ppc(model, kind="accuracy", backend="none")
 
 
 def test_report(model, tmp_path):
     path = cb.write_report(model, [200, 1000], tmp_path / "report.html", target=0.4)
     text = path.read_text(encoding="utf-8")
     assert "estimated by KnownLawModel (500 independent" in text
-    assert "The draws are independent of each other, 1 chain of 500 draws." in text
+    assert "1 chain of 500 draws: independent of each other." in text
     for absent in ("NUTS", "target_accept", "<summary>Prior", "likelihood)", 'id="fit"'):
         assert absent not in text
 
@@ -228,8 +226,7 @@ def test_report(model, tmp_path):
     [
         lambda model: sensitivity(model, 9),
         lambda model: cb.plots.plot_ppc(model, group="prior"),
-        lambda model: cb.plots.plot_ppc(model, kind="classes", group="prior"),
-        plot_prior_predictive,
+        cb.plots.plot_prior_predictive,
     ],
 )
 def test_questions_to_a_prior(model, ask):

@@ -1,0 +1,329 @@
+"""Checks of a model and of its data: replicates, prior, sensitivity, tails, errors and drift."""
+
+from collections.abc import Sequence
+from typing import Literal, Unpack
+
+import numpy as np
+import xarray as xr
+
+from classex_bayes.arguments import one_of
+from classex_bayes.assumptions.drift import Drift
+from classex_bayes.assumptions.task_report import TaskReport
+from classex_bayes.bayes.checks.posterior_checks import PredictiveReport
+from classex_bayes.bayes.checks.replicates import Group, observed_and_replicated
+from classex_bayes.bayes.checks.sensitivity import COMPONENTS, Sensitivity
+from classex_bayes.bayes.checks.tail_checks import TailReport
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
+from classex_bayes.bayes.law_model import LawModel
+from classex_bayes.core.subsets import log_spaced
+from classex_bayes.estimators.estimator import Estimator
+from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import capitalized
+from classex_bayes.plots.accuracy_plot import plot_accuracy, predictions_at
+from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart
+from classex_bayes.plots.drawing import Drawing, chart_of, plot_function
+from classex_bayes.results import Extrapolation
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import source_task
+from classex_bayes.typing import ClassCounts, RandomSeed
+
+# Beyond k1, and numbers of classes, of prior and drift.
+_PRIOR_FACTOR, _N_PRIOR, _DRIFT_FACTOR, _N_DRIFT = 100, 40, 10, 60
+ALPHAS = (0.8, 1.0, 1.25)
+
+
+@plot_function("ci_band", "mean", "observed")
+def plot_ppc(
+    model: LawModel | PredictiveReport,
+    task: SourceTask | None = None,
+    *,
+    kind: Literal["ranks", "accuracy"] = "ranks",
+    group: Group = "posterior",
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    random_seed: RandomSeed = None,
+    **drawing: Unpack[Drawing],
+) -> Chart:
+    """Draw replicated data of the posterior, or of the prior, beside the observed.
+
+    Parameters
+    ----------
+    model : LawModel or PredictiveReport
+        A fitted model, such as a `BayesianExtrapolator`, or its `posterior_checks`; replicates are
+        drawn where `idata` has none yet or a seed is given.
+    task : SourceTask, optional
+        Task whose data are drawn as observed, of the size of the fitted one (the default). Of
+        several fitted tasks, the one to draw.
+    kind : {"ranks", "accuracy"}
+        Share of instances whose true class has at most this rank, or average test accuracy against
+        k.
+    group : {"posterior", "prior"}
+        Whose replicates.
+    {shared}
+
+    Raises
+    ------
+    DataError
+        kind="ranks" for a model fitted in the power form; kind="accuracy" where ranks within bounds
+        tell it at no k; a task of another size.
+
+    See Also
+    --------
+    classex_bayes.posterior_checks : The same in numbers.
+    """
+    if isinstance(model, PredictiveReport):
+        model, task = model.model, model.task if task is None else task
+    one_of(kind, ("ranks", "accuracy"), "kind")
+    one_of(group, ("posterior", "prior"), "group")
+    data, replicates = observed_and_replicated(model, task, group, random_seed)
+    if kind == "accuracy":
+        x, observed, draws = data["k"].values, data["accuracy"], replicates["accuracy"]
+        texts = "Average test accuracy", N_CLASSES, "accuracy"
+        if not x.size:
+            raise DataError("kind: the task knows the accuracy at no k; use kind='ranks'")
+    elif "rank_histogram" not in data:
+        raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
+    else:
+        x, observed, draws = data["bin"].values, _share_up_to(data), _share_up_to(replicates)
+        texts = "Ranks", "rank of the true class", "share of instances with at most this rank"
+    chart = Chart(ci_prob, ci_kind)
+    chart.draws("replicated", x, draws, f"{group} predictive")
+    chart.add("points", "observed", x, observed, color=INK)
+    title, *axes = texts
+    return chart.labelled(f"{group.capitalize()} predictive check: {title}", *axes)
+
+
+def _share_up_to(data: xr.Dataset) -> xr.DataArray:
+    counts = data["rank_histogram"].cumsum("bin")
+    return counts / counts.isel(bin=-1)
+
+
+@plot_function("ci_band", "mean", "observed", "bounds", "truth", "target")
+def plot_prior_predictive(
+    model: BayesianExtrapolator,
+    task: SourceTask | None = None,
+    *,
+    k: ClassCounts | None = None,
+    draws: int = 1000,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    random_seed: RandomSeed = None,
+    **drawing: Unpack[Drawing],
+) -> Chart:
+    """Draw what the prior believes of accuracy up to k1 and beyond, beside the posterior.
+
+    Parameters
+    ----------
+    model : BayesianExtrapolator
+        The model; its posterior is drawn too where it was fitted and no other task is given.
+    task : SourceTask, optional
+        Task whose average test accuracies are drawn as points; the fitted one by default.
+    k : int or array-like of int, optional
+        Numbers of classes; from 2 to 100 k1 by default.
+    draws : int
+        Number of draws from the prior.
+    {shared}
+
+    Raises
+    ------
+    DataError
+        A model without a prior, or k outside 2..10^12.
+    NotFittedError
+        No task, and the model has no draws.
+    """
+    checked_model_with_prior(model, "the prior predictive")
+    if task is not None:
+        source_task(task)
+    n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
+    if k is None:
+        k = log_spaced(2, _PRIOR_FACTOR * n_classes, _N_PRIOR)
+    predictions = [model.predict_prior(k, task, draws=draws, random_seed=random_seed)]
+    if task is None or (model.is_fitted and model.task is task):
+        predictions.append(model.predict(k))
+    observed = model.task if task is None else task
+    chart = chart_of(plot_accuracy)(predictions, observed, ci_prob=ci_prob, ci_kind=ci_kind)
+    drawn = "Prior" if len(predictions) == 1 else "Prior and posterior"
+    return chart.labelled(f"{drawn} accuracy", chart.x_label, *chart.y_labels)
+
+
+@plot_function("ci_band", "mean", "limits")
+def plot_sensitivity(
+    result: Sensitivity,
+    component: str = "prior",
+    *,
+    k: ClassCounts | None = None,
+    alphas: Sequence[float] = ALPHAS,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    **drawing: Unpack[Drawing],
+) -> Chart:
+    """Draw the prediction with the prior, or the likelihood, raised to some powers.
+
+    Mean and limits for each power, filled for the posterior as it is (power 1). Where the lines
+    part, accuracy is sensitive to what was scaled. The light outer band is what the ranks alone
+    allow (`MomentBounds`). Where it is wider than the posterior, prior and scores decide.
+
+    Parameters
+    ----------
+    result : Sensitivity
+        Of `classex_bayes.bayes.checks.sensitivity.sensitivity`, at several k.
+    component : {"prior", "likelihood"}
+        What is scaled.
+    k : int or array-like of int, optional
+        Numbers of classes that are drawn; all of the result by default.
+    alphas : sequence of float
+        Powers above 0; far from 1 the weights of the draws fail (see `Sensitivity.scaled`).
+    {shared}
+
+    Raises
+    ------
+    DataError
+        No powers or the same twice.
+    """
+    one_of(component, COMPONENTS, "component")
+    powers = [float(alpha) for alpha in alphas]
+    if not powers or len(set(powers)) < len(powers):
+        raise DataError(f"alphas: expected different powers, found {powers}")
+    chart = Chart(ci_prob, ci_kind)
+    if result.bounds is not None:
+        chart.prediction("ranks alone", result.bounds, k)
+    for power in powers:
+        name = f"{component} to the power {power:g}"
+        series = chart.prediction(name, result.scaled(power, component), k)
+        band = chart.mark(series, "band")
+        for limit in band.y:
+            chart.add("line", series, band.x, limit, visual="limits")
+        if power != 1:
+            chart.marks.remove(band)
+    label = result.prediction.estimand.label
+    title = f"{capitalized(label)} with the {component} scaled"
+    return chart.labelled(title, N_CLASSES, label)
+
+
+@plot_function("ci_band", "mean", "observed")
+def plot_tail_checks(
+    checks: TailReport,
+    *,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    **drawing: Unpack[Drawing],
+) -> Chart:
+    """Draw which share of the instances lost in held-out halves, by predicted p.
+
+    A group of instances stands at 1 / p: one class in so many is predicted to be nearer than the
+    true one. Instances deep in the tail of their distances are on the right. Mean and limits of
+    the replicates are beside the observed shares, and the title has the p-value.
+
+    Parameters
+    ----------
+    checks : TailReport
+        Of `classex_bayes.tail_checks`.
+    {shared}
+    """
+    chart = Chart(ci_prob, ci_kind)
+    x = 1 / checks.table["p"].to_numpy()
+    chart.draws("replicated", x, checks.replicated, "posterior predictive")
+    chart.add("points", "observed", x, checks.table["lost"], color=INK)
+    title = f"Local tails against held-out classes: p-value {checks.p_value:.2f}"
+    x_label = "predicted: one class in so many is nearer than the true one"
+    return chart.labelled(title, x_label, "share that lost in the other half")
+
+
+@plot_function("curve", "ref_line")
+def plot_diagnosis(report: TaskReport, **drawing: Unpack[Drawing]) -> Chart:
+    """Draw which share of the errors how many of the classes carry.
+
+    Lorenz curves, worst classes first: of the errors of test classes, of the defeats that
+    competitors inflict (hubs stand out as a steep start), and of the squared influences on
+    ATA at k = k1, which make up its sampling error. The title counts the warnings.
+
+    Parameters
+    ----------
+    report : TaskReport
+        Of `classex_bayes.assumptions.diagnosis`, for a task with scores.
+    {shared}
+
+    Raises
+    ------
+    DataError
+        A report without the parts of the classes.
+    """
+    errors = report.class_errors
+    if errors is None:
+        raise DataError(
+            "report: it has no errors by class; use diagnose on a task with scores or embeddings"
+        )
+    effective = f"sampling error (effective number of classes {errors.n_classes_effective:.0f})"
+    parts = {
+        "errors, by true class": errors.missed,
+        "defeats, by the class that wins": errors.beaten,
+        effective: errors.influence,
+    }
+    chart = Chart(log_x=False)
+    for name, values in parts.items():
+        if values.sum() > 0:
+            carried = np.append(0.0, np.cumsum(np.sort(values)[::-1]))
+            share = np.linspace(0, 1, carried.size)
+            chart.add("line", name, share, carried / carried[-1], visual="curve")
+    chart.add("line", "equal shares", [0, 1], [0, 1], visual="ref_line", color=MUTED)
+    n = len(report.warnings)
+    title = f"Who carries the errors: {errors.missed.size} classes, {n} warning{'s' * (n != 1)}"
+    return chart.labelled(title, "share of the classes, worst first", "share carried")
+
+
+@plot_function("ci_band", "mean", "measured", "subsampled", "ref_line")
+def plot_drift(
+    drift: Drift,
+    prediction: Extrapolation | Estimator,
+    *,
+    k: ClassCounts | None = None,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    random_seed: RandomSeed = 0,
+    **drawing: Unpack[Drawing],
+) -> Chart:
+    """Draw a prediction with and without drift, and the accuracies that the drift comes from.
+
+    Parameters
+    ----------
+    drift : Drift
+        Of `classex_bayes.assumptions.drift.measure_drift`.
+    prediction : Extrapolation or fitted estimator
+        Draws without the drift, best at k from the smallest task to beyond k1.
+    k : int or array-like of int, optional
+        Numbers of classes that are drawn; all of the prediction by default, of an estimator from
+        the smallest task to ten times k1.
+    {shared}
+
+    Raises
+    ------
+    DataError
+        A prediction that `Drift.apply` refuses.
+
+    Examples
+    --------
+    >>> from classex_bayes.assumptions.drift import measure_drift
+    >>> from classex_bayes.task.source_task import SourceTask
+    >>> task = SourceTask.from_ranks(np.arange(200) % 25 + 1, np.arange(200) % 100, n_classes=100)
+    >>> draws = np.random.default_rng(1).uniform(0.3, 0.4, (1, 500, 2)) / [1, 2]
+    >>> fixed = Extrapolation.from_draws([20, 200], draws, "example", "credible", 100)
+    >>> plot_drift(measure_drift(task, {20: 0.5}), fixed, backend="none").backend
+    'none'
+    """
+    if k is None and not isinstance(prediction, Extrapolation):
+        smallest = min([*drift.table.index, drift.n_classes])
+        k = log_spaced(smallest, _DRIFT_FACTOR * drift.n_classes, _N_DRIFT)
+    (prediction,) = predictions_at([prediction], k, name="prediction")
+    drifted = drift.apply(prediction, random_seed=random_seed)
+    chart = Chart(ci_prob, ci_kind)
+    for shown in (prediction, drifted):
+        chart.prediction(shown.estimator, shown)
+    lowest = min(float(np.min(mark.y[0])) for mark in chart.marks)
+    chart.vertical("source classes", drift.n_classes, (lowest, 1.0), "ref_line")
+    names = {"subsampled": "subsampled to k", "measured": "measured, retrained on k"}
+    looks = {"subsampled": {"marker": "C4", "color": MUTED}, "measured": {"color": INK}}
+    for column, name in names.items() if len(drift.table) else ():
+        values = drift.table[column]
+        chart.add("points", name, values.index, values, visual=column, **looks[column])
+    shift = f"{np.log(10) * drift.posterior.slope_mean:+.2f} probits for ten times the classes"
+    return chart.labelled(f"Drift of retrained classifiers: {shift}", N_CLASSES, "accuracy")

@@ -1,0 +1,217 @@
+"""Results of evaluations: several classifiers, groups of instances, back-tests and plans."""
+
+from typing import Any, Unpack
+
+import numpy as np
+
+from classex_bayes.arguments import class_count, one_of
+from classex_bayes.evaluate.backtest import Backtest
+from classex_bayes.evaluate.classifiers import ClassifierComparison
+from classex_bayes.evaluate.groups import OVERALL, GroupedExtrapolation
+from classex_bayes.evaluate.plan import USUAL_POWER, Plan
+from classex_bayes.exceptions import DataError
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart, chosen_k
+from classex_bayes.plots.drawing import Drawing, plot_function
+from classex_bayes.results import interval_label
+from classex_bayes.typing import ClassCounts, FloatArray
+
+_BEST = "probability of being best"
+_LABELS = {
+    "rmse": "root mean square error",
+    "bias": "mean predicted minus true value",
+    "crps": "CRPS",
+    "interval_score": "interval score",
+    "width": "mean width of the intervals",
+}
+_REACH = 2  # standard errors of a score
+
+
+@plot_function("ci_band", "mean", "prob_best")
+def plot_classifiers(
+    result: ClassifierComparison,
+    *,
+    k: ClassCounts | None = None,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    **drawing: Unpack[Drawing],
+) -> Chart:
+    """Draw the accuracy, or another metric, of each classifier, and how probably it is the best.
+
+    These are two panels. `plot_accuracy` of ``list(result.predictions.values())`` draws the first.
+
+    Parameters
+    ----------
+    result : ClassifierComparison
+        What `classex_bayes.compare_classifiers` returned.
+    k : int or array-like of int, optional
+        Numbers of classes that are drawn; all of the result by default.
+    {shared}
+    """
+    metric = result.estimand.label
+    chart = Chart(ci_prob, ci_kind, panels=(metric, _BEST))
+    best = result.prob_best().loc[chosen_k(result.k, k)]
+    for name, prediction in result.predictions.items():
+        series = chart.prediction(name, prediction, k, panel=metric)
+        chart.curve(series, best.index, best[name], visual="prob_best", panel=_BEST)
+    title = f"Expected {metric} of {len(result.predictions)} classifiers"
+    return chart.labelled(title, N_CLASSES, metric, _BEST)
+
+
+@plot_function("ci_band", "mean")
+def plot_groups(
+    result: GroupedExtrapolation,
+    *,
+    k: ClassCounts | None = None,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+    **drawing: Unpack[Drawing],
+) -> Chart:
+    """Draw the accuracy of each group, and in the colour of text that of the mix.
+
+    Parameters
+    ----------
+    result : GroupedExtrapolation
+        What `classex_bayes.extrapolate_groups` returned.
+    k : int or array-like of int, optional
+        Numbers of classes that are drawn; all of the result by default.
+    {shared}
+    """
+    chart = Chart(ci_prob, ci_kind)
+    for name, prediction in result.by_group.items():
+        chart.prediction(f"{name} (share {result.mix[name]:.2g})", prediction, k)
+    chart.prediction(OVERALL, result.overall, k, color=INK)
+    return chart.labelled("Expected accuracy by group", N_CLASSES, "accuracy")
+
+
+@plot_function("error_band", "score", "nominal")
+def plot_backtest(
+    result: Backtest,
+    score: str = "rmse",
+    n_source: int | None = None,
+    *,
+    k: ClassCounts | None = None,
+    **drawing: Unpack[Drawing],
+) -> Chart:
+    """Draw a score of every estimator against the number of classes.
+
+    Parameters
+    ----------
+    result : Backtest
+        What `classex_bayes.backtest` returned.
+    score : str
+        A column of its scores: "rmse", "bias", "crps", "interval_score", "width" or "coverage90"
+        and its like, which have a line at the nominal level. Bands reach two Monte Carlo standard
+        errors to both sides.
+    n_source : int, optional
+        Size of the pilots; needed where there are several.
+    k : int or array-like of int, optional
+        Numbers of classes that are drawn; all of the back-test by default.
+    {shared}
+
+    Raises
+    ------
+    DataError
+        No such score or size, or no estimator that has the score.
+
+    Examples
+    --------
+    >>> from classex_bayes.task.glyphs import load_glyphs
+    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+    >>> from classex_bayes.evaluate.backtest import backtest
+    >>> task = load_glyphs().task("rounded").subsample(100, random_seed=1)
+    >>> result = backtest([ClassExReg(0.5)], task, 20, n_pilots=2, progressbar=False)
+    >>> plot_backtest(result, backend="none").backend
+    'none'
+    """
+    columns = result.scores.columns
+    one_of(score, [name for name in columns if name in _LABELS or f"{name}_se" in columns], "score")
+    sizes = result.scores.index.unique("n_source").tolist()
+    if n_source is None and len(sizes) > 1:
+        raise DataError(f"n_source: expected one of {', '.join(map(str, sizes))}, found None")
+    size = sizes[0] if n_source is None else class_count(n_source, "n_source")
+    one_of(size, sizes, "n_source")
+    scores: Any = result.scores
+    table = scores.xs(size, level="n_source").dropna(subset=score)
+    if table.empty:
+        raise DataError(f"score: no estimator has a {score}, which needs draws")
+    drawn = chosen_k(table.index.unique("k"), k)
+    table = table[table.index.isin(drawn, level="k")]
+    nominal = score.removeprefix("coverage") if score.startswith("coverage") else ""
+    chart = Chart()
+    for name in table.index.unique("estimator"):
+        rows = table.xs(name, level="estimator").sort_index()
+        values = rows[score].to_numpy()
+        limits = None
+        if nominal:
+            limits = _wilson(values, rows["n"].to_numpy())
+        elif f"{score}_se" in rows and rows[f"{score}_se"].notna().all():
+            reach = _REACH * rows[f"{score}_se"].to_numpy()
+            limits = values - reach, values + reach
+        if limits is not None:
+            chart.add("band", name, rows.index, *limits, visual="error_band")
+        chart.curve(name, rows.index, values, visual="score")
+    if nominal:
+        chart.level("nominal", drawn, float(nominal) / 100, "nominal")
+    title = f"Back-test: {int(table['n'].max())} pilots of {size} classes"
+    if any(mark.kind == "band" for mark in chart.marks):
+        title += "\nbands: two Monte Carlo standard errors"
+    label = _LABELS.get(score, f"share of {nominal}% intervals that contain the true value")
+    return chart.labelled(title, N_CLASSES, label)
+
+
+def _wilson(share: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Probabilities from which shares of n are two of their standard errors away."""
+    square = _REACH**2 / n
+    middle = (share + square / 2) / (1 + square)
+    reach = np.sqrt(square * (share * (1 - share) + square / 4)) / (1 + square)
+    return middle - reach, middle + reach
+
+
+@plot_function("error_band", "mean", "target")
+def plot_plan(result: Plan, **drawing: Unpack[Drawing]) -> Chart:
+    """Draw the width of the interval, or power, against the number of classes.
+
+    Each number of repeats has a line. If some classes of a plan have no instance, each number of
+    classes has a line against the number of instances. If a width is wanted, lines are its means
+    over simulated pilots, and bands reach one standard deviation to both sides. Otherwise lines are
+    power, and bands reach one standard error. The wanted width, or a power of 0.8, is a line of its
+    own.
+
+    Parameters
+    ----------
+    result : Plan
+        What `classex_bayes.evaluate.plan.plan` returned.
+    {shared}
+    """
+    table: Any = result.table
+    interval = interval_label(result.ci_prob, result.ci_kind)
+    if result.width is not None:
+        mean, error, largest = table["width"], table["width_sd"], np.inf
+        level, goal = result.width, f"wanted ({result.width:g})"
+        label, bands = f"width of the {interval}", "one standard deviation over pilots"
+    else:
+        mean, largest = table["power"], 1.0
+        error = np.sqrt(mean * (1 - mean) / result.n_pilots)
+        level, goal = USUAL_POWER, f"usual ({USUAL_POWER:g})"
+        label, bands = f"share of {interval}s without {result.excludes:g}", "one standard error"
+    ends = {"lower": (mean - error).clip(lower=0), "upper": (mean + error).clip(upper=largest)}
+    table = table.assign(mean=mean, **ends)
+    if (table["repeats"] < 1).any():
+        along, x_label = "instances", "number of test instances of the pilot"
+        lines = {f"{classes:,} classes": rows for classes, rows in table.groupby("classes")}
+    else:
+        along, x_label = "classes", "number of classes of the pilot"
+        lines = {
+            f"{repeats:g} instance{'s' * (repeats > 1)} of each class": rows
+            for repeats, rows in table.groupby("repeats")
+        }
+    chart = Chart()
+    for name, rows in lines.items():
+        if result.n_pilots > 1:
+            limits = rows["lower"], rows["upper"]
+            chart.add("band", name, rows[along], *limits, visual="error_band")
+        chart.curve(name, rows[along], rows["mean"])
+    chart.level(goal, table[along], level, "target")
+    title = f"Plan: {result.quantity} at {result.k:,} classes"
+    title += f"\nbands: {bands}" * (result.n_pilots > 1)
+    return chart.labelled(title, x_label, label)
