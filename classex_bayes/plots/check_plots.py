@@ -134,7 +134,7 @@ def plot_prior_predictive(
     checked_model_with_prior(model, "the prior predictive")
     if task is not None:
         source_task(task)
-    n_classes = model.idata.attrs["n_classes"] if task is None else task.n_classes
+    n_classes = model.fit_.record.n_classes if task is None else task.n_classes
     if k is None:
         k = log_spaced(2, _PRIOR_FACTOR * n_classes, _N_PRIOR)
     predictions = [model.predict_prior(k, task, draws=draws, random_seed=random_seed)]

@@ -165,14 +165,14 @@ def plot_threshold(
         name, limit = NonmatedSearches.of(model.idata).best_score, model.best_wrong_score_
         chart.vertical(name, limit, (lowest, 1.0), "best_wrong", rate)
     title = f"FPIR and FNIR by threshold, from a pilot of {rates.n_classes:,} enrolled classes"
-    accepted = "distances up to" if model.idata.attrs["negated"] else "scores from"
+    accepted = "distances up to" if model.fit_.record.negated else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
     return chart.labelled(title, x_label, "FPIR", _fnir(rank))
 
 
 def _counts(model: OpenSetExtrapolator, k: ClassCounts | None) -> IntArray:
     """Numbers of enrolled classes that are drawn."""
-    return class_counts(model.idata.attrs["n_classes"] * np.array([1, 10, 100]) if k is None else k)
+    return class_counts(model.fit_.record.n_classes * np.array([1, 10, 100]) if k is None else k)
 
 
 def _exact_counts(truth: Any, counts: IntArray) -> tuple[Any, IntArray]:

@@ -1,4 +1,4 @@
-"""Whether a prediction can be relied on: what decides it, and what there is to doubt."""
+"""Whether a prediction can be relied on: which evidence drives it, faults and caveats."""
 
 import warnings
 from collections.abc import Sequence
@@ -20,38 +20,37 @@ from classex_bayes.results import Extrapolation
 from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 from classex_bayes.task.source_task import SourceTask
 
-# Share of the doubt of the ranks that may be removed where they still decide.
-_DECISIVE = 0.5
-_WIDEST = 0.5  # limits of the ranks that still decide something
+# An interval narrower than this share of what the ranks allow is driven by scores or prior.
+_NARROWED = 0.5
+_WIDEST = 0.5  # limits of the ranks that still say something
 _FAULTY = {
     "data": "the data are probably faulty",
     "model": "the model does not fit the pilot",
     "draws": "the computation did not converge",
 }
-_LITTLE_MOVED = "A stronger or weaker prior would change little"
+_LITTLE_MOVED = "A stronger or weaker prior would change little."
 _BY_PRIOR = {
     "prior dominates": (
         "The prior decides more than the data",
-        "Another prior would give another answer. Test more classes",
+        "Another prior would give another answer. Test more classes.",
     ),
     "prior and data disagree": (
         "Prior and data disagree",
-        "The prior and the data pull the answer in opposite directions. Test more classes",
+        "The prior and the data pull the answer in opposite directions. Test more classes.",
     ),
     "prior matters": (
         "The data decide, and the prior matters",
-        "Another prior would move the answer",
+        "Another prior would move the answer.",
     ),
 }
 
 
 @dataclass(frozen=True)
-class Doubt:
-    """A reason to doubt a prediction.
+class Caveat:
+    """A reason for care with a prediction. A fault forbids to rely on it.
 
-    A fault forbids to rely on it. `part` says what is doubted: "data", "model", "draws" or
-    "prediction". The place on the page that says more has the id `place`. `details` are for those
-    who know the method.
+    `part` says what it concerns: "data", "model", "draws" or "prediction". The place on the page
+    that says more has the id `place`. `details` are for those who know the method.
     """
 
     part: str
@@ -66,47 +65,47 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What decides a prediction, in a few words and in a sentence. It may be a doubt."""
+class DrivingEvidence:
+    """What drives a prediction, in a few words and in sentences, and whether it asks for care."""
 
     title: str
-    sentence: str
-    is_doubt: bool = False
+    sentences: str
+    needs_care: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """Checks of the data and of the fit, what decides the prediction, and doubts, faults first."""
+    """Checks of the data and of the fit, the driving evidence, and caveats, faults first."""
 
     checks: TaskReport
     replicates: PredictiveReport
-    decision: Decision
-    doubts: tuple[Doubt, ...]
+    driver: DrivingEvidence
+    caveats: tuple[Caveat, ...]
 
     @property
-    def faults(self) -> list[Doubt]:
-        """Doubts that forbid to rely on the prediction."""
-        return [doubt for doubt in self.doubts if doubt.is_fault]
+    def faults(self) -> list[Caveat]:
+        """Caveats that forbid to rely on the prediction."""
+        return [caveat for caveat in self.caveats if caveat.is_fault]
 
     @property
     def state(self) -> str:
-        """The worst that was found: "fault", "doubt" or "sound"."""
+        """The worst that was found: "fault", "caveat" or "sound"."""
         if self.faults:
             return "fault"
-        return "doubt" if self.doubts or self.decision.is_doubt else "sound"
+        return "caveat" if self.caveats or self.driver.needs_care else "sound"
 
     @property
     def verdict(self) -> str:
         """The state in a sentence."""
-        reasons = dict.fromkeys(_FAULTY[doubt.part] for doubt in self.faults)
+        reasons = dict.fromkeys(_FAULTY[fault.part] for fault in self.faults)
         if reasons:
             return f"Do not rely on this number: {' and '.join(reasons)}."
         if self.state == "sound":
             left_out = sum(check.passed is None for check in self.checks)
             made = f"; {left_out} of {len(self.checks.checks)} could not be made" * bool(left_out)
             return f"The checks found no fault{made}."
-        title = self.decision.title
-        why = f": {title[0].lower()}{title[1:]}" if self.decision.is_doubt else ""
+        title = self.driver.title
+        why = f": {title[0].lower()}{title[1:]}" if self.driver.needs_care else ""
         return f"Read with care{why}."
 
 
@@ -118,53 +117,47 @@ def assess(
     ci_prob: float,
     sensitive: Sensitivity | None,
 ) -> Assessment:
-    """Check data and fits, and weigh what decides the prediction on the most classes.
+    """Check data and fits, and find what drives the prediction on the most classes.
 
     `model` predicts; `others` are fits to the same task.
     """
     checks = diagnose(task, random_seed=model.fit_.record.seeds)
     replicates = posterior_checks(model, task)
-    doubts = [
-        Doubt("data", _named(check.name, check.sentence), "data-checks", is_fault=True)
-        for check in checks.warnings
-    ]
-    doubts += [fault for fitted in (model, *others) for fault in faults_of_fit(fitted)]
+    caveats = []
+    farthest, k1 = int(prediction.k.max()), prediction.n_classes
+    if farthest > FARTHEST_FACTOR * k1:
+        sentence = (
+            f"{farthest:,} {prediction.estimand.units} are {farthest / k1:,.0f} times as many "
+            "as were tested. So far out the pilot cannot check the model"
+        )
+        caveats.append(Caveat("prediction", sentence, "curve"))
+    for check in checks:
+        if check.passed is False or check.is_note:
+            sentence = f"{capitalized(check.name)}: {check.sentence}"
+            caveats.append(Caveat("data", sentence, "data-checks", check.passed is False))
+    for fitted in (model, *others):
+        caveats += faults_of_fit(fitted)
     if not replicates.passed:
         sentence = (
             f"The model does not reproduce the pilot in {len(replicates.unusual)} of "
             f"{len(replicates.table)} respects"
         )
         names = ", ".join(replicates.unusual)
-        doubts.append(Doubt("model", sentence, "model-checks", is_fault=True, details=names))
-    farthest, k1 = int(prediction.k.max()), prediction.n_classes
-    if farthest > FARTHEST_FACTOR * k1:
-        doubts.append(
-            Doubt(
-                "prediction",
-                f"{farthest:,} {prediction.estimand.units} are {farthest / k1:,.0f} times as many "
-                "as were tested. So far out the pilot cannot check the model",
-                "curve",
-            )
-        )
-    doubts += [
-        Doubt("data", _named(check.name, check.sentence), "data-checks")
-        for check in checks
-        if check.is_note
-    ]
-    return Assessment(
-        checks, replicates, _decision(model, prediction, ci_prob, sensitive), tuple(doubts)
-    )
+        caveats.append(Caveat("model", sentence, "model-checks", True, names))
+    caveats.sort(key=lambda caveat: not caveat.is_fault)
+    driver = _driver(model, prediction, ci_prob, sensitive)
+    return Assessment(checks, replicates, driver, tuple(caveats))
 
 
-def faults_of_fit(model: FittedModel) -> list[Doubt]:
+def faults_of_fit(model: FittedModel) -> list[Caveat]:
     """Faults that every fit looks for: draws that did not converge, and a contradicted pilot."""
     faults = []
     if model.contradiction_:
         sentence = capitalized(model.contradiction_)
-        faults.append(Doubt("model", sentence, "model-checks", is_fault=True))
+        faults.append(Caveat("model", sentence, "model-checks", is_fault=True))
     if problems := "; ".join(model.diagnosis_.problems):
         sentence = "Other draws might give another answer. Fit again with more of them"
-        faults.append(Doubt("draws", sentence, "convergence", is_fault=True, details=problems))
+        faults.append(Caveat("draws", sentence, "convergence", is_fault=True, details=problems))
     return faults
 
 
@@ -179,42 +172,37 @@ def sensitivity_of(model: LawModel, prediction: Extrapolation) -> Sensitivity | 
             return None
 
 
-def _named(name: str, sentence: str) -> str:
-    return f"{capitalized(name)}: {sentence}"
-
-
-def _decision(
+def _driver(
     model: LawModel, prediction: Extrapolation, ci_prob: float, sensitive: Sensitivity | None
-) -> Decision:
-    """What decides the prediction on the most classes."""
+) -> DrivingEvidence:
+    """What drives the prediction on the most classes."""
     k = int(prediction.k.max())
     diagnosis = "" if sensitive is None else str(sensitive.table["diagnosis"][k])
+    title, advice = _BY_PRIOR.get(diagnosis, ("", ""))
     metric, limits = named_metric(prediction.estimand.metric), model.fit_.rank_limits
     if limits is None or not isinstance(metric, MeanMetric):
         if not diagnosis:
-            return Decision("Data and model", "How much each of them decides is unknown.")
-        advice = _LITTLE_MOVED if diagnosis == "data decide" else "The prior may matter"
-        title, advice = _BY_PRIOR.get(diagnosis, ("The data decide", advice))
-        return Decision(title, f"{advice}.", diagnosis in _BY_PRIOR)
+            return DrivingEvidence("Data and model", "How much each of them decides is unknown.")
+        usual = _LITTLE_MOVED if diagnosis == "data decide" else "The prior may matter."
+        return DrivingEvidence(title or "The data decide", advice or usual, bool(title))
     lower, upper = limits.at(metric, np.array([k]), ci_prob)[:, 0]
     width = float(prediction.interval(ci_prob).loc[k].diff()["upper"])
-    narrowed = width < _DECISIVE * (upper - lower)
+    narrowed = width < _NARROWED * (upper - lower)
     span = prediction.estimand.numerals.span(lower, upper)
-    sentence = f"Without a prior, the ranks of the pilot allow {span}."
+    sentences = f"Without a prior, the ranks of the pilot allow {span}."
     by_scores = "scores" in prediction.evidence
     if narrowed:
         helpers = "Scores and prior narrow" if by_scores else "The prior, a smooth law, narrows"
-        sentence += f" {helpers} this to the interval above."
-    if diagnosis in _BY_PRIOR:
-        title, advice = _BY_PRIOR[diagnosis]
+        sentences += f" {helpers} this to the interval above."
+    if title:
         if narrowed and diagnosis == "prior matters":
             title = "Scores and prior decide" if by_scores else "Ranks and prior decide"
-        return Decision(title, f"{sentence} {advice}.", is_doubt=True)
+        return DrivingEvidence(title, f"{sentences} {advice}", needs_care=True)
     if not narrowed and not metric.is_rank and upper - lower > _WIDEST:
-        return Decision("Nothing decides yet", f"{sentence} Test more classes.", is_doubt=True)
-    if not narrowed:
-        title = "The ranks of the pilot decide"
-    else:
+        return DrivingEvidence("Nothing decides yet", f"{sentences} Test more classes.", True)
+    if narrowed:
         title = "The scores decide" if by_scores else "The model decides beyond the pilot"
-    moved = f" {_LITTLE_MOVED}." * (diagnosis == "data decide")
-    return Decision(title, sentence + moved)
+    else:
+        title = "The ranks of the pilot decide"
+    moved = f" {_LITTLE_MOVED}" * (diagnosis == "data decide")
+    return DrivingEvidence(title, sentences + moved)

@@ -21,51 +21,51 @@ _SENSITIVITY = "k", "prior", "prior_mcse", "likelihood", "prior_share", "diagnos
 
 def document(findings: "Findings") -> dict[str, Any]:
     """Return all findings as JSON types; numbers that are not finite or not requested are null."""
-    model, comparison = findings.model, findings.comparison
-    numbers: dict[str, Any] = {
+    model, comparison, level = findings.model, findings.comparison, findings.ci_prob
+    diagnosis, gap, target = model.diagnosis_, model.fit_gap_, findings.target
+    below_best = reached = until = rates = sensitive = None
+    if gap is not None:
+        replicates = float(gap.replicated.mean())
+        below_best = {"mean": gap.mean, "best_draw": gap.best_draw, "replicates": replicates}
+        below_best["p_value"] = gap.p_value
+    if findings.sensitivity is not None:
+        sensitive = records(findings.sensitivity.table, _SENSITIVITY)
+    if findings.open_set is not None:
+        rates = _rates(*findings.open_set, level)
+    if target is not None:
+        shares = findings.prediction.prob_at_least(target).to_dict()
+        rows = [{"k": k, "probability": share} for k, share in shares.items()]
+        reached = {"accuracy": target, "predictions": rows}
+        classes = model.classes_until(target)
+        lower, upper = classes.interval(level)
+        numbers = {"median": classes.median, "lower": lower, "upper": upper}
+        until = {name: finite(number) for name, number in numbers.items()}
+        until = {"accuracy": target, **until, "largest": classes.largest}
+    return {
         "schema": SCHEMA,
         **facts(model, findings.task),
         "evidence": model.fit_.record.evidence or None,
-        "metric": findings.metric,
-        "ci_prob": findings.ci_prob,
+        "metric": findings.prediction.estimand.metric,
+        "ci_prob": level,
         "predictions": records(by_limits(comparison.table), _ROW),
         "left_out": [
             {"estimator": name, "reason": reason} for name, reason in comparison.skipped.items()
         ],
         "diagnostics": {
-            "r_hat": finite(model.diagnosis_.r_hat),
-            "ess_bulk": finite(model.diagnosis_.ess_bulk),
-            "divergences": model.diagnosis_.divergences,
-            "problems": list(model.diagnosis_.problems),
+            "r_hat": finite(diagnosis.r_hat),
+            "ess_bulk": finite(diagnosis.ess_bulk),
+            "divergences": diagnosis.divergences,
+            "problems": list(diagnosis.problems),
         },
         "warnings": list(findings.task.warnings),
         "classes_at_random": findings.classes_at_random,
-        "fit_gap": _fit_gap(model.fit_gap_),
-        "sensitivity": _sensitivity(findings.sensitivity),
+        "fit_gap": below_best,
+        "sensitivity": sensitive,
         "notes": [row for p in comparison.predictions for row in notes_of(p.notes, p.estimator)],
-        "prob_at_least": None,
-        "classes_until": None,
-        "open_set": None,
+        "prob_at_least": reached,
+        "classes_until": until,
+        "open_set": rates,
     }
-    if findings.open_set is not None:
-        numbers["open_set"] = _rates(*findings.open_set, findings.ci_prob)
-    if findings.target is None:
-        return numbers
-    reached = findings.prediction.prob_at_least(findings.target).to_dict()
-    numbers["prob_at_least"] = {
-        "accuracy": findings.target,
-        "predictions": [{"k": k, "probability": share} for k, share in reached.items()],
-    }
-    until = model.classes_until(findings.target)
-    lower, upper = until.interval(findings.ci_prob)
-    numbers["classes_until"] = {
-        "accuracy": findings.target,
-        "median": finite(until.median),
-        "lower": finite(lower),
-        "upper": finite(upper),
-        "largest": until.largest,
-    }
-    return numbers
 
 
 def open_set_document(
@@ -112,23 +112,6 @@ def by_limits(table: Any) -> Any:
     """Return a table whose limits are named "lower" and "upper", without the level `ci_prob`."""
     ends = {"_lb": "lower", "_ub": "upper"}
     return table.rename(columns=lambda name: ends.get(name[-3:], name))
-
-
-def _fit_gap(gap: Any) -> dict[str, float] | None:
-    """Nats by which the posterior lies below the best law on the knots."""
-    if gap is None:
-        return None
-    return {
-        "mean": gap.mean,
-        "best_draw": gap.best_draw,
-        "replicates": float(gap.replicated.mean()),
-        "p_value": gap.p_value,
-    }
-
-
-def _sensitivity(sensitive: Any) -> list[dict[str, Any]] | None:
-    """What prior and data decide at each number of classes."""
-    return None if sensitive is None else records(sensitive.table, _SENSITIVITY)
 
 
 def records(frame: Any, names: Sequence[str] | None = None) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from classex_bayes.estimators.estimator import Estimator, prediction_of
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
-from classex_bayes.open_set.open_set import OpenSetExtrapolator
-from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
 from classex_bayes.report.assessment import Assessment, assess, sensitivity_of
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
+
+if TYPE_CHECKING:
+    from classex_bayes.open_set.open_set import OpenSetExtrapolator
+    from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +44,7 @@ class Findings:
     comparison: Comparison
     ci_prob: float
     target: float | None
-    open_set: tuple[OpenSetExtrapolator, OpenSetPrediction] | None = None
+    open_set: "tuple[OpenSetExtrapolator, OpenSetPrediction] | None" = None
 
     @property
     def models(self) -> list[FittedModel]:
@@ -54,11 +56,6 @@ class Findings:
         """Prediction of the model."""
         return self.comparison.predictions[0]
 
-    @property
-    def metric(self) -> str:
-        """Name of the predicted metric."""
-        return self.prediction.estimand.metric
-
     @cached_property
     def sensitivity(self) -> Sensitivity | None:
         """Sensitivity of the prediction to the prior; None without a prior."""
@@ -67,10 +64,8 @@ class Findings:
     @cached_property
     def assessment(self) -> Assessment:
         """Whether the prediction of the model can be relied on."""
-        others = self.models[1:]
-        return assess(
-            self.model, others, self.task, self.prediction, self.ci_prob, self.sensitivity
-        )
+        others, sensitive = self.models[1:], self.sensitivity
+        return assess(self.model, others, self.task, self.prediction, self.ci_prob, sensitive)
 
     @cached_property
     def classes_at_random(self) -> str | None:
@@ -78,7 +73,7 @@ class Findings:
         return classes_at_random(self.model, self.task)
 
     @property
-    def set_aside(self) -> dict[str, str]:
+    def excluded(self) -> dict[str, str]:
         """Reasons not to use the estimates of some references, by name."""
         # Without the other checks of the assessment, which take seconds.
         of_data = {check.name: check for check in self.task.table.checks(self.task.classes)}
@@ -92,16 +87,15 @@ class Findings:
 
     @cached_property
     def shown(self) -> Comparison:
-        """The comparison without the estimates that are set aside, which count as left out."""
-        whole, aside = self.comparison, self.set_aside
-        names = [prediction.estimator for prediction in whole.predictions]
-        kept = [name not in aside for name in names]
+        """The comparison without the excluded estimates, which count as left out."""
+        whole, excluded = self.comparison, self.excluded
+        kept = [prediction.estimator not in excluded for prediction in whole.predictions]
         return replace(
             whole,
-            table=whole.table[~whole.table.index.isin(aside, level="estimator")],
+            table=whole.table[~whole.table.index.isin(excluded, level="estimator")],
             predictions=[*compress(whole.predictions, kept)],
             estimators=[*compress(whole.estimators, kept)],
-            skipped=whole.skipped | aside,
+            skipped=whole.skipped | excluded,
         )
 
     def grid(self, n_points: int) -> IntArray:
@@ -111,9 +105,9 @@ class Findings:
 
     def curves(self, n_points: int) -> list[Extrapolation]:
         """Predictions of the model and of the references that are shown, on the grid."""
-        grid, estimators = self.grid(n_points), self.shown.estimators
+        grid, metric = self.grid(n_points), self.prediction.estimand.metric
         with warned_of_distance():
-            return [prediction_of(estimator, grid, self.metric) for estimator in estimators]
+            return [prediction_of(model, grid, metric) for model in self.shown.estimators]
 
 
 @contextmanager
@@ -130,17 +124,14 @@ def findings_of(
     task: SourceTask,
     k: ClassCounts,
     *,
-    metric: str = "accuracy",
-    truth: Any = None,
     ci_prob: float | None = None,
     target: float | None = None,
-    n_resamples: int | None = None,
-    random_seed: RandomSeed = None,
-    progressbar: bool = True,
+    **settings: Any,
 ) -> Findings:
     """Predict with a fitted model, and with references that are fitted to its task.
 
-    Arguments are those of `compare`. `target` is an accuracy and requires the metric accuracy.
+    Arguments, and further ones, are those of `compare`. `target` is an accuracy and requires the
+    metric accuracy.
 
     Raises
     ------
@@ -151,12 +142,9 @@ def findings_of(
         or None.
     """
     level, _ = interval_settings(ci_prob, None)
-    accuracy_target(target, metric)
+    accuracy_target(target, settings.get("metric", "accuracy"))
     try:
-        comparison = compare(
-            [model, *references], task, k, metric=metric, truth=truth, ci_prob=level,
-            n_resamples=n_resamples, random_seed=random_seed, progressbar=progressbar,
-        )  # fmt: skip
+        comparison = compare([model, *references], task, k, ci_prob=level, **settings)
     except Interrupted as stop:
         if stop.partial is not None:
             stop.partial = Findings(model, task, stop.partial, level, target)

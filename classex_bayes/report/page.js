@@ -77,7 +77,7 @@
   const answer = document.getElementById("answer");
   const { at: places } = readings.accuracy.find(({ series }) => series === "posterior");
   const mark = document.createElement("i");
-  mark.className = "asked";
+  mark.className = "chosen";
   document.querySelector("#accuracy .plot").append(mark);
   const ask = () => {
     answer.textContent = answers[slider.value];

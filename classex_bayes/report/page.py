@@ -1,28 +1,48 @@
 """The report: one self-contained HTML file."""
 
 import datetime
+import platform
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from classex_bayes import formatting
+from classex_bayes._version import __version__
 from classex_bayes.arguments import class_counts, file_path, probability
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.estimators.estimator import Estimator, require_estimator
+from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
-from classex_bayes.open_set.open_set import OpenSetExtrapolator
+from classex_bayes.report.document import by_limits, document, finite, records
 from classex_bayes.report.findings import (
     Findings,
     findings_of,
     usual_references,
     warned_of_distance,
 )
+from classex_bayes.results import Bounds, Extrapolation, interval_name, interval_settings
+from classex_bayes.results.sentences import (
+    errors_sentence,
+    headline,
+    pilot_accuracy,
+    pilot_sentence,
+    score_direction,
+)
+from classex_bayes.results.shared_estimand import whose_notes
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts
+
+if TYPE_CHECKING:
+    from classex_bayes.open_set.open_set import OpenSetExtrapolator
+
+_N_POINTS = 100
+_KINDS = {"eti": "equal tails", "hdi": "highest density"}
+_VERSIONS = ("numpy", "scipy", "numba", "nutpie", "arviz-stats")
 
 
 def write_report(
@@ -34,7 +54,7 @@ def write_report(
     task: SourceTask | None = None,
     references: Sequence[Estimator] | None = None,
     target: float | None = None,
-    open_set: OpenSetExtrapolator | None = None,
+    open_set: "OpenSetExtrapolator | None" = None,
     fpir: float = 0.003,
     ci_prob: float | None = None,
     n_resamples: int | None = None,
@@ -127,20 +147,10 @@ def write_report(
     source_task(task)
     if not model.is_fitted_to(task):
         raise DataError("task: the model was fitted to another task or with other parameters")
-    if not isinstance(source, str):
-        raise DataError(f"source: expected a name, found {source!r}")
-    if not isinstance(date, datetime.date | None):
-        raise DataError(f"date: expected a datetime.date, found {date!r}")
     wanted = None if target is None else probability(target, "target")
     counts = class_counts(k)
     rates = None
     if open_set is not None:
-        if not isinstance(open_set, OpenSetExtrapolator):
-            found = type(open_set).__name__
-            raise DataError(
-                f"open_set: expected a fitted OpenSetExtrapolator, found {found}; pass the model "
-                "itself, and the rate wanted as fpir"
-            )
         if not open_set.is_fitted_to(task):
             raise DataError(
                 "open_set: expected a model that is fitted to this task with its present "
@@ -151,10 +161,6 @@ def write_report(
     if references is None:
         # The default references predict accuracy only.
         references = usual_references(seeds) if named_metric(metric).name == "accuracy" else []
-    if isinstance(references, str) or not isinstance(references, Sequence):
-        raise DataError(f"references: expected a list of estimators, found {references!r}")
-    for reference in references:
-        require_estimator(reference, "references")
     findings = findings_of(
         model,
         references,
@@ -196,8 +202,6 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    from classex_bayes.report.contents import contents
-
     environment = Environment(
         loader=PackageLoader("classex_bayes.report", "."),
         autoescape=True,
@@ -211,7 +215,6 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
         estimate=lambda row: numerals.estimate(row["mean"], row["lower"], row["upper"]),
         rate=lambda row: formatting.RATES.estimate(row["mean"], row["lower"], row["upper"]),
         value=numerals.value,
-        span=lambda row: numerals.span(row["lower"], row["upper"]),
         chance=formatting.chance,
         exact=formatting.exact_percent,
         sentence=formatting.capitalized,
@@ -223,3 +226,142 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
     with warned_of_distance():
         variables = contents(findings, source, date)
     return environment.get_template("page.html.jinja").render(**variables, css=css, js=js)
+
+
+def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, Any]:
+    """Return the variables of the template by name: objects, sentences, charts and numbers."""
+    model, task, level = findings.model, findings.task, findings.ci_prob
+    estimand, assessment, shown = findings.prediction.estimand, findings.assessment, findings.shown
+    curves = findings.curves(_N_POINTS)
+    numbers = _numbers(findings, curves[0], source, date)
+    rows = _rows(findings)
+    references = shown.predictions[1:]
+    until = None
+    if findings.target is not None:
+        until = f"{formatting.capitalized(model.classes_until(findings.target).describe(level))}."
+    drawn = _charts(findings, curves)
+    largest, accuracy = pilot_accuracy(task)
+    answers = [_headline(findings, row) for row in numbers["curve"]]
+    return {
+        "headline": _headline(findings, rows[-1]),
+        "metric": estimand,
+        "units": estimand.units,
+        "source": source,
+        "date": date,
+        "estimator": findings.prediction.estimator,
+        "level": interval_name(level),
+        "interval": f"{interval_name(level)}, {_KINDS[interval_settings(None, None)[1]]}",
+        "target": findings.target,
+        "task": task,
+        "pilot_sentence": pilot_sentence(task, estimand),
+        "scales": model.fit_.record.scales_text,
+        "pilot": {"k": largest, "accuracy": accuracy},
+        "rows": rows,
+        "references": [reference.estimator for reference in references],
+        "point_estimates": [p.estimator for p in references if not isinstance(p, Bounds)],
+        "bounds": ", ".join(p.estimator for p in references if isinstance(p, Bounds)),
+        "resampled": any(p.interval_type == "bootstrap" for p in references),
+        "notes": {note: ", ".join(names) for note, names in whose_notes(shown.predictions).items()},
+        "left_out": shown.skipped,
+        "until": until,
+        "open_set": None if findings.open_set is None else _open_set(findings, numbers["open_set"]),
+        "assessment": assessment,
+        "errors": errors_sentence(task),
+        "diagnosis": model.diagnosis_,
+        "gap": model.fit_gap_,
+        "sensitivity": findings.sensitivity,
+        "numbers": numbers,
+        "charts": drawn,
+        "readings": {key: chart.readings for key, chart in drawn.items()},
+        "answers": [answer.removeprefix("On ") for answer in answers],
+    }
+
+
+def _headline(findings: Findings, row: dict[str, Any]) -> str:
+    """The answer of one row in a sentence."""
+    answer = {name: row[name] for name in ("k", "mean", "lower", "upper")}
+    return headline(**answer, ci_prob=findings.ci_prob, estimand=findings.prediction.estimand)
+
+
+def _rows(findings: Findings) -> list[dict[str, Any]]:
+    """Rows of the table of predictions, sorted by the number of classes."""
+    posterior, *others = findings.shown.predictions
+    beside = by_limits(findings.shown.table)
+    table = posterior.interval(findings.ci_prob).assign(mean=posterior.mean)
+    if findings.target is not None:
+        table["reached"] = posterior.prob_at_least(findings.target)
+    return [
+        {**row, "references": [beside.loc[(other.estimator, row["k"])] for other in others]}
+        for row in records(table.sort_index())
+    ]
+
+
+def _open_set(findings: Findings, numbers: dict[str, Any]) -> dict[str, Any]:
+    """Rates, thresholds and settings of open-set identification."""
+    from classex_bayes.open_set.nonmated_searches import NonmatedSearches
+
+    model, rates = findings.open_set  # type: ignore[misc]
+    by_rate: dict[str, dict[int, Any]] = {"FNIR": {}, "FPIR": {}}
+    for row in numbers["predictions"]:
+        by_rate[row["rate"]][row["k"]] = row
+    fnir, fpir = by_rate.values()
+    return {
+        "description": numbers["description"],
+        "promise": rates.promise.removeprefix(", "),
+        "rows": [{"k": k, "fnir": fnir[k], "fpir": fpir[k]} for k in sorted(fnir)],
+        "notes": rates.notes,
+        "rank": rates.rank,
+        "nonmated": NonmatedSearches.of(model.idata).origin,
+        "scores": score_direction(findings.task),
+        "scales": model.fit_.record.scales_text,
+        "seed": model.fit_.record.random_seed,
+        "n_draws": rates.fnir.sizes["chain"] * rates.fnir.sizes["draw"],
+    }
+
+
+def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, Any]:
+    # Here, since matplotlib chooses the numbers of their axes.
+    from classex_bayes.report import page_charts
+
+    drawn = [
+        page_charts.accuracy(findings, curves),
+        page_charts.discriminability(findings),
+        page_charts.predictive(findings),
+    ]
+    if findings.target is not None:
+        drawn.append(page_charts.reaching(curves[0], findings.target))
+    if findings.open_set is not None:
+        drawn.append(page_charts.detection(*findings.open_set, findings.ci_prob))
+    return {chart.key: chart for chart in drawn}
+
+
+def _numbers(
+    findings: Findings, curve: Extrapolation, source: str, date: datetime.date
+) -> dict[str, Any]:
+    """The document of `--json`, and the further numbers of the page."""
+    record, sizes = findings.model.fit_.record, findings.model.idata["posterior"].sizes
+    assessment = findings.assessment
+    # Of a model that is drawn without a sampler.
+    independent = {"chains": sizes["chain"], "draws": sizes["draw"]}
+    return {
+        "date": date.isoformat(),
+        "source": source,
+        **document(findings),
+        "fit": {
+            "prior": record.parameters.get("prior"),
+            "likelihood": record.parameters.get("likelihood"),
+            "sampler": independent if record.sampler is None else asdict(record.sampler),
+            "spawn_key": list(record.random_seed_spawn_key),
+        },
+        "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),
+        "checks": [
+            {**asdict(check), "value": finite(check.value), "limit": finite(check.limit)}
+            for check in assessment.checks
+        ],
+        "posterior_checks": records(assessment.replicates.table),
+        "versions": {
+            "classex_bayes": __version__,
+            "Python": platform.python_version(),
+            **{name: version(name) for name in _VERSIONS},
+        },
+    }

@@ -4,29 +4,22 @@ import datetime
 import json
 import re
 import sys
-import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
-import xarray as xr
 from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
-from classex_bayes.bayes.convergence import diagnosis_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.report import contents, page_charts
-from classex_bayes.report.chart_axes import Axis
-from classex_bayes.report.findings import findings_of
+from classex_bayes.report import page as report_page
 from classex_bayes.report.page import write_report
-from classex_bayes.report.verdicts import convergence_sentence
-from classex_bayes.task.source_task import SourceTask
 
 K, DATE = [1000, 5000, 200], datetime.date(2026, 1, 2)
 
@@ -93,17 +86,26 @@ def test_numbers_are_those_of_the_model(page, fitted, pilot):
     assert "ranks: distance" in [row["discrepancy"] for row in numbers["posterior_checks"]]
 
 
-def test_headline_is_about_the_farthest(page, fitted):
+def test_headline_and_table_have_these_numbers(page, written, fitted):
     mean, (lower, upper) = (
         fitted.predict(5000).mean[5000],
         fitted.predict(5000).interval(0.8).loc[5000],
     )
-    stated = f"On 5,000 classes: {100 * mean:.1f}%, 80% interval "
-    stated += f"{100 * lower:.1f} to {100 * upper:.1f}%"
-    assert stated in page.visible_text
+    stated = f"{100 * mean:.1f}%, 80% interval {100 * lower:.1f} to {100 * upper:.1f}%"
+    assert f"On 5,000 classes: {stated}" in page.visible_text
     assert f"{100 * mean:.1f}% (80% interval {100 * lower:.1f} to" in page.ids["paragraph"]
-    # The same form in the table.
     assert f"5,000 {100 * mean:.1f}% {100 * lower:.1f}% to {100 * upper:.1f}%" in page.visible_text
+    table = re.search(r'<table id="predictions".*?</table>', written.read_text("utf-8"), re.S)[0]
+    cells = [float(value) for value in re.findall(r'<data value="([^"]+)"', table)]
+    numbers = page.json("numbers")
+    rows = {(row["estimator"], row["k"]): row for row in numbers["predictions"]}
+    chances = {row["k"]: row["probability"] for row in numbers["prob_at_least"]["predictions"]}
+    expected = []
+    for k in sorted(K):
+        row = rows["BayesianExtrapolator", k]
+        expected += [k, row["mean"], row["lower"], row["upper"], chances[k]]
+        expected.append(rows["ClassExReg", k]["mean"])  # the data contradict both KDEs
+    assert cells == expected
 
 
 def test_curves_are_those_of_the_model(page, written, read_chart, fitted, pilot):
@@ -167,38 +169,6 @@ def test_values_under_the_pointer_are_those_of_the_curves(page, fitted):
 def test_a_page_is_small_and_is_drawn_without_a_script(written, page):
     assert written.stat().st_size < 300_000
     assert page.tags["g"] >= 8 and "needs JavaScript" not in page.visible_text
-
-
-@pytest.mark.parametrize(
-    ("values", "numbers"),
-    [
-        ([2, 5000], ["10", "100", "1,000"]),
-        ([2, 60], ["2", "5", "10", "20", "50"]),
-        ([31, 39], ["32", "34", "36", "38"]),
-        ([2, 10**9], ["100", "10,000", "1,000,000", "100,000,000"]),
-        ([2, 3], ["2", "3"]),
-        ([7, 7], ["6.8", "7", "7.2"]),
-    ],
-)
-def test_numbers_beside_a_logarithmic_axis(values, numbers):
-    axis = Axis.of("k", np.array(values), lambda k: f"{k:,.10g}", log=True)
-    assert set(numbers) <= {text for _, text in axis.numbers}
-    assert 2 <= len(axis.numbers) <= 7
-    for place, text in axis.numbers:
-        share = (np.log10(float(text.replace(",", ""))) - axis.low) / (axis.high - axis.low)
-        assert place == pytest.approx(100 * share)
-
-
-@pytest.mark.parametrize(("last", "in_a_decade"), [(5000, 9), (10**9, 1)])
-def test_small_ticks_of_a_logarithmic_axis(last, in_a_decade):
-    ticks = np.array([tick for tick, _ in Axis.of("k", np.array([2, last]), str, log=True).ticks])
-    assert np.count_nonzero((ticks >= 10) & (ticks < 100)) == in_a_decade
-
-
-def test_axes_of_one_value_and_of_none_at_zero():
-    assert Axis.of("share", np.array([1.0, 1.0]), str).numbers
-    rates = Axis.of("FPIR", np.array([0.0, 0.001, 0.1]), str, log=True)
-    assert rates.low > -3.1 and rates.places(np.array([0.0])).tolist() == [-100.0]
 
 
 def test_record_method_and_citation(page):
@@ -292,7 +262,7 @@ def test_what_to_install(fitted, monkeypatch):
         write_report(fitted, 9, "never.html")
 
 
-def test_a_page_that_fails_leaves_the_old_one(written, fitted, monkeypatch, tmp_path):
+def test_a_page_that_fails_leaves_the_old_one(fitted, monkeypatch, tmp_path):
     path = tmp_path / "a.html"
     path.write_text("old")
 
@@ -300,33 +270,13 @@ def test_a_page_that_fails_leaves_the_old_one(written, fitted, monkeypatch, tmp_
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", fail)
-    monkeypatch.setattr("classex_bayes.report.page.html", lambda *_: "new")
+    monkeypatch.setattr(report_page, "html", lambda *_: "new")
     with pytest.raises(OSError, match="No space"):
         write_report(fitted, 300, path, references=[])
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["a.html"]
 
 
-# Sentences
-
-
-def test_convergence_in_a_sentence(small_task, fit):
-    model = fit(small_task(), draws=20, tune=100, chains=1)
-    sentence = convergence_sentence(model.diagnosis_, {"chains": 1, "draws": 20})
-    assert sentence.startswith("Do not trust the draws yet: a single chain")
-    assert "1 chain of 20 draws" in sentence and "nan" not in sentence
-    assert sentence.endswith("Increase draws and tune, or raise target_accept.")
-
-
-def test_independent_draws_in_a_sentence():
-    draws = xr.Dataset({"x": (("chain", "draw"), np.zeros((1, 100)))})
-    few, enough = (
-        diagnosis_of(xr.DataTree.from_dict({"posterior": draws.isel(draw=slice(n))}))
-        for n in (20, 100)
-    )
-    assert convergence_sentence(few, {"chains": 1, "draws": 20}).endswith(
-        "1 chain of 20 draws: 20 draws are fewer than 100; increase draws."
-    )
-    assert convergence_sentence(enough, {"chains": 1, "draws": 100}).endswith("of 100 draws.")
+# Columns
 
 
 def test_references_with_bootstrap_intervals(fitted, pilot, tmp_path):
@@ -341,34 +291,8 @@ def test_references_with_bootstrap_intervals(fitted, pilot, tmp_path):
     assert shown[1] < shown[0] < shown[2] and "leave out the bias of the estimator" in text
 
 
-def test_many_references_are_told_apart(fitted, pilot):
-    references = [ClassExReg(share) for share in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)]
-    findings = findings_of(fitted, references, pilot.task, [500], ci_prob=0.9)
-    chart = page_charts.accuracy(findings, findings.curves(5))
-    styles = {(s.color, s.dash) for s in chart.legend if s.key.startswith("reference")}
-    assert len(styles) == len(references)
-    assert len({s.key for s in chart.legend}) == len(chart.legend)
-    assert chart.legend[0].key == chart.readings[0]["series"] == "posterior"
-
-
-@pytest.fixture(scope="module")
-def fitted_to_three(fit):
-    task = SourceTask.from_ranks([1, 2, 1, 1, 1, 2], [0, 1, 2, 0, 1, 2], n_classes=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the pilot is small
-        return fit(task, draws=50, tune=200)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("largest", [2, 4, 12])
-def test_numbers_of_few_classes_stand_once(largest, fitted_to_three):
-    findings = findings_of(fitted_to_three, [], fitted_to_three.task, [largest])
-    numbers = [text for _, text in page_charts.accuracy(findings, findings.curves(9)).x.numbers]
-    assert numbers and len({*numbers}) == len(numbers)
-
-
 def test_bounds_are_a_band_and_a_column(fitted, tmp_path, read_chart, pilot, constants):
-    with constants(contents, _N_POINTS=15):
+    with constants(report_page, _N_POINTS=15):
         path = write_report(fitted, [1000], tmp_path / "page.html", references=[MomentBounds()])
     text = path.read_text(encoding="utf-8")
     drawn = read_chart(text, "accuracy")
