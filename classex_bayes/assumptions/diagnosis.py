@@ -6,22 +6,24 @@ sound tasks. They give a false alarm in at most about 1% of these.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from classex_bayes.arguments import seed_sequence
-from classex_bayes.assumptions.confusion_graph import (
+from classex_bayes.assumptions.score_facts import (
+    ScoreFacts,
     linked_share,
     mean_degree,
-    mutual_pairs,
     rewired_shares,
 )
-from classex_bayes.assumptions.score_facts import ScoreFacts, facts_of_scores
-from classex_bayes.assumptions.task_report import ClassErrors, TaskReport
 from classex_bayes.estimators.moment_bounds import MomentBounds
-from classex_bayes.exceptions import DataWarning
+from classex_bayes.exceptions import DataError, DataWarning
+from classex_bayes.formatting import html_block, html_facts
+from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import interval_name, interval_settings
 from classex_bayes.results.extrapolation import REACHED
 from classex_bayes.task.check import Check
@@ -30,25 +32,117 @@ from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_checks import scores_fit
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
-MOST_REPEATED, MOST_DOUBLE_CLASSES, MOST_MUTUAL = 0.01, 0.005, 0.1
-SMALLEST_LINKED, SMALLEST_DEGREE, LEVEL = 0.5, 4.0, 0.01
+_MOST_REPEATED, _MOST_DOUBLE_CLASSES = 0.01, 0.005
+_SMALLEST_LINKED, _SMALLEST_DEGREE, _LEVEL = 0.5, 4.0, 0.01
 _N_RANDOM = 199  # graphs or orders of classes that observed ones are compared with
 _SAME_COLUMN = 1e-6
 _NEIGHBOURS = 10  # places apart, at most, in the order of the classes
 _GROUPS, _ORDER = "groups of classes", "order of classes"
-_REACH, _SCORES = "reach of the ranks", "scores"
-_NEED_RANKS = ("number of errors",)
-_NEED_SCORES = (
-    "ties",
-    "concentration of errors",
-    "copies of instances",
-    "copies of classes",
-    _GROUPS,
-    _ORDER,
-    "normalisation of scores",
+_ROWS, _COLUMNS = "copies of instances", "copies of classes"
+_NORMALISED, _REACH, _SCORES = "normalisation of scores", "reach of the ranks", "scores"
+_IN_GROUPS = (
+    "If they were sampled in groups (genera, families of products, authors) and not one by one, "
+    "make the task with sampling=Sampling(groups=...)"
 )
+_NEED_RANKS = ("number of errors",)
+_NEED_SCORES = "ties", "concentration of errors", _ROWS, _COLUMNS, _GROUPS, _ORDER, _NORMALISED
+
+
+@dataclass(frozen=True, eq=False)
+class ClassErrors:
+    """Contribution of every class to the errors, for plots; arrays of shape (n_classes,)."""
+
+    missed: FloatArray  # share of the class's instances that are wrong at k1; 0 without instances
+    beaten: FloatArray  # share of the other classes' instances that it beats as a competitor
+    influence: FloatArray  # share of the sum of squared influences on ATA_k; sums to 1
+    n_classes_effective: float  # participation number of the influences
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TaskReport:
+    """Checks of a task.
+
+    Attributes
+    ----------
+    checks : tuple of Check
+        Checks in a fixed order. ``report["ties"]`` is the check of that name.
+    title : str
+        Title of the report.
+    class_errors : ClassErrors or None
+        Contribution of each class to the errors; None if scores are unknown.
+
+    Examples
+    --------
+    >>> report = TaskReport((Check("ties", True, "no pair is tied", 0.0, 0.05),), "3 classes")
+    >>> report
+    3 classes: nothing found
+    ok           ties: no pair is tied
+    >>> report.passed, report["ties"].value
+    (True, 0.0)
+    """
+
+    plot = PlotMethod("plot_diagnosis")
+
+    checks: tuple[Check, ...]
+    title: str
+    class_errors: ClassErrors | None = field(default=None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed. Checks that could not be made count as passed."""
+        return not self.warnings
+
+    @property
+    def warnings(self) -> tuple[Check, ...]:
+        """The checks that failed."""
+        return tuple(check for check in self.checks if check.passed is False)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """All checks: index "check", columns "passed", "value", "limit" and "sentence"."""
+        columns = {
+            name: [getattr(check, name) for check in self.checks]
+            for name in ("passed", "value", "limit", "sentence")
+        }
+        index = pd.Index([check.name for check in self.checks], name="check")
+        return pd.DataFrame(columns, index=index).astype({"passed": object})
+
+    def __getitem__(self, name: str) -> Check:
+        """Check of the given name; raises `DataError` if there is none."""
+        for check in self.checks:
+            if check.name == name:
+                return check
+        names = ", ".join(repr(check.name) for check in self.checks)
+        raise DataError(f"name: found {name!r}, expected one of {names}")
+
+    def __iter__(self) -> Iterator[Check]:
+        """Walk through the checks."""
+        return iter(self.checks)
+
+    @property
+    def verdict(self) -> str:
+        """Number of warnings and of notes: "nothing found, 1 note"."""
+        n_warnings, n_notes = len(self.warnings), sum(check.is_note for check in self.checks)
+        verdict = "nothing found"
+        if n_warnings:
+            verdict = f"{n_warnings} warning{'s' if n_warnings > 1 else ''}"
+        elif not any(check.passed for check in self.checks):
+            verdict = "no check could be made"
+        return verdict + (f", {n_notes} note{'s' if n_notes > 1 else ''}" if n_notes else "")
+
+    @property
+    def _header(self) -> str:
+        return f"{self.title}: {self.verdict}"
+
+    def __repr__(self) -> str:
+        """Header, then one line a check."""
+        return "\n".join([self._header, *map(repr, self.checks)])
+
+    def _repr_html_(self) -> str:
+        facts = {check.name: check.verdict for check in self.checks}
+        return html_block(self._header, html_facts(facts))
 
 
 def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
@@ -81,9 +175,8 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         - "copies of instances": above 1% repeat the scores of others;
         - "gaps between ranks": so many true classes have rank 2 and so few rank 3, for example,
           that classes were not drawn one by one, as with twins;
-        - "copies of classes": above 0.5% have exactly the scores of another. If above 10% are in
-          pairs that are confused with each other alone, this is a note. Also look at the best wrong
-          pairs of `SourceTask.nearest_classes`;
+        - "copies of classes": above 0.5% have exactly the scores of another. Also look at the best
+          wrong pairs of `SourceTask.nearest_classes`;
         - "concentration of errors": fewer than 7 classes make up the sampling error;
         - "groups of classes": confusions fall into separate groups of classes;
         - "order of classes": confusions join classes that stand next to each other, a note alone;
@@ -114,40 +207,32 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     (False, ['accuracy on few classes'])
     """
     source_task(task)
-    evidence = task.table
-    checks = {check.name: check for check in evidence.checks(task.classes)}
-    checks[_REACH] = reach(task)
-    title = f"{task.n_classes} classes, {task.n_test} test instances from {evidence.kind}"
-    plain = evidence if isinstance(evidence, RankTable) and evidence.is_exact else None
+    table = task.table
+    checks = {check.name: check for check in table.checks(task.classes)}
+    checks[_REACH] = _reach(task)
+    title = f"{task.n_classes} classes, {task.n_test} test instances from {table.kind}"
+    plain = table if isinstance(table, RankTable) and table.is_exact else None
     if plain is None or plain.source is None:
         unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
-        reason = f"the task was made from {evidence.kind}"
+        reason = f"the task was made from {table.kind}"
         return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
     if _SCORES not in checks and plain.reading.made_from == "scores":
         checks[_SCORES] = scores_fit(plain.source, plain.y)
     rng = np.random.default_rng(seed_sequence(random_seed))
-    facts = facts_of_scores(plain, rng)
-    of_scores = [
-        duplicated_instances(facts.row_hash, facts.distinctive),
-        identical_classes(facts.sketch, facts.edges, task.classes),
-    ]
-    if evidence.is_plain:
-        of_scores += [
-            grouped_confusions(facts.edges, rng),
-            order_of_classes(facts.edges, task.n_classes, task.classes, rng),
-        ]
+    facts = ScoreFacts(plain, rng)
+    of_scores = [_copies_of_instances(facts), _copies_of_classes(facts.sketch, task.classes)]
+    if table.is_plain:
+        of_scores += [_groups(facts.edges, rng), _order(facts.edges, task, rng)]
     else:
         of_scores += _unknown((_GROUPS, _ORDER), "the groups that the classes came in are known")
-    of_scores.append(
-        normalised_scores(facts.sums_to_one, facts.log_sums_to_one, facts.same_moments)
-    )
+    of_scores.append(_normalisation(facts))
     return TaskReport((*checks.values(), *of_scores), title, _class_errors(plain, facts))
 
 
-def _class_errors(evidence: RankTable, facts: ScoreFacts) -> ClassErrors:
-    repeats = np.bincount(evidence.y, minlength=evidence.n_classes)
-    wrong = np.bincount(evidence.y, evidence.n_better > 0, minlength=evidence.n_classes)
-    squares = evidence.variance.unit_influence[:, -1] ** 2
+def _class_errors(table: RankTable, facts: ScoreFacts) -> ClassErrors:
+    repeats = np.bincount(table.y, minlength=table.n_classes)
+    wrong = np.bincount(table.y, table.n_better > 0, minlength=table.n_classes)
+    squares = table.variance.unit_influence[:, -1] ** 2
     total = squares.sum()
     share = squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
     return ClassErrors(
@@ -155,7 +240,7 @@ def _class_errors(evidence: RankTable, facts: ScoreFacts) -> ClassErrors:
     )
 
 
-def reach(task: SourceTask) -> Check:
+def _reach(task: SourceTask) -> Check:
     """Whether the ranks alone determine the accuracy on the classes of the pilot to within 0.2.
 
     The value is the number of classes up to which they do (`MomentBounds.reach`).
@@ -176,56 +261,41 @@ def reach(task: SourceTask) -> Check:
     return noted(_REACH, enough, sentence, value, float(task.n_classes))
 
 
-def duplicated_instances(row_hash: IntArray, distinctive: BoolArray) -> Check:
+def _copies_of_instances(facts: ScoreFacts) -> Check:
     """Share of instances whose scores equal those of an earlier one, among rows of many values."""
-    name = "copies of instances"
-    n = int(distinctive.sum())
-    if n < row_hash.size / 2:
-        return Check(name, None, "most rows have too few different scores to be distinguished")
-    value = 1 - np.unique(row_hash[distinctive]).size / n
-    passed = value <= MOST_REPEATED
+    n = int(facts.distinctive.sum())
+    if n < facts.row_hash.size / 2:
+        return Check(_ROWS, None, "most rows have too few different scores to be distinguished")
+    value = 1 - np.unique(facts.row_hash[facts.distinctive]).size / n
+    passed = value <= _MOST_REPEATED
     sentence = f"{round(value * n)} of {n} instances repeat the scores of another"
     if not passed:
         sentence += "; remove these copies, because with them intervals are too short"
-    return Check(name, passed, sentence, value, MOST_REPEATED)
+    return Check(_ROWS, passed, sentence, value, _MOST_REPEATED)
 
 
-def identical_classes(sketch: FloatArray, edges: IntArray, names: Sequence[Any] | None) -> Check:
-    """Share of classes whose scores equal another's, to 1e-6 of the scores' spread.
-
-    Pairs of classes that are confused with each other alone may be one class that was enrolled
-    twice, or twins. Sound tasks have some, with at most 10% of the classes; more are a note.
-    """
+def _copies_of_classes(sketch: FloatArray, names: Sequence[Any] | None) -> Check:
+    """Share of classes whose scores equal another's, to 1e-6 of the scores' spread."""
     order = np.argsort(sketch[:, 0], kind="stable")
     gap = np.diff(sketch[order], axis=0)
     same = np.sqrt((gap**2).mean(axis=1)) <= _SAME_COLUMN
-    n_classes, mutual = len(sketch), mutual_pairs(edges)
-    value = float(same.sum()) / n_classes
-    passed = value <= MOST_DOUBLE_CLASSES
-    sentence = f"{same.sum()} of {n_classes} classes have the scores of another"
+    value = float(same.sum()) / len(sketch)
+    passed = value <= _MOST_DOUBLE_CLASSES
+    sentence = f"{same.sum()} of {len(sketch)} classes have the scores of another"
     if same.any():
         place = int(np.argmax(same))
-        sentence += _such_as(order[place : place + 2], names)
+        pair = sorted(order[place : place + 2].tolist())
+        first, second = (j if names is None else names[j] for j in pair)
+        sentence += f", such as {first!r} and {second!r}"
     if not passed:
         sentence += (
             "; merge classes that cannot be distinguished, because with them accuracy falls "
             "too fast"
         )
-    if len(mutual):
-        sentence += (
-            f". {len(mutual)} pairs are confused with each other alone{_such_as(mutual[0], names)}"
-            "; look whether they are the same class"
-        )
-    is_note = passed and 2 * len(mutual) > MOST_MUTUAL * n_classes
-    return Check("copies of classes", passed, sentence, value, MOST_DOUBLE_CLASSES, is_note)
+    return Check(_COLUMNS, passed, sentence, value, _MOST_DOUBLE_CLASSES)
 
 
-def _such_as(pair: IntArray, names: Sequence[Any] | None) -> str:
-    first, second = (j if names is None else names[j] for j in sorted(map(int, pair)))
-    return f", such as {first!r} and {second!r}"
-
-
-def grouped_confusions(edges: IntArray, rng: np.random.Generator) -> Check:
+def _groups(edges: IntArray, rng: np.random.Generator) -> Check:
     """Whether the graph of confusions has several large components, as with classes in groups.
 
     The value is `linked_share`. The check fails below 0.5 if at most 1% of random graphs with the
@@ -235,34 +305,24 @@ def grouped_confusions(edges: IntArray, rng: np.random.Generator) -> Check:
     population with groups are sound. Only the user can distinguish these from classes that were
     drawn in groups.
     """
-    name = _GROUPS
     degree = mean_degree(edges)
-    if degree < SMALLEST_DEGREE:
-        return Check(
-            name,
-            None,
-            f"needs {SMALLEST_DEGREE:g} confusions per class to detect groups, found {degree:.1f}",
-        )
+    if degree < _SMALLEST_DEGREE:
+        needed = f"needs {_SMALLEST_DEGREE:g} confusions per class to detect groups"
+        return Check(_GROUPS, None, f"{needed}, found {degree:.1f}")
     value = linked_share(edges)
     sentence = f"{100 * value:.0f}% of pairs of classes are linked by a chain of confusions"
-    passed = value >= SMALLEST_LINKED
+    passed = value >= _SMALLEST_LINKED
     if not passed:
         at_random = rewired_shares(edges, _N_RANDOM, rng)
         p_value = (1 + int((at_random <= value).sum())) / (_N_RANDOM + 1)
-        passed = p_value > LEVEL
+        passed = p_value > _LEVEL
         sentence += f", {100 * at_random.mean():.0f}% at random (p = {p_value:.2g})"
     if not passed:
-        sentence += (
-            "; classes form groups. If they were sampled in groups (genera, families of "
-            "products, authors) and not one by one, make the task with "
-            "sampling=Sampling(groups=...), the group of each class"
-        )
-    return Check(name, passed, sentence, value, SMALLEST_LINKED)
+        sentence += f"; classes form groups. {_IN_GROUPS}, the group of each class"
+    return Check(_GROUPS, passed, sentence, value, _SMALLEST_LINKED)
 
 
-def order_of_classes(
-    edges: IntArray, n_classes: int, names: Sequence[Any] | None, rng: np.random.Generator
-) -> Check:
+def _order(edges: IntArray, task: SourceTask, rng: np.random.Generator) -> Check:
     """Whether confusions join classes at most 10 places apart more often than in random orders.
 
     They do if the classes of a group are adjacent. They also do if classes drawn one by one were
@@ -275,26 +335,23 @@ def order_of_classes(
     def near(order: IntArray) -> float:
         return float((np.abs(np.diff(order[edges], axis=1)) <= _NEIGHBOURS).mean())
 
-    value = near(np.arange(n_classes))
-    at_random = np.array([near(rng.permutation(n_classes)) for _ in range(_N_RANDOM)])
+    value = near(np.arange(task.n_classes))
+    at_random = np.array([near(rng.permutation(task.n_classes)) for _ in range(_N_RANDOM)])
     sentence = (
         f"{100 * value:.0f}% of confusions join classes at most {_NEIGHBOURS} places apart, "
         f"compared with {100 * at_random.mean():.0f}% in random orders"
     )
-    gathered = (1 + int((at_random >= value).sum())) / (_N_RANDOM + 1) <= LEVEL
-    alphabetical = names is not None and list(map(str, names)) == sorted(map(str, names))
+    gathered = (1 + int((at_random >= value).sum())) / (_N_RANDOM + 1) <= _LEVEL
+    names = [*map(str, task.classes or ())]
+    alphabetical = bool(names) and names == sorted(names)
     if gathered and alphabetical:
         sentence += ". The names are in alphabetical order, and similar classes have similar names"
     elif gathered:
-        sentence += (
-            ". Adjacent classes are similar. If they were sampled in groups (genera, families of "
-            "products, authors) and not one by one, make the task with "
-            "sampling=Sampling(groups=...)"
-        )
+        sentence += f". Adjacent classes are similar. {_IN_GROUPS}"
     return Check(_ORDER, True, sentence, value, is_note=gathered and not alphabetical)
 
 
-def normalised_scores(sums_to_one: bool, log_sums_to_one: bool, same_moments: bool) -> Check:
+def _normalisation(facts: ScoreFacts) -> Check:
     """Whether rows are probabilities or standardised over the classes; a note, never a failure.
 
     Normalising a row keeps the order of its classes, so ranks and predictions stay the same. A
@@ -302,22 +359,21 @@ def normalised_scores(sums_to_one: bool, log_sums_to_one: bool, same_moments: bo
     only `check_marginality` can assess. Rates at a threshold need scores that do not depend on the
     other classes, so standardised rows (z-norm, t-norm) have no threshold for more classes.
     """
-    name = "normalisation of scores"
-    if same_moments and not (sums_to_one or log_sums_to_one):
+    if facts.sums_to_one or facts.log_sums_to_one:
+        kind = "probabilities" if facts.sums_to_one else "log probabilities"
+        sentence = (
+            f"rows are {kind} over the classes, which does not change ranks; if the classifier was "
+            "trained jointly on these classes, test it with check_marginality"
+        )
+    elif facts.same_moments:
         sentence = (
             "all rows have the same mean and standard deviation, as after z-norm or t-norm. This "
             "does not change ranks, but such scores depend on the other classes: give rates at a "
             "threshold the scores before normalisation"
         )
-        return Check(name, True, sentence, 1.0, is_note=True)
-    if not (sums_to_one or log_sums_to_one):
-        return Check(name, True, "rows are not probabilities over the classes", 0.0)
-    kind = "probabilities" if sums_to_one else "log probabilities"
-    sentence = (
-        f"rows are {kind} over the classes, which does not change ranks; if the classifier was "
-        "trained jointly on these classes, test it with check_marginality"
-    )
-    return Check(name, True, sentence, 1.0, is_note=True)
+    else:
+        return Check(_NORMALISED, True, "rows are not probabilities over the classes", 0.0)
+    return Check(_NORMALISED, True, sentence, 1.0, is_note=True)
 
 
 def _unknown(names: Sequence[str], reason: str) -> list[Check]:

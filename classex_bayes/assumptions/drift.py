@@ -1,4 +1,4 @@
-"""Drift: difference between the accuracy of retrained classifiers and the extrapolated one."""
+"""Classifiers that are retrained on fewer classes: a test of marginality, and the drift."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from scipy.special import ndtr, ndtri, softmax
 from scipy.stats import chi2
+from scipy.stats import t as student
 
-from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
-from classex_bayes.assumptions.marginality import checked_smaller_tasks, compare_with_retrained
+from classex_bayes.arguments import class_counts, seed_sequence, truth_value
+from classex_bayes.assumptions.diagnosis import TaskReport
 from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
@@ -21,16 +21,139 @@ from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Extrapolation, expected_accuracy
+from classex_bayes.task.check import Check
 from classex_bayes.task.classifier_marginality import MEASURE_DRIFT
-from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import ClassCounts, FloatArray, RandomSeed
+from classex_bayes.typing import FloatArray, RandomSeed
 
+_MARGINAL_LEVEL, _LINE_LEVEL = 0.01, 0.05
+_ROUNDING = 1e-20  # variance left by rounding where no instance errs
 _N_WANDER = 64
 _WANDER_RANGE = (0.01, 4.0)  # in scales of the half-normal: its 1% and 99.99% points
 _HALF_AN_ANSWER = 0.5
-_LEVEL, _FEWEST_FOR_LINE = 0.05, 2
+
+
+def check_marginality(
+    task: SourceTask, smaller_tasks: SourceTask | Sequence[SourceTask]
+) -> TaskReport:
+    r"""Compare a task with smaller ones whose classifiers were retrained.
+
+    If scores are marginal, ATA_k of the large task is the expected accuracy of a classifier on k
+    classes. With k the number of classes of a smaller task,
+
+    .. math:: z = \frac{ATA_k(\text{large}) - ATA_k(\text{small})}
+        {\sqrt{Var_{large} + Var_{small}}}
+
+    is compared with the t distribution with k - 1 degrees of freedom, at a level of 1% divided by
+    the number of smaller tasks. The variance of the small task is at least k1 / k times that of the
+    large one, because the variance of an average over all k-subsets of k1 classes is at most k / k1
+    of a single subset's.
+
+    Parameters
+    ----------
+    task : SourceTask
+        Task on k1 classes.
+    smaller_tasks : SourceTask or sequence of SourceTask
+        Tasks on fewer classes of the same population, with classifiers trained only on these. Their
+        classes may be among those of the large task.
+
+    Returns
+    -------
+    TaskReport
+        Report with one check for each smaller task. If scores are marginal, all checks pass with a
+        probability of 99%.
+
+    Raises
+    ------
+    DataError
+        If there are no smaller tasks, or a smaller task has at least as many classes as the task.
+
+    Notes
+    -----
+    Tasks with common classes are positively dependent. The combined standard error ignores this, so
+    the check is conservative. A difference may also mean that the classes of the small task come
+    from another population, or that the training sets differ in size.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.1 (marginal classifiers).
+    Hoeffding (1948), variance of U-statistics.
+
+    Examples
+    --------
+    >>> from classex_bayes.task.source_task import SourceTask
+    >>> large = SourceTask.from_ranks(np.arange(100) % 20 + 1, np.arange(100), n_classes=100)
+    >>> small = SourceTask.from_ranks(np.full(20, 2), np.arange(20), n_classes=20)
+    >>> check_marginality(large, small).passed
+    False
+    """
+    smaller = _smaller_tasks(task, smaller_tasks)
+    if not smaller:
+        raise DataError("smaller_tasks: expected at least one task, found none")
+    checks = tuple(
+        _check(task, small, f"task {place}: {small.n_classes} classes", len(smaller))
+        for place, small in enumerate(smaller)
+    )
+    return TaskReport(checks, f"Marginality of {task.n_classes} classes")
+
+
+def _check(task: SourceTask, small: SourceTask, name: str, n_checks: int) -> Check:
+    k = small.n_classes
+    for which, tested in (("large", task), ("smaller", small)):
+        try:
+            tested.accuracy(k)
+        except DataError as unknown:
+            return Check(name, None, f"{which} task: {str(unknown).removeprefix('k: ')}")
+    (expected,), ((expected_var,),), (measured,), (measured_var,) = _accuracies(task, [small])
+    variance = expected_var + measured_var
+    if variance <= _ROUNDING:
+        return Check(name, None, "neither task has errors, so the difference cannot be assessed")
+    threshold = float(student.isf(_MARGINAL_LEVEL / n_checks / 2, k - 1))
+    z = float((expected - measured) / np.sqrt(variance))
+    sentence = (
+        f"the large task predicts {expected:.4f}, the smaller one measured {measured:.4f}, a "
+        f"difference of {z:+.1f} standard errors"
+    )
+    if abs(z) > threshold:
+        way = "falls faster" if z < 0 else "falls more slowly"
+        sentence += (
+            ". Scores seem to depend on the competitors, or the classes come from another "
+            f"population. With retraining, accuracy {way} than the large task alone suggests"
+        )
+    return Check(name, abs(z) <= threshold, sentence, z, threshold)
+
+
+def _smaller_tasks(task: SourceTask, smaller_tasks: Any) -> list[SourceTask]:
+    """Smaller tasks as a list, possibly empty; raise if an item is not a smaller task."""
+    source_task(task)
+    if not (isinstance(smaller_tasks, SourceTask) or np.iterable(smaller_tasks)):
+        raise DataError(f"smaller_tasks: expected one task or several, found {smaller_tasks!r}")
+    smaller = [smaller_tasks] if isinstance(smaller_tasks, SourceTask) else list(smaller_tasks)
+    for place, small in enumerate(smaller):
+        source_task(small, f"smaller_tasks: task {place}")
+        if small.n_classes >= task.n_classes:
+            raise DataError(
+                f"smaller_tasks: task {place} has {small.n_classes} classes, expected fewer than "
+                f"the {task.n_classes} of task"
+            )
+    return smaller
+
+
+def _accuracies(
+    task: SourceTask, smaller: Sequence[SourceTask]
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Accuracies at k of the smaller tasks: ATA_k, its covariance, measured ones, variances.
+
+    The variance of a small task is at least k1 / k times that of ATA_k: few classes estimate it
+    badly.
+    """
+    k, place = np.unique([small.n_classes for small in smaller], return_inverse=True)
+    covariance = task.accuracy_cov(k)[np.ix_(place, place)]
+    measured = np.array([small.accuracy(small.n_classes)[0] for small in smaller])
+    variance = [small.accuracy_cov(small.n_classes)[0, 0] for small in smaller]
+    least = np.diag(covariance) * task.n_classes / k[place]
+    return task.accuracy(k)[place], covariance, measured, np.maximum(variance, least)
 
 
 @dataclass(frozen=True)
@@ -53,42 +176,38 @@ class DriftPrior:
 
     Notes
     -----
-    Linear and logistic classifiers of Telugu characters drift by -0.04 to -0.15 for each factor e
-    (20 to 400 classes); retrained classifiers of simulated Gaussian classes by -0.15 to 0.15,
-    with changes of the slope by 0.03 to 0.1 between one factor of 4 and the next. The slope of a
-    ridge classifier that ran out of capacity changed by more: it drifted by 0.00 from 50 to 200
-    classes, and by -0.2 to -0.3 from there to 2,000 (docs/questions.md).
+    For each factor e, linear and logistic classifiers of Telugu characters drift by -0.04 to -0.15
+    (20 to 400 classes), retrained classifiers of simulated Gaussian classes by -0.15 to 0.15. The
+    slope of the latter changes by 0.03 to 0.1 over a factor of 4. That of a ridge classifier that
+    ran out of capacity changed by more: it drifted by 0.00 from 50 to 200 classes, and by -0.2 to
+    -0.3 from there to 2,000 (docs/questions.md).
 
     References
     ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.1 (marginal classifiers) and Table 3.
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Table 3 (Telugu).
     """
 
     slope: float = 0.1
     wander: float = 0.15
 
+    def covariance(self, x: FloatArray, tau: Any) -> FloatArray:
+        r"""Covariance of the drift at x given :math:`\tau`, an array of any shape.
+
+        It is :math:`s_b^2 x x' + \tau^2 K`. K, the covariance of the integral of a two-sided
+        Brownian motion, is :math:`s^2 (3 t - s) / 6` with :math:`s \le t` the distances from 0,
+        and 0 for x of opposite signs.
+        """
+        distance = np.abs(x)[:, None], np.abs(x)
+        near, far = np.minimum(*distance), np.maximum(*distance)
+        walk = np.where(np.outer(x, x) > 0, near**2 * (3 * far - near) / 6, 0.0)
+        return self.slope**2 * np.outer(x, x) + np.asarray(tau)[..., None, None] ** 2 * walk
+
     def posterior(self, x: FloatArray, drift: FloatArray, noise: FloatArray) -> "DriftPosterior":
-        r"""Posterior given noisy measurements.
+        r"""Posterior given drifts (m,) at x = log(k / k1), with errors of the covariance `noise`.
 
-        For each :math:`\tau` on a grid the model is normal. Measurements have the covariance
-        :math:`s_b^2 x x' + \tau^2 K + N`, with K of
-        `integrated_walk_covariance`; their density weights the grid.
+        For each :math:`\tau` on a grid the model is normal, and the density of the measurements
+        weights the grid.
 
-        Parameters
-        ----------
-        x : array of shape (m,)
-            log(k / k1) of the measurements; may be empty.
-        drift : array of shape (m,)
-            Measured drifts, in probits.
-        noise : array of shape (m, m)
-            Covariance N of their errors, positive definite.
-
-        Returns
-        -------
-        DriftPosterior
-
-        Examples
-        --------
         >>> x, noise = np.log([0.25, 0.5]), 0.02**2 * np.eye(2)
         >>> posterior = DriftPrior().posterior(x, -0.1 * x, noise)
         >>> round(posterior.slope_mean, 2), round(posterior.slope_sd, 2)
@@ -98,15 +217,14 @@ class DriftPrior:
         # Equal steps of log tau: density times tau.
         log_weight = np.log(grid) - 0.5 * (grid / self.wander) ** 2
         shared = self.slope**2 * x  # covariance of the slope with the measurements
-        fixed = self.slope**2 * np.outer(x, x) + noise
-        covariance = fixed + grid[:, None, None] ** 2 * integrated_walk_covariance(x, x)
+        covariance = self.covariance(x, grid) + noise
         solved = np.linalg.solve(covariance, np.stack([drift, shared], axis=1))
         log_weight -= 0.5 * (np.linalg.slogdet(covariance)[1] + solved[..., 0] @ drift)
         weight = softmax(log_weight)
         means, left = solved[..., 0] @ shared, self.slope**2 - solved[..., 1] @ shared
         mean = float(weight @ means)
-        variance = float(weight @ (left + (means - mean) ** 2))
-        return DriftPosterior(self, x, drift, noise, grid, weight, mean, float(np.sqrt(variance)))
+        sd = float(np.sqrt(weight @ (left + (means - mean) ** 2)))
+        return DriftPosterior(self, x, drift, noise, grid, weight, mean, sd)
 
 
 @dataclass(frozen=True)
@@ -124,46 +242,28 @@ class DriftPosterior:
 
     def draws(self, x: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
         """Draws (number, n_x) in probits at x = log(k / k1): of tau, then of a normal vector."""
-        drift = np.empty((number, x.size))
-        normal = rng.standard_normal((number, x.size))
+        at, m = np.concatenate([self.x, x]), self.x.size
+        drift = rng.standard_normal((number, x.size))
         chosen = rng.choice(self.wander.size, number, p=self.weight)
         for place in np.unique(chosen):
-            mean, root = self._normal(x, self.wander[place])
+            joint = self.prior.covariance(at, self.wander[place])
+            across = joint[m:, :m]
+            solved = np.linalg.solve(joint[:m, :m] + self.noise, np.c_[self.drift, across.T])
+            covariance = joint[m:, m:] - across @ solved[:, 1:]
+            values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+            root = vectors * np.sqrt(np.maximum(values, 0))
             rows = chosen == place
-            drift[rows] = mean + normal[rows] @ root.T
+            drift[rows] = across @ solved[:, 0] + drift[rows] @ root.T
         return drift
 
     @property
     def p_value_of_line(self) -> float:
         """Of a chi-squared test that the measured drifts are a line through 0; 1 for one alone."""
-        if np.unique(self.x).size < _FEWEST_FOR_LINE:
+        if np.unique(self.x).size < 2:
             return 1.0
         at, drift = np.linalg.solve(self.noise, np.stack([self.x, self.drift], axis=1)).T
         residual = self.drift @ drift - (self.x @ drift) ** 2 / (self.x @ at)
         return float(chi2.sf(residual, self.x.size - 1))
-
-    def _normal(self, x: FloatArray, wander: float) -> tuple[FloatArray, FloatArray]:
-        """Mean and a root of the covariance of the drift at x, given tau."""
-        at = np.concatenate([self.x, x])
-        m = self.x.size
-        prior = self.prior.slope**2 * np.outer(at, at) + wander**2 * integrated_walk_covariance(
-            at, at
-        )
-        across = prior[m:, :m]
-        solved = np.linalg.solve(prior[:m, :m] + self.noise, np.c_[self.drift, across.T])
-        covariance = prior[m:, m:] - across @ solved[:, 1:]
-        values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-        return across @ solved[:, 0], vectors * np.sqrt(np.maximum(values, 0))
-
-
-def integrated_walk_covariance(a: FloatArray, b: FloatArray) -> FloatArray:
-    r"""Covariance :math:`s^2 (3 t - s) / 6`, :math:`s \le t` the distances of a and b from 0.
-
-    It is that of the integral of a two-sided Brownian motion; 0 for a and b of opposite signs.
-    """
-    distance = np.abs(a)[:, None], np.abs(b)
-    near, far = np.minimum(*distance), np.maximum(*distance)
-    return np.where(np.outer(a, b) > 0, near**2 * (3 * far - near) / 6, 0.0)
 
 
 _DEFAULT_PRIOR = DriftPrior()
@@ -186,9 +286,6 @@ class Drift(Shown):
     posterior : DriftPosterior
         Posterior of slope and wander.
 
-    Notes
-    -----
-    Draws may increase with k, because accuracies of retrained classifiers may.
     """
 
     plot = PlotMethod("plot_drift")
@@ -196,28 +293,6 @@ class Drift(Shown):
     table: pd.DataFrame
     n_classes: int
     posterior: DriftPosterior
-
-    def draws(self, k: ClassCounts, number: int, random_seed: RandomSeed = None) -> FloatArray:
-        """Draws from the posterior of the drift.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-            Numbers of classes.
-        number : int
-            Number of draws.
-        random_seed : int, SeedSequence or None
-            Seed of the draws.
-
-        Returns
-        -------
-        array of shape (number, n_k)
-            Draws, in probits.
-        """
-        counts = class_counts(k)
-        size = how_many(number, "number")
-        rng = np.random.default_rng(seed_sequence(random_seed))
-        return self.posterior.draws(np.log(counts / self.n_classes), size, rng)
 
     def apply(self, prediction: Extrapolation, *, random_seed: RandomSeed = None) -> Extrapolation:
         r"""Add the drift to a prediction, :math:`\Phi(\Phi^{-1}(A_k) + \delta(k))` draw by draw.
@@ -245,44 +320,47 @@ class Drift(Shown):
             raise DataError(
                 f"prediction: expected what predict returns, found {type(prediction).__name__}"
             )
-        if prediction.n_classes != self.n_classes:
+        if prediction.n_classes != self.n_classes or prediction.interval_type == "none":
+            kind = "a point estimate" if prediction.interval_type == "none" else "draws"
             raise DataError(
-                f"prediction: made from {prediction.n_classes} classes, expected the "
-                f"{self.n_classes} of the task whose drift was measured"
-            )
-        if prediction.interval_type == "none":
-            raise DataError(
-                f"prediction: found a point estimate of {prediction.estimator}, expected draws, "
-                "which the drift can widen; use BayesianExtrapolator or bootstrap"
+                f"prediction: found {kind} of {prediction.estimator} from {prediction.n_classes} "
+                f"classes, expected draws, which the drift can widen, from {self.n_classes}"
             )
         accuracy = expected_accuracy(prediction, "prediction")
-        shape = accuracy.shape
-        delta = self.draws(prediction.k, shape[0] * shape[1], random_seed).reshape(shape)
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        x, number = np.log(prediction.k / self.n_classes), accuracy[..., 0].size
+        delta = self.posterior.draws(x, number, rng).reshape(accuracy.shape)
+        # The notes of a classifier that is not marginal end with the advice to measure its drift.
+        notes = [note.removesuffix(f"; {MEASURE_DRIFT}") for note in prediction.notes]
         return replace(
             prediction,
-            draws=xr.DataArray(
-                ndtr(ndtri(accuracy.values) + delta), coords=accuracy.coords, name="accuracy"
-            ),
+            draws=accuracy.copy(data=ndtr(ndtri(accuracy.values) + delta)).rename("accuracy"),
             estimator=f"{prediction.estimator} + drift",
-            base_notes=(
-                *(note.removesuffix(f"; {MEASURE_DRIFT}") for note in prediction.notes),
-                *self._notes(int(prediction.k.max())),
-            ),
+            base_notes=(*notes, *self._notes(int(prediction.k.max()))),
             rank_limits=None,
         )
 
-    def _notes(self, farthest: int) -> list[str]:
-        """What the drift was estimated from, and what that cannot tell of more classes."""
-        sizes = self.table.index.unique()
+    @property
+    def is_linear(self) -> bool:
+        """Whether the measured drifts agree with a line in log k, at a level of 5%."""
+        return self.posterior.p_value_of_line >= _LINE_LEVEL
+
+    def _notes(self, farthest: int = 0) -> list[str]:
+        """The slope and its evidence, and its limits up to `farthest` classes."""
+        slope, sizes = self.posterior, self.table.index.unique()
         measured = ", ".join(f"{k:,}" for k in sizes)
         source = f"retrained classifiers at k = {measured}" if measured else "its prior alone"
-        slope = self.posterior.slope_mean, self.posterior.slope_sd
         notes = [
-            f"the drift of retrained classifiers was added, estimated from {source}: "
-            f"{slope[0]:+.3f} +- {slope[1]:.3f} probits for each factor e in k"
+            f"the drift of retrained classifiers is {slope.slope_mean:+.3f} +- "
+            f"{slope.slope_sd:.3f} probits for each factor e in k, estimated from {source}"
         ]
-        if self.is_bent:
-            notes.append(self._bend)
+        if not self.is_linear:
+            notes.append(
+                "the measured drift is no line in log k (p = "
+                f"{self.posterior.p_value_of_line:.2g}), so its slope changes; beyond "
+                f"{self.n_classes:,} classes it may change again. Test the retrained classifier on "
+                "as many classes as possible"
+            )
         if measured and farthest * sizes.min() > self.n_classes**2:
             notes.append(
                 f"the drift was measured over a factor of {self.n_classes / sizes.min():.1f} in "
@@ -291,33 +369,10 @@ class Drift(Shown):
             )
         return notes
 
-    @property
-    def is_bent(self) -> bool:
-        """Whether the measured drifts contradict a line in log k, at a level of 5%."""
-        return self.posterior.p_value_of_line < _LEVEL
-
-    @property
-    def _bend(self) -> str:
-        return (
-            "the measured drift is no line in log k (p = "
-            f"{self.posterior.p_value_of_line:.2g}), so its slope changes; beyond "
-            f"{self.n_classes:,} classes it may change again. Test the retrained classifier on as "
-            "many classes as possible"
-        )
-
     def _display(self) -> Display:
-        posterior, measured = self.posterior, len(self.table) > 0
-        slope = (
-            f"slope: {posterior.slope_mean:+.3f} +- {posterior.slope_sd:.3f} for each factor e in k"
-        )
-        return Display(
-            f"Drift from {self.n_classes} classes, in probits of accuracy",
-            self.table if measured else None,
-            (
-                slope if measured else f"{slope} (prior: no smaller task)",
-                *([f"note: {self._bend}"] if self.is_bent else []),
-            ),
-        )
+        title = f"Drift from {self.n_classes} classes, in probits of accuracy"
+        notes = tuple(f"note: {note}" for note in self._notes())
+        return Display(title, self.table if len(self.table) else None, notes)
 
 
 def measure_drift(
@@ -375,18 +430,12 @@ def measure_drift(
 
     Notes
     -----
-    The drift beyond k1 is extrapolated from that below k1. The slope may change there as
-    `DriftPrior` says, so the prediction widens faster than in proportion to log k. Its intervals
-    were tested up to 10 times k1 (docs/questions.md); a classifier whose accuracy collapses at some
-    number of classes, such as least squares with as many instances as features, is not covered. All
-    classifiers need as much training data for each class. Smaller tasks are treated as
-    independent of each other, and of the task unless they are nested. If they share classes with it
-    and nested=False, their standard errors are too large.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.1 (marginal classifiers) and
-    Table 3 (Telugu: classifiers trained on 20, 100 and 400 classes).
+    The drift beyond k1 is extrapolated, and the prediction widens faster than in proportion to
+    log k. Its intervals were tested up to 10 times k1 (docs/questions.md); a classifier whose
+    accuracy collapses at some number of classes, such as least squares with as many instances as
+    features, is not covered. All classifiers need as much training data for each class. Smaller
+    tasks are treated as independent of each other, and of the task unless they are nested. If they
+    share classes with it and nested=False, their standard errors are too large.
 
     Examples
     --------
@@ -402,21 +451,16 @@ def measure_drift(
         raise DataError(f"prior: expected a DriftPrior, found {type(prior).__name__}")
     if isinstance(smaller_tasks, Mapping):
         smaller_tasks = _as_tasks(task, smaller_tasks)
-    smaller = checked_smaller_tasks(task, smaller_tasks)
+    smaller = _smaller_tasks(task, smaller_tasks)
     k = np.array([small.n_classes for small in smaller], dtype=np.int64)
-    paired = truth_value(nested, "nested")
-    measured, subsampled, delta, noise = _compared(task, smaller, paired)
-    columns = {
-        "measured": measured,
-        "subsampled": subsampled,
-        "delta": delta,
-        "se": np.sqrt(np.diag(noise)),
-    }
-    table = pd.DataFrame(columns, index=pd.Index(k, name="k"))
+    compare = _paired if truth_value(nested, "nested") else _unpaired
+    measured, subsampled, delta, noise = compare(task, smaller)
+    columns = {"measured": measured, "subsampled": subsampled, "delta": delta}
+    table = pd.DataFrame(columns, index=pd.Index(k, name="k")).assign(se=np.sqrt(np.diag(noise)))
     posterior = prior.posterior(np.log(k / task.n_classes), delta, noise)
     drift = Drift(table.sort_index(), task.n_classes, posterior)
-    if drift.is_bent:
-        warn(drift._bend, ExtrapolationWarning)
+    if not drift.is_linear:
+        warn(drift._notes()[1], ExtrapolationWarning)
     return drift
 
 
@@ -435,67 +479,61 @@ def _as_tasks(task: SourceTask, accuracies: Mapping[int, float]) -> list[SourceT
     ]
 
 
-def _compared(
-    task: SourceTask, smaller: Sequence[SourceTask], paired: bool
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Measured and subsampled accuracies, drifts, and the covariance of their errors."""
-    if not smaller:
-        return np.empty(0), np.empty(0), np.empty(0), np.empty((0, 0))
-    if paired:
-        rows = [_class_by_class(task, small, place) for place, small in enumerate(smaller)]
-        measured, subsampled, delta, variance = np.array(rows).T
-        return measured, subsampled, delta, np.diag(variance)
-    both = compare_with_retrained(task, smaller)
-    n_small = np.array([small.n_test for small in smaller])
-    z, slope = _probit(both.measured, n_small)
-    expected, large_slope = _probit(both.subsampled, task.n_test)
-    variance = np.maximum(both.measured_variance, _HALF_AN_ANSWER / n_small**2)
-    noise = np.outer(large_slope, large_slope) * both.subsampled_cov
-    return both.measured, both.subsampled, z - expected, noise + np.diag(slope**2 * variance)
-
-
 def _probit(share: Any, n: Any) -> tuple[Any, Any]:
     """Probits of shares of n answers, and their slopes; half an answer keeps them finite."""
     z = ndtri((share * n + _HALF_AN_ANSWER) / (n + 1))
     return z, np.sqrt(2 * np.pi) * np.exp(z**2 / 2)
 
 
-def _class_by_class(
-    task: SourceTask, small: SourceTask, place: int
-) -> tuple[float, float, float, float]:
-    """Accuracies of a small task and of the large one on its classes, drift and its variance."""
-    for which, tested in (("task", task), (f"smaller_tasks: task {place}", small)):
-        evidence = tested.require("exact ranks")
-        if tested.classes is None or evidence.source is None:
-            raise DataError(
-                f"{which}: found no scores or no names of the classes, which nested=True needs; "
-                "make it with from_scores(..., classes=...) or pass nested=False"
-            )
-    position = {name: j for j, name in enumerate(task.classes or [])}
-    names = small.classes or []
-    absent = [name for name in names if name not in position]
-    if absent:
-        raise DataError(
-            f"smaller_tasks: task {place} has the class {absent[0]!r}, which task does not have; "
-            "pass nested=False for other classes"
+def _unpaired(task: SourceTask, smaller: Sequence[SourceTask]) -> tuple[FloatArray, ...]:
+    """Measured and subsampled accuracies, drifts, and the covariance of their errors."""
+    if not smaller:
+        return np.empty(0), np.empty(0), np.empty(0), np.empty((0, 0))
+    subsampled, covariance, measured, variance = _accuracies(task, smaller)
+    n = np.array([small.n_test for small in smaller])
+    z, slope = _probit(measured, n)
+    expected, large_slope = _probit(subsampled, task.n_test)
+    variance = np.maximum(variance, _HALF_AN_ANSWER / n**2)
+    noise = np.outer(large_slope, large_slope) * covariance + np.diag(slope**2 * variance)
+    return measured, subsampled, z - expected, noise
+
+
+def _paired(task: SourceTask, smaller: Sequence[SourceTask]) -> tuple[FloatArray, ...]:
+    """The same where both classifiers are compared class by class."""
+    rows = np.empty((len(smaller), 4))
+    for place, small in enumerate(smaller):
+        large = _on_classes_of(task, small, place)
+        weight = np.minimum(
+            *(tested.require("exact ranks").class_weight for tested in (large, small))
         )
-    large = task.select(np.array([position[name] for name in names]))
-    both = [known.require("exact ranks") for known in (small, large)]
-    weight = np.minimum(*(evidence.class_weight for evidence in both))
-    weight = weight / weight.sum()
-    of_small, of_large = map(_accuracy_by_class, both)
-    measured, subsampled = float(weight @ of_small), float(weight @ of_large)
-    z, slope = _probit(measured, small.n_test)
-    expected, large_slope = _probit(subsampled, large.n_test)
-    # Each class affects both probits. Equal effects cancel.
-    difference = slope * of_small - large_slope * of_large
-    clustered = clustered_covariance(difference[:, None], weight)
-    variance = unseen_competitors(weight) * float(clustered[0, 0])
-    floor = _HALF_AN_ANSWER * (slope / small.n_test) ** 2
-    return measured, subsampled, float(z - expected), float(max(variance, floor))
+        weight = weight / weight.sum()
+        by_class = [_accuracy_by_class(tested) for tested in (small, large)]
+        (measured, subsampled), n = (weight @ right for right in by_class), small.n_test
+        z, slope = _probit(measured, n)
+        expected, large_slope = _probit(subsampled, large.n_test)
+        # Each class affects both probits. Equal effects cancel.
+        difference = slope * by_class[0] - large_slope * by_class[1]
+        variance = clustered_covariance(difference[:, None], weight)[0, 0]
+        variance = unseen_competitors(weight) * variance
+        least = _HALF_AN_ANSWER * (slope / n) ** 2
+        rows[place] = measured, subsampled, z - expected, max(variance, least)
+    measured, subsampled, delta, variance = rows.T
+    return measured, subsampled, delta, np.diag(variance)
 
 
-def _accuracy_by_class(evidence: RankTable) -> FloatArray:
+def _on_classes_of(task: SourceTask, small: SourceTask, place: int) -> SourceTask:
+    """The task on the classes of a smaller one, by their names."""
+    position = {name: j for j, name in enumerate(task.classes or ())}
+    for name in small.classes or (None,):
+        if name not in position:
+            raise DataError(
+                f"smaller_tasks: task {place} has the class {name!r}, which task does not have; "
+                "pass nested=False for other classes or classes without names"
+            )
+    return task.select(np.array([position[name] for name in small.classes or ()]))
+
+
+def _accuracy_by_class(task: SourceTask) -> FloatArray:
     """Share of correct answers of each class; 0 for untested classes."""
-    n_classes = evidence.n_classes
-    return class_accuracies(evidence.n_better, evidence.y, n_classes, np.array([n_classes]))[:, 0]
+    n_better, k = task.require("exact ranks").n_better, np.array([task.n_classes])
+    return class_accuracies(n_better, task.y, task.n_classes, k)[:, 0]

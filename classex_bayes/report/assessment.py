@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from classex_bayes.assumptions.diagnosis import diagnose
-from classex_bayes.assumptions.task_report import TaskReport
+from classex_bayes.assumptions.diagnosis import TaskReport, diagnose
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
 from classex_bayes.bayes.checks.sensitivity import Sensitivity, sensitivity
 from classex_bayes.bayes.extrapolator import checked_model_with_prior

@@ -86,7 +86,7 @@ def pilot(name, seed):
     for with_drift, prediction in enumerate(both):
         limits = prediction.interval(CI_PROB, "eti").to_numpy()
         for k, true, mean, ends in zip(LARGER, truth, prediction.mean, limits, strict=True):
-            rows.append((name, k, bool(with_drift), drift.is_bent, true, mean, *ends))
+            rows.append((name, k, bool(with_drift), not drift.is_linear, true, mean, *ends))
     return rows
 
 
