@@ -26,12 +26,7 @@ def is_frame(values: Any) -> bool:
 
 
 def refuse_unread(values: Any, name: str) -> None:
-    """Raise if values are not yet a frame or array, such as lazy frames and xarray data sets."""
-    if isinstance(values, xr.Dataset | xr.DataTree):
-        raise DataError(
-            f"{name}: expected an array, found an xarray {type(values).__name__}; pass one of its "
-            "variables"
-        )
+    """Raise if values are a lazy frame of polars, which is not yet read."""
     if _of_polars(values, "LazyFrame"):
         raise DataError(f"{name}: expected a frame, found a LazyFrame; pass {name}.collect()")
 

@@ -3,7 +3,6 @@
 Matrices in .npy, HDF5 and Zarr stay on the disk and are read in blocks. Other arrays are small.
 """
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.io.whole_files import require_hdf5, require_zarr
+from classex_bayes.io.whole_files import require_library
 from classex_bayes.typing import NumberArray
 
 
@@ -36,18 +35,30 @@ def readable(path: Path) -> Iterator[None]:
 
 
 class FileMatrix:
-    """A matrix that stays in its file, whose name is in the errors of reading it."""
+    """Matrices (n_i, m) one below the other, left in their files and read in slices of rows.
+
+    Errors of reading name the file.
+    """
 
     ndim = 2
 
-    def __init__(self, array: Any, path: Path) -> None:
-        self._array, self._path = array, path
-        self.shape, self.dtype = array.shape, array.dtype
+    def __init__(self, *parts: tuple[Any, Path]) -> None:
+        self.parts = parts
+        arrays = [array for array, _ in parts]
+        self._starts = np.cumsum([0, *(array.shape[0] for array in arrays)]).tolist()
+        self.shape = self._starts[-1], arrays[0].shape[1]
+        self.dtype = np.result_type(*(array.dtype for array in arrays))
 
     def __getitem__(self, key: Any) -> NumberArray:
-        """Values at a key, mostly a slice of rows."""
-        with readable(self._path):
-            return np.asarray(self._array[key])
+        """Rows of a slice, or of a slice and all columns."""
+        first, last, _ = (key[0] if isinstance(key, tuple) else key).indices(self.shape[0])
+        rows = [np.empty((0, self.shape[1]), self.dtype)]
+        for (array, path), start in zip(self.parts, self._starts, strict=False):
+            inside = slice(max(first - start, 0), min(last - start, array.shape[0]))
+            if inside.start < inside.stop:
+                with readable(path):
+                    rows.append(np.asarray(array[inside]))
+        return np.concatenate(rows)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NumberArray:
         """All values."""
@@ -99,7 +110,7 @@ def read_hdf5(path: Path, names: Set[str]) -> dict[str, Any]:
 
     The file stays open as long as one of its matrices is in use.
     """
-    require_hdf5()
+    require_library(path)
     import h5py
 
     with readable(path):
@@ -110,25 +121,14 @@ def read_hdf5(path: Path, names: Set[str]) -> dict[str, Any]:
 
 def read_zarr(path: Path, names: Set[str]) -> dict[str, Any]:
     """Arrays of a Zarr group, a folder or a .zip, and its attributes of these names."""
-    require_zarr()
+    require_library(path)
     import zarr
 
     with readable(path):
         store = zarr.storage.ZipStore(path, mode="r") if path.is_file() else path
         group = zarr.open_group(store, mode="r")
         arrays = dict(group.arrays())
-        for name, array in arrays.items():
-            _refuse_pickles(name, array.metadata.to_dict())
         return _loaded(arrays, group.attrs, names, path)
-
-
-def _refuse_pickles(name: str, metadata: dict[str, Any]) -> None:
-    # Recent releases of zarr refuse these as well.
-    codecs = {key: metadata.get(key) for key in ("codecs", "filters", "compressor")}
-    if "pickle" in json.dumps(codecs, default=repr).lower():
-        raise ValueError(
-            f"{name} is pickled; pickles are never loaded, so write it as numbers or text"
-        )
 
 
 def _loaded(
@@ -142,7 +142,7 @@ def _loaded(
 def _values(array: Any, path: Path) -> Any:
     """Values of a small array, text as text; a matrix of more than a number is left on the disk."""
     if hasattr(array, "shape") and len(array.shape) == 2 and math.prod(array.shape) > 1:
-        return FileMatrix(array, path)
+        return FileMatrix((array, path))
     if hasattr(array, "asstr"):  # a dataset of HDF5
         import h5py
 
@@ -159,6 +159,6 @@ def _values(array: Any, path: Path) -> Any:
 
 
 def described(arrays: Mapping[str, Any]) -> str:
-    """Names and, where they are known, shapes."""
+    """Names and shapes."""
     shapes = ((name, getattr(array, "shape", ())) for name, array in arrays.items())
     return ", ".join(f"{name} {shape}" if shape else name for name, shape in shapes) or "nothing"

@@ -2,8 +2,9 @@
 
 import inspect
 import os
-from collections.abc import Callable, Iterable
-from itertools import zip_longest
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from classex_bayes.arguments import as_matrix, file_path
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.exceptions import DataError, no_such_file, warn
 from classex_bayes.io.arrays import (
+    FileMatrix,
     described,
     read_hdf5,
     read_npy,
@@ -22,9 +24,7 @@ from classex_bayes.io.arrays import (
     read_zarr,
     readable,
 )
-from classex_bayes.io.many_files import joined, place_in_files
-from classex_bayes.io.tables import read_csv, read_parquet
-from classex_bayes.io.trec_files import read_trec
+from classex_bayes.io.tables import read_csv, read_parquet, read_trec
 from classex_bayes.task.merge import warn_of_equal_positions
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
@@ -51,6 +51,8 @@ _NAMED_ARRAYS = {
 }
 _TABLES = {".csv": read_csv, ".parquet": read_parquet}
 _NONMATED = "nonmated"
+# Arrays with one row for each test instance. All others are the same in every file.
+_BY_INSTANCE = ("scores", "probes", "ranks", "ids", "distances", "y")
 
 
 def read_task(
@@ -68,14 +70,12 @@ def read_task(
     paths : path or sequence of paths
         One of
 
-        - .npz with arrays ``scores, y``; or ``probes, gallery, y`` (and ``gallery_y``); or
-          ``ranks, y, n_classes``; or ``ids, y, n_classes`` (and ``distances``); or ``k, accuracy,
-          n_test, n_classes``; ``classes`` names the classes in all but the last. Any other argument
-          of the constructor is allowed. Arrays of other names are ignored with a warning, except
-          ``nonmated``, which the verb ``open-set`` reads;
-        - .h5, .hdf5 or .hdf with datasets of these names at the top, .zarr (a folder) or .zip with
-          such a Zarr group; single values may be attributes. Matrices are read in blocks, and the
-          file stays open as long as the task is in use;
+        - .npz, .h5, .hdf5, .hdf, .zarr (a folder) or .zip of one, with arrays ``scores, y``; or
+          ``probes, gallery, y`` (and ``gallery_y``); or ``ranks, y, n_classes``; or ``ids, y,
+          n_classes`` (and ``distances``); or ``k, accuracy, n_test, n_classes``. Any other argument
+          of the constructor is allowed, such as ``classes``. Arrays of other names are ignored with
+          a warning, except ``nonmated``, which the verb ``open-set`` reads. In HDF5 and Zarr single
+          values may be attributes, and matrices are read in blocks from the file, which stays open;
         - .npy with the scores (memory-mapped), and labels in the file `labels`;
         - .csv or .parquet with a column ``y`` and one column of scores for each class, named after
           the class; or with columns ``k`` and ``accuracy``.
@@ -126,54 +126,49 @@ def read_task(
     files, label_files = _paths(paths, "paths"), _paths(labels, "labels")
     if not files:
         raise DataError("paths: expected at least one file, found none")
-    settings = {**arguments, "random_seed": random_seed}
+    if len(label_files) not in (0, len(files)):
+        raise DataError(f"labels: found {len(label_files)} files for {len(files)} of scores")
     if qrels is not None:
         if label_files:
             raise DataError("labels, qrels: found both, expected only qrels for runs of TREC")
-        tables = {"qrels": read_trec(file_path(qrels, "qrels"), "qrels")}
-        tables["run"] = pd.concat([read_trec(file, "run") for file in files], ignore_index=True)
-        return _task_of(tables, str(files[0]), settings)
-    if label_files and len(label_files) != len(files):
-        raise DataError(f"labels: found {len(label_files)} files for {len(files)} of scores")
-    names = arguments.get("classes", ())
-    parts = [_arrays(file, label, names) for file, label in zip_longest(files, label_files)]
-    layouts = [_layout(part, str(file), settings) for part, file in zip(parts, files, strict=True)]
-    parts = _constructor_arguments(parts, layouts, files)
-    if len(files) == 1:
-        return _task_of(parts[0], str(files[0]), settings)
-    if "accuracy" in parts[0]:
-        raise DataError(
-            f"{files[0]}: found {len(files)} files, expected one file for an accuracy curve"
-        )
+        run = pd.concat([read_trec(file, "run") for file in files], ignore_index=True)
+        parts = [{"qrels": read_trec(file_path(qrels, "qrels"), "qrels"), "run": run}]
+    else:
+        names = arguments.get("classes", ())
+        parts = [_arrays(file, label, names) for file, label in zip_longest(files, label_files)]
+    name = str(files[0]) + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
+    layout = _layout(parts[0], str(files[0]), arguments)
+    accepted = _accepted(layout)
+    others = dict.fromkeys(key for key in chain(*parts) if key not in (*accepted, _NONMATED))
+    parts = [{key: part[key] for key in part if key in accepted} for part in parts]
+    whole = _joined(parts, files) if len(parts) > 1 else parts[0]
+    if others:
+        warn(f"{name}: ignored arrays of other names: {', '.join(others)}", UserWarning)
     positions = [np.asarray(part.get("y", ())) for part in parts]
-    rows = [y.size for y in positions]
-    whole = joined(parts, files)
-    arrays = parts[0].keys()
-    del parts
     try:
-        task = _task_of(whole, f"{files[0]} and {len(files) - 1} more", settings)
+        task = _task_of(layout, whole, {**arguments, "random_seed": random_seed}, name)
     except DataError as error:
-        raise DataError(f"{error}{place_in_files(str(error), rows, files)}") from None
-    if "gallery" not in arrays:  # which shows that the classes are the same
+        place = _place_in_files(str(error), [y.size for y in positions], files)
+        raise DataError(f"{error}{place}") from None
+    if "gallery" not in whole:  # which shows that the classes are the same
         warn_of_equal_positions(positions, task.n_classes, task.classes)
     return task
 
 
 def read_nonmated(paths: AnyPath | Iterable[AnyPath], task: SourceTask) -> FloatArray | None:
-    """Read the scores (n, k1) of the non-mated probes that lie beside a task in its files.
+    """Read the scores (n, k1) of the non-mated probes that are in the files of a task.
 
-    An array ``nonmated`` has their scores for the classes of the task. Beside embeddings it may
-    have their embeddings (n, d) instead. None if there is no such array.
+    An array ``nonmated`` has their scores for the classes of the task. In a file of embeddings it
+    may have their embeddings (n, d) instead. None if there is no such array.
     """
     parts = {}
     for file in _paths(paths, "paths"):
-        if file.suffix.lower() in _NAMED_ARRAYS:
-            arrays = _NAMED_ARRAYS[file.suffix.lower()](file, {_NONMATED})
-            if _NONMATED in arrays:
-                parts[file] = {_NONMATED: arrays[_NONMATED]}
+        read = _NAMED_ARRAYS.get(file.suffix.lower())
+        if read is not None and _NONMATED in (arrays := read(file, {_NONMATED})):
+            parts[file] = {_NONMATED: arrays[_NONMATED]}
     if not parts:
         return None
-    matrix = as_matrix(joined(list(parts.values()), list(parts))[_NONMATED], _NONMATED)
+    matrix = as_matrix(_joined([*parts.values()], [*parts])[_NONMATED], _NONMATED)
     source = task.require("ranks").source
     width = matrix.shape[1]
     if not isinstance(source, EmbeddingScores) or width != source.gallery.shape[1]:
@@ -189,38 +184,16 @@ def read_nonmated(paths: AnyPath | Iterable[AnyPath], task: SourceTask) -> Float
     return -scores if task.nearest_classes.negated else scores
 
 
-def _constructor_arguments(
-    parts: list[dict[str, Any]], layouts: list[tuple[str, ...]], files: list[Path]
-) -> list[dict[str, Any]]:
-    """Arrays that the constructor has arguments for; a warning names the others."""
-    accepted = [_accepted(layout) for layout in layouts]
-    ignored = dict.fromkeys(
-        name
-        for part, names in zip(parts, accepted, strict=True)
-        for name in part
-        if name not in (*names, _NONMATED)
-    )
-    if ignored:
-        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        warn(f"{files[0]}{more}: ignored arrays of other names: {', '.join(ignored)}", UserWarning)
-    return [
-        {name: part[name] for name in part if name in names}
-        for part, names in zip(parts, accepted, strict=True)
-    ]
-
-
 def _paths(paths: Any, name: str) -> list[Path]:
     if paths is None:
         return []
     try:
-        several = [paths] if isinstance(paths, str | os.PathLike) else paths
-        files = [Path(path) for path in several]
-        resolved = [file.resolve() for file in files]
-    except (TypeError, OSError) as error:
-        raise DataError(f"{name}: expected a path or several, found {paths!r} ({error})") from None
-    for number, file in enumerate(files):
-        if resolved[number] in resolved[:number]:
-            raise DataError(f"{name}: found {file} more than once")
+        files = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    except TypeError:
+        raise DataError(f"{name}: expected a path or several, found {paths!r}") from None
+    if len(set(files)) < len(files):
+        twice = next(file for place, file in enumerate(files) if file in files[:place])
+        raise DataError(f"{name}: found {twice} more than once")
     return files
 
 
@@ -233,35 +206,33 @@ def _arrays(path: Path, labels: Path | None, names: Any) -> dict[str, Any]:
         raise no_such_file(path)
     if (ending == ".npy") != (labels is not None):
         raise DataError(
-            f"{path}: scores in .npy, and no other files, need a file of labels (labels=, or "
-            "--labels in the shell)"
+            f"{path}: scores in .npy, and no other files, need a file of labels; pass labels="
         )
     if labels is not None:
-        return {"scores": read_npy(path, True), "y": _labels(labels, names)}
+        return {"scores": read_npy(path, mapped=True), "y": _labels(labels, names)}
     if ending in _TABLES:
         return _TABLES[ending](path)
     if ending not in _NAMED_ARRAYS:
         endings = ", ".join((".npy", *_TABLES, *_NAMED_ARRAYS))
         raise DataError(
-            f"{path}: expected a file ending in {endings}, or a run of TREC and qrels= "
-            "(command line: --qrels)"
+            f"{path}: expected a file ending in {endings}, or a run of TREC with qrels="
         )
-    arrays = _NAMED_ARRAYS[ending](path, _NAMES)
-    for name in _NUMBERS & arrays.keys():
-        if arrays[name].size != 1:
-            raise DataError(f"{path}: {name} must be a single number, found {arrays[name]!r}")
-        arrays[name] = arrays[name].reshape(())
     return {
-        name: array.item() if name in _NAMES and array.ndim == 0 else array
-        for name, array in arrays.items()
+        name: array.item() if _is_single(name, array) else array
+        for name, array in _NAMED_ARRAYS[ending](path, _NAMES).items()
     }
+
+
+def _is_single(name: str, array: Any) -> bool:
+    """Whether an array has one value, which may be a matrix if it is a number."""
+    return np.size(array) == 1 if name in _NUMBERS else name in _NAMES and np.ndim(array) == 0
 
 
 def _labels(path: Path, names: Any) -> Any:
     if path.suffix not in (".npy", ".txt"):
         raise DataError(f"{path}: expected labels in a file ending in .npy or .txt")
     if path.suffix == ".npy":
-        return read_npy(path, False)
+        return read_npy(path, mapped=False)
     return read_text(path, names if isinstance(names, Iterable) else ())
 
 
@@ -283,20 +254,64 @@ def _accepted(layout: tuple[str, ...]) -> set[str]:
     return names | _SAMPLING if "sampling" in names else names
 
 
-def _task_of(arrays: dict[str, Any], name: str, settings: dict[str, Any]) -> SourceTask:
-    """Call the constructor that fits the names of the arrays."""
-    layout = _layout(arrays, name, settings)
+def _task_of(
+    layout: tuple[str, ...], arrays: dict[str, Any], settings: dict[str, Any], name: str
+) -> SourceTask:
+    """Call the constructor of a layout; settings override arrays."""
     accepted = _accepted(layout)
+    if "sampling" in settings:  # in place of a design in the file
+        accepted -= _SAMPLING
     for argument in settings.keys() - accepted - {"random_seed"}:
         raise DataError(f"{argument}: {name} has {', '.join(layout)}, to which it does not apply")
     values = {key: value for key, value in (arrays | settings).items() if key in accepted}
-    design = {key: values.pop(key) for key in _SAMPLING & values.keys()}
-    if "sampling" in settings and (twice := _SAMPLING & settings.keys()):
-        raise DataError(f"sampling: found {min(twice)}, too; expected one of the two")
-    if design:
-        values.setdefault("sampling", Sampling(**design))
+    if design := {key: values.pop(key) for key in _SAMPLING & values.keys()}:
+        values["sampling"] = Sampling(**design)
     try:
         return _LAYOUTS[layout](**values)
     except DataError as error:
         # Matrices on the disk are read only now, and name their file themselves.
         raise DataError(f"{name}: {str(error).removeprefix(f'{name}: ')}") from None
+
+
+def _joined(parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> dict[str, Any]:
+    """Arrays of all files together; what is not of test instances must be the same in all."""
+    first = parts[0]
+    for part, file in zip(parts, files, strict=True):
+        pair = f"{files[0]}, {file}"
+        if part.keys() != first.keys():
+            raise DataError(
+                f"{pair}: found {', '.join(first)} in the one and {', '.join(part)} in the other; "
+                "expected the same arrays in all files"
+            )
+        shapes = {name: np.shape(part[name]) for name in first if name in _BY_INSTANCE}
+        if len({shape[:1] for shape in shapes.values()}) > 1:
+            raise DataError(f"{file}: expected rows of equal numbers, found {shapes}")
+        for name in first:
+            if name not in shapes:
+                same = np.array_equal(np.asarray(first[name]), np.asarray(part[name]))
+            else:
+                same = shapes[name][1:] == np.shape(first[name])[1:]
+            if not same:
+                raise DataError(f"{pair}: {name} differ; expected the same in all files")
+    return {
+        name: _stacked([part[name] for part in parts], files) if name in _BY_INSTANCE else value
+        for name, value in first.items()
+    }
+
+
+def _stacked(arrays: Sequence[Any], files: Sequence[Path]) -> Any:
+    """Rows of all files; matrices on the disk stay there."""
+    if all(type(array) is np.ndarray for array in arrays):
+        return np.concatenate(arrays)
+    pairs = zip(arrays, files, strict=True)
+    return FileMatrix(*chain(*(getattr(array, "parts", [(array, file)]) for array, file in pairs)))
+
+
+def _place_in_files(message: str, rows: Sequence[int], files: Sequence[Path]) -> str:
+    """Place in the files of the row that an error names, to be appended to its message."""
+    place = re.search(rf"\b({'|'.join(_BY_INSTANCE)}): .*?\brow (\d+)", message)
+    ends = np.cumsum(rows)
+    if len(files) == 1 or not place or int(place[2]) >= ends[-1]:
+        return ""
+    number = int(np.searchsorted(ends, int(place[2]), side="right"))
+    return f" [this is row {int(place[2]) - ends[number] + rows[number]} of {files[number]}]"

@@ -15,6 +15,18 @@ import xarray as xr
 from classex_bayes.exceptions import DataError, require_extra
 
 _CHECKSUM = "checksum"  # attribute
+# Extra and libraries of the files that need some.
+_LIBRARIES = {
+    **dict.fromkeys((".nc", ".h5", ".hdf5", ".hdf"), ("files", "h5netcdf", "h5py")),
+    **dict.fromkeys((".zarr", ".zip"), ("zarr", "zarr")),
+    ".parquet": ("parquet", "pyarrow"),
+}
+
+
+def require_library(path: Path) -> None:
+    """Raise if a library for files of this ending is not installed, and say how to install it."""
+    extra, *libraries = _LIBRARIES[path.suffix.lower()]
+    require_extra(extra, f"reading and writing {path.suffix}", *libraries)
 
 
 @contextmanager
@@ -22,25 +34,19 @@ def _replacing(path: Path) -> Iterator[Path]:
     """Temporary path to write to. Its content replaces `path` unless an error occurs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    new, replaced = scratch / path.name, scratch / "replaced"
     try:
-        new = scratch / path.name
         yield new
-        _put(new, path, scratch / "replaced")
+        if new.is_dir() and path.is_dir():  # a folder cannot replace another
+            path.replace(replaced)
+        try:
+            new.replace(path)
+        except OSError:
+            if replaced.exists():
+                replaced.replace(path)
+            raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _put(new: Path, path: Path, aside: Path) -> None:
-    """Move `new` to `path`; a folder that a folder replaces comes back on failure."""
-    if not (new.is_dir() and path.is_dir()):
-        new.replace(path)
-        return
-    path.replace(aside)
-    try:
-        new.replace(path)
-    except OSError:
-        aside.replace(path)
-        raise
 
 
 def write_tree(tree: xr.DataTree, path: Path) -> Path:
@@ -48,14 +54,14 @@ def write_tree(tree: xr.DataTree, path: Path) -> Path:
 
     The attribute "checksum" of the root covers everything that the file gives back.
     """
-    _require_library(path)
+    _require_tree(path)
     with _replacing(path) as new:
         if path.suffix == ".nc":
             import h5netcdf
 
             # HDF5 crashes the process if a disk is full, so the file is made in memory first.
             content = io.BytesIO(bytes(tree.to_netcdf(engine="h5netcdf")))
-            checksum = _checksum(_read_netcdf(content))
+            checksum = _checksum(_read(content))
             with h5netcdf.File(content, "a") as root:
                 root.attrs[_CHECKSUM] = checksum
             new.write_bytes(content.getvalue())
@@ -63,7 +69,7 @@ def write_tree(tree: xr.DataTree, path: Path) -> Path:
             import zarr
 
             tree.to_zarr(new, zarr_format=2, consolidated=False)
-            zarr.open_group(new, mode="a").attrs[_CHECKSUM] = _checksum(_read_zarr(new))
+            zarr.open_group(new, mode="a").attrs[_CHECKSUM] = _checksum(_read(new))
     return path
 
 
@@ -79,15 +85,12 @@ def read_tree(path: Path) -> xr.DataTree:
 
     Raises DataError if the file is damaged, and FileNotFoundError if there is none.
     """
-    _require_library(path)
+    _require_tree(path)
     if not path.exists():
         raise FileNotFoundError(f"path: there is no file {str(path)!r}")
     try:
-        if path.suffix == ".nc":
-            # From bytes, because names that are not UTF-8 would not reach the library.
-            tree = _read_netcdf(io.BytesIO(path.read_bytes()))
-        else:
-            tree = _read_zarr(path)
+        # From bytes, because names that are not UTF-8 would not reach the library of HDF5.
+        tree = _read(io.BytesIO(path.read_bytes()) if path.suffix == ".nc" else path)
         written, actual = tree.attrs.pop(_CHECKSUM, None), _checksum(tree)
     except Exception as error:  # damaged files fail in many ways
         reason = str(error).strip() or type(error).__name__
@@ -128,38 +131,21 @@ def _plain(attributes: Mapping[Any, Any]) -> list[tuple[str, Any]]:
     return sorted((str(name), np.ravel(value).tolist()) for name, value in attributes.items())
 
 
-def _read_netcdf(content: io.BytesIO) -> xr.DataTree:
-    with xr.open_datatree(content, engine="h5netcdf") as tree:
-        return _without_encodings(tree.load())
-
-
-def _read_zarr(path: Path) -> xr.DataTree:
-    with xr.open_datatree(path, engine="zarr", consolidated=False) as tree:
-        return _without_encodings(tree.load())
-
-
-def _without_encodings(tree: xr.DataTree) -> xr.DataTree:
+def _read(store: io.BytesIO | Path) -> xr.DataTree:
+    """All of a tree, in memory."""
+    settings: dict[str, Any] = {"engine": "zarr", "consolidated": False}
+    if isinstance(store, io.BytesIO):
+        settings = {"engine": "h5netcdf"}
+    with xr.open_datatree(store, **settings) as stored:
+        tree = stored.load()
     for node in tree.subtree:
         for variable in node.variables.values():
             variable.encoding = {}  # that of text could not be written again
     return tree
 
 
-def _require_library(path: Path) -> None:
-    """Raise unless the ending is known and the library of its format is installed."""
-    if path.suffix == ".nc":
-        require_hdf5()
-    elif path.suffix == ".zarr":
-        require_zarr()
-    else:
+def _require_tree(path: Path) -> None:
+    """Raise unless the ending is one of trees, and the library of its format is installed."""
+    if path.suffix not in (".nc", ".zarr"):
         raise DataError(f"path: expected a name ending in .nc or .zarr, found {str(path)!r}")
-
-
-def require_zarr() -> None:
-    """Raise if zarr is not installed, and say how to install it."""
-    require_extra("zarr", "writing and reading .zarr", "zarr")
-
-
-def require_hdf5(use: str = "writing and reading netCDF and HDF5") -> None:
-    """Raise if the libraries of HDF5 are not installed, and say how to install them."""
-    require_extra("files", use, "h5netcdf", "h5py")
+    require_library(path)

@@ -207,7 +207,7 @@ def tested_classes(
         first = int(np.argmin(repeats))
         name, n_untested = first if classes is None else classes[first], (repeats == 0).sum()
         remedies = [
-            "untested='competitors' (--untested competitors) for mere competitors like documents",
+            "untested='competitors' for mere competitors like documents",
             "one column for each class if some have several",
             "a smaller n_classes if the index lacks them",
         ]

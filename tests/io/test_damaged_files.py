@@ -1,0 +1,268 @@
+"""Files that are damaged, dangerous or no such files: a task, or one error that names the file."""
+
+import json
+import pickle
+import sys
+import warnings
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+import zarr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from classex_bayes import DataError, SourceTask, read_task
+from classex_bayes.io import read_tree, write_tree
+
+RNG = np.random.default_rng(1)
+Y = np.arange(24) % 8
+SCORES = RNG.normal(size=(24, 8)) + 2 * np.eye(8)[Y]
+ENDINGS = ["npz", "npy", "csv", "parquet", "h5", "zip", "txt"]
+
+
+def write_zip(path):
+    with zarr.storage.ZipStore(path, mode="w") as store:
+        group = zarr.create_group(store)
+        group.create_array("scores", data=SCORES, chunks=(6, 8), compressors=None)
+        group.create_array("y", data=Y)
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A folder with a good file of each format."""
+    folder = tmp_path_factory.mktemp("whole")
+    names = [f"class {j}" for j in range(8)]
+    np.savez(folder / "a.npz", scores=SCORES, y=Y)
+    np.save(folder / "a.npy", SCORES)
+    np.save(folder / "labels.npy", Y)
+    (folder / "a.txt").write_text("\n".join(map(str, Y)))
+    frame = pd.DataFrame(SCORES, columns=names).assign(y=[names[j] for j in Y])
+    frame.to_csv(folder / "a.csv", index=False)
+    frame.to_parquet(folder / "a.parquet")
+    with h5py.File(folder / "a.h5", "w") as file:
+        file.create_dataset("scores", data=SCORES, chunks=(6, 8), compression="gzip")
+        file["y"] = Y
+    write_zip(folder / "a.zip")
+    return folder
+
+
+def files_of(whole, path):
+    """Arguments of `read_task` for one file of the format and whole ones beside it."""
+    beside = {".npy": (path, whole / "labels.npy"), ".txt": (whole / "a.npy", path)}
+    return beside.get(path.suffix, (path,))
+
+
+@st.composite
+def damages(draw):
+    """Changes of bytes, cuts and repetitions, at relative places."""
+    kind = draw(st.sampled_from(["flip", "cut", "drop", "repeat", "insert", "zero"]))
+    place, length = draw(st.floats(0, 1)), draw(st.integers(1, 40))
+    return kind, place, length, draw(st.binary(min_size=1, max_size=8))
+
+
+def damaged(content, damage):
+    kind, place, length, inserted = damage
+    at = int(place * max(len(content) - 1, 0))
+    match kind:
+        case "flip":
+            return content[:at] + bytes([content[at] ^ inserted[0]]) + content[at + 1 :]
+        case "cut":
+            return content[:at]
+        case "drop":
+            return content[:at] + content[at + length :]
+        case "repeat":
+            return content[: at + length] + content[at:]
+        case "insert":
+            return content[:at] + inserted + content[at:]
+        case _:
+            return content[:at] + bytes(length) + content[at + length :]
+
+
+def read(whole, ending, changes, tmp_path):
+    content, path = (whole / f"a.{ending}").read_bytes(), tmp_path / f"a.{ending}"
+    for damage in changes:
+        content = damaged(content, damage) if content else content
+    path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            task = read_task(*files_of(whole, path))
+        except DataError as error:
+            assert whole.name in str(error) or str(path) in str(error)
+        else:
+            assert isinstance(task, SourceTask) and 0 <= task.accuracy(2)[0] <= 1
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(damages(), min_size=1, max_size=4))
+def test_damaged_files(whole, tmp_path, ending, changes):
+    read(whole, ending, changes, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ENDINGS)
+@settings(max_examples=5000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(damages(), min_size=1, max_size=8))
+def test_thousands_of_damaged_files(whole, tmp_path, ending, changes):
+    read(whole, ending, changes, tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["npz", "npy", "parquet", "h5", "zip"])
+@pytest.mark.parametrize("how", ["empty", "cut", "zeros", "text", "other"])
+def test_a_damaged_file_is_named(whole, tmp_path, ending, how):
+    content = (whole / f"a.{ending}").read_bytes()
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(
+        {
+            "empty": b"",
+            "cut": content[: len(content) // 2],
+            "zeros": bytes(len(content)),
+            "text": b"k,accuracy\n2,0.9\n" * 9,
+            "other": (whole / ("a.csv" if ending == "parquet" else "a.parquet")).read_bytes(),
+        }[how]
+    )
+    with pytest.raises(DataError, match=rf"a\.{ending}: not a readable"):
+        read_task(*files_of(whole, path))
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_changed_bytes_are_found_when_their_turn_comes(many, tmp_path):
+    good, bad = write_zip(tmp_path / "good.zip"), write_zip(tmp_path / "bad.zip")
+    content = bad.read_bytes()
+    place = content.index(SCORES[6:12].tobytes())
+    bad.write_bytes(content[:place] + bytes(8) + content[place + 8 :])
+    with pytest.raises(DataError, match=r"bad.zip: not a readable") as error:
+        read_task([good, bad] if many else bad)
+    assert str(error.value).count("bad.zip") == 1
+
+
+class Bomb:
+    """An object that writes a file when it is unpickled."""
+
+    def __init__(self, harm):
+        self.harm = str(harm)
+
+    def __reduce__(self):
+        return open, (self.harm, "w")
+
+
+def test_pickles_are_never_run(tmp_path):
+    objects = np.array([Bomb(tmp_path / "harm")], dtype=object)
+    np.savez(tmp_path / "task.npz", scores=objects, y=objects)
+    np.save(tmp_path / "scores.npy", objects)
+    np.save(tmp_path / "labels.npy", np.zeros(3))
+    (tmp_path / "raw.npy").write_bytes(objects.dumps())
+    for names in (
+        ["task.npz"],
+        ["scores.npy", "labels.npy"],
+        ["labels.npy", "scores.npy"],
+        ["raw.npy", "labels.npy"],
+    ):
+        with pytest.raises(DataError, match="not a readable"):
+            read_task(*(tmp_path / name for name in names))
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize("dtype", ["<i8", "|O"])
+@pytest.mark.parametrize("codec", ["compressor", "filters"])
+@pytest.mark.parametrize("name", ["scores", "y"])
+def test_pickled_zarr_is_never_loaded(codec, name, dtype, tmp_path):
+    path, pickled = tmp_path / "a.zarr", {"id": "pickle"}
+    group = zarr.open_group(path, mode="w", zarr_format=2)
+    for array, values in (("scores", SCORES), ("y", Y)):
+        group.create_array(array, data=values)
+    for old in (path / name).glob("[0-9]*"):
+        old.unlink()
+    metadata = json.loads((path / name / ".zarray").read_text())
+    metadata |= {"compressor": None, "filters": None, "dtype": dtype, "fill_value": None}
+    metadata[codec] = pickled if codec == "compressor" else [pickled]
+    (path / name / ".zarray").write_text(json.dumps(metadata))
+    chunk = "0.0" if name == "scores" else "0"
+    (path / name / chunk).write_bytes(pickle.dumps(Bomb(tmp_path / "harm")))
+    with pytest.raises(DataError, match=r"a\.zarr: not a readable"):
+        read_task(path)
+    assert not (tmp_path / "harm").exists()
+
+
+def test_references_and_groups_in_hdf5(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["scores"] = SCORES
+        file.create_dataset("y", data=[file["scores"].ref] * 24, dtype=h5py.ref_dtype)
+        file["inside/scores"] = SCORES
+    with pytest.raises(DataError, match=r"a\.h5: "):
+        read_task(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "group.h5", "w") as file:
+        file["inside/scores"] = SCORES
+    with pytest.raises(DataError, match=r"group\.h5: found nothing"):
+        read_task(tmp_path / "group.h5")
+
+
+def test_places(whole, tmp_path):
+    for name in ("a.npz", "a.h5", "a.parquet", "a.zip"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(DataError, match=rf"{name}: this is a folder"):
+            read_task(tmp_path / name)
+    (tmp_path / "empty.zarr").mkdir()
+    (tmp_path / "file.zarr").write_text("")
+    zarr.create_array(tmp_path / "array.zarr", data=SCORES)
+    (tmp_path / "task.mat").write_text("")
+    scores, labels = whole / "a.npy", whole / "labels.npy"
+    for paths, message in (
+        ([tmp_path / "empty.zarr"], r"not a readable \.zarr"),
+        ([tmp_path / "file.zarr"], r"not a readable \.zarr"),
+        ([tmp_path / "array.zarr"], r"not a readable \.zarr"),
+        ([tmp_path / "task.mat"], r"task.mat: expected a file ending in \.npy"),
+        ([scores], r"a.npy: .*labels="),
+        ([whole / "a.npz", labels], r"a.npz: .*labels="),
+        ([scores, tmp_path / "no.npy"], r"no.npy: "),
+        ([scores, tmp_path / "y.csv"], r"y.csv: expected labels"),
+        ([scores, scores], r"y: "),
+        ([[scores, whole / "a.npz"], labels], r"^labels"),
+    ):
+        with pytest.raises(DataError, match=message):
+            read_task(*paths)
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.npz", "a.zarr", "a.csv"])
+def test_folders_that_may_not_be_entered(name, tmp_path, monkeypatch):
+    def refuse(self, **_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(DataError, match=rf"{name}: not a readable .* file .*Permission denied"):
+        read_task(tmp_path / name)
+
+
+def test_one_nan_at_the_end_of_a_long_file(tmp_path):
+    scores = np.lib.format.open_memmap(tmp_path / "a.npy", "w+", np.float32, (60_000, 50))
+    scores[-1, 49] = np.nan
+    scores.flush()
+    np.save(tmp_path / "y.npy", np.arange(60_000) % 50)
+    with pytest.raises(DataError, match=r"scores: .*row 59999, column 49"):
+        read_task(tmp_path / "a.npy", tmp_path / "y.npy")
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "ending"),
+    [("zarr", "zarr", "zarr"), ("pyarrow", "parquet", "parquet"), ("h5py", "files", "h5")],
+)
+def test_missing_extras_say_what_to_install(module, extra, ending, tmp_path, monkeypatch):
+    (tmp_path / f"a.{ending}").write_text("")
+    monkeypatch.setitem(sys.modules, module, None)
+    message = rf'{module}: pip install "classex-bayes\[{extra}\]"'
+    with pytest.raises(ImportError, match=message):
+        read_task(tmp_path / f"a.{ending}")
+    if ending != "parquet":
+        path = tmp_path / {"h5": "b.nc", "zarr": "b.zarr"}[ending]
+        with pytest.raises(ImportError, match=message):
+            write_tree(xr.DataTree(xr.Dataset({"a": 1.0})), path)
+        assert not path.exists()
+        path.touch()
+        with pytest.raises(ImportError, match=message):
+            read_tree(path)

@@ -1,0 +1,462 @@
+"""Every documented format of file, one or many, gives the task of the arrays in it."""
+
+import gzip
+import warnings
+from functools import partial
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import zarr
+from helpers import assert_same_task
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from classex_bayes import DataError, Sampling, SourceTask, read_task
+from classex_bayes.io import read_nonmated
+from classex_bayes.io.arrays import FileMatrix
+
+assert_same = partial(assert_same_task, rtol=1e-9)
+RNG = np.random.default_rng(0)
+Y = np.array([0, 1, 2, 3, 4, 0, 2, 4])
+SCORES = RNG.normal(size=(8, 5)) + 2 * np.eye(5)[Y]
+PROBES, GALLERY = RNG.normal(size=(8, 3)), RNG.normal(size=(5, 3))
+NAMES = np.array(["ant", "bee", "çat", "dog", "7"])
+CURVE = {"k": np.array([2, 3, 5]), "accuracy": np.array([0.9, 0.8, 0.7])}
+SIZES = {"n_test": 50, "n_classes": 5}
+
+
+# Writers: arrays by name to a file, without its ending.
+
+
+def write_npz(stem, arrays):
+    np.savez_compressed(stem.with_suffix(".npz"), **arrays)
+    return stem.with_suffix(".npz")
+
+
+def write_hdf5(stem, arrays):
+    with h5py.File(stem.with_suffix(".h5"), "w") as file:
+        for name, array in arrays.items():
+            text = np.asarray(array).dtype.kind == "U"
+            file.create_dataset(name, data=np.asarray(array).astype("T") if text else array)
+    return stem.with_suffix(".h5")
+
+
+def write_hdf5_otherwise(stem, arrays):
+    """Chunks, numbers as attributes, text in bytes of fixed length."""
+    with h5py.File(stem.with_suffix(".hdf5"), "w") as file:
+        for name, array in arrays.items():
+            array = np.asarray(array)
+            if array.ndim == 0:
+                file.attrs[name] = array.item()
+            elif array.dtype.kind == "U":
+                file[name] = np.char.encode(array, "utf-8")
+            else:
+                file.create_dataset(name, data=array, chunks=True, compression="gzip")
+    return stem.with_suffix(".hdf5")
+
+
+def write_zarr(stem, arrays, store=None, zarr_format=3):
+    path = store or stem.with_suffix(".zarr")
+    with warnings.catch_warnings():
+        # zarr says that its text is not in the specification yet.
+        warnings.simplefilter("ignore")
+        group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
+        for name, array in arrays.items():
+            if np.ndim(array):
+                whole = {"config": {"write_empty_chunks": True}}
+                group.create_array(name, data=np.asarray(array), **whole)
+            else:
+                group.attrs[name] = np.asarray(array).item()
+    return path
+
+
+def write_zarr_zip(stem, arrays):
+    path = stem.with_suffix(".zarr.zip")
+    store = zarr.storage.ZipStore(path, mode="w")
+    write_zarr(stem, arrays, store)
+    store.close()
+    return path
+
+
+WRITERS = {
+    "npz": write_npz,
+    "hdf5": write_hdf5,
+    "hdf5 otherwise": write_hdf5_otherwise,
+    "zarr": write_zarr,
+    "zarr 2": partial(write_zarr, zarr_format=2),
+    "zarr.zip": write_zarr_zip,
+}
+
+
+def write_table(stem, ending, scores, y, names):
+    table = pd.DataFrame(scores, columns=names)
+    table.insert(1, "y", names[y])
+    path = stem.with_suffix(ending)
+    table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
+    return path
+
+
+TWICE, TWICE_Y = np.vstack([GALLERY, GALLERY + 1]), NAMES[np.tile(np.arange(5), 2)]
+TIED = SCORES.round()
+RANKS = SourceTask.from_scores(SCORES, Y).ranks
+LAYOUTS = [
+    (SourceTask.from_scores, {"scores": SCORES, "y": Y}),
+    (SourceTask.from_scores, {"scores": SCORES, "y": NAMES[Y], "classes": NAMES}),
+    (SourceTask.from_scores, {"scores": -SCORES, "y": Y, "higher_is_better": False}),
+    (SourceTask.from_scores, {"scores": TIED, "y": Y, "class_weight": np.arange(1, 6)}),
+    (SourceTask.from_embeddings, {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "dot"}),
+    (
+        SourceTask.from_embeddings,
+        {"probes": PROBES, "gallery": TWICE, "gallery_y": TWICE_Y, "y": NAMES[Y]},
+    ),
+    (SourceTask.from_ranks, {"ranks": RANKS, "y": Y, "n_classes": 5}),
+    (SourceTask.from_accuracies, CURVE | SIZES | {"design_effect": 3.0}),
+]
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_layouts(write, tmp_path):
+    for number, (make, arrays) in enumerate(LAYOUTS):
+        task = read_task(write(tmp_path / f"task{number}", arrays))
+        assert_same(task, make(**arrays))
+        assert task.design_effect() == pytest.approx(make(**arrays).design_effect())
+    # Numbers may be matrices, and whole ones of another type.
+    arrays = {"ranks": RANKS, "y": Y, "n_classes": np.array([[5.0]])}
+    assert read_task(write(tmp_path / "number", arrays)).n_classes == 5
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_tables(ending, tmp_path):
+    def write(names, y, path=tmp_path / f"a{ending}"):
+        table = pd.DataFrame(SCORES, columns=names).assign(y=y)
+        table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
+        return path
+
+    for names in (NAMES, np.array(["01", "02", "3.50", "NA", "x"])):
+        expected = SourceTask.from_scores(SCORES, names[Y], classes=names)
+        assert_same(read_task(write(names, names[Y])), expected)
+    assert read_task(write(list("abcde"), Y)).y.tolist() == Y.tolist()  # positions
+    # Numbers that are names are names.
+    assert read_task(write(list("43210"), Y)).y.tolist() == (4 - Y).tolist()
+    for names, y in ((["01", "02", "03", "04", "05"], Y), (list("abcde"), [*Y[:-1], 7])):
+        with pytest.raises(DataError, match=r"y: "):
+            read_task(write(names, y))
+    table, path = pd.DataFrame(CURVE).assign(comment="x"), tmp_path / f"curve{ending}"
+    table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
+    assert_same(read_task(path, **SIZES), SourceTask.from_accuracies(**CURVE, **SIZES))
+
+
+def test_parquet_of_other_types(tmp_path):
+    # Whole numbers as names, categories, an index, single precision.
+    table = pd.DataFrame(SCORES.astype("f4"), columns=list("01234")).assign(y=Y)
+    expected = SourceTask.from_scores(SCORES.astype("f4"), Y.astype(str), classes=list("01234"))
+    for labels in (Y, Y.astype(str), pd.Categorical(Y.astype(str)), pd.array(Y)):
+        table.assign(y=labels).rename_axis("id").to_parquet(tmp_path / "a.parquet")
+        assert_same(read_task(tmp_path / "a.parquet"), expected)
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_csv_of_other_systems(tmp_path, encoding, end):
+    rows = [",".join(map(str, row)) + f",{NAMES[j]}" for row, j in zip(SCORES, Y, strict=True)]
+    (tmp_path / "a.csv").write_bytes(end.join([",".join([*NAMES, "y"]), *rows]).encode(encoding))
+    expected = SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES)
+    assert_same(read_task(tmp_path / "a.csv"), expected)
+
+
+def test_csv_is_read_to_the_last_bit(tmp_path):
+    rng = np.random.default_rng(1)
+    low = np.exp(8 * rng.normal(size=(400, 1)))
+    scores = np.hstack([low, np.nextafter(low, rng.choice([-np.inf, np.inf], (400, 7)))])
+    y = np.arange(400) % 8
+    expected = SourceTask.from_scores(scores, y).ranks
+    frame = pd.DataFrame(scores, columns=list("abcdefgh")).assign(y=y)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    # Numbers in a column that pandas takes for text.
+    frame.map(lambda value: f" {value!r} ").assign(y=y).to_csv(tmp_path / "b.csv", index=False)
+    for name in ("a.csv", "b.csv"):
+        assert np.array_equal(read_task(tmp_path / name).ranks, expected), name
+
+
+@pytest.mark.parametrize("write", list(WRITERS.values())[1:], ids=list(WRITERS)[1:])
+def test_matrices_stay_on_the_disk(write, tmp_path):
+    task = read_task(write(tmp_path / "a", {"scores": SCORES, "y": Y}))
+    assert isinstance(task.table.source.matrix, FileMatrix)
+    # And can still be read.
+    np.testing.assert_array_equal(task.table.source.scores(np.array([5, 2])), SCORES[[5, 2]])
+
+
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
+def test_labels_in_files_of_their_own(start, tmp_path):
+    np.save(tmp_path / "scores.npy", SCORES)
+    np.save(tmp_path / "y.npy", Y)
+    path = tmp_path / "y.txt"
+    path.write_bytes(start + ("\n".join(map(str, Y)) + "\n").encode())
+    for labels in ("y.npy", "y.txt"):
+        task = read_task(str(tmp_path / "scores.npy"), tmp_path / labels)
+        assert_same(task, SourceTask.from_scores(SCORES, Y))
+        assert isinstance(task.table.source.matrix.base, np.memmap)
+    assert read_task(tmp_path / "scores.npy", path, classes=list("abcde")).y.tolist() == Y.tolist()
+    with pytest.raises(DataError, match=r"y: "):
+        read_task(tmp_path / "scores.npy", path, classes=list("78912"))
+    # Beyond 64 bits, with zeros before, and like numbers: names all the same.
+    for names in (
+        NAMES,
+        [f"{10**20 + j}" for j in range(5)],
+        [f"0{j + 1}" for j in range(5)],
+        [f"{4 - j}_0" for j in range(5)],
+    ):
+        path.write_bytes(start + "\r\n".join(names[j] for j in Y).encode())
+        task = read_task(tmp_path / "scores.npy", path, classes=names)
+        assert task.y.tolist() == Y.tolist() and task.classes == list(names)
+    path.write_text("1\n\n2\n")
+    with pytest.raises(DataError, match=r"y\.txt: .*line 2"):
+        read_task(tmp_path / "scores.npy", path)
+
+
+def test_arguments_override_the_file(tmp_path):
+    arrays = {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "dot"}
+    expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, distance="cosine")
+    assert_same(read_task(write_npz(tmp_path / "a", arrays), distance="cosine"), expected)
+    # A design is in the file, or an argument in its place.
+    path = write_npz(tmp_path / "b", {"scores": SCORES, "y": Y, "groups": [0, 0, 1, 1, 2]})
+    drawn = Sampling(groups=[0, 0, 1, 1, 2])
+    assert_same(read_task(path), SourceTask.from_scores(SCORES, Y, sampling=drawn))
+    assert_same(read_task(path, sampling=Sampling()), SourceTask.from_scores(SCORES, Y))
+    with pytest.raises(DataError, match=r"^groups"):
+        read_task(path, sampling=Sampling(), groups=[0, 0, 1, 1, 2])
+
+
+def test_ties_of_a_file_are_broken_like_those_of_arrays(tmp_path):
+    scores, y = np.zeros((40, 10)), np.arange(40) % 10
+    path = write_npz(tmp_path / "a", {"scores": scores, "y": y})
+    for options in ({}, {"random_seed": 0}, {"random_seed": 5}, {"ties": "pessimistic"}):
+        expected = SourceTask.from_scores(scores, y, **options).ranks
+        assert np.array_equal(read_task(path, **options).ranks, expected)
+    drawn = [read_task(path, random_seed=None).ranks for _ in range(2)]
+    assert not np.array_equal(*drawn)
+
+
+# Many files
+
+
+@pytest.mark.filterwarnings("ignore:each of .* parts tests all")  # some splits do
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    kind=st.sampled_from([*WRITERS, "npy", ".csv", ".parquet"]),
+    layout=st.sampled_from(["scores", "probes", "ranks"]),
+    named=st.booleans(),
+    n_files=st.integers(2, 5),
+)
+def test_many_files_are_one(seed, kind, layout, named, n_files, tmp_path_factory):
+    """Any split, of a class in one file or all, ties included."""
+    folder = tmp_path_factory.mktemp("shards")
+    rng = np.random.default_rng(seed)
+    n, k1 = 12, 4
+    y = np.concatenate([np.arange(k1), rng.integers(0, k1, n - k1)])
+    y = np.sort(y) if rng.random() < 0.5 else rng.permutation(y)
+    scores, gallery = rng.integers(1, 5, (n, k1)), rng.normal(size=(k1, 3)).round(1)
+    probes = gallery[y] + rng.normal(size=(n, 3)).round(1)
+    is_table, names = kind in (".csv", ".parquet"), NAMES[:k1]
+    labels, options = (names[y], {"classes": names}) if named or is_table else (y, {})
+    if kind == "npy" or is_table:
+        layout = "scores"
+    arrays, same, make = {
+        "scores": ({"scores": scores}, {}, SourceTask.from_scores),
+        "probes": ({"probes": probes}, {"gallery": gallery}, SourceTask.from_embeddings),
+        "ranks": ({"ranks": rng.integers(1, k1 + 1, n)}, {"n_classes": k1}, SourceTask.from_ranks),
+    }[layout]
+    seeded = {} if layout == "ranks" else {"random_seed": 3}
+    expected = make(**arrays, y=labels, **same, **options, **seeded)
+    ends = np.sort(rng.choice(np.arange(1, n), n_files - 1, replace=False))
+    files, label_files = [], []
+    for number, rows in enumerate(np.split(np.arange(n), ends)):
+        stem = folder / f"part{number}"
+        if kind == "npy":
+            np.save(stem.with_suffix(".npy"), scores[rows])
+            np.save(folder / f"y{number}.npy", labels[rows])
+            files.append(stem.with_suffix(".npy"))
+            label_files.append(folder / f"y{number}.npy")
+        elif is_table:
+            files.append(write_table(stem, kind, scores[rows], y[rows], names))
+        else:
+            own = {name: array[rows] for name, array in (arrays | {"y": labels}).items()}
+            files.append(WRITERS[kind](stem, own | same | options))
+    given_here = options if kind == "npy" else {}
+    assert_same(read_task(files, label_files, **given_here, random_seed=3), expected)
+
+
+@given(seed=st.integers(0, 2**32 - 1), n_parts=st.integers(1, 5))
+def test_stacked_rows_are_those_of_one_matrix(seed, n_parts):
+    rng = np.random.default_rng(seed)
+    parts = [rng.normal(size=(rng.integers(1, 4), 3)).astype("f4") for _ in range(n_parts)]
+    parts[-1] = parts[-1].astype("f8")
+    whole, stacked = np.concatenate(parts), FileMatrix(*((part, "file") for part in parts))
+    assert (stacked.shape, stacked.dtype, stacked.ndim) == (whole.shape, whole.dtype, 2)
+    for first in range(len(whole) + 1):
+        for last in range(first, len(whole) + 2):
+            for key in (slice(first, last), (slice(first, last), slice(None))):
+                np.testing.assert_array_equal(stacked[key], whole[key])
+                assert stacked[key].dtype == whole.dtype
+
+
+@pytest.mark.parametrize("write", [write_npz, write_hdf5])
+def test_a_file_for_each_class(write, tmp_path):
+    # With arrays of other names beside those that are known.
+    files = []
+    for number in range(5):
+        rows = np.flatnonzero(np.equal(Y, number))
+        arrays = {"scores": SCORES[rows], "y": Y[rows], "id": rows, f"only{number}": rows}
+        arrays["accuracy"] = np.array([0.5, number])
+        files.append(write(tmp_path / f"class{number}", arrays))
+    order = np.argsort(Y, kind="stable")
+    with pytest.warns(UserWarning, match="class0.* and 4 more: ignored .*: .*id, .*only4"):
+        task = read_task(files)
+    assert_same(task, SourceTask.from_scores(SCORES[order], Y[order]))
+
+
+def test_templates_and_tested_classes_of_many_files(tmp_path):
+    arrays = {"probes": PROBES, "y": Y}
+    files = [
+        write_hdf5(tmp_path / f"part{number}", arrays | {"gallery": gallery})
+        for number, gallery in enumerate([GALLERY, GALLERY + np.eye(5, 3, -1)])
+    ]
+    with pytest.raises(DataError, match=r"part1.h5: gallery"):
+        read_task(files)
+    files = [
+        write_npz(tmp_path / f"part{rows[0]}", {"scores": SCORES[rows], "y": Y[rows] % 4})
+        for rows in ([0, 1], [2, 5])
+    ]
+    with pytest.raises(DataError, match=r"y: class 3"):
+        read_task(files)
+    assert read_task(files, untested="competitors").n_classes == 5
+
+
+# Non-mated probes
+
+STRANGERS = np.random.default_rng(8).normal(size=(7, 3))
+
+
+@pytest.mark.parametrize("write", [write_npz, write_hdf5])
+@pytest.mark.parametrize("distance", ["sqeuclidean", "cosine", "dot"])
+def test_embeddings_of_nonmated_probes_are_scored_like_the_others(write, distance, tmp_path):
+    arrays = {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": distance}
+    file = write(tmp_path / "pilot", arrays | {"nonmated": STRANGERS})
+    product = STRANGERS @ GALLERY.T
+    norms = np.outer(*(np.linalg.norm(x, axis=1) for x in (STRANGERS, GALLERY)))
+    expected = {
+        "sqeuclidean": ((STRANGERS[:, None] - GALLERY) ** 2).sum(axis=-1),
+        "cosine": product / norms,
+        "dot": product,
+    }[distance]
+    np.testing.assert_allclose(read_nonmated(file, read_task(file)), expected, atol=1e-12)
+    # Scores stay as they are.
+    file = write(tmp_path / "scored", arrays | {"nonmated": expected})
+    np.testing.assert_array_equal(read_nonmated(file, read_task(file)), expected)
+
+
+def test_nonmated_probes_of_many_files(tmp_path):
+    strangers = np.random.default_rng(9).normal(size=(6, 5))
+
+    def write(*more):
+        parts = [{"scores": SCORES[n::2], "y": NAMES[Y][n::2], "classes": NAMES} for n in (0, 1)]
+        return [
+            write_npz(tmp_path / f"part{n}", part | extra)
+            for n, (part, extra) in enumerate(zip(parts, more, strict=True))
+        ]
+
+    files = write({"nonmated": strangers}, {})
+    task = read_task(files)
+    np.testing.assert_array_equal(read_nonmated(files, task), strangers)
+    assert read_nonmated(files[1:], task) is None and read_nonmated("scores.csv", task) is None
+    files = write({"nonmated": strangers}, {"nonmated": -strangers})
+    with pytest.raises(DataError, match=r"part1\.npz: nonmated"):
+        read_nonmated(files, task)
+
+
+def test_bad_nonmated_probes(tmp_path):
+    square = {"probes": PROBES, "gallery": GALLERY[:3], "y": Y % 3}
+    embeddings = {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "cosine"}
+    for arrays, nonmated in (
+        (square, STRANGERS),  # of as many classes as coordinates
+        (embeddings, 0 * STRANGERS),
+        (embeddings, STRANGERS[0]),
+    ):
+        file = write_npz(tmp_path / "bad", arrays | {"nonmated": nonmated})
+        with pytest.raises(DataError, match=r"^nonmated"):
+            read_nonmated(file, read_task(file))
+
+
+# Runs of TREC
+
+QRELS = {f"q{i}": {f"d{i}": 1, f"d{i + 1}": 0, f'"{i % 3}': 2 * (i % 2)} for i in range(8)}
+# Queries 2 and 6 find no relevant document.
+RUN = {
+    f"q{i}": {f"d{(i + 2 * j) % 12}": 0.1 * j for j in range(i % 4 // 2, 5)}
+    | ({f'"{i % 3}': 0.15} if i % 4 else {})
+    for i in range(8)
+}
+
+
+def write_trec(path, values, blank=" ", end="\n", part=slice(None)):
+    """Write judgements or a run, packed if the name says so."""
+    middle = ["0", "{d}", "{x}"] if values is QRELS else ["Q0", "{d}", "7", "{x}", "tag"]
+    form = blank.join(["{q}", *middle]) + end
+    lines = [form.format(q=q, d=d, x=x) for q, found in values.items() for d, x in found.items()]
+    content = "".join(lines[part]).encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def same_run(task, other):
+    assert task.y.tolist() == other.y.tolist() and task.n_classes == other.n_classes
+    k = range(2, other.n_classes + 1)
+    np.testing.assert_array_equal(task.accuracy_bounds(k), other.accuracy_bounds(k))
+
+
+@pytest.mark.parametrize("name", ["my.run", "my.run.gz", "run", "my.txt"])
+@pytest.mark.parametrize(("blank", "end"), [(" ", "\n"), ("\t", "\r\n"), ("  ", " \n\n")])
+def test_a_run(tmp_path, name, blank, end):
+    run = write_trec(tmp_path / name, RUN, blank, end)
+    judged = write_trec(tmp_path / "qrels.gz", QRELS, blank, end)
+    task, expected = (
+        read_task(run, qrels=judged, n_classes=50),
+        SourceTask.from_run(QRELS, RUN, n_classes=50),
+    )
+    same_run(task, expected)
+    np.testing.assert_array_equal(task.nearest_classes.scores, expected.nearest_classes.scores)
+
+
+def test_parts_of_a_run(tmp_path):
+    qrels = write_trec(tmp_path / "qrels", QRELS)
+    files = [write_trec(tmp_path / f"{i}", RUN, part=slice(i, None, 3)) for i in range(3)]
+    expected = SourceTask.from_run(QRELS, RUN, n_classes=50)
+    same_run(read_task(files, qrels=qrels, n_classes=50), expected)
+    (tmp_path / "more").write_text("q1 Q0 d1 1 0.5 tag")
+    with pytest.raises(DataError, match=r"run: .*'d1' of query 'q1'"):
+        read_task([*files, tmp_path / "more"], qrels=qrels, n_classes=50)
+
+
+def test_settings_reach_the_run(tmp_path):
+    few = {query: RUN[query] for query in ("q1", "q3", "q5")}
+    run, qrels = write_trec(tmp_path / "run", few), write_trec(tmp_path / "qrels", QRELS)
+    for level, missing, n in ((1, "unanswered", 8), (1, "unsearched", 3), (2, "unanswered", 4)):
+        options = {"n_classes": 50, "relevance_level": level, "missing": missing}
+        task = read_task(run, qrels=qrels, **options)
+        same_run(task, SourceTask.from_run(QRELS, few, **options))
+        assert task.n_test == n
+    for arguments, name in (
+        ({"qrels": qrels, "n_classes": 50}, "run: 5 of 8 queries"),
+        ({"qrels": qrels}, "run: .*n_classes"),
+        ({"n_classes": 50}, "run: .*qrels="),
+        ({"qrels": run, "n_classes": 50}, "run: qrels"),
+        ({"qrels": 3, "n_classes": 50}, "^qrels"),
+        ({"qrels": tmp_path / "no", "n_classes": 50}, "no: there is no such file"),
+        ({"qrels": qrels, "n_classes": 50, "distance": "dot"}, "^distance"),
+        ({"qrels": qrels, "n_classes": 50, "labels": run}, "^labels, qrels"),
+    ):
+        with pytest.raises(DataError, match=name):
+            read_task(run, **arguments)
