@@ -1,56 +1,34 @@
-"""Command line: results on standard output, everything else on standard error.
-
-`ExitCode` has the exit codes. The `Terminal` of a verb shows its warnings and notes.
-"""
+"""Command line: results on standard output, everything else on standard error."""
 
 import io
 import logging
+import re
 import sys
+from typing import Annotated
 
-from classex_bayes.cli.backtest_verb import backtest
-from classex_bayes.cli.classifiers_verb import classifiers
-from classex_bayes.cli.commands import app
-from classex_bayes.cli.console import BadData
-from classex_bayes.cli.diagnose_verb import diagnose
-from classex_bayes.cli.exit_codes import ExitCode
-from classex_bayes.cli.open_set_verb import open_set
-from classex_bayes.cli.options import examples
-from classex_bayes.cli.plan_verb import plan
-from classex_bayes.cli.sensitivity_verb import sensitivity
+import typer
 
-app.command(
-    epilog=examples(
-        "classex-bayes diagnose scores.npz",
-        "classex-bayes diagnose embeddings.h5 --distance cosine --strict --quiet",
-    )
-)(diagnose)
-app.command(
-    epilog=examples(
-        "classex-bayes plan --k 10000 --width 0.1",
-        "classex-bayes plan scores.npz --k 10000 --width 0.1 --classes 200,400 --repeats 1,2",
-        "classex-bayes plan --guess 100=0.9 --k 10000 --excludes chance",
-    )
-)(plan)
-app.command(
-    epilog=examples(
-        "classex-bayes classifiers first.npz second.npz --k 1000,10000",
-        "classex-bayes classifiers bm25.npz dense.npz --k 100000 --metric recall@10 --json",
-    )
-)(classifiers)
-app.command(epilog=examples("classex-bayes sensitivity scores.npz --k 1000,10000"))(sensitivity)
-app.command(
-    name="open-set",
-    epilog=examples(
-        "classex-bayes open-set scores.npz --k 1000,100000 --fpir 0.003",
-        "classex-bayes open-set embeddings.h5 --distance cosine --k 5000 --threshold 0.6",
-    ),
-)(open_set)
-app.command(
-    epilog=examples(
-        "classex-bayes backtest everything.npz --n-source 50,100",
-        "classex-bayes backtest everything.npz --n-source 100 --n-pilots 20 --jobs 2 --all --json",
-    )
-)(backtest)
+from classex_bayes.cli import prediction_verbs, task_verbs, trial_verbs  # noqa: F401
+from classex_bayes.cli.options import app, options_by_argument
+from classex_bayes.cli.terminal import BadData, ExitCode
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from classex_bayes import __version__
+
+        print(f"classex-bayes {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Predict how accurate a classifier will be on more classes, and how sure that is."""
 
 
 def main() -> None:
@@ -65,8 +43,25 @@ def main() -> None:
     try:
         app()
     except (DataError, ImportError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {_of_the_shell(str(error))}", file=sys.stderr)
         sys.exit(_code(error))
+
+
+def _of_the_shell(message: str) -> str:
+    """A message of the library, with options where it names arguments that have one.
+
+    These are the argument at its beginning, and settings such as ``ties='unknown'`` or ``labels=``.
+    """
+    options = options_by_argument()
+    message = message.replace("higher_is_better=False", options["lower_is_better"])
+    if (begins := message.split(": ")[0]) in options:
+        message = options[begins] + message.removeprefix(begins)
+
+    def option(setting: re.Match[str]) -> str:
+        name, value = setting.groups()
+        return f"{options[name]} {value or ''}".strip() if name in options else setting[0]
+
+    return re.sub(r"\b([a-z_]+)=(?:'(\w+)')?", option, message)
 
 
 def _code(error: Exception) -> ExitCode:

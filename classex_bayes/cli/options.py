@@ -1,79 +1,109 @@
-"""Options of the verbs: each is declared here once, in the order in which help pages show them.
+"""Verbs of the shell and their options: a verb is a dataclass whose fields are its options.
 
-The data and what is predicted come first. Panels follow: how files are read, the fit, the output.
+Typer reads the options from the signature of the class and makes an object of it, which runs.
+Verbs inherit the options that they share. On a help page a verb's own options come first. Panels
+follow: how files are read, the fit, the output.
 """
 
-import inspect
+import errno
+import os
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial, wraps
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, dataclass_transform
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
-from classex_bayes.cli.console import Terminal
+import classex_bayes as cb
+from classex_bayes.cli.outcome import Outcome
+from classex_bayes.cli.terminal import ExitCode, Terminal, bad_data
+from classex_bayes.exceptions import Interrupted, no_such_file
 
-_input = partial(typer.Option, rich_help_panel="Input")
-_model = partial(typer.Option, rich_help_panel="Model")
-_output = partial(typer.Option, rich_help_panel="Output")
-
-
-def examples(*lines: str) -> str:
-    """The end of a help page: commands that can be copied."""
-    return "\n\n".join(["Examples:", *lines])
+_PANELS = None, "Input", "Model", "Output"
 
 
-def with_options(**groups: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a verb a terminal, and the fields of some dataclasses as options.
+class _Verbs(TyperGroup):
+    """Verbs that end in the ways of a shell."""
 
-    `groups` has the dataclasses, whose values are defaults, by the parameter that takes them. The
-    options of the terminal are last. Warnings of the whole verb are notes.
-    """
-    groups["terminal"] = OutputOptions()
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        parameters = [_keyword("context", typer.Context)]
-        for name, parameter in inspect.signature(function).parameters.items():
-            if name in groups:
-                parameters += [
-                    _keyword(field.name, field.type, getattr(groups[name], field.name))
-                    for field in fields(groups[name])
-                ]
-            else:
-                parameters.append(parameter)
-
-        @wraps(function)
-        def flat(*, context: typer.Context, **values: Any) -> None:
-            for name, group in groups.items():
-                options = {field.name: values.pop(field.name) for field in fields(group)}
-                values[name] = type(group)(**options)
-            output = values["terminal"]
-            # The name of the program may be several words, as of `python -m`.
-            verb = context.command_path.removeprefix(context.find_root().command_path).strip()
-            values["terminal"] = Terminal(output.quiet, output.as_json, verb)
-            with values["terminal"].warnings_as_notes():
-                function(**values)
-
-        # Typer reads this attribute, which functions may have and their type does not name.
-        flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return flat
-
-    return decorate
+    def invoke(self, context: Any) -> Any:
+        """Run a verb; say what an interruption left, and end in silence when no one reads on."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt as stop:
+            print(str(stop) or "interrupted", file=sys.stderr)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except OSError as error:
+            if error.errno != errno.EPIPE:
+                raise
+            # What is left in the buffer goes nowhere, or the interpreter would complain of it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitCode.READER_GONE) from None
 
 
-def _keyword(
-    name: str, annotation: Any, default: Any = inspect.Parameter.empty
-) -> inspect.Parameter:
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )
+class _VerbCommand(TyperCommand):
+    """A verb, which runs when its options are read. Its help is sorted by panels."""
+
+    def __init__(self, *settings: Any, params: list[Any], **more: Any) -> None:
+        in_panels = sorted(params, key=lambda option: _PANELS.index(option.rich_help_panel))
+        super().__init__(*settings, params=in_panels, **more)
+
+    def invoke(self, context: Any) -> None:
+        """Run the verb. Warnings of the whole verb are notes."""
+        verb = super().invoke(context)
+        with verb.terminal.warnings_as_notes():
+            verb.run()
 
 
-def present(files: list[Path] | Path | None) -> list[Path] | Path | None:
+_CODES = "; ".join(f"{code.value} {code.meaning}" for code in ExitCode)
+app = typer.Typer(
+    cls=_Verbs,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    epilog=f"Exit codes: {_CODES}.",
+)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def verb[T: type[Verb]](name: str, *examples: str) -> Callable[[T], T]:
+    """Make a class a verb of the program. Its help ends with examples that can be copied."""
+    epilog = "\n\n".join(["Examples:", *examples])
+
+    def registered(cls: T) -> T:
+        dataclass(frozen=True, kw_only=True)(cls)
+        return app.command(name, cls=_VerbCommand, epilog=epilog)(cls)
+
+    return registered
+
+
+def options_by_argument() -> dict[str, str]:
+    """Options of all verbs by the name that the library has for them, such as `n_test`."""
+    verbs = get_command(app).commands.values()  # type: ignore[attr-defined]
+    options = [option for verb in verbs for option in verb.params]
+    return {o.name: o.opts[0] for o in options if o.opts[0].startswith("--")}
+
+
+def option(metavar: str | None, text: str, panel: str | None = None, **more: Any) -> Any:
+    """An option with its help; `panel` is "Input", "Model" or "Output" if verbs share it."""
+    return typer.Option(metavar=metavar, help=text, rich_help_panel=panel, **more)
+
+
+def flag(text: str, *names: str, panel: str | None = None) -> Any:
+    """An option that is given or not."""
+    return typer.Option(*names, help=text, rich_help_panel=panel)
+
+
+def output(metavar: str, text: str) -> Any:
+    """Where files go."""
+    return typer.Option("--out", "-o", metavar=metavar, help=text, rich_help_panel="Output")
+
+
+def _present(files: list[Path] | Path | None) -> list[Path] | Path | None:
     """Files that are there, checked before anything is loaded."""
-    from classex_bayes.exceptions import no_such_file
-
     for file in files if isinstance(files, list) else [files] if files else []:
         if not file.exists() or (file.is_dir() and file.suffix != ".zarr"):
             raise no_such_file(file)
@@ -99,214 +129,186 @@ def _metric(value: str) -> str:
     return named_metric(value).name
 
 
+def files_argument(text: str) -> Any:
+    """The files of a verb."""
+    return typer.Argument(metavar="FILES", help=text, show_default=False, callback=_present)
+
+
+def _input(metavar: str | None, text: str) -> Any:
+    return option(metavar, text, "Input", callback=_present if metavar == "FILE" else None)
+
+
 Files = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="FILES",
-        help="Scores, embeddings, ranks, search results or runs of TREC: .npz, .npy, .csv, "
-        ".parquet, .zarr, HDF5. Several files: parts of the test instances.",
-        show_default=False,
-        callback=present,
+    files_argument(
+        "Scores, embeddings, ranks, search results or runs of TREC: .npz, .npy, .csv, .parquet, "
+        ".zarr, HDF5. Several files: parts of the test instances."
     ),
 ]
-Counts = Annotated[
-    str, typer.Option("--k", metavar="K,K,...", help="Numbers of classes to predict for.")
-]
-Predicted = Annotated[
+Counts = Annotated[str, option("K,K,...", "Numbers of classes to predict for.")]
+Metric = Annotated[
     str,
-    typer.Option(
-        "--metric",
-        metavar="METRIC",
-        help="accuracy, accuracy@5 (recall@5), mrr, mrr@10, ndcg, ndcg@10, mean_rank or "
-        "median_rank.",
+    option(
+        "METRIC",
+        "accuracy, accuracy@5 (recall@5), mrr, mrr@10, ndcg, ndcg@10, mean_rank or median_rank.",
         callback=_metric,
     ),
 ]
-Target = Annotated[
+Fpir = Annotated[
     float | None,
-    typer.Option(metavar="ACCURACY", help="Accuracy wanted: until how many classes?", parser=share),
-]
-Required = Annotated[
-    float | None,
-    typer.Option(
-        metavar="PROB",
-        help="End with exit code 5 if the probability of the target is below it at any K.",
-        parser=share,
-    ),
-]
-Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict",
-        help="A gate: make all checks of data and fit. What fails is the first line, and the exit "
-        "code 5.",
-    ),
-]
-WantedFpir = Annotated[
-    float | None,
-    typer.Option(
-        "--fpir",
-        metavar="FPIR",
-        help="FPIR wanted: thresholds keep below it with probability 0.95.",
-        parser=share,
-    ),
-]
-Every = Annotated[
-    bool, typer.Option("--all", help="All that take seconds, not only ClassExReg and KDE.")
-]
-Slow = Annotated[bool, typer.Option("--slow", help="All, and CleaneX, which takes minutes.")]
-WithBounds = Annotated[
-    bool,
-    typer.Option("--bounds", help="Limits that the ranks alone allow, without a prior."),
+    option("FPIR", "FPIR wanted: thresholds keep below it with probability 0.95.", parser=share),
 ]
 Resamples = Annotated[
     int | None,
-    typer.Option(
-        "--n-resamples",
-        min=2,
-        metavar="N",
-        help="Resamples for bootstrap intervals of point estimates, such as 200.",
-    ),
+    option("N", "Resamples for bootstrap intervals of point estimates, such as 200.", min=2),
 ]
-Seed = Annotated[int, _model(min=0, metavar="N", help="Seed of everything random.")]
+Seed = Annotated[int, option("N", "Seed of everything random.", "Model", min=0)]
+Draws = Annotated[int, option("N", "Draws in each chain.", "Model", min=1)]
+Chains = Annotated[int, option("N", "Number of chains.", "Model", min=1)]
 Level = Annotated[
     float | None,
-    _model(
-        metavar="PROB",
-        help="Level of the intervals; ArviZ's rcParams (0.89) if not given.",
-        parser=share,
-    ),
+    option("PROB", "Level of intervals; ArviZ's rcParams if not given.", "Model", parser=share),
 ]
-Jobs = Annotated[int, _model(metavar="N", help="Processes; -1 for one a processor.")]
+Jobs = Annotated[int, option("N", "Processes; -1 for one a processor.", "Model")]
+Folder = Annotated[Path | None, output("FOLDER", "Write files (posterior, figure) to it.")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """Options for reading files with instances."""
+    """How files are read: arguments of `read_task`, the direction of scores, and a design."""
 
-    labels: Annotated[
-        Path | None,
-        _input(metavar="FILE", help="Labels (.npy or .txt) of scores in .npy.", callback=present),
-    ] = None
+    labels: Annotated[Path | None, _input("FILE", "Labels (.npy, .txt) of scores in .npy.")] = None
     lower_is_better: Annotated[
-        bool, _input("--lower-is-better", help="Scores are distances: the smallest is the best.")
+        bool, flag("Scores are distances.", "--lower-is-better", panel="Input")
     ] = False
     distance: Annotated[
         Literal["sqeuclidean", "cosine", "dot"] | None,
-        _input(
-            metavar="DISTANCE",
-            help="How embeddings are compared: sqeuclidean (default), cosine or dot.",
-        ),
+        _input(None, "How embeddings are compared; sqeuclidean if not given."),
     ] = None
     ties: Annotated[
         Literal["auto", "random", "pessimistic", "optimistic", "unknown"] | None,
-        _input(
-            metavar="RULE",
-            help="Equal scores: auto (default), random, pessimistic, optimistic or unknown.",
-        ),
+        _input(None, "How equal scores are ranked; auto if not given."),
     ] = None
     untested: Annotated[
         Literal["error", "competitors"] | None,
-        _input(metavar="RULE", help="Classes without instances: error (default) or competitors."),
+        _input(None, "What classes without instances are; error if not given."),
     ] = None
     truncated_at: Annotated[
-        int | None,
-        _input(
-            metavar="N",
-            help="Length of the lists that ranks come from; larger ranks are unknown.",
-        ),
+        int | None, _input("N", "Length of lists that ranks come from; larger ranks are unknown.")
     ] = None
     design: Annotated[
-        Path | None,
-        _input(
-            metavar="FILE",
-            help="How classes were drawn: a .csv with class, inclusion, group.",
-            callback=present,
-        ),
+        Path | None, _input("FILE", "How classes were drawn: a .csv with class, inclusion, group.")
     ] = None
     sibling_share: Annotated[
-        float | None,
-        _input(
-            metavar="SHARE",
-            help="Share of its own group that larger sets hold; 1 if not given.",
-        ),
+        float | None, _input("SHARE", "Share of its own group in larger sets; 1 if not given.")
     ] = None
-
-
-@dataclass(frozen=True)
-class TaskOptions(DataOptions):
-    """Options for reading any file, accuracy curves and runs included."""
-
-    n_test: Annotated[int | None, _input(metavar="N", help="Test instances of a curve.")] = None
-    n_classes: Annotated[
-        int | None, _input(metavar="N", help="Source classes of a curve, documents of a run.")
-    ] = None
-    qrels: Annotated[
-        Path | None,
-        _input(metavar="FILE", help="Relevance judgements (TREC) of a run.", callback=present),
-    ] = None
+    n_test: Annotated[int | None, _input("N", "Test instances of a curve.")] = None
+    n_classes: Annotated[int | None, _input("N", "Classes of a curve, documents of a run.")] = None
+    qrels: Annotated[Path | None, _input("FILE", "Relevance judgements (TREC) of a run.")] = None
     relevance_level: Annotated[
-        int | None,
-        _input(metavar="N", help="Smallest relevance that counts; 1 if not given."),
+        int | None, _input("N", "Smallest relevance that counts; 1 if not given.")
     ] = None
     missing: Annotated[
         Literal["error", "unanswered", "unsearched"] | None,
-        _input(
-            metavar="RULE",
-            help="Judged queries that a run lacks: error (default), unanswered or unsearched.",
-        ),
+        _input(None, "What judged queries are that a run lacks; error if not given."),
     ] = None
 
 
-@dataclass(frozen=True)
-class SamplerOptions:
-    """Draws of the posterior and the seed."""
+@dataclass(frozen=True, kw_only=True)
+class Verb(ABC):
+    """A verb with the options of all."""
+
+    context: typer.Context
+    as_json: Annotated[bool, flag("One JSON object, no tables.", "--json", panel="Output")] = False
+    quiet: Annotated[
+        bool, flag("Nothing but errors on standard error.", "--quiet", "-q", panel="Output")
+    ] = False
+
+    @abstractmethod
+    def run(self) -> None:
+        """Answer."""
+
+    @cached_property
+    def terminal(self) -> Terminal:
+        """The streams of the shell."""
+        return Terminal(self.quiet, self.as_json, self.context.command.name or "")
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """Files that were written, and what failed."""
+        return Outcome(self.terminal)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileVerb(DataOptions, Verb):
+    """A verb on the task in some files."""
+
+    files: Files
+
+    @property
+    def name(self) -> str:
+        """Name for files that are made from these."""
+        more = f"-and-{len(self.files) - 1}-more" if len(self.files) > 1 else ""
+        return f"{self.files[0].stem}{more}"
+
+    def read(self, *files: Path) -> "cb.SourceTask":
+        """The task in one file, or in the parts that several files hold; by default in all."""
+        given = {field.name: getattr(self, field.name) for field in fields(DataOptions)}
+        arguments = {name: value for name, value in given.items() if value is not None}
+        if arguments.pop("lower_is_better"):
+            arguments["higher_is_better"] = False
+        with self.terminal.reading(), bad_data():
+            if self.design is not None:
+                from classex_bayes.io import read_design
+
+                arguments |= read_design(arguments.pop("design"))
+            # Ties are broken by the fixed seed of `read_task`, as in Python.
+            task = cb.read_task(files or self.files, **arguments)
+        self.terminal.message(str(task))
+        if any("reversed" in warning for warning in task.warnings):
+            remedy = "leave {} out" if self.lower_is_better else "pass {} for distances"
+            self.terminal.message(f"note: {remedy.format('--lower-is-better')}")
+        return task
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitVerb(Verb):
+    """A verb that fits a model."""
 
     seed: Seed = 1
-    draws: Annotated[int, _model(min=1, metavar="N", help="Draws in each chain.")] = 1000
-    chains: Annotated[int, _model(min=1, metavar="N", help="Number of chains.")] = 4
+    draws: Draws = 1000
+    chains: Chains = 4
+
+    @property
+    def sampler(self) -> dict[str, int]:
+        """Settings of the sampler."""
+        return {"draws": self.draws, "chains": self.chains}
+
+    def fitted(self, task: "cb.SourceTask") -> tuple["cb.BayesianExtrapolator", str]:
+        """A fitted model, and what interrupted the fit."""
+        self.terminal.message("Sampling ...")
+        model, bars = cb.BayesianExtrapolator(), self.terminal.shows_progress
+        try:
+            with bad_data():
+                model.fit(task, sampler=self.sampler, random_seed=self.seed, progressbar=bars)
+        except Interrupted as stop:
+            if stop.partial is None:
+                raise
+            return model, str(stop)
+        return model, ""
 
 
-@dataclass(frozen=True)
-class FitOptions(SamplerOptions):
-    """Draws, seed and level of the intervals."""
+@dataclass(frozen=True, kw_only=True)
+class ReferenceVerb(FitVerb):
+    """A verb that fits point estimators, too."""
 
-    ci_prob: Level = None
+    every: Annotated[bool, flag("All that take seconds, not only ClassExReg and KDE.", "--all")] = (
+        False
+    )
+    slow: Annotated[bool, flag("All, and CleaneX, which takes minutes.", "--slow")] = False
 
-
-@dataclass(frozen=True)
-class FileOptions:
-    """Where files go, if any are written."""
-
-    out: Annotated[
-        Path | None,
-        _output("--out", "-o", metavar="FOLDER", help="Write files (posterior, figure) to it."),
-    ] = None
-
-
-@dataclass(frozen=True)
-class PageOptions:
-    """Where the report goes."""
-
-    out: Annotated[
-        Path,
-        _output(
-            "--out", "-o", metavar="PAGE", help="The page (.html); the posterior goes beside it."
-        ),
-    ] = Path("report.html")
-    posterior: Annotated[
-        bool,
-        _output(
-            "--posterior/--no-posterior", help="Write the posterior (.nc, some MB) beside the page."
-        ),
-    ] = True
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """What is printed: options of every verb."""
-
-    as_json: Annotated[bool, _output("--json", help="One JSON object and no tables.")] = False
-    quiet: Annotated[
-        bool, _output("--quiet", "-q", help="Nothing but errors on standard error.")
-    ] = False
+    def references(self) -> list[Any]:
+        """The point estimators."""
+        if self.every or self.slow:
+            return cb.literature(self.seed, slow=self.slow)
+        return [cb.ClassExReg(random_seed=self.seed), cb.KDE("ucv"), cb.KDE("bcv")]

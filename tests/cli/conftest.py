@@ -13,11 +13,12 @@ import numpy as np
 import pymc as pm
 import pytest
 from documented_json import conform
+from helpers import random_scores
 
+import classex_bayes as cb
 from classex_bayes import cli
 from classex_bayes.bayes import sampling
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 
 @pytest.fixture(scope="session")
@@ -31,44 +32,48 @@ def pilot():
     """60 classes with two probes each of a law whose accuracy is known at every k."""
     law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     sample = law.sample(60, repeats=2, random_seed=1)
-    return SimpleNamespace(law=law, sample=sample, task=SourceTask.from_embeddings(*sample))
+    task = cb.SourceTask.from_embeddings(*sample)
+    return SimpleNamespace(law=law, sample=sample, task=task)
 
 
-_DRAWS = {}
+@pytest.fixture(scope="session")
+def python():
+    """The models of Python with the settings of a short fit."""
+
+    def fitted(task, model=cb.BayesianExtrapolator, seed=3, **settings):
+        sampler = {"draws": 150, "chains": 2}
+        if model is cb.BayesianExtrapolator:
+            settings["progressbar"] = False
+        return model().fit(task, sampler=sampler, random_seed=seed, **settings)
+
+    return fitted
+
+
+_KEPT = {}
 
 
 @pytest.fixture(autouse=True)
-def drawn_once(monkeypatch):
-    """Sample with a short warm-up, and nothing twice: the same seed gives the same draws."""
-    draw = sampling.sample_by_nutpie
+def computed_once(monkeypatch):
+    """Sample with a short warm-up, and nothing twice; compile the density of the prior once."""
+    draw, density = sampling.sample_by_nutpie, pm.stats.compute_log_prior
 
-    def remembered(prior, data, settings, seed):
+    def kept(key, compute):
+        if key not in _KEPT:
+            _KEPT[key] = compute()
+        return _KEPT[key].copy(deep=True)
+
+    def drawn(prior, data, settings, seed):
         settings = replace(settings, tune=min(settings.tune, 200))
-        key = joblib.hash((prior, data, settings, seed))
-        if key not in _DRAWS:
-            _DRAWS[key] = draw(prior, data, settings, seed)
-        return _DRAWS[key].copy(deep=True)
+        arguments = prior, data, settings, seed
+        return kept(joblib.hash(arguments), lambda: draw(*arguments))
 
-    monkeypatch.setattr(sampling, "sample_by_nutpie", remembered)
-    return draw
-
-
-_DENSITIES = {}
-
-
-@pytest.fixture(autouse=True)
-def compiled_once(monkeypatch):
-    """Compile the prior density, which is that of one prior, for every set of draws once."""
-    compute = pm.stats.compute_log_prior
-
-    def remembered(idata, **options):
+    def log_prior(idata, **options):
         draws = {name: values.values for name, values in idata["posterior"].data_vars.items()}
-        key = joblib.hash(draws)
-        if key not in _DENSITIES:
-            _DENSITIES[key] = compute(idata, **options)
-        return _DENSITIES[key].copy(deep=True)
+        return kept(joblib.hash(draws), lambda: density(idata, **options))
 
-    monkeypatch.setattr(pm.stats, "compute_log_prior", remembered)
+    monkeypatch.setattr(sampling, "sample_by_nutpie", drawn)
+    monkeypatch.setattr(pm.stats, "compute_log_prior", log_prior)
+    return draw
 
 
 @pytest.fixture
@@ -88,36 +93,31 @@ def run(monkeypatch, capsys, tmp_path):
 
 
 @pytest.fixture
-def process():
-    """Run a command in a process of its own, with variables of its environment."""
+def process(tmp_path):
+    """Run code or a command in a process of its own, with variables of its environment."""
 
-    def process(*arguments, **variables):
-        code = (
-            "import sys; sys.argv[0] = 'classex-bayes'; from classex_bayes.cli import main; main()"
-        )
+    def process(*arguments, before="", **variables):
+        code = f"{before}\nimport sys; sys.argv[0] = 'classex-bayes'\n"
+        code += "from classex_bayes.__main__ import main; main()"
         command = [sys.executable, "-W", "error", "-c", code, *map(str, arguments)]
+        environment = {**os.environ, **variables}
         return subprocess.run(
-            command, capture_output=True, text=True, check=False, env={**os.environ, **variables}
+            command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
         )
 
     return process
 
 
 @pytest.fixture(autouse=True)
-def closed():
+def left_as_it_was():
+    """A run with --quiet leaves its level of the log; a process of its own would end with it."""
     from matplotlib import pyplot as plt
 
-    yield
-    plt.close("all")
-
-
-@pytest.fixture(autouse=True)
-def log_of_other_tests():
-    """A run with --quiet leaves its level of the log; a process of its own would end with it."""
     log = logging.getLogger("classex_bayes")
     level = log.level
     yield
     log.setLevel(level)
+    plt.close("all")
 
 
 @pytest.fixture
@@ -133,6 +133,16 @@ def embeddings(tmp_path, pilot):
     probes, gallery, y = pilot.sample
     np.savez(tmp_path / "pilot.npz", probes=probes, gallery=gallery, y=y)
     return "pilot.npz"
+
+
+@pytest.fixture
+def two(tmp_path):
+    """The task of s.npz, beside which t.npz has another classifier; bad.npz has reversed scores."""
+    values, y = random_scores(3, 60, 3, lead=2)
+    np.savez(tmp_path / "s.npz", scores=values, y=y)
+    np.savez(tmp_path / "t.npz", scores=values - 0.5 * values[::-1], y=y)
+    np.savez(tmp_path / "bad.npz", scores=-values, y=y)
+    return cb.SourceTask.from_scores(values, y)
 
 
 @pytest.fixture(scope="session")

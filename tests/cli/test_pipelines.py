@@ -1,22 +1,26 @@
-"""The shell as a part of programs: streams, exit codes, JSON, no files; thin verbs and Python."""
+"""The shell as a part of programs: streams, exit codes, JSON, faults, and files that fail."""
 
 import os
 import re
-import subprocess
-import sys
+import shlex
+from dataclasses import fields, replace
+from inspect import signature
 
 import numpy as np
 import pytest
 from documented_json import PAGE, conform, schemas, section
-from helpers import ANSWERED, arrays_of, random_scores
+from helpers import ANSWERED, paths, random_scores
 from typer.main import get_command
 
 import classex_bayes as cb
 from classex_bayes import cli
+from classex_bayes.bayes import sampling
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.cli.exit_codes import ExitCode
+from classex_bayes.cli.options import DataOptions
+from classex_bayes.cli.terminal import ExitCode, parse_counts
 
 FIT = ["--draws", "150", "--chains", "2"]
+CONVERGED = ["--draws", "500", "--chains", "4"]
 QUICK = {"report": ["--no-posterior", "--no-references"]}
 TWO_PILOTS = ["--n-pilots", "2", "--jobs", "1"]
 SMALL = {
@@ -29,61 +33,41 @@ SMALL = {
     "open-set": ["s.npz", "--k", "9000", "--fpir", "0.1", *FIT],
     "backtest": ["s.npz", "--n-source", "50", "--k", "60", *TWO_PILOTS, "--draws", "100"],
 }
+VERBS = get_command(cli.app).commands
 
 
-@pytest.fixture
-def task(tmp_path):
-    scores, y = random_scores(3, 60, 3, lead=2)
-    np.savez(tmp_path / "s.npz", scores=scores, y=y)
-    np.savez(tmp_path / "t.npz", scores=scores - 0.5 * scores[::-1], y=y)
-    return cb.SourceTask.from_scores(scores, y)
-
-
-def verbs(command, name=""):
-    for key, verb in command.commands.items():
-        if hasattr(verb, "commands"):
-            yield from verbs(verb, f"{name}{key} ")
-        else:
-            yield f"{name}{key}", verb
-
-
-VERBS = dict(verbs(get_command(cli.app)))
-
-
-def test_every_verb_is_tried():
-    assert set(VERBS) == {*SMALL, "demo", "report"}
+def test_every_verb_is_tried_and_documented():
+    assert set(VERBS) == {*SMALL, "demo", "report"} == set(schemas())
+    for verb in re.findall(r"^(?:\t)?classex-bayes ([\w-]+)", PAGE, re.MULTILINE):
+        assert verb in VERBS
 
 
 @pytest.mark.parametrize("verb", SMALL)
-def test_results_and_words_have_their_streams(run, strict, task, tmp_path, verb):
-    options = SMALL[verb]
+def test_results_and_words_have_their_streams(run, strict, two, tmp_path, verb):
+    options, before = SMALL[verb], set(tmp_path.iterdir())
     code, out, err = run(verb, *options)
     assert code in ANSWERED and "note" not in out and "Traceback" not in err
     notes = re.findall("^note.*", err, flags=re.MULTILINE)
     assert err and len(notes) == len(set(notes))
-    # Lines of a pipe have no frames, and none is cut.
-    assert not re.search("[╭─│┃━┏…]", out)
+    assert "250 times" not in err or err.count("is 150 times") <= 1
+    again, text, quiet = run(verb, *options, "--quiet")
+    assert (again, text) == (code, out)
+    assert all(line.startswith("failed: ") for line in quiet.splitlines())
     again, text, err = run(verb, *options, "--quiet", "--json")
     assert (again, err) == (code, "") and strict(text)["verb"] == verb
-    assert {path.name for path in tmp_path.iterdir()} == {"s.npz", "t.npz"}
+    assert set(tmp_path.iterdir()) == before
 
 
-def test_keys_do_not_depend_on_what_is_asked(run, strict, task):
+def test_keys_do_not_depend_on_the_question(run, strict, two):
     """`strict` compares with the page."""
     fit = ["s.npz", "--k", "60", "--json", *FIT]
-    plain = strict(run("extrapolate", *fit)[1])
-    asked = strict(run("extrapolate", *fit, "--metric", "mrr", "--ci-prob", "0.5")[1])
-    assert set(plain) == set(asked) and set(plain["predictions"][0]) == set(asked["predictions"][0])
+    one = strict(run("extrapolate", *fit)[1])
+    other = strict(run("extrapolate", *fit, "--metric", "mrr", "--ci-prob", "0.5")[1])
+    assert set(one) == set(other) and set(one["predictions"][0]) == set(other["predictions"][0])
     with pytest.raises(AssertionError):
-        conform({name: value for name, value in plain.items() if name != "notes"})
+        conform({name: value for name, value in one.items() if name != "notes"})
     with pytest.raises(AssertionError):
-        conform({**plain, "ci_prob": "0.89"})
-
-
-def test_the_page_has_the_json_of_every_verb():
-    assert set(schemas()) == set(VERBS)
-    for name, verb in VERBS.items():
-        assert "--json" in {option for setting in verb.params for option in setting.opts}, name
+        conform({**one, "ci_prob": "0.89"})
 
 
 def test_the_page_and_the_help_have_every_exit_code(run):
@@ -98,126 +82,124 @@ def test_options_stand_in_one_order():
     orders = [[s.opts[0] for s in verb.params] for verb in VERBS.values()]
     pairs = {(a, b) for order in orders for i, a in enumerate(order) for b in order[i + 1 :]}
     assert {(a, b) for a, b in pairs if (b, a) in pairs} == set()
+    assert all("--json" in order for order in orders)
 
 
-@pytest.mark.parametrize(
-    ("target", "required", "code", "is_met"), [(0.05, 0.5, 0, True), (0.3, 0.5, 5, False)]
-)
-def test_a_requirement_is_an_exit_code(run, strict, task, target, required, code, is_met):
-    options = ["s.npz", "--k", "60,400", "--target", target, "--draws", "500", "--chains", "4"]
-    found, out, err = run("extrapolate", *options, "--require", required, "--json")
-    answer = strict(out)
-    assert found == code and answer["required"] == {"probability": required, "is_met": is_met}
-    probabilities = [row["probability"] for row in answer["prob_at_least"]["predictions"]]
-    assert (min(probabilities) >= required) is is_met and "error" not in err
-    assert answer["failed"] == []
+def test_options_of_the_data_are_arguments_of_the_library():
+    """A file is read with them under their names."""
+    makers = [
+        getattr(cb.SourceTask, name) for name in dir(cb.SourceTask) if name.startswith("from_")
+    ]
+    known = {
+        name for make in (*makers, cb.Sampling, cb.read_task) for name in signature(make).parameters
+    }
+    options = {field.name for field in fields(DataOptions)}
+    assert options - known == {"lower_is_better", "design"}  # the opposite, and a file of arguments
 
 
-def test_a_requirement_needs_a_target(run, task):
-    code, out, err = run("extrapolate", "s.npz", "--k", "60", "--require", "0.9")
-    assert (code, out) == (2, "") and err.startswith("error: --require: found 0.9 without --target")
+def test_numbers_of_classes():
+    for text, k in (("1e4", [10_000]), ("1_000,5e3", [1000, 5000]), ("300,500", [300, 500])):
+        assert parse_counts(text) == k
+    for text in ("20.000", "300,1.000", "nan"):
+        with pytest.raises(cb.DataError, match="--k: expected whole numbers"):
+            parse_counts(text)
 
 
-@pytest.mark.nightly
-def test_a_reader_that_is_gone_ends_the_program_in_silence(task, tmp_path):
-    command = [sys.executable, "-W", "error", "-m", "classex_bayes", "diagnose", "s.npz", "--json"]
-    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    reader, writer = os.pipe()
-    os.close(reader)
-    found = subprocess.run(
-        command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, env=buffered, check=False
-    )
-    os.close(writer)
-    assert found.returncode == ExitCode.READER_GONE and b"rror" not in found.stderr
-
-
-def test_help_and_errors_have_no_frames_in_a_pipe(run):
-    for arguments in (["--help"], ["plan", "--help"], ["plan"], ["plan", "--k", "9", "--no"]):
-        code, out, err = run(*arguments)
-        assert code in (0, 2) and "Usage" in out + err and not re.search("[╭─│]", out + err)
-
-
-# Thin verbs
-
-
-def test_diagnose_is_the_library(run, strict, task, tmp_path):
-    report = cb.diagnose(task, random_seed=4)
-    code, out, _ = run("diagnose", "s.npz", "--seed", 4)
-    assert (code, out) == (0, f"{report!r}\n")
-    scores, y = random_scores(3, 60, 3, lead=-2)
-    np.savez(tmp_path / "bad.npz", scores=scores, y=y)
-    assert run("diagnose", "bad.npz")[0] == 0
-    # An accurate classifier has few errors and no fault.
-    scores, y = random_scores(3, 60, 3, lead=5)
-    np.savez(tmp_path / "good.npz", scores=scores, y=y)
-    code, out, _ = run("diagnose", "good.npz", "--strict")
-    assert code == 0 and "nothing found" in out and "\nnote         number of errors" in out
-    code, out, _ = run("diagnose", "bad.npz", "--strict", "--json")
-    failed = [check["name"] for check in strict(out)["checks"] if check["passed"] is False]
-    assert code == 5 and "accuracy on few classes" in failed and not strict(out)["passed"]
-
-
-def test_plan_is_the_library(run, strict):
-    options = ["--k", "1e3", "--guess", "100=0.9", "--excludes", "0.9", "--classes", "60"]
-    options += ["--repeats", "1", "--n-pilots", "2", "--seed", "2", "--ci-prob", "0.8", "--jobs", 1]
-    code, out, _ = run("plan", *options, "--json")
-    found, settings = strict(out), {"n_pilots": 2, "random_seed": 2, "ci_prob": 0.8, "n_jobs": 1}
-    expected = cb.plan({100: 0.9}, 1000, excludes=0.9, classes=[60], repeats=[1], **settings)
-    assert code == 0 and [row["reached"] for row in found["designs"]] == [None]
-    for name in expected.table:
-        np.testing.assert_allclose([row[name] for row in found["designs"]], expected.table[name])
-    assert found["advice"] == expected.advice and found["width"] is None
-
-
-def test_plan_from_a_pilot(run, strict, task):
-    code, out, err = run("plan", "s.npz", *SMALL["plan"], "--json")
-    accuracy = strict(out)["assumed"]["mean"]
-    assert code == 0 and 0.05 < accuracy < task.accuracy(60)[0] and "SourceTask: 60 classes" in err
-
-
-WRONG = {
-    "two k": (["--k", "9,99", "--width", "0.1"], "--k"),
-    "nothing": (["--k", "9"], "--width, --excludes"),
-    "guess": (["--k", "9", "--width", "0.1", "--guess", "100:0.9"], "--guess"),
-    "both": (["s.npz", "--k", "9", "--width", "0.1", "--guess", "9=0.9"], "--guess"),
-    "word": (["--k", "9", "--excludes", "luck"], "excludes"),
+# Bad options and bad data. The error names the first words; one line, or the usage.
+BAD = {
+    "extrapolate missing.npz --k 500": (2, "error: missing.npz: there is no such file"),
+    "extrapolate task.txt --k 500": (4, "error: task.txt: "),
+    "compare task.npy --k 500": (4, "error: task.npy: "),
+    "extrapolate curve.csv --k 9": (4, "error: curve.csv: "),
+    "extrapolate nan.csv --k 9": (4, "error: nan.csv: scores: "),
+    "extrapolate s.npz --k 9 --n-test 9": (4, "error: --n-test: "),
+    "extrapolate s.npz --k many": (2, "error: --k: "),
+    "extrapolate s.npz --k 10.5": (2, "error: --k: "),
+    "extrapolate s.npz --k 1": (2, "error: --k: "),
+    "extrapolate s.npz --k 9,9": (2, "error: --k: "),
+    "extrapolate s.npz --k ''": (2, "error: --k: "),
+    "extrapolate s.npz --k 1,000": (2, "error: --k: expected numbers in 2"),
+    "extrapolate s.npz --k 60 --metric cosine": (2, "error: --metric: "),
+    "extrapolate s.npz --k 60 --metric mrr --target 0.9": (2, "error: --target: "),
+    "extrapolate s.npz --k 60 --require 0.9": (2, "error: --require: found 0.9 without --target"),
+    "extrapolate s.npz --k 60 --out task.txt/a": (1, "error: --out: cannot write to task.txt/a"),
+    "backtest s.npz --n-source 9 --out task.txt": (1, "error: --out: cannot write to task.txt"),
+    "report s.npz --k 9 --out a.pdf": (2, "error: --out: "),
+    "report s.npz --k 9 --out task.txt/a.html": (1, "error: --out: "),
+    "report ranks.npz --k 9 --fpir 0.01": (4, "error: task: it was made from ranks"),
+    "demo --n-classes 99999": (2, "error: --n-classes: "),
+    "demo --n-classes 2": (2, "error: --n-classes: "),
+    "plan --k 9,99 --width 0.1": (2, "error: --k: "),
+    "plan --k 9": (2, "error: --width, --excludes: "),
+    "plan --k 9 --width 0.1 --guess 100:0.9": (2, "error: --guess: "),
+    "plan --k 9 --width 0.1 --repeats a": (2, "error: --repeats: "),
+    "plan s.npz --k 9 --width 0.1 --guess 9=0.9": (2, "error: --guess: "),
+    "plan --k 9 --excludes luck": (2, "error: --excludes: "),
+    "classifiers s.npz --k 900": (2, "error: FILES: expected one for each"),
+    "classifiers s.npz s.npz --k 900": (2, "error: FILES: found a file twice"),
+    "open-set s.npz --k 9": (2, "error: --fpir, --fnir, --threshold: "),
+    "open-set s.npz --k 9 --fpir 0.1 --threshold 1": (2, "error: --fpir, --fnir, --threshold: "),
+    "open-set ranks.npz --k 9 --fpir 0.1": (4, "error: task: it was made from ranks"),
+    "open-set s.npz --k 9 --fpir 3": (2, "Usage"),
+    "open-set s.npz --k 9 --fpir low": (2, "Usage"),
+    "guess": (2, "Usage"),
+    "extrapolate": (2, "Usage"),
+    "extrapolate s.npz": (2, "Usage"),
+    "extrapolate s.npz --k 9 --draws 0": (2, "Usage"),
+    "extrapolate s.npz --k 9 --chains two": (2, "Usage"),
+    "extrapolate s.npz --k 9 --seed -1": (2, "Usage"),
+    "extrapolate s.npz --k 9 --target high": (2, "Usage"),
+    "extrapolate s.npz --k 9 --target 1": (2, "Usage"),
+    "extrapolate s.npz --k 9 --ci-prob 90": (2, "Usage"),
+    "extrapolate s.npz --k 9 --nothing": (2, "Usage"),
+    "extrapolate s.npz --k 9 --distance city": (2, "Usage"),
 }
 
 
-@pytest.mark.parametrize(("options", "name"), WRONG.values(), ids=WRONG)
-def test_plans_that_make_no_sense_are_one_line(run, task, options, name):
-    code, out, err = run("plan", *options)
-    assert (code, out) == (2, "") and err.startswith(f"error: {name}: ") and err.count("\n") == 1
+@pytest.mark.parametrize("line", BAD)
+def test_what_is_wrong_is_one_line_before_long_work(run, two, tmp_path, monkeypatch, line):
+    def fit(*anything):
+        raise AssertionError("started a long computation")
+
+    monkeypatch.setattr(sampling, "sample_by_nutpie", fit)
+    (tmp_path / "task.txt").write_text("")
+    np.save(tmp_path / "task.npy", np.eye(4))
+    (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.9\n5,0.8\n")
+    (tmp_path / "nan.csv").write_text("y,a,b,c\na,1,0,0\nb,,1,0\nc,0,0,1\n")
+    np.savez(tmp_path / "ranks.npz", ranks=np.arange(40) % 7 + 1, y=range(40), n_classes=40)
+    code, start = BAD[line]
+    quiet = [] if line in ("guess", "extrapolate") else ["--quiet"]
+    found, out, err = run(*shlex.split(line), *quiet)
+    assert (found, out) == (code, "") and err.startswith(start) and "Traceback" not in err
+    assert len(err.splitlines()) == 1 or start == "Usage"
+    assert not re.search("[╭─│]", err)
 
 
-def test_classifiers_are_compared_as_in_the_library(run, strict, task):
-    options = ["classifiers", "s.npz", "t.npz", "--k", "60,900", *FIT, "--seed", 5]
-    code, out, err = run(*options, "--metric", "recall@2", "--ci-prob", "0.8", "--json")
-    second = cb.read_task("t.npz")
-    expected = cb.compare_classifiers(
-        {"s": task, "t": second},
-        [60, 900],
-        metric="recall@2",
-        sampler={"draws": 150, "chains": 2},
-        random_seed=5,
-        progressbar=False,
-    )
-    found = strict(out)
-    assert code in ANSWERED and found["paired"] and err.count("SourceTask: 60 classes") == 2
-    table = expected.summary(0.8, "eti", round_to="none").reset_index()
-    for column, name in {"prob_best": "prob_best", "eti80_lb": "lower", "mean": "mean"}.items():
-        np.testing.assert_allclose([row[name] for row in found["rows"]], table[column])
-    assert [row["classifier"] for row in found["rows"]] == ["s", "s", "t", "t"]
-    difference = expected.difference("s", "t").summary(0.8, "eti", round_to="none")
-    (first, last) = found["differences"]
-    assert (first["first"], first["second"], last["k"]) == ("s", "t", 900)
-    assert last["prob_above"] == difference["prob_above"].loc[900]
-    _, words, _ = run(*options)
-    assert "s minus t at k = 900: " in words and "above 0 with probability" in words
+@pytest.mark.parametrize("limits", [["--threshold", "99"], ["--fpir", "1e-300"]])
+def test_limits_that_no_threshold_keeps(run, scores, few, limits):
+    code, out, err = run("open-set", scores, "--k", "500", *limits, *few, "--quiet")
+    assert (code, out) == (2, "") and re.match(r"error: --(threshold|fpir): .*\n$", err)
+
+
+def test_remedies_are_options_of_the_shell(run, tmp_path):
+    """The library names its arguments; a user of the shell passes options."""
+    np.save(tmp_path / "a.npy", np.eye(4))
+    (tmp_path / "a.run").touch()
+    np.savez(tmp_path / "a.npz", ranks=[1, 1, 2], y=[0, 1, 3], n_classes=4)
+    for file, remedy in (
+        ("a.npy", "pass --labels\n"),
+        ("a.run", "with --qrels\n"),
+        ("a.npz", "--untested competitors for"),
+    ):
+        code, _, err = run("diagnose", file)
+        assert code == 4 and remedy in err and "=" not in err
+
+
+# Exit codes of answers
 
 
 @pytest.mark.parametrize("verb", ["extrapolate", "compare", "report", "classifiers", "sensitivity"])
-def test_fits_that_did_not_converge_have_an_exit_code(run, task, verb):
+def test_fits_that_did_not_converge_have_an_exit_code(run, two, verb):
     files = ["s.npz", "t.npz"][: 1 + (verb == "classifiers")]
     single = ["--draws", "100", "--chains", "1", *QUICK.get(verb, [])]
     code, out, err = run(verb, *files, "--k", "900", *single)
@@ -225,45 +207,26 @@ def test_fits_that_did_not_converge_have_an_exit_code(run, task, verb):
     assert "a single chain cannot show whether it converged" in err
 
 
-def test_classifiers_with_faulty_data_have_an_exit_code(run, task):
-    scores = arrays_of("s.npz")
-    np.savez("reversed.npz", scores=-scores["scores"], y=scores["y"])
-    code, _, err = run("classifiers", "s.npz", "reversed.npz", "--k", "60", *CONVERGED)
-    assert code == 5 and "reversed" in err and err.count("among 2 classes") == 1
-    code, _, err = run("classifiers", "s.npz", "s.npz", "--k", "60", *FIT)
-    assert code == 2 and "a file twice" in err
+def test_a_sampler_that_diverges_is_noted(run, embeddings, monkeypatch, strict):
+    draw = sampling.sample_by_nutpie
 
+    def wild(prior, data, settings, seed):
+        return draw(prior, data, replace(settings, target_accept=1e-9), seed)
 
-def test_one_classifier_is_no_comparison(run, task):
-    code, out, err = run("classifiers", "s.npz", "--k", "900")
-    assert (code, out) == (2, "") and err.startswith("error: FILES: expected one for each")
-
-
-def test_sensitivity_is_the_library(run, strict, task):
-    code, out, _ = run("sensitivity", "s.npz", "--k", "60,900", *FIT, "--seed", 5, "--json")
-    model = cb.BayesianExtrapolator().fit(
-        task, sampler={"draws": 150, "chains": 2}, random_seed=5, progressbar=False
-    )
-    expected, rows = cb.sensitivity(model, [60, 900]), strict(out)["rows"]
-    assert code in ANSWERED and strict(out)["sentences"] == list(expected.sentences)
-    for name in ("mean", "prior", "likelihood_pull"):
-        np.testing.assert_allclose([row[name] for row in rows], expected.table[name])
-
-
-def test_the_page_shows_commands_that_exist():
-    for verb in re.findall(r"^(?:\t)?classex-bayes ([\w-]+)", PAGE, re.MULTILINE):
-        assert verb in {name.split()[0] for name in VERBS}
-
-
-# Faulty data and the gate
-
-CONVERGED = ["--draws", "500", "--chains", "4"]
+    monkeypatch.setattr(sampling, "sample_by_nutpie", wild)
+    options = ["--k", "500", "--draws", 100, "--chains", 2, "--json", "--out", "."]
+    code, out, err = run("extrapolate", embeddings, *options)
+    found = strict(out)
+    problems = found["diagnostics"]["problems"]
+    assert code == 3 and problems[-1].endswith("of 200 draws diverged")
+    assert "not converged: " in err and os.path.exists(paths(found)["figure"])
+    notes = [row["note"] for row in found["notes"]]
+    assert {f"not converged: {problem}" for problem in problems} <= set(notes)
+    assert 0 <= found["predictions"][0]["mean"] <= 1
 
 
 @pytest.mark.parametrize("verb", ["extrapolate", "report", "compare", "sensitivity"])
-def test_faulty_data_have_an_exit_code(run, tmp_path, verb):
-    scores, y = random_scores(3, 60, 3, lead=-2)
-    np.savez(tmp_path / "bad.npz", scores=scores, y=y)
+def test_faulty_data_have_an_exit_code(run, two, verb):
     options = [verb, "bad.npz", "--k", "400", *CONVERGED, *QUICK.get(verb, [])]
     code, out, err = run(*options, "--quiet")
     assert code == ExitCode.NOT_MET == run("diagnose", "bad.npz", "--strict")[0]
@@ -278,27 +241,36 @@ def test_faulty_data_have_an_exit_code(run, tmp_path, verb):
     assert "failed" not in loud[2] and loud[2].count("among 2 classes") == 1
 
 
-def test_a_contradicted_pilot_has_an_exit_code(run, task, monkeypatch):
+def test_classifiers_with_faulty_data_have_an_exit_code(run, two):
+    code, _, err = run("classifiers", "s.npz", "bad.npz", "--k", "60", *CONVERGED)
+    assert code == 5 and "reversed" in err and err.count("among 2 classes") == 1
+
+
+def test_a_contradicted_pilot_has_an_exit_code(run, two, monkeypatch):
     monkeypatch.setattr(LawModel, "contradiction_", "the model contradicts its pilot")
-    fit = ["s.npz", "--k", "60", *CONVERGED]
+    fit = ["s.npz", "--k", "60", *CONVERGED, "--quiet"]
     said = "failed: model: The model contradicts its pilot"
-    code, _, err = run("extrapolate", *fit, "--quiet")
+    code, _, err = run("extrapolate", *fit)
     assert (code, err.strip()) == (ExitCode.NOT_CONVERGED, said)
-    code, out, _ = run("report", *fit, "--quiet", *QUICK["report"])
+    code, out, _ = run("report", *fit, *QUICK["report"])
     assert code == ExitCode.NOT_CONVERGED and said in out
 
 
-def test_the_gate_passes(run, task):
-    gate = ["s.npz", "--k", "60", "--strict", "--target", "0.05", "--require", "0.5", *CONVERGED]
-    code, out, _ = run("extrapolate", *gate)
-    assert code == 0 and out.splitlines()[0] == "passed: all checks"
-
-
-def test_the_gate_names_the_requirement_first(run, task):
-    wanted = "--target", "0.9", "--require", "0.95"
-    code, out, _ = run("extrapolate", "s.npz", "--k", "400", "--strict", *wanted, *CONVERGED)
+@pytest.mark.parametrize(
+    ("target", "required", "code", "is_met"), [(0.05, 0.5, 0, True), (0.3, 0.5, 5, False)]
+)
+def test_a_requirement_is_an_exit_code(run, strict, two, target, required, code, is_met):
+    options = ["s.npz", "--k", "60,400", "--target", target, "--require", required, *CONVERGED]
+    found, out, err = run("extrapolate", *options, "--json")
+    answer = strict(out)
+    assert found == code and answer["required"] == {"probability": required, "is_met": is_met}
+    probabilities = [row["probability"] for row in answer["prob_at_least"]["predictions"]]
+    assert (min(probabilities) >= required) is is_met and "error" not in err
+    assert answer["failed"] == []
+    found, out, _ = run("extrapolate", *options, "--strict")
     first = out.splitlines()[0]
-    assert code == 5 and first.startswith("failed: accuracy at least 0.9 on 400 classes")
+    assert found == code
+    assert first.startswith("passed: all checks" if is_met else "failed: accuracy at least 0.3 on ")
 
 
 def test_the_gate_makes_the_checks_that_read_scores_again(run, strict, tmp_path):
@@ -309,3 +281,38 @@ def test_the_gate_makes_the_checks_that_read_scores_again(run, strict, tmp_path)
     code, out, _ = run("extrapolate", *fit, "--strict", "--json")
     (fault,) = strict(out)["failed"]
     assert code == 5 and fault.startswith("data: Copies of instances: 60 of 120 instances repeat")
+
+
+# Files that cannot be written
+
+
+def fail(error):
+    def failing(*arguments, **options):
+        raise error
+
+    return failing
+
+
+FULL = OSError(28, "No space left on device")
+LATE = {
+    "figure": ("extrapolate", "plot_accuracy", RuntimeError("no fonts")),
+    "report": ("report", "report.page.html", FULL),
+    "posterior": ("extrapolate", "save", FULL),
+    "curve": ("open-set", "plots.plot_det", RuntimeError("no fonts")),
+}
+
+
+@pytest.mark.parametrize("what", LATE)
+def test_an_answer_outlives_its_files(run, scores, few, monkeypatch, tmp_path, strict, what):
+    verb, place, error = LATE[what]
+    monkeypatch.setattr(f"classex_bayes.{place}", fail(error))
+    options = ["--out", "o.html" if verb == "report" else "o", "--k", "500", "--json", *few]
+    options += ["--fpir", "0.1"] if verb == "open-set" else []
+    code, out, err = run(verb, scores, *options)
+    kept = paths(strict(out))
+    errors = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert code == 1 and len(errors) == 1 and "Traceback" not in err
+    assert f"could not be written ({error})" in errors[0]
+    assert set(kept) == ({"figure"} if what == "posterior" else {"posterior"})
+    assert all((tmp_path / path).exists() for path in kept.values())
+    assert strict(out)["predictions"][0]["k"] == 500

@@ -1,39 +1,103 @@
-"""What the command loads, and what it says where its extra is missing."""
+"""What the command loads, its help, and processes of its own."""
 
+import io
 import logging
+import os
 import subprocess
 import sys
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers import ANSWERED
+from typer.main import get_command
 
-from classex_bayes.cli.console import Terminal
-from classex_bayes.cli.options import present
-from classex_bayes.exceptions import DataError
+import classex_bayes
+from classex_bayes import cli
+from classex_bayes.bayes import sampling
+from classex_bayes.bayes.sampling import SamplerSettings
+from classex_bayes.cli.terminal import ExitCode, Terminal
+from classex_bayes.evaluate.trials import SAMPLER
+
+VERBS = get_command(cli.app).commands
 
 
-def test_the_command_without_its_extra_says_what_to_install():
-    code = (
-        "import sys; sys.modules['typer'] = None; from classex_bayes.__main__ import main; main()"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 2
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_shows_examples_that_it_would_run(name, run, tmp_path, monkeypatch):
+    code, out, err = run(name, "--help")
+    examples = VERBS[name].epilog.split("\n\n")[1:]
+    assert code == 0 and "Examples:" in out and examples and not set("╭─│") & set(out + err)
+    (verb,) = (info.callback for info in cli.app.registered_commands if info.name == name)
+    root, called = get_command(cli.app), []
+    monkeypatch.setattr(verb, "run", lambda options: called.append(options))
+    for example in examples:
+        for word in example.split():  # files of these names
+            if Path(word).suffix in {".npz", ".npy", ".csv", ".h5", ".parquet"}:
+                (tmp_path / word).touch()
+        root.main(example.split()[1:], "classex-bayes", standalone_mode=False)
+    assert example.startswith(f"classex-bayes {name}") and len(called) == len(examples)
+
+
+def test_defaults_are_those_of_python():
+    for verb, fit in (("extrapolate", asdict(SamplerSettings())), ("backtest", SAMPLER)):
+        defaults = {p.name: p.default for p in VERBS[verb].params}
+        assert (defaults["draws"], defaults["chains"]) == (fit["draws"], fit["chains"])
+        assert defaults["ci_prob"] is None
+
+
+def test_version(run):
+    assert run("--version") == (0, f"classex-bayes {classex_bayes.__version__}\n", "")
+
+
+def test_quiet_silences_the_log_and_other_runs_do_not():
+    log = logging.getLogger("classex_bayes")
+    for quiet in (True, False):
+        Terminal(quiet)
+        assert log.isEnabledFor(logging.WARNING) is not quiet
+
+
+# Processes of their own
+
+
+def test_the_command_without_its_extra_says_what_to_install(process):
+    run = process(before="import sys; sys.modules['typer'] = None")
     message = 'error: the command line needs typer: pip install "classex-bayes[cli]"\n'
-    assert (run.stdout, run.stderr) == ("", message)
+    assert (run.returncode, run.stdout, run.stderr) == (2, "", message)
 
 
-def test_an_interruption_of_the_start_is_no_traceback():
-    code = (
-        "import builtins, sys; from classex_bayes.__main__ import main\n"
-        "def interrupted(*_): raise KeyboardInterrupt\n"
-        "builtins.__import__ = interrupted\nmain()"
+def test_an_interruption_of_the_start_is_no_traceback(process):
+    stop = (
+        "import classex_bayes.__main__ as program\n"
+        "def interrupted(): raise KeyboardInterrupt\n"
+        "program._run = interrupted"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    run = process(before=stop)
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "interrupted\n")
 
 
-# What `pip install "classex-bayes[cli]"` leaves out.
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [(["nowhere.npz", "--k", "9"], "numpy"), (["--help"], "rich numpy")],
+)
+def test_errors_and_help_load_nothing_heavy(arguments, heavy, process):
+    watch = (
+        "import atexit, os, sys\n"
+        f"def check():\n    if set({heavy.split()}) & set(sys.modules): os._exit(99)\n"
+        "atexit.register(check)"
+    )
+    run = process("extrapolate", *arguments, before=watch)
+    error = "error: nowhere.npz: there is no such file\n"
+    assert (run.returncode, run.stderr) == ((0, "") if "--help" in arguments else (2, error))
+
+
+def test_a_folder_is_no_file(run, tmp_path):
+    (tmp_path / "scores.zarr").mkdir()
+    code, _, err = run("diagnose", tmp_path)
+    assert code == 2 and "this is a folder, expected a file; name the files in it" in err
+    assert "not a readable .zarr" in run("diagnose", "scores.zarr")[2]
+
+
 WITHOUT_EXTRAS = """
 import sys
 sys.modules.update(dict.fromkeys(["bokeh", "h5netcdf", "h5py", "jinja2", "matplotlib", "plotly"]))
@@ -41,14 +105,12 @@ sys.modules.update(dict.fromkeys(["bokeh", "h5netcdf", "h5py", "jinja2", "matplo
 
 
 @pytest.mark.nightly
-def test_an_answer_needs_no_extra_and_others_say_which(tmp_path):
+def test_an_answer_needs_no_extra_and_others_say_which(tmp_path, process):
     np.savez(tmp_path / "r.npz", ranks=np.arange(90) % 9 + 1, y=np.arange(90) % 30, n_classes=30)
     fit = ["r.npz", "--k", "99", "--draws", "50", "--chains", "2", "-q"]
 
     def run(*arguments):
-        code = f"{WITHOUT_EXTRAS}from classex_bayes.__main__ import main; main()"
-        command = [sys.executable, "-c", code, *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return process(*arguments, before=WITHOUT_EXTRAS)
 
     answer = run("compare", *fit, "--bounds")
     assert answer.returncode in ANSWERED and "MomentBounds" in answer.stdout, answer.stderr
@@ -71,29 +133,90 @@ def test_a_plot_without_its_extra_says_what_to_install(name):
     assert '"classex-bayes[plots]"' in found.stdout
 
 
-@pytest.mark.parametrize("verb", ["extrapolate", "compare", "report", "backtest"])
-def test_a_missing_file_is_named_at_once(verb, tmp_path):
-    code = (
-        "import sys; from classex_bayes.cli import main\n"
-        f"sys.argv = ['classex-bayes', '{verb}', 'nowhere.npz', '--k', '100']\n"
-        "try:\n    main()\nfinally:\n    assert 'numpy' not in sys.modules"
+@pytest.mark.nightly
+def test_shells_complete_verbs_settings_and_choices(process):
+    def completed(words):
+        return process(
+            _CLASSEX_BAYES_COMPLETE="complete_bash",
+            COMP_WORDS=f"classex-bayes {words}",
+            COMP_CWORD=str(len(words.split(" "))),
+        ).stdout.split()
+
+    assert completed("ex") == ["extrapolate"]
+    assert completed("backtest --n-s") == ["--n-source"]
+    assert completed("extrapolate --distance c") == ["cosine"]
+
+
+@pytest.mark.nightly
+def test_a_reader_that_is_gone_ends_the_program_in_silence(two, tmp_path):
+    command = [sys.executable, "-W", "error", "-m", "classex_bayes", "diagnose", "s.npz", "--json"]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    reader, writer = os.pipe()
+    os.close(reader)
+    found = subprocess.run(
+        command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, env=buffered, check=False
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (run.returncode, run.stderr) == (2, "error: nowhere.npz: there is no such file\n")
+    os.close(writer)
+    assert found.returncode == ExitCode.READER_GONE and b"rror" not in found.stderr
 
 
-def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(DataError, match="this is a folder, expected a file; name the files in it"):
-        present([tmp_path])
-    stored = tmp_path / "scores.zarr"
-    stored.mkdir()
-    assert present([stored]) == [stored]
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="of Linux")
+def test_a_full_disk_for_the_answer_is_an_exit_code():
+    version = [sys.executable, "-m", "classex_bayes", "--version"]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(version, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ended.returncode == 1 and b"Traceback" not in ended.stderr
 
 
-def test_quiet_silences_the_log_and_other_runs_do_not():
-    log = logging.getLogger("classex_bayes")
-    for quiet in (True, False):
-        Terminal(quiet, as_json=False)
-        assert log.isEnabledFor(logging.WARNING) is not quiet
+def test_streams_that_are_closed_or_without_letters(two, tmp_path, monkeypatch):
+    (tmp_path / "s.npz").rename(tmp_path / "nämé.npz")
+    letters = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(letters, encoding="ascii"))
+    monkeypatch.setattr(sys, "stderr", None)
+    options = [str(tmp_path / "nämé.npz"), "--n-source", "50", "--k", "60", "--n-pilots", "2"]
+    options += ["--draws", "100", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["classex-bayes", "backtest", *options])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 0
+    assert rb"n\xe4m\xe9-backtest.csv" in letters.getvalue()
+
+
+# Writes nowhere but in its working folder and where numba keeps what it compiles, for all tests
+# the same place: without that an answer takes a quarter of a minute.
+READ_ONLY = """
+import os, sys
+
+places = [os.getcwd(), os.devnull, sys.argv.pop(1)]
+
+def refuse(event, arguments):
+    if event not in ("open", "os.mkdir") or not isinstance(arguments[0], str):
+        return
+    path = os.path.abspath(arguments[0])
+    writes = event == "os.mkdir" or (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    if writes and not path.startswith(tuple(places)):
+        raise OSError(30, "Read-only file system", path)
+
+sys.addaudithook(refuse)
+"""
+
+
+@pytest.mark.slow
+def test_a_first_answer_in_a_read_only_home_and_another_locale(
+    run, process, strict, tmp_path, computed_once, monkeypatch
+):
+    monkeypatch.setattr(sampling, "sample_by_nutpie", computed_once)
+    names = np.array(["ä", "b", "c"])
+    lines = ["ä,b,c,y", *(f"{i % 5},{i % 3}.5,{i % 2},{names[i % 3]}" for i in range(12))]
+    (tmp_path / "a.csv").write_bytes("\r\n".join(lines).encode())
+    options = ["extrapolate", "a.csv", "--k", "9", "--draws", "50", "--chains", "2", "--out", "."]
+    options += ["--json", "--quiet"]
+    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), os.devnull)
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    compiled = os.environ.get("NUMBA_CACHE_DIR") or str(Path(classex_bayes.__file__).parent)
+    places = nowhere | locale | {"TMPDIR": str(tmp_path)}
+    found = process(compiled, *options, before=READ_ONLY, **places)
+    assert found.stderr == ""
+    assert {"a.nc", "a.png"} <= {path.name for path in tmp_path.iterdir()}
+    code, out, _ = run(*options)
+    assert code == found.returncode == 3 and strict(out) == strict(found.stdout)

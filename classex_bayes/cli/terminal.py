@@ -1,35 +1,62 @@
-"""Output of the shell, and checks before long work."""
+"""Streams and exit codes of the shell, and checks before long work.
 
-import errno
+Results go to standard output, everything else to standard error.
+"""
+
 import json
 import logging
 import math
-import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
-
 from classex_bayes.exceptions import DataError
 
-_WIDTH, _UNBROKEN = 200, 10_000
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
+
+class ExitCode(IntEnum):
+    """How a verb ended: `--help` and docs/command_line.md show this table."""
+
+    DONE = 0
+    NOT_WRITTEN = 1
+    USAGE = 2
+    NOT_CONVERGED = 3
+    BAD_DATA = 4
+    NOT_MET = 5
+    INTERRUPTED = 130
+    READER_GONE = 141
+
+    @property
+    def meaning(self) -> str:
+        """The same in words."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    ExitCode.DONE: "done",
+    ExitCode.NOT_WRITTEN: "a file could not be written; the results are on standard output",
+    ExitCode.USAGE: "a wrong option, a missing file or a package that is not installed",
+    ExitCode.NOT_CONVERGED: "the sampler did not converge (take more --draws), or the model "
+    "contradicts its pilot",
+    ExitCode.BAD_DATA: "the data cannot be used; the message says where and why",
+    ExitCode.NOT_MET: "the data are probably faulty (diagnose: with --strict), or a requirement is "
+    "not met: --require or --strict",
+    ExitCode.INTERRUPTED: "interrupted; finished work is kept",
+    ExitCode.READER_GONE: "the reader of standard output ended first, such as head",
+}
 
 
 class BadData(DataError):
-    """What is wrong lies in the files, and in no option."""
+    """The error lies in the files, and in no option."""
 
 
 @contextmanager
 def bad_data() -> Iterator[None]:
-    """Take errors of the work on files for errors of the data."""
+    """Turn errors of the work on files into errors of the data."""
     try:
         yield
     except DataError as error:
@@ -42,10 +69,6 @@ class Terminal:
     def __init__(self, quiet: bool = False, as_json: bool = False, verb: str = "") -> None:
         self.quiet, self.as_json, self.verb = quiet, as_json, verb
         logging.getLogger("classex_bayes").setLevel(logging.ERROR if quiet else logging.NOTSET)
-        # Wider than terminals: lines that are too long wrap there, and nothing is cut.
-        piped = not sys.stdout.isatty()
-        self._results = _Results(soft_wrap=True, width=_UNBROKEN if piped else _WIDTH)
-        self._asides = Console(stderr=True, quiet=quiet, soft_wrap=True)
 
     @property
     def shows_progress(self) -> bool:
@@ -55,38 +78,37 @@ class Terminal:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Show how far the pass over the scores has come."""
+        from rich.console import Console
+        from rich.progress import Progress
+
         from classex_bayes.core.ranks.progress import progress_callback
 
         # A bar that is gone when it is full: small files are read at once.
-        with Progress(
-            console=self._asides, transient=True, disable=not self.shows_progress
-        ) as progress:
-            bar = progress.add_task("reading", total=None)
-
-            def show(done: int, total: int) -> None:
-                progress.update(bar, completed=done, total=total)
-
-            with progress_callback(show):
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not self.shows_progress) as bars:
+            bar = bars.add_task("reading", total=None)
+            with progress_callback(
+                lambda done, total: bars.update(bar, completed=done, total=total)
+            ):
                 yield
 
-    def aside(self, message: str) -> None:
+    def message(self, text: str) -> None:
         """Show what is no result; silent with --quiet."""
-        self._asides.print(message, markup=False, highlight=False)
+        if not self.quiet:
+            print(text, file=sys.stderr)
 
     def error(self, message: str) -> None:
         """Show a failure, even with --quiet."""
         print(f"error: {message}", file=sys.stderr)
 
-    def unsaid(self, lines: list[str]) -> None:
+    def faults(self, faults: Iterable[str]) -> None:
         """Show faults whose warnings and notes --quiet left out; --json has them."""
         if self.quiet and not self.as_json:
-            for line in lines:
-                print(line, file=sys.stderr)
+            for fault in faults:
+                print(f"failed: {fault}", file=sys.stderr)
 
-    def result(
-        self, table: Table | str | list[Table | str], lines: list[str], document: dict[str, Any]
-    ) -> None:
-        """Print tables, or text, and lines; or the document with --json."""
+    def result(self, parts: Iterable[str], document: dict[str, Any]) -> None:
+        """Print tables and lines; or the document with --json."""
         if self.as_json:
             from classex_bayes import __version__
             from classex_bayes.report.document import SCHEMA
@@ -94,13 +116,7 @@ class Terminal:
             head = {"schema": SCHEMA, "verb": self.verb, "version": __version__}
             print(json.dumps({**head, **document}, indent=2, allow_nan=False))
         else:
-            for part in (*(table if isinstance(table, list) else [table]), *lines):
-                # In a file or a pipe lines are whole and have no frames.
-                if isinstance(part, Table) and not self._results.is_terminal:
-                    if part.title:
-                        print(part.title)
-                    part.title = part.box = None
-                self._results.print(part, markup=False, highlight=False)
+            print(*parts, sep="\n")
         # A reader that is gone is noticed here, and at the end of the process no more.
         sys.stdout.flush()
 
@@ -118,44 +134,25 @@ class Terminal:
         def note(message: Warning | str, *place: Any, **more: Any) -> None:
             if str(message) not in shown:
                 shown.add(str(message))
-                self.aside(f"note: {message}")
+                self.message(f"note: {message}")
 
         with warnings.catch_warnings():
             warnings.showwarning = note
             warnings.simplefilter("always")
-            # Shown below the table, as notes of the predictions.
-            warnings.simplefilter("ignore", ExtrapolationWarning)
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            # Shown when the file is read.
-            warnings.simplefilter("ignore", DataWarning)
+            # The first two are shown as notes of the predictions, the last when a file is read.
+            for category in (ExtrapolationWarning, ConvergenceWarning, DataWarning):
+                warnings.simplefilter("ignore", category)
             yield
 
 
-class _Results(Console):
-    """A console whose reader may go away."""
-
-    def on_broken_pipe(self) -> None:
-        """Leave to the program what to do, as for any other output."""
-        raise BrokenPipeError(errno.EPIPE, "the reader of standard output is gone")
-
-
-def flat_table(title: str, frame: Any) -> Table:
-    """A table of all columns of a frame, numbers to four decimals and right-justified."""
-    numeric = [name for name in frame if frame[name].dtype.kind in "fiu"]
-    rows = ([_cell(value) for value in row] for row in frame.itertuples(index=False))
-    return text_table(title, list(frame), numeric, rows)
-
-
-def text_table(
-    title: str, columns: Sequence[str], right: Sequence[str], rows: Iterable[Sequence[str]]
-) -> Table:
-    """A table of cells of text, with some of its columns right-justified."""
-    table = Table(title=title, title_justify="left")
-    for name in columns:
-        table.add_column(str(name), justify="right" if name in right else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
+def table(title: str, frame: Any) -> str:
+    """A title and all columns of a frame: text to the left, numbers to the right."""
+    columns = []
+    for name, values in frame.items():
+        cells = [str(name), *map(_cell, values.tolist())]
+        align = str.rjust if values.dtype.kind in "fiu" else str.ljust
+        columns.append([align(cell, max(map(len, cells))) for cell in cells])
+    return "\n".join([title, *("  ".join(row).rstrip() for row in zip(*columns, strict=True))])
 
 
 def _cell(value: Any) -> str:
@@ -164,7 +161,7 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def parse_counts(text: str, name: str = "--k", smallest: int = 2) -> list[int]:
+def parse_counts(text: str, name: str = "--k") -> list[int]:
     """Numbers of classes from the text of an option, such as "1000,1e4,100_000"."""
     from classex_bayes.arguments import class_counts
 
@@ -176,13 +173,10 @@ def parse_counts(text: str, name: str = "--k", smallest: int = 2) -> list[int]:
             f"{name}: expected whole numbers separated by commas, found {text!r}"
         ) from None
     try:
-        return class_counts(counts, name, smallest=smallest).tolist()
+        return class_counts(counts, name).tolist()
     except DataError as error:
-        if not _THOUSANDS.fullmatch(text):
-            raise
-        raise DataError(
-            f"{error}; commas separate numbers, so write {text.replace(',', '_')} for {text}"
-        ) from None
+        remedy = f"; commas separate numbers, so write {text.replace(',', '_')} for one number"
+        raise DataError(f"{error}{remedy if ',' in text else ''}") from None
 
 
 def ready_folder(folder: Path) -> None:

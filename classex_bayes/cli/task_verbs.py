@@ -1,0 +1,147 @@
+"""`diagnose`, `sensitivity` and `classifiers`: what tasks and posteriors are worth."""
+
+from dataclasses import asdict
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import classex_bayes as cb
+from classex_bayes.cli.options import (
+    Counts,
+    FileVerb,
+    FitVerb,
+    Level,
+    Metric,
+    Seed,
+    files_argument,
+    flag,
+    verb,
+)
+from classex_bayes.cli.terminal import ExitCode, bad_data, parse_counts, table
+from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.report.document import by_limits, facts, finite, notes_of, records
+
+
+@verb(
+    "diagnose",
+    "classex-bayes diagnose scores.npz",
+    "classex-bayes diagnose embeddings.h5 --distance cosine --strict --quiet",
+)
+class DiagnoseVerb(FileVerb):
+    """Check the data for what makes an extrapolation untrustworthy; nothing is fitted."""
+
+    strict: Annotated[
+        bool, flag("End with exit code 5 if a check warns; notes are no faults.", "--strict")
+    ] = False
+    seed: Seed = 1
+
+    def run(self) -> None:
+        task = self.read()
+        report = cb.diagnose(task, random_seed=self.seed)
+        checks = [
+            asdict(check) | {"value": finite(check.value), "limit": finite(check.limit)}
+            for check in report
+        ]
+        numbers = {"title": report.title, "passed": report.passed, "checks": checks}
+        self.terminal.result([repr(report)], numbers | {"seed": self.seed})
+        if self.strict and not report.passed:
+            raise typer.Exit(ExitCode.NOT_MET)
+
+
+@verb("sensitivity", "classex-bayes sensitivity scores.npz --k 1000,10000")
+class SensitivityVerb(FileVerb, FitVerb):
+    """Tell how much of the accuracy on K classes the prior decides, and how much the data."""
+
+    k: Counts
+
+    def run(self) -> None:
+        counts = parse_counts(self.k)
+        task = self.read()
+        model, interruption = self.fitted(task)
+        if interruption:
+            raise Interrupted(interruption)
+        result = cb.sensitivity(model, counts)
+        notes = result.prediction.notes
+        self.outcome.notes([f"note: {note}" for note in notes], task)
+        numbers = facts(model, task) | {
+            "rows": records(result.table),
+            "sentences": list(result.sentences),
+            "notes": notes_of(notes, model.name),
+        }
+        title = f"Sensitivity of the accuracy, from {task.n_classes:,} source classes"
+        self.terminal.result([table(title, result.table.reset_index()), *result.remarks], numbers)
+        self.outcome.end([model])
+
+
+@verb(
+    "classifiers",
+    "classex-bayes classifiers first.npz second.npz --k 1000,10000",
+    "classex-bayes classifiers bm25.npz dense.npz --k 100000 --metric recall@10 --json",
+)
+class ClassifiersVerb(FileVerb, FitVerb):
+    """Compare classifiers on K classes: each one, their differences, and which is best."""
+
+    files: Annotated[
+        list[Path],
+        files_argument("One file for each classifier or search engine, as of `extrapolate`."),
+    ]
+    k: Counts
+    metric: Metric = "accuracy"
+    paired: Annotated[
+        bool,
+        flag("Whether row i of every file is the same instance.", "--paired/--unpaired"),
+    ] = True
+    ci_prob: Level = None
+
+    def run(self) -> None:
+        counts = parse_counts(self.k)
+        if len(self.files) == 1:
+            raise DataError(
+                f"FILES: expected one for each of several classifiers, found {self.files[0]}"
+            )
+        if len(set(self.files)) < len(self.files):
+            raise DataError("FILES: found a file twice, expected one for each classifier")
+        stems = [file.stem for file in self.files]
+        names = stems if len(set(stems)) == len(stems) else [str(file) for file in self.files]
+        tasks = {name: self.read(file) for name, file in zip(names, self.files, strict=True)}
+        self.terminal.message("Sampling ...")
+        from classex_bayes.formatting import capitalized
+        from classex_bayes.results import interval_settings
+
+        prob, kind = interval_settings(self.ci_prob, None)
+        with bad_data():
+            result = cb.compare_classifiers(
+                tasks,
+                counts,
+                metric=self.metric,
+                paired=self.paired,
+                sampler=self.sampler,
+                random_seed=self.seed,
+                progressbar=self.terminal.shows_progress,
+            )
+        self.outcome.notes([f"note: {note}" for note in result.notes], *tasks.values())
+        summary = result.summary(prob, kind, round_to="none")
+        differences: list[dict[str, Any]] = []
+        for first, second in combinations(names, 2):
+            of_pair = result.difference(first, second).summary(prob, kind, round_to="none")
+            differences += records(by_limits(of_pair.assign(first=first, second=second)))
+        lines = [
+            f"{row['first']} minus {row['second']} at k = {row['k']:,}: {row['mean']:+.4f} "
+            f"(sd {row['sd']:.4f}), above 0 with probability {row['prob_above']:.3f}"
+            for row in differences
+        ]
+        numbers = {
+            "metric": self.metric,
+            "paired": self.paired,
+            "ci_prob": prob,
+            "ci_kind": kind,
+            "seed": self.seed,
+            "rows": records(by_limits(summary)),
+            "differences": differences,
+            "notes": notes_of(result.notes),
+        }
+        title = f"{capitalized(result.estimand.describe())} of {len(names)} classifiers"
+        self.terminal.result([table(title, summary.reset_index()), *lines], numbers)
+        self.outcome.end([*result.posterior.models.values()])

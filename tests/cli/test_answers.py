@@ -1,0 +1,397 @@
+"""Verbs say what the library says in Python with the same seed."""
+
+import re
+
+import numpy as np
+import pytest
+from helpers import ANSWERED, arrays_of, paths, random_scores
+
+import classex_bayes as cb
+from classex_bayes.bayes.checks.posterior_checks import posterior_checks
+
+FIT = ["--draws", "150", "--chains", "2"]
+FEW = [*FIT, "--seed", "3"]
+KEPT = ["--out", "results", *FEW]  # of an answer whose files are read
+SAMPLER = {"sampler": {"draws": 150, "chains": 2}, "progressbar": False}
+
+
+def rows_of(found, estimator="BayesianExtrapolator"):
+    return [row for row in found["predictions"] if row["estimator"] == estimator]
+
+
+def test_extrapolate(run, embeddings, python, pilot, tmp_path, strict):
+    options = ["--k", "60,5000", "--target", "0.6", "--ci-prob", "0.8", "--bounds", *KEPT]
+    code, out, _ = run("extrapolate", embeddings, *options, "--json")
+    assert code in ANSWERED
+    found, model = strict(out), python(pilot.task)
+    predicted, table = model.predict([60, 5000]), rows_of(found)
+    interval = predicted.interval(0.8)
+    assert [row["k"] for row in table] == [60, 5000]
+    np.testing.assert_allclose([row["mean"] for row in table], predicted.mean)
+    for side in ("lower", "upper"):
+        np.testing.assert_allclose([row[side] for row in table], interval[side])
+    until, stated = model.classes_until(0.6), found["classes_until"]
+    assert (stated["accuracy"], stated["median"]) == (0.6, until.median)
+    assert (stated["lower"], stated["upper"]) == until.interval(0.8)
+    assert (found["task"]["n_classes"], found["task"]["n_test"]) == (60, 120)
+    assert found["diagnostics"]["divergences"] == model.diagnosis_.divergences
+    assert found["diagnostics"]["r_hat"] == pytest.approx(model.diagnosis_.r_hat)
+    notes = [row["note"] for row in found["notes"] if row["estimator"] == model.name]
+    assert notes == list(predicted.notes) and (found["seed"], found["ci_prob"]) == (3, 0.8)
+    assert found["warnings"] == [] and found["classes_at_random"] is None
+    bounds = rows_of(found, "MomentBounds")
+    expected = cb.MomentBounds().fit(pilot.task).predict([60, 5000]).interval(0.8)
+    np.testing.assert_allclose([row["lower"] for row in bounds], expected["lower"])
+    assert {(row["interval_type"], row["mean"]) for row in bounds} == {("confidence", None)}
+    # The files are those of this fit.
+    kept = cb.load(tmp_path / paths(found)["posterior"])
+    np.testing.assert_allclose(kept.predict([60, 5000]).mean, predicted.mean)
+    assert (tmp_path / paths(found)["figure"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_table(run, scores, tmp_path):
+    options = ["--k", "60,2000", "--target", "0.5", "--ci-prob", "0.7", "--bounds", *KEPT]
+    code, out, err = run("extrapolate", scores, *options)
+    assert code in ANSWERED and "SourceTask: 60 classes, 120 test instances" in err
+    assert "Expected accuracy, from 60 source classes" in out and "70% interval" in out
+    posterior = cb.load(tmp_path / "results" / "scores.nc")
+    predicted = posterior.predict([60, 2000])
+    for k, name in ((60, "60"), (2000, "2,000")):
+        lower, upper = predicted.interval(0.7, "eti").loc[k]
+        row = rf"{name}\b.*{predicted.mean[k]:.4f}.*{lower:.4f} to {upper:.4f}"
+        assert re.search(row, out)
+        assert re.search(rf"MomentBounds +{name} +- +0\.\d+ to", out)
+    limits = (float(f"{limit:.3g}") for limit in posterior.classes_until(0.5).interval(0.7))
+    lower, upper = (f"{limit:,.0f}" for limit in limits)
+    assert f"70% credible interval: {lower} to {upper}" in out and "figure written" in out
+
+
+def test_compare(run, embeddings, pilot, tmp_path, strict):
+    resampled = "--n-resamples", "3"
+    code, out, _ = run("compare", embeddings, "--k", "500", "--json", *resampled, *KEPT)
+    assert code in ANSWERED
+    found = strict(out)
+    by_name = {row["estimator"]: row for row in found["predictions"]}
+    for estimator in (cb.ClassExReg(random_seed=3), cb.KDE("ucv"), cb.KDE("bcv")):
+        expected = estimator.fit(pilot.task).predict(500).mean[500]
+        row = by_name.pop(estimator.name)
+        assert row["mean"] == pytest.approx(expected)
+        assert row["interval_type"] == "bootstrap" and row["lower"] < row["upper"]
+    assert list(by_name) == ["BayesianExtrapolator"] and found["left_out"] == []
+    assert (tmp_path / paths(found)["figure"]).exists()
+    code, out, _ = run("compare", embeddings, "--k", "500", "--all", "--json", *FEW)
+    names = {row["estimator"] for row in strict(out)["predictions"]}
+    assert code in ANSWERED and {e.name for e in cb.literature()} <= names
+
+
+def test_estimators_left_out_are_named(run, tmp_path):
+    (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.95\n5,0.9\n20,0.8\n60,0.7\n200,0.6\n")
+    options = ["--k", "1000", "--n-test", "400", "--n-classes", "200"]
+    code, _, err = run("compare", "curve.csv", *options, *FEW)
+    assert code in ANSWERED and "left out: KDE(ucv): task: " in err
+    assert "ranks unknown: fitted to accuracies" in err
+
+
+def test_demo(run, tmp_path, strict):
+    code, out, _ = run("demo", "--json", "--n-classes", "150", *KEPT)
+    found = strict(out)
+    rows = rows_of(found)
+    assert code in ANSWERED and [row["k"] for row in rows] == [150, 300, 1000, 2965]
+    truths = [row["truth"] for row in rows]
+    assert np.all(np.diff(truths) < 0) and truths[-1] == pytest.approx(0.688, abs=0.001)
+    assert all(abs(row["error"]) < 0.25 for row in rows)
+    assert (tmp_path / "results" / "demo-150-seed3.png").exists()
+    # On squared distances KDE errs by 0.3 and more far out.
+    kde = [row["error"] for row in found["predictions"] if row["estimator"].startswith("KDE")]
+    assert len(kde) == 8 and np.abs(kde).max() < 0.15
+    _, out, _ = run("demo", "--n-classes", "150", *FEW)
+    held = ["no", "yes"][rows[-1]["covered"]]
+    assert re.search(rf"BayesianExtrapolator +2,965 .* {truths[-1]:.4f} +{held}\n", out)
+    assert re.search(r"KDE\(ucv\) +2,965 +0\.\d+ +- +0\.\d+ +-\n", out)
+
+
+@pytest.mark.parametrize("verb", ["extrapolate", "compare"])
+def test_metric(run, embeddings, pilot, strict, verb):
+    code, out, err = run(verb, embeddings, "--k", "60,900", "--metric", "mrr@10", "--json", *FEW)
+    answer = strict(out)
+    assert code in ANSWERED and answer["metric"] == "mrr@10"
+    rows = answer["predictions"]
+    assert {row["estimator"] for row in rows} == {"BayesianExtrapolator"}
+    assert rows[0]["mean"] == pytest.approx(pilot.task.metric("mrr@10", 60)[0], abs=0.04)
+    assert ("ClassExReg predicts accuracy alone" in err) is (verb == "compare")
+
+
+def test_formats_and_directions_agree(run, scores, tmp_path, strict):
+    matrix, y = arrays_of(tmp_path / scores).values()
+    np.save(tmp_path / "distances.npy", -matrix)
+    np.save(tmp_path / "y.npy", y)
+    names = [f"c{j}" for j in range(60)]
+    rows = (
+        ",".join([names[label], *map(repr, row.tolist())])
+        for label, row in zip(y, matrix, strict=True)
+    )
+    (tmp_path / "scores.csv").write_text("\n".join([",".join(["y", *names]), *rows]))
+    for part in range(2):
+        np.savez(tmp_path / f"{part}.npz", scores=matrix[part::2], y=y[part::2])
+    ways = [
+        [scores],
+        ["distances.npy", "--labels", "y.npy", "--lower-is-better"],
+        ["scores.csv"],
+    ]
+    found = [strict(run("diagnose", *way, "--json")[1]) for way in ways]
+    assert found[0] == found[1] == found[2] and found[0]["passed"]
+    _, out, err = run("extrapolate", "0.npz", "1.npz", "--k", "999", "--json", *KEPT)
+    assert paths(strict(out))["figure"] == "results/0-and-1-more.png" and "120 test" in err
+
+
+def test_a_run_of_trec(run, tmp_path, strict):
+    """Ten queries, of which the run lacks one; the file says nothing of the corpus."""
+    listed = [f"q{i} Q0 d{j} 1 {5 - abs(i % 4 - j)} tag\n" for i in range(9) for j in range(3)]
+    (tmp_path / "my.run").write_text("".join(listed))
+    (tmp_path / "qrels").write_text("".join(f"q{i} 0 d{i % 4} 1\n" for i in range(10)))
+    data = ["my.run", "--qrels", "qrels", "--n-classes", "30", "--k", "100"]
+    code, _, err = run("extrapolate", *data, *FEW)
+    assert code == 4 and "such as 'q9'; pass missing=" in err
+    code, out, _ = run("extrapolate", *data, "--missing", "unanswered", "--json", *FEW)
+    found = strict(out)["task"]
+    assert code in ANSWERED and (found["n_classes"], found["n_test"]) == (30, 10)
+
+
+def test_options_of_the_data(run, embeddings, scores, python, pilot, tmp_path, strict):
+    cosine = cb.SourceTask.from_embeddings(*pilot.sample, distance="cosine")
+    _, out, _ = run("sensitivity", embeddings, "--k", "60", "--distance", "cosine", "--json", *FEW)
+    expected = cb.sensitivity(python(cosine), [60]).table["mean"]
+    assert strict(out)["rows"][0]["mean"] == pytest.approx(expected.item())
+    rows = "\n".join(f"{j},{j // 3}" for j in range(60))
+    (tmp_path / "design.csv").write_text(f"class,group\n{rows}\n")
+    design = "--design", "design.csv", "--sibling-share", "0.25"
+    code, out, _ = run("extrapolate", scores, *design, "--k", "500", "--json", *FEW)
+    matrix, y = arrays_of(tmp_path / scores).values()
+    sampling = cb.Sampling(groups=np.arange(60) // 3, sibling_share=0.25)
+    model = python(cb.SourceTask.from_scores(matrix, y, sampling=sampling))
+    (found,) = strict(out)["predictions"]
+    assert code in ANSWERED
+    assert found["mean"] == pytest.approx(model.predict(500).mean[500], rel=1e-9)
+
+
+def test_classes_that_look_broken_are_named(run, tmp_path, strict):
+    rng, y = np.random.default_rng(1), np.repeat(np.arange(80), 4)
+    matrix = rng.standard_normal((y.size, 80))
+    broken = np.isin(y, [3, 17, 40, 58, 71])
+    matrix[np.arange(y.size), y] += np.where(broken, 0, 2.9 + 0.7 * rng.standard_normal(80)[y])
+    np.savez(tmp_path / "broken.npz", scores=matrix, y=y)
+    code, out, err = run("extrapolate", "broken.npz", "--k", "500", "--json", *KEPT)
+    note = strict(out)["classes_at_random"]
+    assert code in ANSWERED and f"note: {note}" in err
+    assert "of 80 classes stand out as if answered at random" in note and " 40, " in note
+    model = cb.load(tmp_path / "results" / "broken.nc")
+    assert posterior_checks(model, cb.SourceTask.from_scores(matrix, y)).notes[0] == note
+
+
+def test_missing_and_infinite_answers_are_null(run, embeddings, tmp_path, strict):
+    single = ["--draws", 100, "--chains", 1]
+    code, out, _ = run("extrapolate", embeddings, "--k", "500", "--json", *single)
+    assert code == 3 and strict(out)["diagnostics"]["r_hat"] is None
+    np.savez(tmp_path / "easy.npz", ranks=np.ones(300, int), y=np.arange(300), n_classes=300)
+    code, out, _ = run("extrapolate", "easy.npz", "--k", "300", "--target", "0.01", "--json", *FEW)
+    until = strict(out)["classes_until"]
+    assert code in ANSWERED and until["median"] is None and until["largest"] == 10**12
+
+
+# The report
+
+
+def embedded(path):
+    text = path.read_text(encoding="utf-8")
+    start = text.index('id="numbers">') + len('id="numbers">')
+    return text[start : text.index("</script>", start)]
+
+
+def test_report(run, embeddings, tmp_path, strict):
+    options = [embeddings, "--k", "60,5000", "--target", "0.6", "--json", *FEW]
+    code, out, _ = run("report", *options, "-o", "pages/found.html")
+    assert code in ANSWERED
+    found = strict(out)
+    page = strict(embedded(tmp_path / "pages" / "found.html"))
+    shared = found.keys() - {"files", "verb", "required", "failed"}
+    assert {name: page[name] for name in shared} == {name: found[name] for name in shared}
+    assert page["source"] == "pilot.npz"
+    assert paths(found) == {"posterior": "pages/found.nc", "report": "pages/found.html"}
+    # The same seed gives the same numbers without a report.
+    code, out, _ = run("extrapolate", *options)
+    other = strict(out)
+    assert code in ANSWERED and rows_of(page) == other["predictions"]
+    assert len(page["predictions"]) == 8
+    for name in ("classes_until", "prob_at_least", "diagnostics", "task", "seed"):
+        assert page[name] == other[name]
+    kept = cb.load(tmp_path / paths(found)["posterior"])
+    assert kept.predict([5000]).mean[5000] == pytest.approx(rows_of(page)[1]["mean"])
+
+
+@pytest.mark.parametrize("n_classes", [12, 60])
+def test_a_report_prints_the_estimates_that_its_page_shows(run, pilot, tmp_path, n_classes):
+    """Of few classes no point estimates; of 60 those that the data do not contradict."""
+    probes, gallery, y = (part[: 2 * n_classes] for part in pilot.sample)
+    np.savez(tmp_path / "some.npz", probes=probes, gallery=gallery[:n_classes], y=y)
+    _, out, err = run("report", "some.npz", "--k", "500", "--bounds", "--no-posterior", *FEW)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for name in ("ClassExReg", "KDE(ucv)", "KDE(bcv)", "MomentBounds"):
+        shown = f'class="reference">{name}' in page
+        assert (f"\n{name} " in out, f"left out: {name}: " in err) == (shown, not shown)
+    assert ('class="reference">ClassExReg' in page) is (n_classes == 60)
+    assert 'class="reference">KDE(ucv)' not in page
+
+
+def test_a_report_without_references_and_posterior(run, embeddings, tmp_path, strict):
+    options = ["report", embeddings, "--k", "500,900", "--target", "0.6", "--json", *FEW]
+    (tmp_path / "report.nc").write_text("of another run")
+    code, out, _ = run(*options, "--no-references", "--no-posterior")
+    found = strict(out)
+    assert code in ANSWERED and paths(found) == {"report": "report.html"}
+    assert (tmp_path / "report.nc").read_text() == "of another run"
+    assert {row["estimator"] for row in found["predictions"]} == {"BayesianExtrapolator"}
+    text = (tmp_path / "report.html").read_text()
+    for row in found["prob_at_least"]["predictions"]:
+        assert f"Expected accuracy on {row['k']} classes is at least 60% with probability" in text
+
+
+def test_a_report_of_a_metric_and_with_rates(run, scores, tmp_path):
+    options = ["--k", "900", "--no-posterior", *FEW]
+    code, _, err = run("report", scores, "--metric", "ndcg@10", *options)
+    assert code in ANSWERED and "left out" not in err
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<title>On 900 documents: nDCG@10 0." in page
+    code, out, _ = run("report", scores, "--fpir", "0.05", "--no-references", *options)
+    assert code in ANSWERED and re.search(r"FNIR +900 .*\nFPIR +900 ", out)
+    assert "Identification at a threshold" in (tmp_path / "report.html").read_text("utf-8")
+
+
+# Identification at a threshold
+
+
+@pytest.mark.parametrize("limit", [("fpir", 0.05, "5%"), ("fnir", 0.8, "80%")])
+def test_open_set(run, scores, python, strict, tmp_path, limit):
+    name, value, text = limit
+    options = "--k", "59,3000", f"--{name}", text, "--rank", "2", "--ci-prob", "0.8"
+    code, out, _ = run("open-set", scores, *options, "--json", *KEPT)
+    found = strict(out)
+    matrix, y = arrays_of(tmp_path / scores).values()
+    model = python(cb.SourceTask.from_scores(matrix, y), cb.OpenSetExtrapolator)
+    rates = model.predict([59, 3000], rank=2, **{name: value})
+    rows = {(row["rate"], row["k"]): row for row in found["predictions"]}
+    assert code == 0 and len(rows) == 4 and found["rank"] == 2
+    assert [row["note"] for row in found["notes"]] == list(rates.notes)
+    for (rate, k), row in rows.items():
+        draws = rates.rates[rate].sel(k=k)
+        assert row["mean"] == pytest.approx(draws.mean().item(), rel=1e-12)
+        assert row["lower"] == pytest.approx(np.quantile(draws, 0.1), rel=1e-9)
+        assert row["threshold"] == pytest.approx(rates.threshold.sel(k=k).item(), rel=1e-12)
+    assert found["task"]["n_classes"] == 60 and found["seed"] == 3 and found["warnings"] == []
+    assert isinstance(cb.load(tmp_path / paths(found)["posterior"]), cb.OpenSetExtrapolator)
+    assert (tmp_path / paths(found)["figure"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_nonmated_probes_of_the_file_are_used(run, pilot, python, strict, tmp_path):
+    probes, gallery, y = pilot.sample
+    others = np.random.default_rng(4).normal(size=(60, probes.shape[1]))
+    cosines = others @ gallery.T / np.outer(*(np.linalg.norm(x, axis=1) for x in (others, gallery)))
+    arrays = {"probes": probes, "gallery": gallery, "y": y, "nonmated": cosines}
+    np.savez(tmp_path / "pilot.npz", **arrays, distance="cosine", group=y)
+    options = "pilot.npz", "--k", "500", "--fpir", "0.05", *FEW
+    code, out, err = run("open-set", *options, "--json")
+    assert code == 0 and "note: pilot.npz: ignored arrays of other names: group" in err
+    assert "note: FPIR is that of the 60 probes in the array nonmated" in err
+    found = strict(out)
+    assert found["n_nonmated"] == 60 and found["task"]["distance"] == "cosine"
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, distance="cosine")
+    rates = python(task, cb.OpenSetExtrapolator, nonmated=cosines).predict(500, fpir=0.05)
+    means = {row["rate"]: row["mean"] for row in found["predictions"]}
+    assert means == pytest.approx({name: d.mean().item() for name, d in rates.rates.items()})
+
+
+def test_the_table_of_rates(run, embeddings, tmp_path):
+    options = "--k", "3000", "--threshold", "4.5", "--out", "results"
+    code, out, err = run("open-set", embeddings, *options, *FEW)
+    rates = cb.load(tmp_path / "results" / "pilot-det.nc").predict(3000, threshold=4.5)
+    shown = float(re.search(r"FPIR\W+3,000\W+4.5\W+([\d.]+)\W", out)[1])
+    assert code == 0 and shown == pytest.approx(rates.fpir.mean().item(), abs=0.005)
+    assert "Open-set identification, from embeddings of 60 enrolled classes" in out
+    assert "(squared distances: smaller is strict" in out and "89% interval" in out
+    assert "SourceTask: 60 classes" in err and "nonmated" not in err
+
+
+# Other verbs
+
+
+def test_diagnose(run, strict, two, tmp_path):
+    report = cb.diagnose(two, random_seed=4)
+    assert run("diagnose", "s.npz", "--seed", 4)[:2] == (0, f"{report!r}\n")
+    assert run("diagnose", "bad.npz")[0] == 0
+    # An accurate classifier has few errors and no fault.
+    scores, y = random_scores(3, 60, 3, lead=5)
+    np.savez(tmp_path / "good.npz", scores=scores, y=y)
+    code, out, _ = run("diagnose", "good.npz", "--strict")
+    assert code == 0 and "nothing found" in out and "\nnote         number of errors" in out
+    code, out, _ = run("diagnose", "bad.npz", "--strict", "--json")
+    failed = [check["name"] for check in strict(out)["checks"] if check["passed"] is False]
+    assert code == 5 and "accuracy on few classes" in failed and not strict(out)["passed"]
+
+
+def test_scores_of_the_wrong_sign_are_noted(run, two):
+    for options, remedy in (
+        (["bad.npz"], "pass --lower-is-better for distances"),
+        (["s.npz", "--lower-is-better"], "leave --lower-is-better out"),
+    ):
+        _, _, err = run("diagnose", *options)
+        assert "the sign of the scores is reversed" in err and remedy in err
+    assert "reversed" not in run("diagnose", "bad.npz", "--lower-is-better")[2]
+
+
+def test_plan(run, strict, two):
+    options = ["--k", "1e3", "--guess", "100=0.9", "--excludes", "0.9", "--classes", "60"]
+    options += ["--repeats", "1", "--n-pilots", "2", "--seed", "2", "--ci-prob", "0.8", "--jobs", 1]
+    code, out, _ = run("plan", *options, "--json")
+    found, settings = strict(out), {"n_pilots": 2, "random_seed": 2, "ci_prob": 0.8, "n_jobs": 1}
+    expected = cb.plan({100: 0.9}, 1000, excludes=0.9, classes=[60], repeats=[1], **settings)
+    assert code == 0 and [row["reached"] for row in found["designs"]] == [None]
+    for name in expected.table:
+        np.testing.assert_allclose([row[name] for row in found["designs"]], expected.table[name])
+    assert found["advice"] == expected.advice and found["width"] is None
+    small = ["--classes", "60", "--repeats", "1", "--n-pilots", "2", "--jobs", 1, "--json"]
+    code, out, err = run("plan", "s.npz", "--k", "500", "--width", "0.3", *small)
+    accuracy = strict(out)["assumed"]["mean"]
+    assert code == 0 and 0.05 < accuracy < two.accuracy(60)[0] and "SourceTask: 60 classes" in err
+
+
+def test_classifiers(run, strict, two):
+    options = ["classifiers", "s.npz", "t.npz", "--k", "60,900", *FIT, "--seed", 5]
+    code, out, err = run(*options, "--metric", "recall@2", "--ci-prob", "0.8", "--json")
+    tasks = {"s": two, "t": cb.read_task("t.npz")}
+    expected = cb.compare_classifiers(tasks, [60, 900], metric="recall@2", random_seed=5, **SAMPLER)
+    found = strict(out)
+    assert code in ANSWERED and found["paired"] and err.count("SourceTask: 60 classes") == 2
+    table = expected.summary(0.8, "eti", round_to="none").reset_index()
+    for column, name in {"prob_best": "prob_best", "eti80_lb": "lower", "mean": "mean"}.items():
+        np.testing.assert_allclose([row[name] for row in found["rows"]], table[column])
+    assert [row["classifier"] for row in found["rows"]] == ["s", "s", "t", "t"]
+    difference = expected.difference("s", "t").summary(0.8, "eti", round_to="none")
+    (first, last) = found["differences"]
+    assert (first["first"], first["second"], last["k"]) == ("s", "t", 900)
+    assert last["prob_above"] == difference["prob_above"].loc[900]
+    words = run(*options)[1]
+    assert "s minus t at k = 900: " in words and "above 0 with probability" in words
+
+
+def test_sensitivity(run, strict, two, python):
+    code, out, _ = run("sensitivity", "s.npz", "--k", "60,900", *FIT, "--seed", 5, "--json")
+    expected, rows = cb.sensitivity(python(two, seed=5), [60, 900]), strict(out)["rows"]
+    assert code in ANSWERED and strict(out)["sentences"] == list(expected.sentences)
+    for name in ("mean", "prior", "likelihood_pull"):
+        np.testing.assert_allclose([row[name] for row in rows], expected.table[name])
+
+
+def test_backtest_of_a_metric(run, embeddings, strict):
+    sizes = "--n-source", "50", "--k", "60", "--n-pilots", "2", "--draws", "100"
+    code, out, _ = run("backtest", embeddings, *sizes, "--metric", "recall@5", "--json")
+    answer = strict(out)
+    assert code == 0 and answer["metric"] == "recall@5" and len(answer["rows"]) == 1
