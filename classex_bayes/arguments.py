@@ -32,10 +32,8 @@ def as_array(values: Any, name: str) -> Any:
         return frames.from_series(values, name)
     try:
         return np.asarray(values)
-    except ValueError:
-        raise DataError(
-            f"{name}: found rows of different lengths, expected equal lengths"
-        ) from None
+    except (TypeError, ValueError) as error:  # such as rows of different lengths
+        raise DataError(f"{name}: expected an array; {error}") from None
 
 
 def as_vector(values: Any, name: str) -> Any:
@@ -119,45 +117,58 @@ def seed_sequence(random_seed: RandomSeed) -> np.random.SeedSequence:
     return np.random.SeedSequence(None if random_seed is None else int(random_seed))
 
 
-def number(value: Any, name: str, smallest: float, whole: bool) -> float:
-    """Return one finite number of at least `smallest`."""
+def is_real(value: Any) -> bool:
+    """Whether a value is a real number; True and False are not."""
+    kinds = int | float | np.integer | np.floating
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _scalar(value: Any, name: str, expected: str, holds: Callable[[float], bool]) -> float:
+    """One finite number that satisfies `holds`, described by `expected`."""
     if isinstance(value, np.floating):
         value = float(value)  # the largest double does not fit into narrower types
-    real = is_real(value) and smallest <= value <= sys.float_info.max
-    if not (real and (not whole or value == int(value))):
-        kind = "whole number" if whole else "number"
-        raise DataError(f"{name}: expected a {kind} >= {smallest}, found {value!r}")
+    if not (is_real(value) and abs(value) <= sys.float_info.max and holds(value)):
+        raise DataError(f"{name}: expected {expected}, found {value!r}")
     return float(value)
 
 
+def number(value: Any, name: str, smallest: float, whole: bool) -> float:
+    """One finite number of at least `smallest`."""
+    expected = f"a {'whole number' if whole else 'number'} >= {smallest}"
+    return _scalar(value, name, expected, lambda x: x >= smallest and (not whole or x == int(x)))
+
+
+def whole_number(value: Any, name: str, smallest: int) -> int:
+    """One whole number of at least `smallest`."""
+    return int(number(value, name, smallest, whole=True))
+
+
 def how_many(value: Any, name: str, smallest: int = 1) -> int:
-    """Return the number of objects to be made, all of which are kept."""
+    """Number of objects to be made, all of which are kept."""
     if number(value, name, smallest, whole=True) > _MOST:
         raise DataError(f"{name}: expected at most {_MOST}, found {value!r}")
     return int(value)
 
 
+def integer(value: Any, name: str, smallest: int) -> None:
+    """Raise unless `value` is of an integer type and at least `smallest`."""
+    if not (isinstance(value, int | np.integer) and value >= smallest):
+        raise DataError(f"{name}: expected a whole number >= {smallest}, found {value!r}")
+
+
+def positive(value: Any, name: str) -> float:
+    """One positive finite number."""
+    return _scalar(value, name, "a positive number", lambda x: x > 0)
+
+
 def probability(value: Any, name: str) -> float:
-    """Return a number strictly between 0 and 1."""
-    if not (is_real(value) and 0 < value < 1):
-        raise DataError(f"{name}: expected a number between 0 and 1, found {value!r}")
-    return float(value)
+    """One number strictly between 0 and 1."""
+    return _scalar(value, name, "a number between 0 and 1", lambda x: 0 < x < 1)
 
 
 def share(value: Any, name: str) -> float:
-    """Return a number in [0, 1]."""
-    fraction = number(value, name, 0, whole=False)
-    if fraction > 1:
-        raise DataError(f"{name}: expected a number in [0, 1], found {value}")
-    return fraction
-
-
-def shares(values: Any, name: str) -> FloatArray:
-    """One or more numbers in [0, 1], as a vector."""
-    array = np.atleast_1d(as_numeric(values, name)).astype(float)
-    if array.ndim != 1 or not np.all((array >= 0) & (array <= 1)):
-        raise DataError(f"{name}: expected numbers in [0, 1], found {values!r}")
-    return array
+    """One number in [0, 1]."""
+    return _scalar(value, name, "a number in [0, 1]", lambda x: 0 <= x <= 1)
 
 
 def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: int = 2) -> IntArray:
@@ -172,11 +183,10 @@ def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: in
             raise DataError(f"{name}: expected whole numbers, found {value}")
         if not smallest <= value <= largest:
             raise DataError(f"{name}: expected numbers in {smallest}..{largest}, found {value:g}")
-    counts = array.astype(np.int64)
-    values, repeats = np.unique(counts, return_counts=True)
+    values, repeats = np.unique(array.astype(np.int64), return_counts=True)
     if np.any(repeats > 1):
         raise DataError(f"{name}: found {values[np.argmax(repeats)]} more than once")
-    return counts
+    return array.astype(np.int64)
 
 
 def class_count(value: Any, name: str, largest: int = LARGEST_K, smallest: int = 0) -> int:
@@ -228,23 +238,6 @@ def whole_numbers(values: Any, name: str, smallest: int, size: int | None = None
     return numbers(values, name, expected, lambda x: (x >= smallest) & (x == np.rint(x)), size)
 
 
-def integer(value: Any, name: str, smallest: int) -> None:
-    """Raise unless `value` is of an integer type and at least `smallest`."""
-    if not (isinstance(value, int | np.integer) and value >= smallest):
-        raise DataError(f"{name}: expected a whole number >= {smallest}, found {value!r}")
-
-
-def whole_number(value: Any, name: str, smallest: int) -> int:
-    """One whole number of at least `smallest`."""
-    return int(number(value, name, smallest, whole=True))
-
-
-def positive(value: Any, name: str) -> float:
-    """One positive finite number."""
-    return numbers([value], name, "a positive number", lambda x: x > 0, 1).item()
-
-
-def is_real(value: Any) -> bool:
-    """Whether a value is a real number; True and False are not."""
-    kinds = int | float | np.integer | np.floating
-    return isinstance(value, kinds) and not isinstance(value, bool)
+def shares(values: Any, name: str) -> FloatArray:
+    """One or more numbers in [0, 1], as a vector."""
+    return numbers(values, name, "numbers in [0, 1]", lambda x: (x >= 0) & (x <= 1))
