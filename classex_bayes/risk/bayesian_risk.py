@@ -123,8 +123,9 @@ class BayesianRisk(FittedModel):
 
     Examples
     --------
-    >>> from classex_bayes.simulate import BivariateNormal
-    >>> probes, gallery, y = BivariateNormal(rho=0.99, dim=2).sample(50, random_seed=1)
+    >>> from classex_bayes.simulate import GaussianNearestNeighbor
+    >>> law = GaussianNearestNeighbor(dim=2, noise_variance=0.02, template_variance=0)
+    >>> probes, gallery, y = law.sample(50, random_seed=1)
     >>> task = SourceTask.from_embeddings(probes, gallery, y)
     >>> apart = np.linalg.norm(gallery[:, None] - gallery, axis=-1)
     >>> model = BayesianRisk(np.minimum(apart, 1)).fit(

@@ -1,14 +1,7 @@
-from .embedded_law import EmbeddedLaw as EmbeddedLaw
-from .embedded_law import EmbeddingSample as EmbeddingSample
-from .gaussian import BivariateNormal as BivariateNormal
-from .gaussian import GaussianKnownCentres as GaussianKnownCentres
 from .gaussian import GaussianNearestNeighbor as GaussianNearestNeighbor
-from .hierarchy import HierarchicalNormal as HierarchicalNormal
+from .laws import EmbeddedLaw as EmbeddedLaw
+from .laws import EmbeddingSample as EmbeddingSample
 from .laws import FavorabilityLaw as FavorabilityLaw
 from .laws import KnownLaw as KnownLaw
 from .laws import RankSample as RankSample
-from .sphere import UniformSphere as UniformSphere
 from .sphere import VonMisesFisher as VonMisesFisher
-from .stress import BetaLaw as BetaLaw
-from .stress import StudentLaw as StudentLaw
-from .stress import zoo as zoo

@@ -1,115 +1,122 @@
-"""Gaussian classes with known accuracy at every number of classes."""
+"""Recognition by the nearest template among isotropic normal classes."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from classex_bayes.arguments import integer, positive, probability
-from classex_bayes.simulate.nearest_template import NearestTemplate
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import chi, ncx2
 
+from classex_bayes.arguments import integer, number, positive
+from classex_bayes.simulate.laws import EmbeddedLaw, mean_power
+from classex_bayes.typing import FloatArray, IntArray
 
-@dataclass(frozen=True)
-class _IsotropicClasses(NearestTemplate):
-    """Classes with centres N(0, I) and the same spherical covariance."""
-
-    dim: int = 10
-    noise_variance: float = 0.2
-
-    def __post_init__(self) -> None:
-        """Reject parameters outside their range."""
-        integer(self.dim, "dim", 1)
-        positive(self.noise_variance, "noise_variance")
+_TAIL = 1e-18  # probability that the quadrature may leave out on each side
+_RADIUS_NODES, _DISTANCE_NODES = 96, 200
 
 
 @dataclass(frozen=True)
-class GaussianNearestNeighbor(_IsotropicClasses):
-    """One-nearest-neighbour recognition among Gaussian classes.
+class GaussianNearestNeighbor(EmbeddedLaw):
+    r"""One-nearest-neighbour recognition among Gaussian classes.
 
-    A class has the centre mu ~ N(0, I). Its template and its probes are N(mu, s2 I). The score of
-    a class is minus the squared distance between probe and template.
+    A class has the centre mu ~ N(0, I), a template N(mu, a I) and probes N(mu, b I). The score of a
+    class is minus the squared distance between probe and template. If a = 0 the templates are the
+    centres, and the score is the log-likelihood up to constants, so no classifier is better.
 
     Parameters
     ----------
     dim : int, default 10
         Dimension of the embeddings; `DataError` unless whole and at least 1.
     noise_variance : float, default 0.2
-        Within-class variance s2 per coordinate; `DataError` unless positive.
+        Variance b of the probes per coordinate; `DataError` unless positive.
+    template_variance : float, optional
+        Variance a of the templates per coordinate; `DataError` if negative. By default that of the
+        probes.
+
+    Notes
+    -----
+    With dim up to 50 and variances of 0.01 to 2 the absolute error of `accuracy` is below 1e-8.
+
+    Given a probe x, its template is N(x / (1 + b), (a + b / (1 + b)) I), and that of a competitor
+    is N(0, (1 + a) I). Both squared distances are therefore scaled noncentral chi-squares, and
+    depend on x only through :math:`R = |x|^2 / (1 + b) \sim \chi^2_{dim}`. The accuracy is an
+    integral over R and the distance to the true template.
 
     References
     ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 4.
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 4; section 2.4 for known centres.
 
     Examples
     --------
-    >>> task = GaussianNearestNeighbor(dim=10, noise_variance=0.1)
-    >>> task.accuracy([100, 10_000]).round(3)
+    >>> GaussianNearestNeighbor(dim=10, noise_variance=0.1).accuracy([100, 10_000]).round(3)
     array([0.972, 0.608])
+    >>> GaussianNearestNeighbor(noise_variance=0.2, template_variance=0).accuracy(100).round(3)
+    array([0.978])
     """
 
-    @property
-    def _variances(self) -> tuple[float, float, float]:
-        return 1.0, self.noise_variance, self.noise_variance
-
-
-@dataclass(frozen=True)
-class GaussianKnownCentres(_IsotropicClasses):
-    """Bayes classification of Gaussian classes with known centres.
-
-    A class has the centre mu ~ N(0, I), and its probes are N(mu, s2 I). The template of a class is
-    mu itself. Minus the squared distance is therefore the log-likelihood up to constants, and no
-    classifier is better. This is `GaussianNearestNeighbor` without noise in the templates. It is
-    also `BivariateNormal` with rho^2 = 1 / (1 + s2), in other units.
-
-    Parameters
-    ----------
-    dim, noise_variance
-        As in `GaussianNearestNeighbor`.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, sections 2.4 and 4.
-
-    Examples
-    --------
-    >>> GaussianKnownCentres(dim=10, noise_variance=0.2).accuracy([100, 10_000]).round(3)
-    array([0.978, 0.651])
-    """
-
-    @property
-    def _variances(self) -> tuple[float, float, float]:
-        return 1.0, 0.0, self.noise_variance
-
-
-@dataclass(frozen=True)
-class BivariateNormal(NearestTemplate):
-    """Bayes classification of normal labels: the toy example of the paper, there with dim = 1.
-
-    The label of a class is Y ~ N(0, I), and its instances are X ~ N(rho Y, (1 - rho^2) I). The
-    score ``-|x - rho y|^2`` is the log-likelihood up to constants. Galleries contain rho Y.
-
-    Parameters
-    ----------
-    rho : float, default 0.7
-        Correlation of X and Y; `DataError` unless in (0, 1).
-    dim : int, default 1
-        Number of coordinates; `DataError` unless whole and at least 1.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, sections 2.4 and 3.2.
-
-    Examples
-    --------
-    >>> BivariateNormal(rho=0.7).accuracy([2, 3, 10]).round(3)
-    array([0.693, 0.535, 0.217])
-    """
-
-    rho: float = 0.7
-    dim: int = 1
+    dim: int = 10
+    noise_variance: float = 0.2
+    template_variance: float | None = None
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
-        probability(self.rho, "rho")
         integer(self.dim, "dim", 1)
+        positive(self.noise_variance, "noise_variance")
+        if self.template_variance is not None:
+            number(self.template_variance, "template_variance", 0, whole=False)
 
     @property
-    def _variances(self) -> tuple[float, float, float]:
-        return self.rho**2, 0.0, 1 - self.rho**2
+    def _variances(self) -> tuple[float, float]:
+        """Variances of templates and probes about their centre."""
+        template, probe = self.template_variance, self.noise_variance
+        return probe if template is None else template, probe
+
+    def _draw(
+        self, n_classes: int, y: IntArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        template_sd, probe_sd = np.sqrt(self._variances)
+        centres = rng.standard_normal((n_classes, self.dim))
+        gallery = centres + template_sd * rng.standard_normal(centres.shape)
+        return gallery, centres[y] + probe_sd * rng.standard_normal((y.size, self.dim))
+
+    def _accuracy(self, k: FloatArray) -> FloatArray:
+        return mean_power(*self._favorability_rule, k)
+
+    @cached_property
+    def _favorability_rule(self) -> tuple[FloatArray, FloatArray]:
+        """Log U* on the nodes of a quadrature over (R, true distance), and their weights.
+
+        The trapezoid rule runs over s with sqrt(distance) = log(1 + e^s). This scale is linear for
+        large distances, which are about normal. It is logarithmic near 0, where U^(k-1) is
+        concentrated if k is large.
+        """
+        template, probe = self._variances
+        true_scale, other_scale = template + probe / (1 + probe), 1 + template
+        radius, radius_weight = self._radius_rule
+        true_shift = radius * probe**2 / ((1 + probe) * true_scale)
+        other_shift = radius * (1 + probe) / other_scale
+        shift = np.sqrt(true_shift)
+        # Tails: a noncentral chi lies above a central chi and between shift + normal and
+        # shift + chi.
+        low = np.maximum(chi.ppf(_TAIL, self.dim), shift + ndtri(_TAIL))
+        high = shift + chi.isf(_TAIL, self.dim)
+        # U^(k-1) steepens like sqrt(dim).
+        n_nodes = int(_DISTANCE_NODES * (1 + 0.15 * np.sqrt(self.dim)))
+        start, stop = (x + np.log(-np.expm1(-x)) for x in (low, high))
+        s, step = np.linspace(start, stop, n_nodes, retstep=True)
+        root = np.logaddexp(0, s)
+        density = 2 * root * ncx2.pdf(root**2, self.dim, true_shift) * -np.expm1(-root)
+        weights = np.ravel(radius_weight * step * density)
+        lost = ncx2.cdf(root**2 * true_scale / other_scale, self.dim, other_shift)
+        log_u = np.log1p(-np.minimum(np.ravel(lost), 1 - 1e-16))
+        kept = weights > 1e-24  # lighter nodes do not change the sum
+        return log_u[kept], weights[kept]
+
+    @property
+    def _radius_rule(self) -> tuple[FloatArray, FloatArray]:
+        """Nodes for R and their weights, by Gauss-Legendre over sqrt(R), a chi variable."""
+        low, high = chi.ppf(_TAIL, self.dim), chi.isf(_TAIL, self.dim)
+        nodes, weights = np.polynomial.legendre.leggauss(_RADIUS_NODES)
+        root = (low + high + (high - low) * nodes) / 2
+        weights = weights * chi.pdf(root, self.dim)
+        return root**2, weights / weights.sum()

@@ -1,14 +1,13 @@
-"""Laws of the favorability: the base classes, and mixtures of normals on the probit scale."""
+"""Populations of classes with known accuracy, and laws of the favorability."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
-from classex_bayes.arguments import integer, numbers, seed_sequence, whole_numbers
+from classex_bayes.arguments import integer, numbers, seed_sequence, share, whole_numbers
 from classex_bayes.core.normal_law import expected_power
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -31,15 +30,32 @@ class RankSample(NamedTuple):
     n_classes: int
 
 
+class EmbeddingSample(NamedTuple):
+    """A task of embeddings, drawn from a law.
+
+    Attributes
+    ----------
+    probes : array of shape (n, d)
+        Embeddings of the test instances.
+    gallery : array of shape (n_classes, d)
+        One template for each class.
+    y : int array of shape (n,)
+        Class of every probe.
+    """
+
+    probes: FloatArray
+    gallery: FloatArray
+    y: IntArray
+
+
 class KnownLaw(ABC):
-    """A population of classes with a known law of the favorability U*."""
+    """A population of classes whose accuracy is known at every number of classes."""
 
     def accuracy(self, k: ClassCounts) -> FloatArray:
         """Average generalization accuracy, AGA_k = E[U*^(k-1)].
 
-        The absolute error is below 1e-8 for k up to 1e9. For Gaussian classes this holds with dim
-        up to 50, noise variance 0.01 to 2 and rho 0.05 to 0.999. The error of
-        `HierarchicalNormal` is larger and stated there.
+        U* is the favorability, the probability that a random competitor scores below the true
+        class. The absolute error is below 1e-8 for k up to 1e9.
 
         Parameters
         ----------
@@ -62,46 +78,62 @@ class KnownLaw(ABC):
         """
         return np.minimum(self._accuracy(whole_numbers(k, "k", 2)), 1.0)
 
-    def discriminability(self, u: npt.ArrayLike) -> FloatArray:
-        """Distribution function of the favorability, D(u) = P(U* <= u).
-
-        U* is the probability that a random competitor scores below the true class. Section 3.2 of
-        the paper prints 1 - U* for the bivariate normal.
-
-        Parameters
-        ----------
-        u : float or array of shape (m,)
-            Values in [0, 1].
-
-        Returns
-        -------
-        array of shape (m,)
-
-        Raises
-        ------
-        DataError
-            If `u` is invalid.
-
-        Examples
-        --------
-        >>> law = FavorabilityLaw(means=(2.0,), sds=(1.0,), atom_at_one=0.3)
-        >>> law.discriminability([0, 0.5, 1]).round(3)
-        array([0.   , 0.016, 1.   ])
-        """
-        levels = numbers(u, "u", "numbers in [0, 1]", lambda x: (x >= 0) & (x <= 1))
-        return np.minimum(self._discriminability(levels), 1.0)
-
     @abstractmethod
     def _accuracy(self, k: FloatArray) -> FloatArray: ...
-
-    @abstractmethod
-    def _discriminability(self, u: FloatArray) -> FloatArray: ...
 
 
 def mean_power(log_u: FloatArray, weights: FloatArray, k: FloatArray) -> FloatArray:
     """E[U*^(k-1)] of a law given by log U* on nodes and their weights."""
     # One k at a time: for a long grid the matrix over k and nodes would not fit in memory.
     return np.array([weights @ np.exp((size - 1) * log_u) for size in k])
+
+
+class EmbeddedLaw(KnownLaw):
+    """A population of classes in an embedding space. The nearest template wins."""
+
+    def sample(
+        self, n_classes: int, *, repeats: ClassCounts = 1, random_seed: RandomSeed = None
+    ) -> EmbeddingSample:
+        """Draw a task: classes, one template for each, and probes.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes, at least 2.
+        repeats : int or sequence of int of shape (n_classes,), default 1
+            Probes per class, at least 1.
+        random_seed : int, SeedSequence or None
+            The same seed gives the same task.
+
+        Returns
+        -------
+        EmbeddingSample
+            Probes in class order, gallery and y, in the form of `SourceTask.from_embeddings`.
+
+        Raises
+        ------
+        DataError
+            If `n_classes` or `repeats` is invalid.
+
+        Examples
+        --------
+        >>> from classex_bayes.simulate import GaussianNearestNeighbor
+        >>> probes, gallery, y = GaussianNearestNeighbor(dim=3).sample(4, repeats=2, random_seed=1)
+        >>> probes.shape, gallery.shape, y.tolist()
+        ((8, 3), (4, 3), [0, 0, 1, 1, 2, 2, 3, 3])
+        """
+        integer(n_classes, "n_classes", 2)
+        n_probes = whole_numbers(repeats, "repeats", 1, n_classes if np.ndim(repeats) else 1)
+        y = np.repeat(np.arange(n_classes), n_probes.astype(int))
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        gallery, probes = self._draw(n_classes, y, rng)
+        return EmbeddingSample(probes, gallery, y)
+
+    @abstractmethod
+    def _draw(
+        self, n_classes: int, y: IntArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Templates (n_classes, d) and probes (n, d) of the classes `y`."""
 
 
 class IndependentInstances(KnownLaw):
@@ -153,11 +185,13 @@ class IndependentInstances(KnownLaw):
 class FavorabilityLaw(IndependentInstances):
     r"""Independent test instances whose favorability has a chosen law.
 
-    :math:`Z = \Phi^{-1}(U^*)` is a mixture of normals. U* may also have atoms: :math:`a_0` at 0
-    (instances that never win) and :math:`a_1` at 1 (instances that always win). With
-    :math:`\varepsilon \sim N(0, 1)` and weights :math:`w_i` that sum to 1,
+    :math:`U^* = (1 - d)\,\Phi(Z)`, where Z is a mixture of normals and d is the share of the
+    competitors that duplicate the true class and always win. U* may also have atoms: :math:`a_0` at
+    0 (instances that never win) and :math:`a_1` where Z is infinite (instances that only
+    duplicates beat). With :math:`\varepsilon \sim N(0, 1)` and weights :math:`w_i` that sum to 1,
 
-    .. math:: AGA_k = a_1 + (1 - a_0 - a_1) \sum_i w_i E[\Phi(m_i + s_i \varepsilon)^{k-1}]
+    .. math:: AGA_k = (1 - d)^{k-1} \Bigl(a_1
+        + (1 - a_0 - a_1) \sum_i w_i E[\Phi(m_i + s_i \varepsilon)^{k-1}]\Bigr)
 
     Parameters
     ----------
@@ -168,7 +202,10 @@ class FavorabilityLaw(IndependentInstances):
         Weights of the components, scaled to a sum of 1; equal by default. `DataError` if negative
         or all 0.
     atom_at_zero, atom_at_one : float, default 0
-        Probabilities of U* = 0 and U* = 1; `DataError` if negative or if their sum is above 1.
+        Probabilities a_0 and a_1; `DataError` if negative or if their sum is above 1.
+    near_duplicates : float, default 0
+        Share d of the competitors; `DataError` unless in [0, 1]. The accuracy falls exponentially
+        beyond 1 / d classes.
 
     References
     ----------
@@ -186,6 +223,7 @@ class FavorabilityLaw(IndependentInstances):
     weights: tuple[float, ...] | None = None
     atom_at_zero: float = 0.0
     atom_at_one: float = 0.0
+    near_duplicates: float = 0.0
 
     def __post_init__(self) -> None:
         """Reject parameters outside their range."""
@@ -196,23 +234,19 @@ class FavorabilityLaw(IndependentInstances):
                 self.weights, "weights", "numbers >= 0, some > 0", lambda x: (x >= 0) & x.any(), m
             )
         name, atoms = "(atom_at_zero, atom_at_one)", (self.atom_at_zero, self.atom_at_one)
-        shares = "numbers >= 0, their sum <= 1"
-        numbers(atoms, name, shares, lambda x: (x >= 0) & (x.sum() <= 1), 2)
+        sums_to_at_most_1 = "numbers >= 0, their sum <= 1"
+        numbers(atoms, name, sums_to_at_most_1, lambda x: (x >= 0) & (x.sum() <= 1), 2)
+        share(self.near_duplicates, "near_duplicates")
 
     def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:
         shares, means, sds = self._components
         drawn = rng.choice(shares.size, size=n, p=shares)
-        return ndtr(-(means[drawn] + sds[drawn] * rng.standard_normal(n)))
+        lost = ndtr(-(means[drawn] + sds[drawn] * rng.standard_normal(n)))
+        return self.near_duplicates + (1 - self.near_duplicates) * lost
 
     def _accuracy(self, k: FloatArray) -> FloatArray:
         shares, means, sds = self._components
-        return expected_power(means, sds, k) @ shares
-
-    def _discriminability(self, u: FloatArray) -> FloatArray:
-        shares, means, sds = self._components
-        # The atoms are added separately: at u = 0 and u = 1 their argument is inf - inf.
-        normal = ndtr((ndtri(u)[:, None] - means[2:]) / sds[2:]) @ shares[2:]
-        return normal + shares[0] + shares[1] * (u == 1)
+        return (1 - self.near_duplicates) ** (k - 1) * (expected_power(means, sds, k) @ shares)
 
     @property
     def _components(self) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -18,9 +18,10 @@ from classex_bayes.assumptions.score_facts import (
     linked_share,
     mean_degree,
 )
-from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal, UniformSphere
+from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task import Check
 from classex_bayes.task.data_checks import notes_of, participation
+from studies.laws import HierarchicalNormal, UniformSphere
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
 OF_SCORES = {

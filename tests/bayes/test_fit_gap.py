@@ -9,7 +9,8 @@ from scipy.optimize import minimize
 from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask, load, posterior_checks
 from classex_bayes.bayes.fit_gap import fit_gap, largest_log_likelihood
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PooledData
-from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor, zoo
+from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from studies.laws import zoo
 
 # Few knots: the search for the best law takes most of the time of these tests.
 BASIS = MixturePrior(bandwidth=0.5).basis

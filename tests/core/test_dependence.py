@@ -13,13 +13,9 @@ from classex_bayes.core.dependence import (
     answer_dependence,
     typical_dependence,
 )
-from classex_bayes.simulate import (
-    GaussianKnownCentres,
-    GaussianNearestNeighbor,
-    HierarchicalNormal,
-    UniformSphere,
-)
+from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import HierarchicalNormal, UniformSphere
 
 SEEDS = st.integers(0, 10**6)
 
@@ -215,7 +211,7 @@ def test_variance_of_four_times_as_many_classes(r1, r2):
     "law",
     [
         GaussianNearestNeighbor(10, 0.2),
-        GaussianKnownCentres(10, 0.3),
+        GaussianNearestNeighbor(10, 0.3, template_variance=0),
         HierarchicalNormal(50, group_variance=3.0, class_variance=0.1, noise_variance=0.05),
         UniformSphere(16, 0.01),
     ],

@@ -19,7 +19,7 @@ from classex_bayes.identification import (
     shrunk_covariance,
     whiten,
 )
-from classex_bayes.simulate import GaussianKnownCentres
+from classex_bayes.simulate import GaussianNearestNeighbor
 
 PAGE = Path(__file__).parents[2] / "docs" / "roles" / "neuroscientist.md"
 RESIDUALS = arrays(float, (7, 3), elements=st.floats(-10, 10)).filter(
@@ -87,7 +87,7 @@ def test_accuracy_of_the_true_model_is_known(q, p, noise):
     task = identification_task(*experiment(1500, q, q, p, noise))
     k = [2, 20, 1000]
     error = np.sqrt(np.diag(task.accuracy_cov(k)))
-    law = GaussianKnownCentres(q, noise)
+    law = GaussianNearestNeighbor(q, noise, template_variance=0)
     assert np.all(np.abs(task.accuracy(k) - law.accuracy(k)) < 4 * error)
     assert error.max() < 0.03
 

@@ -16,8 +16,8 @@ from classex_bayes.information import (
     largest_accuracy,
     smallest_information,
 )
-from classex_bayes.simulate import BivariateNormal
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import bivariate_normal
 
 METHODS = ("bounded_differences", "cantelli", "chebyshev")
 BITS = np.log(2)
@@ -112,7 +112,7 @@ def test_shapes_follow_the_input():
 @few_examples(10)
 @given(rho=st.floats(0.05, 0.99), dim=st.integers(1, 8), k=st.sampled_from([2, 5, 100, 10**4]))
 def test_known_laws_obey_the_bound(rho, dim, k):
-    law = BivariateNormal(rho, dim)
+    law = bivariate_normal(rho, dim)
     information = -dim / 2 * np.log(1 - rho**2)
     accuracy = law.accuracy(k).item()
     assert accuracy <= largest_accuracy(information, k) + 1e-9
@@ -124,7 +124,7 @@ def test_known_laws_obey_the_bound(rho, dim, k):
 
 def test_variance_bound():
     assert bayes_accuracy_variance(50) == 1 / 200 and bayes_accuracy_variance(2) == 1 / 8
-    law = BivariateNormal(0.9, 1)
+    law = bivariate_normal(0.9, 1)
     # So many repeats that test instances add little to the variance of the Bayes accuracy.
     accuracy = [
         SourceTask.from_embeddings(*law.sample(8, repeats=200, random_seed=s)).accuracy(8)
@@ -205,7 +205,7 @@ def coverage(law, k1, repeats, alpha, n_classifiers, repetitions):
 
 @pytest.mark.parametrize("n_classifiers", [1, 3])
 def test_bounds_hold(n_classifiers):
-    covered, useful = coverage(BivariateNormal(0.9, 4), 60, 2, 0.5, n_classifiers, 20)
+    covered, useful = coverage(bivariate_normal(0.9, 4), 60, 2, 0.5, n_classifiers, 20)
     # At least 1/2 by right; in fact the inequalities leave much room.
     assert np.all(covered >= 0.8) and np.all(useful == 1)
 
@@ -215,7 +215,7 @@ def test_bounds_hold(n_classifiers):
 @pytest.mark.parametrize("alpha", [0.05, 0.5])
 @pytest.mark.parametrize(("k1", "repeats"), [(20, 5), (100, 1), (100, 10)])
 def test_coverage_study(k1, repeats, alpha, n_classifiers):
-    covered, useful = coverage(BivariateNormal(0.9, 6), k1, repeats, alpha, n_classifiers, 200)
+    covered, useful = coverage(bivariate_normal(0.9, 6), k1, repeats, alpha, n_classifiers, 200)
     assert np.all(covered >= 1 - alpha) and np.all(useful == 1)
 
 

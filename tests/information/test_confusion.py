@@ -16,8 +16,8 @@ from classex_bayes.information import (
     fano_bound,
     smallest_information,
 )
-from classex_bayes.simulate import BivariateNormal
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import bivariate_normal
 
 BITS = np.log(2)
 
@@ -75,7 +75,7 @@ def test_fano_is_reached_by_equal_errors():
 @pytest.mark.parametrize("rho", [0.7, 0.95])
 def test_answers_on_random_classes_have_at_most_the_information(rho):
     """Each is below the information of label and features: -log(1 - rho^2) in two dimensions."""
-    law = BivariateNormal(rho=rho, dim=2)
+    law = bivariate_normal(rho=rho, dim=2)
     tasks = [
         SourceTask.from_embeddings(*law.sample(15, repeats=400, random_seed=seed))
         for seed in range(12)

@@ -13,9 +13,10 @@ from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signa
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import implied_information, information_difference
 from classex_bayes.results import Estimand, Extrapolation
-from classex_bayes.simulate import BivariateNormal, FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.joint_covariance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import bivariate_normal
 
 BITS = np.log(2)
 LAW = GaussianNearestNeighbor(10, 0.2)
@@ -139,7 +140,7 @@ def test_bayes_classifiers_approach_the_information_with_the_dimension(informati
     distances = []
     for dim in (2, 8, 40):
         rho = np.sqrt(-np.expm1(-2 * information / dim))
-        accuracy = BivariateNormal(float(rho), dim).accuracy(k)
+        accuracy = bivariate_normal(float(rho), dim).accuracy(k)
         implied = fit_signal(k, accuracy, np.ones(k.size)).item() ** 2 / 2
         distances.append((implied - information) / information)
     assert np.all(np.diff(np.abs(distances)) < 0) and abs(distances[-1]) < 0.07

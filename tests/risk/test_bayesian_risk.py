@@ -21,11 +21,11 @@ from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, NotFittedError
 from classex_bayes.risk import BayesianRisk, average_test_risk, average_test_risk_cov
 from classex_bayes.risk.risk_likelihood import ObservedRisk, RiskData, cost_functions, element_risk
-from classex_bayes.simulate import BivariateNormal
+from studies.laws import bivariate_normal
 
 PRIOR = cb.MixturePrior(bandwidth=0.25)  # of BayesianRisk
 BASIS = PRIOR.basis
-LAW = BivariateNormal(rho=0.99, dim=2)
+LAW = bivariate_normal(rho=0.99, dim=2)
 
 
 def sample(n_classes, seed=1, repeats=1):

@@ -10,14 +10,15 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binom
 from trained_classifiers import GaussianClasses
 
-from classex_bayes.simulate import BivariateNormal, GaussianNearestNeighbor
+from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.coverage import checks
+from studies.laws import bivariate_normal
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 LAWS = {
     "20 dimensions": GaussianNearestNeighbor(dim=20, noise_variance=0.4),
     "5 dimensions": GaussianNearestNeighbor(dim=5, noise_variance=0.05),
-    "normal labels": BivariateNormal(rho=0.95, dim=4),
+    "normal labels": bivariate_normal(rho=0.95, dim=4),
 }
 N_TASKS = 20
 # Most false alarms that a level of 2% in all rows together leaves with a chance of 99.9%.

@@ -6,13 +6,14 @@
 import numpy as np
 import pytest
 
-from classex_bayes.simulate import GaussianKnownCentres, UniformSphere
+from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.coverage.weights import held
+from studies.laws import UniformSphere
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 N_TASKS, N_CLASSES = 60, 60
 LAWS = {
-    "known centres": (GaussianKnownCentres(dim=8, noise_variance=0.3), 1),
+    "known centres": (GaussianNearestNeighbor(dim=8, noise_variance=0.3, template_variance=0), 1),
     "sphere": (UniformSphere(dim=16), 3),
 }
 KINDS = ("equal", "one class 50%", "one class 95%", "1 / rank^1", "1 / rank^2")

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from classex_bayes import KDE, ClassExReg
-from classex_bayes.simulate import zoo
 from studies import pages
 from studies.coverage import command
 from studies.coverage.trials import mean_over_cells, summary
 from studies.coverage.zoo import zoo_table, zoo_trials
+from studies.laws import zoo
 from studies.pages import DOCS, markdown, write_parts
 from studies.shared import read_options
 

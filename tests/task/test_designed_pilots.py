@@ -9,7 +9,7 @@ from helpers import embedded
 
 import classex_bayes as cb
 from classex_bayes.io import read_design
-from classex_bayes.simulate import HierarchicalNormal
+from studies.laws import HierarchicalNormal
 
 K = np.array([2, 3, 5])
 

@@ -6,7 +6,8 @@ from scipy.special import expit, log_softmax, softmax
 from scipy.stats import rankdata
 
 import classex_bayes as cb
-from classex_bayes.simulate import GaussianNearestNeighbor, UniformSphere
+from classex_bayes.simulate import GaussianNearestNeighbor
+from studies.laws import UniformSphere
 
 K1, REPEATS = 80, 2
 Y = np.repeat(np.arange(K1), REPEATS)

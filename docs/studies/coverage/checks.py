@@ -5,21 +5,17 @@ import pandas as pd
 from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
-from classex_bayes.simulate import (
-    GaussianKnownCentres,
-    GaussianNearestNeighbor,
-    HierarchicalNormal,
-    UniformSphere,
-    VonMisesFisher,
-    zoo,
-)
+from classex_bayes.simulate import GaussianNearestNeighbor, VonMisesFisher
 from studies.coverage.trials import all_rows
+from studies.laws import HierarchicalNormal, UniformSphere, zoo
 from studies.pages import markdown, version
 from studies.shared import quiet
 
 EMBEDDED = {
     "Gaussian, 8 dimensions": GaussianNearestNeighbor(dim=8, noise_variance=0.12),
-    "known centres, 4 dimensions": GaussianKnownCentres(dim=4, noise_variance=0.06),
+    "known centres, 4 dimensions": GaussianNearestNeighbor(
+        dim=4, noise_variance=0.06, template_variance=0
+    ),
     "hierarchy, 12 groups": HierarchicalNormal(n_groups=12, dim=8, population_seed=7),
     "clusters, 4 narrow groups": HierarchicalNormal(
         n_groups=4, dim=8, class_variance=0.25, noise_variance=0.08, population_seed=11

@@ -8,6 +8,7 @@ from joblib import Parallel, delayed
 from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
+from studies.laws import HierarchicalNormal, UniformSphere
 from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
@@ -15,11 +16,13 @@ FEW = {"sampler": {"draws": 300, "tune": 300, "chains": 2, "cores": 1}, "progres
 LAW = cb.simulate.GaussianNearestNeighbor(dim=10, noise_variance=0.2)
 LAWS = {
     "Gaussian, nearest template": LAW,
-    "Gaussian, known centres": cb.simulate.GaussianKnownCentres(dim=10, noise_variance=0.3),
-    "hierarchy": cb.simulate.HierarchicalNormal(
+    "Gaussian, known centres": cb.simulate.GaussianNearestNeighbor(
+        dim=10, noise_variance=0.3, template_variance=0
+    ),
+    "hierarchy": HierarchicalNormal(
         50, group_variance=3.0, class_variance=0.1, noise_variance=0.05
     ),
-    "sphere": cb.simulate.UniformSphere(16, 0.004),
+    "sphere": UniformSphere(16, 0.004),
 }
 
 
@@ -89,9 +92,7 @@ def costs(n_pilots):
     glyphs = cb.load_glyphs()
     radicals = [ord(unicodedata.normalize("NFKC", chr(0x2F00 + j))) for j in range(214)]
     radical = np.searchsorted(radicals, [ord(c) for c in glyphs.classes], side="right")
-    law = cb.simulate.HierarchicalNormal(
-        100, group_variance=3.0, class_variance=0.1, noise_variance=0.02
-    )
+    law = HierarchicalNormal(100, group_variance=3.0, class_variance=0.1, noise_variance=0.02)
     rows = []
     for name in ("characters, by radical", "simulation with 100 groups"):
         cells = []

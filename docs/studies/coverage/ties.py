@@ -13,8 +13,9 @@ import pandas as pd
 import classex_bayes as cb
 from classex_bayes.bayes.model.graph import prior_draws
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal, VonMisesFisher
+from classex_bayes.simulate import GaussianNearestNeighbor, VonMisesFisher
 from studies.coverage.trials import all_rows, summary
+from studies.laws import HierarchicalNormal
 from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 

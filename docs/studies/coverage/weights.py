@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 
 import classex_bayes as cb
-from classex_bayes.simulate import GaussianNearestNeighbor, HierarchicalNormal
+from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.coverage.trials import all_rows
+from studies.laws import HierarchicalNormal
 from studies.pages import markdown, version
 from studies.shared import quiet
 

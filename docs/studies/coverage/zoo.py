@@ -10,7 +10,7 @@ import pandas as pd
 import classex_bayes as cb
 from classex_bayes.evaluate.scoring import score_trials
 from classex_bayes.evaluate.trials import Trial, run_trials
-from classex_bayes.simulate import zoo
+from studies.laws import zoo
 from studies.pages import markdown
 from studies.shared import CI_PROB, Options
 
@@ -44,7 +44,7 @@ class ZooTrials:
 def zoo_trials(
     estimators: Sequence[Any], n_classes: int, laws: Sequence[str] | None = None, **options: Any
 ) -> pd.DataFrame:
-    """Extrapolate from tasks of laws of `classex_bayes.simulate.zoo`, all by default.
+    """Extrapolate from tasks of laws of `studies.laws.zoo`, all by default.
 
     Each of the k1 classes has three test instances. Predictions are on `FACTORS` times k1 classes.
     Options and the returned table are those of `classex_bayes.evaluate.trials.run_trials`. A cell

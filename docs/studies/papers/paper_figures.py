@@ -7,9 +7,9 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from scipy.stats import norm
 
-from classex_bayes.simulate import BivariateNormal
+from studies.laws import bivariate_normal
 from studies.papers.gaussian_simulation import rmse_by_cell
-from studies.papers.toy_example import favorability, generalization_accuracy
+from studies.papers.toy_example import discriminability, favorability, generalization_accuracy
 
 # Okabe and Ito's colours, told apart in every form of colour blindness.
 _PALETTE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"
@@ -70,7 +70,7 @@ def figure4(n_sets: int = 2000) -> Any:
     exact average :math:`AGA_k`.
     """
     rng = np.random.default_rng(0)
-    law, k = BivariateNormal(_RHO), np.arange(2, _LARGEST_K + 1)
+    law, k = bivariate_normal(_RHO), np.arange(2, _LARGEST_K + 1)
     drawn = [generalization_accuracy(rng.normal(size=(n_sets, size)), _RHO) for size in k]
     figure, axes = _axes(1, 1, 7.0, 4.5)
     axes.violinplot(drawn, k, widths=0.8, showextrema=False)
@@ -85,7 +85,6 @@ def figure4(n_sets: int = 2000) -> Any:
 
 def figure5() -> Any:
     """Draw the favorability U_x(y) and its distribution function D(u), for correlation 0.7."""
-    law = BivariateNormal(_RHO)
     grid = np.linspace(-3, 3, 241)
     x, y = np.meshgrid(grid, grid)
     figure, (left, right) = _axes(1, 2, 10.0, 4.5)
@@ -93,7 +92,7 @@ def figure5() -> Any:
     left.clabel(levels, fontsize=8)
     left.set(xlabel="test instance x", ylabel="label y", title="Favorability U of label y at x")
     u = np.linspace(0, 1, 400)
-    right.plot(u, law.discriminability(u))
+    right.plot(u, discriminability(u, _RHO))
     right.set(xlabel="u", ylabel="D(u)", title="Distribution of the true label's favorability")
     return figure
 
@@ -103,9 +102,9 @@ def figure6() -> Any:
     figure, (left, right) = _axes(1, 2, 10.0, 4.5)
     k, u = np.arange(2, _LARGEST_K + 1), np.linspace(0, 1, 400)
     for place, rho in enumerate(_RHOS):
-        law, style = BivariateNormal(rho), _style(place)
+        law, style = bivariate_normal(rho), _style(place)
         left.plot(k, law.accuracy(k), marker="o", **style, label=f"rho = {rho}")
-        right.plot(u, law.discriminability(u), **style, label=f"rho = {rho}")
+        right.plot(u, discriminability(u, rho), **style, label=f"rho = {rho}")
     left.set(xlabel="number of classes k", ylabel="AGA", ylim=(0, 1), title="Average accuracy")
     right.set(xlabel="u", ylabel="D(u)", title="Discriminability function")
     right.legend(frameon=False)

@@ -1,13 +1,16 @@
 """The toy example of jmlr2018, sections 2.4 and 3.2: labels Y and instances X are bivariate normal.
 
-Classes have labels y ~ N(0, 1) and instances x ~ N(rho y, 1 - rho^2). The law of the accuracy is
-`classex_bayes.simulate.BivariateNormal`.
+Classes have labels y ~ N(0, 1) and instances x ~ N(rho y, 1 - rho^2). The average accuracy is that
+of `studies.laws.bivariate_normal`.
 """
 
 import numpy as np
 from scipy.special import ndtr
+from scipy.stats import ncx2
 
 from classex_bayes.typing import FloatArray
+
+_NODES = 100
 
 
 def generalization_accuracy(labels: FloatArray, rho: float) -> FloatArray:
@@ -30,3 +33,17 @@ def favorability(x: FloatArray, y: FloatArray, rho: float) -> FloatArray:
     """
     distance = np.abs(rho * y - x)
     return ndtr(-(x + distance) / rho) + ndtr((x - distance) / rho)
+
+
+def discriminability(u: FloatArray, rho: float) -> FloatArray:
+    """Distribution function D(u) (n_u,) of the favorability of the true label, at u in [0, 1].
+
+    U* <= u if the true label's distance from x is at least the one that a random competitor exceeds
+    with probability u. Given x, both squared distances are scaled noncentral chi-squares. The
+    integral over x ~ N(0, 1) is a Gauss-Hermite sum.
+    """
+    x, weight = np.polynomial.hermite_e.hermegauss(_NODES)
+    threshold = rho**2 * ncx2.ppf(1 - np.atleast_1d(u)[:, None], 1, x**2 / rho**2)
+    variance = rho**2 * (1 - rho**2)
+    farther = ncx2.sf(threshold / variance, 1, (1 - rho**2) * x**2 / rho**2)
+    return farther @ weight / weight.sum()

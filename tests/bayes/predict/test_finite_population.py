@@ -14,8 +14,9 @@ from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate import GaussianNearestNeighbor, UniformSphere
+from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import UniformSphere
 
 BASIS = RadialBasis.regular(-4, 8, 0.5)
 K1 = np.array([10, 50, 200])

@@ -6,12 +6,9 @@ import pytest
 from classex_bayes.bayes.predict.single_test import nested_test_accuracy, single_test_accuracy
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence, typical_dependence
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate import (
-    GaussianKnownCentres,
-    GaussianNearestNeighbor,
-    HierarchicalNormal,
-)
+from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import HierarchicalNormal
 
 PILOT = AnswerDependence(0.25, 0.1, 1.0, 5, 0.9, 60)
 UNEVEN = AnswerDependence(0.25, 0.1, 1.7, 5, 0.9, 60)  # 176.5 answers
@@ -175,7 +172,7 @@ def test_nested_noise_is_calibrated(repeats):
     [
         GaussianNearestNeighbor(10, 0.2),
         HierarchicalNormal(50, group_variance=3.0, class_variance=0.1, noise_variance=0.05),
-        GaussianKnownCentres(10, 0.3),
+        GaussianNearestNeighbor(10, 0.3, template_variance=0),
     ],
 )
 def test_intervals_of_the_posterior_hold_what_is_measured(law, fit, capsys):
