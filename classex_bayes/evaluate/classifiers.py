@@ -8,29 +8,172 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.arguments import LARGEST_K, class_counts, one_of, truth_value
+from classex_bayes.arguments import LARGEST_K, class_counts, is_real, one_of, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.core.metrics import MeanMetric, named_metric
-from classex_bayes.evaluate.crossing import (
-    Crossing,
-    first_crossing,
-    search_grid,
-    search_range,
-)
-from classex_bayes.evaluate.difference import AccuracyDifference
-from classex_bayes.evaluate.same_instances import require_same_instances
+from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import SAMPLE_DIMS, DrawsTable, Estimand, Extrapolation, Tabulated
+from classex_bayes.results import (
+    SAMPLE_DIMS,
+    CountDraws,
+    CurveDraws,
+    DrawsTable,
+    Estimand,
+    Extrapolation,
+    Tabulated,
+)
 from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
-from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
+from classex_bayes.task.validation import require_same_classes, require_same_weights, source_task
+from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
 
-_MODEL = BayesianExtrapolator()
+_MODEL, _ACCURACY = BayesianExtrapolator(), Estimand()
+_POINTS_PER_DECADE = 40
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AccuracyDifference(CurveDraws):
+    """Posterior of the accuracy, or of another metric, of one classifier minus that of another.
+
+    `summary` has the additional column "prob_above", the probability that the first is better.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the classifiers. The first is better if the difference is positive.
+    draws : DataArray with dimensions (chain, draw, k)
+        Metric of the first minus that of the second.
+    estimand : Estimand
+        The quantity that is compared.
+    """
+
+    first: str
+    second: str
+    draws: xr.DataArray
+    estimand: Estimand = _ACCURACY
+
+    def prob_above(self, margin: float = 0.0) -> pd.Series:
+        """Posterior probability that the first is better by more than `margin`, at each k."""
+        if not is_real(margin) or not -1 <= margin <= 1:
+            raise DataError(f"margin: expected a difference in [-1, 1], found {margin!r}")
+        return self._probability(self.draws > margin)
+
+    def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
+        table = super()._table(ci_prob, ci_kind)
+        return table.with_shares("prob_above", self.draws > 0)
+
+    def _display(self) -> Display:
+        header = f"{self.estimand.describe()} of {self.first} minus that of {self.second}"
+        return Display(header, self._table().text())
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Crossing(CountDraws):
+    """Posterior of the first number of classes at which the curves of two classifiers cross.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the classifiers.
+    k : DataArray with dimensions (chain, draw)
+        First crossing of the curves in the range, interpolated. Infinite if they do not cross.
+    ahead : DataArray with dimensions (chain, draw)
+        Whether `first` is better before the crossing.
+    between : tuple of int
+        The range of k.
+    n_classes : int
+        k1, the number of source classes.
+
+    Notes
+    -----
+    If one classifier is much better at k1, most crossings are beyond 100 k1. There the curves and
+    their crossing depend on the tails of the model more than on the data.
+    """
+
+    first: str
+    second: str
+    k: xr.DataArray
+    ahead: xr.DataArray
+    between: tuple[int, int]
+    n_classes: int
+
+    @property
+    def probability(self) -> float:
+        """Posterior probability that the curves cross in the range."""
+        return float(np.isfinite(self.k.values).mean())
+
+    def outcomes(self) -> pd.DataFrame:
+        """The four orders of the curves, with the probability of each.
+
+        Returns
+        -------
+        DataFrame
+            Rows "A throughout", "A, then B", "B, then A", "B throughout"; columns "probability"
+            and "k", the median of the crossing over the draws in which it happens.
+        """
+        a, b = self.first, self.second
+        ahead, k = self.ahead.values.ravel(), pd.Series(self.k.values.ravel())
+        orders = {
+            f"{a} throughout": k[ahead & np.isinf(k)],
+            f"{a}, then {b}": k[ahead & np.isfinite(k)],
+            f"{b}, then {a}": k[~ahead & np.isfinite(k)],
+            f"{b} throughout": k[~ahead & np.isinf(k)],
+        }
+        rows = {name: (part.size / k.size, part.median()) for name, part in orders.items()}
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=["probability", "k"])
+        return table.replace(np.inf, np.nan)
+
+    def _text(self, k: float) -> str:
+        return "never" if np.isinf(k) else f"{k:,.0f}"
+
+    def describe(self, ci_prob: float | None = None) -> str:
+        """Sentence with the probability of a crossing, its median and an interval."""
+        far = FARTHEST_FACTOR * self.n_classes
+        so_far = (self.k.values <= far).mean()
+        near = f" ({so_far:.2f} up to {far:,})" if far < self.between[1] else ""
+        return (
+            f"{self.first} and {self.second} cross between {self.between[0]:,} and "
+            f"{self.between[1]:,} classes with probability {self.probability:.2f}{near}; over all "
+            f"draws the median is {self._text(self.median)} ({self.describe_interval(ci_prob)})"
+        )
+
+    def _display(self) -> Display:
+        table = self.outcomes()
+        shown = {
+            "probability": table["probability"].map("{:.3f}".format),
+            "median k, if so": table["k"].map("{:,.0f}".format).where(table["k"].notna(), "-"),
+        }
+        return Display(self.describe(), pd.DataFrame(shown))
+
+
+def first_crossing(difference: FloatArray, k: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """First change of sign of each curve (..., n_k), interpolated linearly in log k.
+
+    `difference` is the accuracy of one classifier minus that of another, `k` (n_k,) is increasing.
+    Returns the crossing (...), infinite if the sign does not change, and whether the difference is
+    positive before it.
+
+    >>> curves = np.array([[0.2, 0.1, -0.1], [-0.2, -0.1, -0.1]])
+    >>> crossing, ahead = first_crossing(curves, np.array([10.0, 100.0, 10_000.0]))
+    >>> crossing.round(1).tolist(), ahead.tolist()
+    ([1000.0, inf], [True, False])
+    """
+    flat = difference.reshape(-1, k.size)
+    rows = np.arange(flat.shape[0])
+    # If the curves are equal at first, the one that is higher afterwards is ahead.
+    ahead = flat[rows, np.argmax(flat != 0, axis=1)] > 0
+    changed = flat * np.where(ahead, 1, -1)[:, None] < 0
+    after = np.argmax(changed, axis=1)
+    before = np.maximum(after - 1, 0)
+    left, right = np.abs(flat[rows, before]), np.abs(flat[rows, after])
+    fraction = left / np.maximum(left + right, np.finfo(float).tiny)
+    place = k[before] * (k[after] / k[before]) ** fraction
+    crossing = np.where(changed.any(axis=1), place, np.inf)
+    shape = difference.shape[:-1]
+    return crossing.reshape(shape), ahead.reshape(shape)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -56,28 +199,28 @@ class ClassifierComparison(Tabulated):
     paired: bool
 
     @property
-    def classifiers(self) -> list[str]:
-        """Names of the classifiers."""
-        return list(self.predictions)
-
-    @property
     def draws(self) -> xr.DataArray:
         """Draws of the expected metric: dimensions (classifier, chain, draw, k).
 
         Draws with the same chain and draw are paired.
         """
-        names = pd.Index(self.classifiers, name="classifier")
+        names = pd.Index(list(self.predictions), name="classifier")
         return xr.concat([prediction.draws for prediction in self.predictions.values()], names)
 
     @property
     def k(self) -> IntArray:
         """Numbers of classes, shape (n_k,)."""
-        return next(iter(self.predictions.values())).k
+        return self._prediction.k
 
     @property
     def estimand(self) -> Estimand:
         """The quantity that is compared."""
-        return next(iter(self.predictions.values())).estimand
+        return self._prediction.estimand
+
+    @property
+    def _prediction(self) -> Extrapolation:
+        """One of the predictions, for what they have in common."""
+        return next(iter(self.predictions.values()))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -109,12 +252,7 @@ class ClassifierComparison(Tabulated):
             Probabilities, indexed by k, with one column for each classifier. Equal draws are
             shared. Rows sum to 1.
         """
-        share = self._best().mean(SAMPLE_DIMS)
-        return pd.DataFrame(
-            share.transpose("k", "classifier").values,
-            index=pd.Index(self.k, name="k"),
-            columns=pd.Index(self.classifiers, name="classifier"),
-        )
+        return self._best().mean(SAMPLE_DIMS).transpose("k", "classifier").to_pandas()
 
     def _best(self) -> xr.DataArray:
         """Indicator of the best classifier in each draw, shared between equal ones."""
@@ -147,23 +285,27 @@ class ClassifierComparison(Tabulated):
             curves that are equal in all of it, as those of recall@m are up to m classes.
         """
         self._check_pair(first, second)
+        k1 = max(prediction.n_classes for prediction in self.predictions.values())
         if between is None:
-            far = max(FARTHEST_FACTOR * self._largest_pilot, int(self.k.max()))
-            between = self._largest_pilot, min(far, LARGEST_K)
-        limits = search_range(between)
-        grid = search_grid(*limits)
+            between = k1, min(max(FARTHEST_FACTOR * k1, int(self.k.max())), LARGEST_K)
+        limits = class_counts(between, "between").tolist()
+        if len(limits) != 2 or limits[0] > limits[1]:
+            raise DataError(
+                f"between: expected two increasing numbers of classes, found {between!r}"
+            )
+        low, high = limits
+        n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(high / low))) + 2
+        grid = np.geomspace(low, high, n_points)
         curves = self.posterior.expected(grid)
         difference = curves[first] - curves[second]
         if not difference.any():
             raise DataError(
                 f"between: the {self.estimand.label} of {first!r} and {second!r} is equal in every "
-                f"draw from {limits[0]:,} to {limits[1]:,} classes; pass a range where they differ"
+                f"draw from {low:,} to {high:,} classes; pass a range where they differ"
             )
         crossings = first_crossing(difference, grid)
         k, ahead = (xr.DataArray(values, dims=SAMPLE_DIMS) for values in crossings)
-        return Crossing(
-            first, second, k.rename("k"), ahead.rename("ahead"), limits, self._largest_pilot
-        )
+        return Crossing(first, second, k.rename("k"), ahead.rename("ahead"), (low, high), k1)
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
         draws = {name: prediction.draws for name, prediction in self.predictions.items()}
@@ -172,32 +314,23 @@ class ClassifierComparison(Tabulated):
 
     def _check_pair(self, first: str, second: str) -> None:
         for name, argument in ((first, "first"), (second, "second")):
-            one_of(name, self.classifiers, argument)
+            one_of(name, list(self.predictions), argument)
         if first == second:
             raise DataError(f"second: expected another classifier than {first!r}")
 
     def _header(self) -> str:
         sizes = sorted({prediction.n_classes for prediction in self.predictions.values()})
         classes = " or ".join(map(str, sizes))
-        number = len(self.classifiers)
+        several = f"{self.estimand.describe()} of {len(self.predictions)} classifiers, tested on"
         if not self.paired:
-            return (
-                f"{self.estimand.describe()} of {number} classifiers, tested on {classes} classes; "
-                "not paired: their errors count as independent"
-            )
+            return f"{several} {classes} classes; not paired: their errors count as independent"
         correlation = self.posterior.correlation.to_numpy()
         between = np.unique(correlation[np.triu_indices(len(correlation), 1)].round(2))
-        several = (
-            f"s of their errors {between[0]:.2f} to" if between.size > 1 else " of their errors"
-        )
+        plural, span = ("s", f"{between[0]:.2f} to ") if between.size > 1 else ("", "")
         return (
-            f"{self.estimand.describe()} of {number} classifiers, tested on the same instances of "
-            f"{classes} classes; correlation{several} {between[-1]:.2f}"
+            f"{several} the same instances of {classes} classes; correlation{plural} of their "
+            f"errors {span}{between[-1]:.2f}"
         )
-
-    @property
-    def _largest_pilot(self) -> int:
-        return max(prediction.n_classes for prediction in self.predictions.values())
 
     def _display(self) -> Display:
         notes = tuple(f"note: {note}" for note in self.notes)
@@ -302,7 +435,7 @@ def compare_classifiers(
     named = _checked_tasks(tasks)
     checked_model(model)
     if truth_value(paired, "paired"):
-        require_same_instances(named, chosen, "tasks", "pass paired=False")
+        _require_same_instances(named, chosen)
     posterior = fit_jointly(
         named,
         model,
@@ -329,3 +462,35 @@ def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
     if len(named) < len(tasks):
         raise DataError(f"tasks: expected names that differ as text, found {list(tasks)!r}")
     return named
+
+
+def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric) -> None:
+    """Raise unless the tasks are tests on the same instances that know the metric at k1."""
+    remedy = "pass paired=False"
+    for name, task in tasks.items():
+        k1, table = np.array([task.n_classes]), task.table
+        if not (table.why_unknown and table.known_counts(metric, k1).size):
+            task.require("exact ranks", f"tasks[{name!r}]")
+    (first_name, first), *others = tasks.items()
+    for name, task in others:
+        pair = f"tasks: {first_name!r} and {name!r}"
+        require_same_classes(pair, first, task, remedy)
+        if task.n_test != first.n_test:
+            raise DataError(
+                f"{pair} have {first.n_test} and {task.n_test} instances, expected the same; "
+                f"{remedy}"
+            )
+        differing = np.flatnonzero(task.y != first.y)
+        if differing.size:
+            row = int(differing[0])
+            raise DataError(
+                f"{pair} have different true classes at row {row}: {first.y[row]} and "
+                f"{task.y[row]}; put the instances in the same order, or {remedy}"
+            )
+        require_same_weights(pair, first, task)
+    if isinstance(metric, Accuracy) and metric.m >= first.n_classes:
+        raise DataError(
+            f"metric: found {metric.name!r}, which is 1 on the {first.n_classes} source classes of "
+            "every classifier, so pairing cannot see its errors; expected an m below "
+            f"{first.n_classes}, or {remedy}"
+        )

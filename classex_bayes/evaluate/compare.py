@@ -89,20 +89,6 @@ class Comparison(Shown):
         return notes + [f"left out: {name}: {reason}" for name, reason in self.skipped.items()]
 
 
-def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> Estimator:
-    """Fitted copy of an estimator, or the estimator itself if it has draws for this task."""
-    if isinstance(estimator, FittedModel):
-        if estimator.is_fitted_to(task):
-            return estimator
-        if estimator.is_loaded:
-            raise DataError(
-                "task: the model read from a file was fitted to another task, of "
-                f"{estimator.fit_.record.n_classes} classes and "
-                f"{estimator.fit_.record.n_test} instances, or with other parameters"
-            )
-    return fitted_copy(estimator, task, random_seed)
-
-
 def compare(
     estimators: Sequence[Estimator] | Mapping[str, Estimator],
     task: SourceTask,
@@ -173,18 +159,17 @@ def compare(
     named = named_estimators(estimators)
     source_task(task)
     counts, metric_name = class_counts(k), named_metric(metric).name
-    prob, kind = interval_settings(ci_prob, ci_kind)
+    interval = interval_settings(ci_prob, ci_kind)
     reference = None if truth is None else reference_values(truth, counts, metric_name)
     seeds = seed_sequence(random_seed)
     if n_resamples is not None:
         how_many(n_resamples, "n_resamples", 2)
+    show = truth_value(progressbar, "progressbar") and len(named) > 1
     warn_of(task)
     far_beyond(int(counts.max()), task.n_classes)  # warns once, and not for every estimator
     bounds = _bounds(task) if metric_name == "accuracy" else None
-    finished: list[tuple[Extrapolation, Estimator, pd.DataFrame]] = []
-    skipped: dict[str, str] = {}
-    contradicted: dict[str, str] = {}
-    show = truth_value(progressbar, "progressbar") and len(named) > 1
+    result = Comparison(pd.DataFrame(), [], [], {}, {})
+    rows: dict[str, pd.DataFrame] = {}
     try:
         for name, estimator in with_progress(named.items(), len(named), "estimators", show):
             try:
@@ -194,42 +179,58 @@ def compare(
                     warnings.simplefilter("ignore", DataWarning)
                     fitted = _fitted(estimator, task, random_seed)
                     point = prediction_of(fitted, counts, metric_name)
-                    prediction = _with_interval(
-                        point, fitted, task, n_resamples, seed_sequence(seeds)
-                    )
-                    if bounds is not None and point.interval_type == "none":
+                    prediction, is_point = point, point.interval_type == "none"
+                    if is_point and n_resamples is not None:
+                        seed = seed_sequence(seeds)
+                        prediction = _with_interval(point, fitted, task, n_resamples, seed)
+                    if is_point and bounds is not None:
                         sentence = _contradiction(fitted, counts, bounds)
                         if sentence:
-                            contradicted[name] = sentence
+                            result.contradicted[name] = sentence
                             prediction = prediction.with_notes([sentence])
             except (*FIT_ERRORS, ImportError) as error:
-                skipped[name] = str(error)
+                result.skipped[name] = str(error)
                 continue
-            prediction = replace(prediction, estimator=name)
-            rows = prediction.summary(prob, kind, "none").drop(columns="sd", errors="ignore")
-            if not isinstance(prediction, Bounds):
-                rows["mean"] = point.mean  # that of bootstrap draws that end at 0 or 1 is biased
-            rows["interval_type"] = prediction.interval_type
-            finished.append((prediction, fitted, rows))
+            if prediction.estimand.metric == RISK and isinstance(truth, SourceTask):
+                raise DataError(
+                    "truth: a task knows accuracies; give risks as a mapping from k to risk"
+                )
+            result.predictions.append(replace(prediction, estimator=name))
+            result.estimators.append(fitted)
+            rows[name] = _rows(prediction, point, reference, interval)
     except KeyboardInterrupt:
-        message = f"interrupted after {len(finished)} of {len(named)} estimators"
-        partial = None
-        if finished:
-            partial = _comparison(finished, skipped, contradicted, truth, reference, prob, kind)
+        message = f"interrupted after {len(rows)} of {len(named)} estimators"
+        partial = replace(result, table=_table(rows, interval)) if rows else None
         raise Interrupted(message, partial) from None
-    return _comparison(finished, skipped, contradicted, truth, reference, prob, kind)
+    if not rows:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in result.skipped.items())
+        raise DataError(f"estimators: none could be fitted ({reasons})")
+    shared_metric(result.predictions)
+    return replace(result, table=_table(rows, interval))
+
+
+def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> Estimator:
+    """Fitted copy of an estimator, or the estimator itself if it has draws for this task."""
+    if isinstance(estimator, FittedModel):
+        if estimator.is_fitted_to(task):
+            return estimator
+        if estimator.is_loaded:
+            raise DataError(
+                "task: the model read from a file was fitted to another task, of "
+                f"{estimator.fit_.record.n_classes} classes and "
+                f"{estimator.fit_.record.n_test} instances, or with other parameters"
+            )
+    return fitted_copy(estimator, task, random_seed)
 
 
 def _with_interval(
     point: Extrapolation,
     fitted: Estimator,
     task: SourceTask,
-    n_resamples: int | None,
+    n_resamples: int,
     seeds: np.random.SeedSequence,
 ) -> Extrapolation:
     """Bootstrap draws about a point estimate, or the estimate with a note why it has none."""
-    if n_resamples is None or point.interval_type != "none":
-        return point
     try:
         return bootstrapped(fitted, task, point, n_resamples, seeds, checked_jobs(None), False)
     except FIT_ERRORS as error:
@@ -263,32 +264,31 @@ def _contradiction(fitted: Estimator, k: IntArray, bounds: MomentBounds) -> str:
     )
 
 
-def _comparison(
-    finished: list[tuple[Extrapolation, Estimator, pd.DataFrame]],
-    skipped: dict[str, str],
-    contradicted: dict[str, str],
-    truth: Any,
+def _rows(
+    prediction: Extrapolation,
+    point: Extrapolation,
     reference: pd.Series | None,
-    ci_prob: float,
-    ci_kind: str,
-) -> Comparison:
-    """Put predictions into one table, with the truth and their errors where it is known."""
-    if not finished:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
-        raise DataError(f"estimators: none could be fitted ({reasons})")
-    predictions, estimators, parts = (list(column) for column in zip(*finished, strict=True))
-    if shared_metric(predictions) == RISK and isinstance(truth, SourceTask):
-        raise DataError("truth: a task knows accuracies; give risks as a mapping from k to risk")
-    names = [prediction.estimator for prediction in predictions]
-    table = pd.concat(parts, keys=names, names=["estimator", "k"])
-    lower, upper = interval_columns(ci_prob, ci_kind)
+    interval: tuple[float, str],
+) -> pd.DataFrame:
+    """Rows of one estimator by k, with the truth and the error where it is known."""
+    rows = prediction.summary(*interval, "none").drop(columns="sd", errors="ignore")
+    if not isinstance(prediction, Bounds):
+        rows["mean"] = point.mean  # that of bootstrap draws that end at 0 or 1 is biased
+    rows["interval_type"] = prediction.interval_type
     if reference is not None:
-        table["truth"] = table.index.get_level_values("k").map(reference)
-        if "mean" in table:  # not if there are bounds alone
-            table["error"] = table["mean"] - table["truth"]
-        if lower in table:
-            covered = table["truth"].between(table[lower], table[upper]).astype(object)
-            table["covered"] = covered.where(table[[lower, "truth"]].notna().all(axis=1))
-    order = ["mean", lower, upper, "interval_type", "truth", "error", "covered"]
-    kept = table[[column for column in order if column in table]]
-    return Comparison(kept, predictions, estimators, skipped, contradicted)
+        rows["truth"] = rows.index.map(reference)
+        if "mean" in rows:
+            rows["error"] = rows["mean"] - rows["truth"]
+        lower, upper = interval_columns(*interval)
+        if lower in rows:
+            covered = rows["truth"].between(rows[lower], rows[upper])
+            rows["covered"] = covered.astype(object).where(rows["truth"].notna())
+    return rows
+
+
+def _table(rows: dict[str, pd.DataFrame], interval: tuple[float, str]) -> pd.DataFrame:
+    """Rows of all estimators; columns that no estimator has are absent."""
+    table = pd.concat(rows, names=["estimator", "k"])
+    limits = interval_columns(*interval)
+    order = ["mean", *limits, "interval_type", "truth", "error", "covered"]
+    return table[[column for column in order if column in table]]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_array, class_counts, number
+from classex_bayes.arguments import class_counts, number
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
@@ -40,8 +40,6 @@ class GroupedExtrapolation(Tabulated):
         Share :math:`\pi_g` of each group in the deployment. Shares sum to 1.
     n_test : Series
         Number of test instances of each group.
-    n_tested : Series
-        Number of classes that the test instances of each group belong to.
     posterior : JointPosterior
         Draws of the models that made the predictions, with the correlation that couples them.
     """
@@ -51,7 +49,6 @@ class GroupedExtrapolation(Tabulated):
     by_group: dict[Any, Extrapolation]
     mix: pd.Series
     n_test: pd.Series
-    n_tested: pd.Series
     posterior: JointPosterior
 
     @property
@@ -184,9 +181,10 @@ def extrapolate_groups(
     checked_model(model)
     evidence = task.require("exact ranks")
     rows = _rows_of_groups(groups, task.n_test)
-    tasks = {name: _group_task(task, name, places) for name, places in rows.items()}
-    pilot_mix = {name: float(evidence.weight[places].sum()) for name, places in rows.items()}
-    shares = _shares(pilot_mix if mix is None else mix, list(tasks))
+    if mix is None:
+        mix = {name: float(evidence.weight[place].sum()) for name, place in rows.items()}
+    tasks = {name: _group_task(task, name, place) for name, place in rows.items()}
+    shares = _shares(mix, list(tasks))
     posterior = fit_jointly(
         tasks,
         model,
@@ -195,29 +193,16 @@ def extrapolate_groups(
         random_seed=random_seed,
         progressbar=progressbar,
     )
-    return GroupedExtrapolation(
-        posterior.predictions(counts),
-        shares,
-        pd.Series({name: part.n_test for name, part in tasks.items()}),
-        pd.Series(
-            {
-                name: np.count_nonzero(part.require("exact ranks").class_weight)
-                for name, part in tasks.items()
-            }
-        ),
-        posterior,
-    )
+    n_test = pd.Series({name: part.n_test for name, part in tasks.items()})
+    return GroupedExtrapolation(posterior.predictions(counts), shares, n_test, posterior)
 
 
 def _rows_of_groups(groups: Any, n_test: int) -> dict[Any, IntArray]:
     """Instances of each group, in order of first appearance."""
-    shape = as_array(groups, "groups").shape
-    if len(shape) != 1:
-        raise DataError(f"groups: expected one label per instance, found shape {shape}")
-    if shape[0] != n_test:
-        raise DataError(f"groups: found {shape[0]} labels for {n_test} instances")
     # Labels are kept as they are. In an array of text, a missing label would be a group "nan".
     labels = pd.Series(groups.tolist() if hasattr(groups, "tolist") else list(groups), dtype=object)
+    if labels.size != n_test:
+        raise DataError(f"groups: found {labels.size} labels for {n_test} instances")
     if labels.isna().any():
         row = int(np.argmax(labels.isna()))
         raise DataError(
@@ -234,21 +219,33 @@ def _rows_of_groups(groups: Any, n_test: int) -> dict[Any, IntArray]:
     return {name: np.flatnonzero(codes == code) for code, name in enumerate(names)}
 
 
+def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
+    """Task on the instances of a group; all classes remain competitors."""
+    evidence = task.require("exact ranks")
+    weight = np.where(np.isin(np.arange(task.n_classes), task.y[rows]), evidence.class_weight, 0.0)
+    n_tested = np.count_nonzero(weight)
+    if n_tested < FEWEST_CLASSES:
+        raise DataError(
+            f"groups: {name!r} has instances of {n_tested} of the {task.n_classes} classes, "
+            f"expected at least {FEWEST_CLASSES}; merge it with another group"
+        )
+    return SourceTask(take(evidence, rows, weight / weight.sum()), task.classes)
+
+
 def _shares(mix: Mapping[Any, float], names: list[Any]) -> pd.Series:
     """Shares of the groups, which sum to 1."""
     if not isinstance(mix, Mapping):
         raise DataError(f"mix: expected a mapping from group to share, found {type(mix).__name__}")
-    for name in mix:
-        if name not in names:
-            raise DataError(f"mix: unknown group {name!r}; the groups are {names!r}")
+    unknown = [name for name in mix if name not in names]
+    if unknown:
+        raise DataError(f"mix: unknown group {unknown[0]!r}; the groups are {names!r}")
     shares = pd.Series(
         [number(mix.get(name, 0), f"mix[{name!r}]", 0, whole=False) for name in names],
         index=pd.Index(names, name="group"),
     )
-    if not shares.any():
+    total, omitted = shares.sum(), [name for name in names if name not in mix]
+    if total == 0:
         raise DataError("mix: expected a share above 0, found none")
-    omitted = [name for name in names if name not in mix]
-    total = shares.sum()
     if omitted and not np.isclose(total, _WHOLE, rtol=_ROUNDED).any():
         raise DataError(
             f"mix: found no share of {', '.join(map(repr, omitted))}, and the other shares sum to "
@@ -256,19 +253,3 @@ def _shares(mix: Mapping[Any, float], names: list[Any]) -> pd.Series:
             "sum to 1"
         )
     return shares / total
-
-
-def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
-    """Task on the instances of a group; all classes remain competitors."""
-    y = task.y[rows]
-    tested = np.bincount(y, minlength=task.n_classes) > 0
-    evidence = task.require("exact ranks")
-    weight = np.where(tested, evidence.class_weight, 0.0)
-    if np.count_nonzero(weight) < FEWEST_CLASSES:
-        raise DataError(
-            f"groups: {name!r} has instances of {np.count_nonzero(weight)} of the "
-            f"{task.n_classes} classes, expected at least {FEWEST_CLASSES}; merge it with another "
-            "group"
-        )
-    weight /= weight.sum()
-    return SourceTask(take(evidence, rows, weight), task.classes)

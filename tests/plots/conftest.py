@@ -66,7 +66,7 @@ def results(fitted, pilot, prediction, point, open_set):
         "prediction": prediction,
         "point": point,
         "classifiers": ClassifierComparison(predictions, None, True),
-        "groups": GroupedExtrapolation(predictions, mix, mix, mix, None),
+        "groups": GroupedExtrapolation(predictions, mix, mix, None),
         "plan": Plan(table, 1000, 0.08, None, 0.9, "eti", 5, (0.8, 0.1)),
         "until": ClassesUntil(0.8, until, 10**12, 10**10),
         "drift": measure_drift(pilot.task, {20: 0.9, 50: 0.8}),

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from classex_bayes.evaluate.crossing import Crossing
-from classex_bayes.evaluate.difference import AccuracyDifference
+from classex_bayes.evaluate.classifiers import AccuracyDifference, Crossing
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import DrawsTable, Estimand, Extrapolation
 
