@@ -144,8 +144,8 @@ def _number(text: str | None) -> float | str | None:
 class BacktestVerb(FileVerb, ReferenceVerb):
     """Extrapolate from many pilots of a large task, and compare with the accuracy on all classes.
 
-    Finished pilots are kept in a .csv in the folder --out. A back-test that was interrupted goes on
-    from there when it is begun again.
+    The folder --out keeps finished pilots. A back-test that was interrupted goes on from there when
+    it is begun again.
     """
 
     n_source: Annotated[str, option("N,N,...", "Numbers of classes of the pilots.")]
@@ -174,7 +174,7 @@ class BacktestVerb(FileVerb, ReferenceVerb):
         from classex_bayes.results import interval_settings
 
         stem = self.name + ("" if self.metric == "accuracy" else f"-{self.metric}")
-        store = None if self.out is None else self.out / f"{stem}-backtest.csv"
+        store = None if self.out is None else self.out / f"{stem}-backtest.jsonl"
         ci_prob, _ = interval_settings(self.ci_prob, "eti")
         try:
             result = cb.backtest(
@@ -198,7 +198,8 @@ class BacktestVerb(FileVerb, ReferenceVerb):
             result, outcome.interruption = stop.partial, f"{stop}{again}"
         level = f"{100 * ci_prob:g}"
         if store is not None:
-            outcome.files["trials"] = str(store)
+            trials = store.with_suffix(".csv")
+            outcome.write("trials", trials, partial(result.trials.to_csv, index=False))
             for size in result.scores.index.unique("n_source"):
                 for score in ("rmse", f"coverage{level}"):
                     path = store.with_name(f"{stem}-{score}-{size}.png")

@@ -1,7 +1,7 @@
 """Back-test: pilots from a task with known accuracy are extrapolated and scored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import interval_settings
-from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts
@@ -32,16 +31,6 @@ class Pilots:
     task: SourceTask
     k: tuple[int, ...]
     metric: str = "accuracy"
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """Settings that determine the draws, with the seed of ties only if pairs are tied."""
-        evidence = self.task.table
-        if not isinstance(evidence, RankTable) or evidence.n_tied:
-            return self.task, self.k
-        return SourceTask(
-            replace(evidence, reading=replace(evidence.reading, tie_seed=0)), self.task.classes
-        ), self.k
 
     def __call__(self, n_source: int, seed: np.random.SeedSequence) -> Trial:
         """Draw a pilot of this many classes."""
@@ -71,25 +60,20 @@ class Backtest(Shown):
     ci_prob: float
 
     def _display(self) -> Display:
-        columns = ["truth", "n", "rmse", "rmse_se", "bias", "crps", "width"]
         names = self.scores.columns
-        coverage = names[names.str.startswith("coverage") & ~names.str.endswith("_se")]
-        return Display(
-            f"Errors and coverage of predictions; widths of {100 * self.ci_prob:g}% intervals",
-            self.scores[[*columns, *coverage]],
-            self._left_out,
-            decimals=3,
-        )
+        coverage = names[names.str.fullmatch(r"coverage[\d.]+")]
+        columns = ["truth", "n", "rmse", "rmse_se", "bias", "crps", "width", *coverage]
+        header = f"Errors and coverage of predictions; widths of {100 * self.ci_prob:g}% intervals"
+        return Display(header, self.scores[columns], self._left_out, decimals=3)
 
     @property
     def _left_out(self) -> tuple[str, ...]:
         """Why estimators have no scores at all."""
-        reasons = {
-            name: rows["note"].iloc[0]
+        return tuple(
+            f"left out: {name}: {rows['note'].iloc[0]}"
             for name, rows in self.trials.groupby("estimator", sort=False)
             if rows["mean"].isna().all()
-        }
-        return tuple(f"left out: {name}: {reason}" for name, reason in reasons.items())
+        )
 
 
 def backtest(
@@ -141,7 +125,8 @@ def backtest(
         Number of joblib processes; one by default, or as set by `joblib.parallel_config`, which can
         also send the work to a cluster.
     store : path, optional
-        A .csv file that keeps finished pilots; see `classex_bayes.evaluate.trials.run_trials`.
+        A file that grows with every finished fit. The same back-test, or one with more pilots or
+        estimators, continues from there.
     progressbar : bool
         Whether to show progress on a terminal.
 
@@ -190,10 +175,12 @@ def backtest(
             f"k: found {max(counts)} as the largest, expected at least the {max(sizes)} classes of "
             "the largest pilots"
         )
+    # What a task has computed on demand is no setting of the back-test.
+    fresh = SourceTask(task.table, task.classes)
     try:
         trials = run_trials(
             named,
-            Pilots(task, tuple(counts), metric_name),
+            Pilots(fresh, tuple(counts), metric_name),
             sizes,
             counts,
             n_simulations=how_many(n_pilots, "n_pilots"),

@@ -1,11 +1,12 @@
 """Repeated trials: every estimator on many tasks of known accuracy, in one long table."""
 
-import pickle
+import json
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
+from classex_bayes.arguments import class_counts, file_path, how_many, seed_sequence, truth_value
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.estimator import (
@@ -26,7 +27,6 @@ from classex_bayes.estimators.estimator import (
     require_metric,
 )
 from classex_bayes.evaluate.scoring import crps, probability_transform
-from classex_bayes.evaluate.trial_store import COLUMNS, TrialStore
 from classex_bayes.exceptions import (
     ConvergenceWarning,
     DataError,
@@ -37,10 +37,13 @@ from classex_bayes.exceptions import (
 from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Bounds, Extrapolation, interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
-Draw = Callable[..., "Trial"]
+_COLUMNS = (
+    "cell", "simulation", "estimator", "k", "truth", "mean", "lower", "upper", "crps", "pit",
+    "seconds", "note",
+)  # fmt: skip
 
 
 class Trial(NamedTuple):
@@ -50,101 +53,57 @@ class Trial(NamedTuple):
     truth: FloatArray
 
 
-class _Candidate(NamedTuple):
-    """An estimator, its name, and a digest of the study and of its parameters."""
-
-    name: str
-    estimator: Estimator
-    settings: str
-
-
-class _Simulation(NamedTuple):
-    """A task to draw, and the estimators that have not been tried on it."""
-
-    cell: Any
-    number: int
-    candidates: list[_Candidate]
-
-
 @dataclass(frozen=True)
-class _Experiment:
-    """What all simulations have in common."""
+class _Study:
+    """What all trials have in common."""
 
-    draw: Draw
+    draw: Callable[..., Trial]
     k: IntArray
     metric: str
     random_seed: int
     ci_prob: float
     sampler: dict[str, Any]
 
-    def candidate(self, name: str, estimator: Estimator, is_stored: bool) -> _Candidate:
-        """An estimator with a digest that is the same in later processes, if there is a store."""
-        if not is_stored:
-            return _Candidate(name, estimator, "")
-        study = (
-            getattr(self.draw, "identity", self.draw),
-            self.k,
-            self.random_seed,
-            self.ci_prob,
-            self.metric,
-            sorted(self.sampler.items()),
-        )
-        parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
-        try:
-            return _Candidate(name, estimator, joblib.hash((study, type(estimator), parameters)))
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise DataError(
-                "store: draw and estimators must be picklable, so they cannot be functions inside "
-                f"functions ({str(error).splitlines()[0][:200]})"
-            ) from None
-
-    def run(self, simulation: _Simulation) -> list[tuple[Any, ...]]:
-        """Rows of one task: predictions of every candidate and the truth."""
-        cell, number, candidates = simulation
-        task_seed, fits_seed = _seed(cell, number, self.random_seed).spawn(2)
-        fit_seed = int(fits_seed.generate_state(1)[0])
+    def run(self, cell: Any, number: int, estimator: Estimator) -> list[list[Any]]:
+        """Truth and prediction of an estimator from one task: the columns from k on, by k."""
+        place = (zlib.crc32(str(cell).encode()), number)
+        seed = np.random.SeedSequence(seed_sequence(self.random_seed).entropy, spawn_key=place)
+        task_seed, fits_seed = seed.spawn(2)
         trial = self.draw(cell, task_seed)
-        rows: list[tuple[Any, ...]] = []
-        for name, estimator, settings in candidates:
-            start = time.perf_counter()
-            scores, note = [np.full(self.k.size, np.nan)] * 5, ""
-            try:
-                prediction, note = self._predict(estimator, trial.task, fit_seed)
-            except FIT_ERRORS as error:
-                note = str(error)
-            else:
-                scores = _scores(prediction, trial.truth, self.ci_prob)
-            seconds = time.perf_counter() - start
-            rows += [
-                (str(cell), number, name, settings, *values, seconds, " ".join(note.split()))
-                for values in zip(self.k, trial.truth, *scores, strict=True)
-            ]
-        return rows
+        start = time.perf_counter()
+        scores, note = [np.full(self.k.size, np.nan)] * 5, ""
+        try:
+            prediction, note = self._predict(estimator, trial.task, fits_seed)
+        except FIT_ERRORS as error:
+            note = str(error)
+        else:
+            scores = _scores(prediction, trial.truth, self.ci_prob)
+        seconds = time.perf_counter() - start
+        columns = [np.asarray(column).tolist() for column in (self.k, trial.truth, *scores)]
+        last = seconds, " ".join(note.split())
+        return [[*values, *last] for values in zip(*columns, strict=True)]
 
     def _predict(
-        self, estimator: Estimator, task: SourceTask, seed: int
+        self, estimator: Estimator, task: SourceTask, seed: np.random.SeedSequence
     ) -> tuple[Extrapolation, str]:
         """Prediction of a fitted copy, and the warnings of its sampler."""
         require_metric(estimator, self.metric)
-        sampler = {**self.sampler, "cores": 1}
+        settings = {"sampler": {**self.sampler, "cores": 1}, "progressbar": False}
         with warnings.catch_warnings(record=True) as caught:
             # Errors of predictions are measured, so warnings of the fit go into the table, but for
             # those of the data, which are the same for every estimator.
             warnings.simplefilter("ignore", ExtrapolationWarning)
             warnings.simplefilter("always", ConvergenceWarning)
             warnings.simplefilter("always", DataWarning)
-            prediction = prediction_of(
-                fitted_copy(estimator, task, seed, sampler=sampler, progressbar=False),
-                self.k,
-                self.metric,
-            )
-        said = (str(warning.message) for warning in caught)
-        return prediction, "; ".join(text for text in said if text not in task.warnings)
+            fitted = fitted_copy(estimator, task, int(seed.generate_state(1)[0]), **settings)
+            prediction = prediction_of(fitted, self.k, self.metric)
+        texts = (str(warning.message) for warning in caught)
+        return prediction, "; ".join(text for text in texts if text not in task.warnings)
 
 
 def run_trials(
     estimators: Sequence[Estimator] | Mapping[str, Estimator],
-    draw: Draw,
+    draw: Callable[..., Trial],
     cells: Sequence[Any],
     k: ClassCounts,
     *,
@@ -159,16 +118,15 @@ def run_trials(
 ) -> pd.DataFrame:
     """Fit every estimator to many tasks and compare its predictions with the truth.
 
-    ``draw(cell, seed_sequence)`` returns a `Trial`; picklable if ``n_jobs`` is not 1. The other
-    arguments are those of `classex_bayes.backtest`, with `n_simulations` tasks in each of `cells`
-    (numbers or strings). The seed of a task and of its fits depends on `random_seed`, the cell and
-    the number of the simulation alone, so the table is the same for any ``n_jobs``, and more
-    simulations add to it.
+    ``draw(cell, seed_sequence)`` returns a `Trial`; picklable if ``n_jobs`` is not 1. It is called
+    anew for each estimator. The other arguments are those of `classex_bayes.backtest`, with
+    `n_simulations` tasks in each of `cells` (numbers or strings). The seed of a task and of its
+    fits depends on `random_seed`, the cell and the number of the simulation alone, so the table is
+    the same for any ``n_jobs``, and more simulations add to it.
 
-    `store` is a .csv that grows with every finished task. Estimators that have a row in it for a
-    task are not fitted to it again, so an interrupted study resumes. It holds one study: the same
-    draws, `k`, `metric`, `random_seed`, `ci_prob` and `sampler`. Draws are the same if the function
-    has the same name and arguments, or an equal attribute `identity`.
+    `store` is a file that grows with every finished fit. Fits that it has are not repeated, so an
+    interrupted study resumes. They are the same if the estimator, the draw function with its
+    arguments, and the arguments of this function are the same; others may share the file.
 
     The table has one row for each cell, simulation, estimator and k: "truth", "mean", "lower" and
     "upper" (missing for point estimates), "crps" (missing for bounds) and "pit" (missing for both;
@@ -177,7 +135,7 @@ def run_trials(
     also the `partial` of an `Interrupted`.
     """
     SamplerSettings.of(sampler, progressbar)  # refused before the first fit
-    study = _Experiment(
+    study = _Study(
         draw,
         class_counts(k),
         named_metric(metric).name,
@@ -187,48 +145,74 @@ def run_trials(
     )
     n_tasks = how_many(n_simulations, "n_simulations")
     jobs, show = checked_jobs(n_jobs), truth_value(progressbar, "progressbar")
-    candidates = [
-        study.candidate(name, estimator, store is not None)
-        for name, estimator in named_estimators(estimators).items()
-    ]
-    settings = {candidate.name: candidate.settings for candidate in candidates}
-    trial_store = TrialStore(store)
-    stored = trial_store.resume(settings, study.k.size)
-    finished = set(zip(stored["cell"], stored["simulation"], stored["estimator"], strict=True))
-    pending = [
-        _Simulation(cell, number, missing)
-        for number in range(n_tasks)
-        for cell in cells
-        if (missing := [c for c in candidates if (str(cell), number, c.name) not in finished])
-    ]
-    parts = [stored]
+    named = named_estimators(estimators)
+    trials = [(cell, number, name) for number in range(n_tasks) for cell in cells for name in named]
+    keys = dict(
+        zip(trials, trials if store is None else _digests(study, trials, named), strict=True)
+    )
+    finished = _Store(store)
+    pending = [trial for trial in trials if keys[trial] not in finished.rows]
 
-    def finished_rows() -> pd.DataFrame:
-        table = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
-        requested = table["cell"].isin([str(cell) for cell in cells])
-        requested &= (table["simulation"] < n_tasks) & table["estimator"].isin(settings)
-        return table[requested].drop(columns="settings").reset_index(drop=True)
+    def table() -> pd.DataFrame:
+        rows = [
+            (str(cell), number, name, *row)
+            for cell, number, name in trials
+            for row in finished.rows.get(keys[cell, number, name], ())
+        ]
+        return pd.DataFrame(rows, columns=list(_COLUMNS))
 
-    cases = [(simulation,) for simulation in pending]
+    cases = [(cell, number, named[name]) for cell, number, name in pending]
+    n_done = 0
     try:
-        for rows in in_parallel(study.run, cases, len(cases), jobs, "tasks", show):
-            parts.append(pd.DataFrame(rows, columns=list(COLUMNS)))
-            trial_store.append(parts[-1])
+        for rows in in_parallel(study.run, cases, len(cases), jobs, "fits", show):
+            finished.add(keys[pending[n_done]], rows)
+            n_done += 1
     except (KeyboardInterrupt, BrokenExecutor) as error:
-        rows = finished_rows()
         lost = "a process was lost (killed, or out of memory): "
         message = lost if isinstance(error, BrokenExecutor) else ""
-        message += f"interrupted after {len(parts) - 1} of {len(pending)} tasks"
-        if store and len(rows):
+        message += f"interrupted after {n_done} of {len(pending)} fits"
+        if store and finished.rows:
             message += f"; {store} keeps what was finished"
-        raise Interrupted(message, rows) from None
-    return finished_rows()
+        raise Interrupted(message, table()) from None
+    return table()
 
 
-def _seed(cell: Any, number: int, random_seed: RandomSeed) -> np.random.SeedSequence:
-    """Seed of one task, which does not depend on other cells and simulations."""
-    place = (zlib.crc32(str(cell).encode()), number)
-    return np.random.SeedSequence(seed_sequence(random_seed).entropy, spawn_key=place)
+def _digests(
+    study: _Study, trials: Sequence[tuple[Any, int, str]], named: Mapping[str, Any]
+) -> list[str]:
+    """A name of each trial that is the same in every process; pickles the study."""
+    of_study = joblib.hash(study)
+    parameters = {
+        name: joblib.hash((type(e), e.get_params() if hasattr(e, "get_params") else vars(e)))
+        for name, e in named.items()
+    }
+    return [joblib.hash((of_study, str(cell), n, parameters[name])) for cell, n, name in trials]
+
+
+class _Store:
+    """Rows of finished trials by their keys; a file keeps them if there is one.
+
+    A line of the file is a key with its rows. An interruption can cut one off.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self._path = None if path is None else file_path(path, "store")
+        self.rows: dict[Any, list[list[Any]]] = {}
+        if self._path is not None and self._path.exists():
+            lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
+            for line in lines:
+                with suppress(ValueError):
+                    self.rows.update([json.loads(line)])
+            if lines and not self.rows:
+                raise DataError(f"store: {path} is no file of trials; pass a new file")
+
+    def add(self, key: Any, rows: list[list[Any]]) -> None:
+        """Add the rows of a trial."""
+        self.rows[key] = rows
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write("\n" + json.dumps([key, rows]))
 
 
 def _scores(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> list[FloatArray]:

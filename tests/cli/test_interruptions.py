@@ -155,9 +155,9 @@ def stop_after(monkeypatch):
 
 
 def test_a_backtest_keeps_the_pilots_so_far_and_goes_on(pilot, tmp_path, stop_after):
-    rest = {"n_pilots": 4, "store": tmp_path / "trials.csv", "random_seed": 2}
+    rest = {"n_pilots": 4, "store": tmp_path / "trials.jsonl", "random_seed": 2}
     go_on = stop_after(5)
-    with pytest.raises(Interrupted, match=r"5 of 8 tasks; .*trials.csv keeps") as stop:
+    with pytest.raises(Interrupted, match=r"5 of 8 fits; .*trials.jsonl keeps") as stop:
         backtest([ClassExReg(0.5)], pilot.task, [20, 50], **rest)
     partial = stop.value.partial
     assert sorted(partial.scores["n"].unique()) == [2, 3]
@@ -171,7 +171,7 @@ def test_a_backtest_keeps_the_pilots_so_far_and_goes_on(pilot, tmp_path, stop_af
 
 def test_a_backtest_without_pilots(pilot, stop_after):
     stop_after(0)
-    with pytest.raises(Interrupted, match="after 0 of 4 tasks") as stop:
+    with pytest.raises(Interrupted, match="after 0 of 4 fits") as stop:
         backtest([ClassExReg(0.5)], pilot.task, 20, n_pilots=4)
     assert stop.value.partial is None
 
@@ -184,14 +184,15 @@ def test_the_back_test_command_shows_a_partial_table(
     go_on = stop_after(6)  # of two estimators to each pilot
     code, out, err = run("backtest", embeddings, *options)
     found = strict(out)
-    store = tmp_path / paths(found)["trials"]
+    table, store = tmp_path / paths(found)["trials"], tmp_path / "b" / "pilot-backtest.jsonl"
     assert code == 130
-    assert "3 of 4 tasks; b/pilot-backtest.csv keeps what was finished; begun again" in err
+    assert "6 of 8 fits; b/pilot-backtest.jsonl keeps what was finished; begun again" in err
     assert {row["n"] for row in found["rows"]} == {1, 2}
-    before = store.read_text()
+    before, lines = store.read_text(), len(table.read_text().splitlines())
     go_on()
     code, out, _ = run("backtest", embeddings, *options)
     assert code == 0 and store.read_text().startswith(before)
+    assert len(table.read_text().splitlines()) > lines
     task = SourceTask.from_embeddings(*arrays_of(tmp_path / embeddings).values(), random_seed=0)
     sampler = {"draws": 100, "tune": 100, "chains": 2}
     expected = backtest(
@@ -200,15 +201,3 @@ def test_the_back_test_command_shows_a_partial_table(
     rmse = [row["rmse"] for row in strict(out)["rows"]]
     np.testing.assert_allclose(rmse, expected.scores["rmse"])
     assert (tmp_path / "b" / "pilot-coverage89-50.png").exists()
-
-
-def test_a_backtest_of_an_unseeded_task_goes_on(pilot, tmp_path, stop_after):
-    def task():
-        return SourceTask.from_embeddings(*pilot.sample, random_seed=None)
-
-    rest = {"n_pilots": 3, "store": tmp_path / "trials.csv", "random_seed": 2}
-    go_on = stop_after(2)
-    with pytest.raises(Interrupted):
-        backtest([ClassExReg(0.5)], task(), 20, **rest)
-    go_on()
-    assert backtest([ClassExReg(0.5)], task(), 20, **rest).scores["n"].unique().tolist() == [3]

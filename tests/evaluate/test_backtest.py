@@ -74,22 +74,19 @@ def test_a_cluster_can_take_over(result, task):
     pd.testing.assert_frame_equal(threads.scores, result.scores)
 
 
-def test_it_goes_on_where_it_stopped(result, task, tmp_path):
-    store = tmp_path / "pilots.csv"
-    settings = {"random_seed": 2, "progressbar": False, "store": store}
-    backtest(ESTIMATORS, task, [30, 60], n_pilots=2, **settings)
-    again = backtest(ESTIMATORS, task, [30, 60], n_pilots=4, **settings)
-    pd.testing.assert_frame_equal(again.scores.sort_index(), result.scores.sort_index())
-
-
-def test_a_task_made_anew_goes_on(tmp_path):
+def test_it_goes_on_where_it_stopped_with_a_task_made_anew(tmp_path):
     rng = np.random.default_rng(1)
     scores, y = rng.normal(size=(60, 30)) + 2 * np.eye(30)[np.arange(60) % 30], np.arange(60) % 30
-    settings = {"progressbar": False, "store": tmp_path / "pilots.csv"}
-    for n_pilots in (1, 2):  # in another process the task would be made again, without a seed
+    settings = {"progressbar": False, "store": tmp_path / "pilots.jsonl"}
+    for n_pilots in (1, 2):  # in another process the task would be made again
         task = SourceTask.from_scores(scores, y)
+        if n_pilots == 2:
+            repr(task)  # computes what a new task has not
         again = backtest([ClassExReg(0.5)], task, 10, n_pilots=n_pilots, **settings)
     assert again.scores["n"].eq(2).all()
+    assert len((tmp_path / "pilots.jsonl").read_text().split("\n")) == 3
+    alone = backtest([ClassExReg(0.5)], task, 10, n_pilots=2, progressbar=False)
+    pd.testing.assert_frame_equal(again.scores, alone.scores)
 
 
 def test_all_classes_but_one_are_a_pilot():

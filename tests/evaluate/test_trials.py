@@ -1,19 +1,18 @@
 """Trials: the same numbers for any number of processes, and nothing finished is lost."""
 
 import os
-import warnings
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.estimators.classexreg.classexreg import ClassExReg
 from classex_bayes.estimators.kde.kde import KDE
-from classex_bayes.evaluate.trial_store import read_trials
 from classex_bayes.evaluate.trials import Trial, run_trials
-from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.results import Extrapolation
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
@@ -23,10 +22,10 @@ K = [60, 300]
 ESTIMATORS = {"25 halves": ClassExReg(), "2 halves": ClassExReg(n_resamples=2, random_seed=1)}
 
 
-def draw(mean, seed):
-    law = FavorabilityLaw(means=(mean,), sds=(1.0,))
+def draw(mean, seed, sd=1.0, k=K):
+    law = FavorabilityLaw(means=(mean,), sds=(sd,))
     ranks, y, n_classes = law.sample(40, random_seed=seed)
-    return Trial(SourceTask.from_ranks(ranks, y, n_classes=n_classes), law.accuracy(K))
+    return Trial(SourceTask.from_ranks(ranks, y, n_classes=n_classes), law.accuracy(k))
 
 
 def run(**options):
@@ -35,16 +34,13 @@ def run(**options):
 
 
 def without_time(table):
-    return table.drop(columns=["seconds", "settings"], errors="ignore").sort_values(
-        ["cell", "simulation", "estimator", "k"]
-    )
+    return table.drop(columns="seconds").sort_values(["cell", "simulation", "estimator", "k"])
 
 
 def same(one, other):
     pd.testing.assert_frame_equal(
         without_time(one).reset_index(drop=True),
         without_time(other).reset_index(drop=True),
-        check_dtype=False,
     )
 
 
@@ -76,34 +72,6 @@ def test_processes_do_not_matter():
     same(run(n_simulations=2), run(n_simulations=2, n_jobs=2))
 
 
-class Counted(Parameters):
-    """Counts its fits, and is interrupted in the fourth."""
-
-    fits = 0
-
-    def fit(self, task):
-        Counted.fits += 1
-        if Counted.fits == 4:
-            raise KeyboardInterrupt
-        return self
-
-    def predict(self, k):
-        return Extrapolation.from_point(k, np.full(2, 0.5), self.name, 40)
-
-
-def test_an_interrupted_study_goes_on(tmp_path):
-    store = tmp_path / "study.csv"
-    arguments = [Counted()], draw, [2.0, 3.0], K
-    settings = {"n_simulations": 3, "progressbar": False, "store": store}
-    with pytest.raises(Interrupted) as stop:
-        run_trials(*arguments, **settings)
-    assert len(pd.read_csv(store)) == len(stop.value.partial) == 3 * 2
-    whole = run_trials(*arguments, **settings)
-    assert Counted.fits == 4 + 3 and len(whole) == 6 * 2
-    same(run_trials(*arguments, **settings), whole)
-    assert Counted.fits == 7
-
-
 def test_an_estimator_that_cannot_be_fitted_is_a_row_with_its_reason():
     estimators = [KDE("ucv"), ClassExReg(0.5), Broken(), ClassExReg()]
     table = run_trials(estimators, draw, [2.0], K, n_simulations=1, progressbar=False)
@@ -115,15 +83,15 @@ def test_an_estimator_that_cannot_be_fitted_is_a_row_with_its_reason():
 
 class Broken(Parameters):
     def fit(self, task):
-        raise RuntimeError("no convergence")
+        raise RuntimeError("no\nconvergence")
 
     def predict(self, k):
         raise AssertionError
 
 
-def test_the_posterior_has_intervals(model):
+def test_the_posterior_has_intervals():
     table = run_trials(
-        [model], draw, [2.0], K, n_simulations=1, progressbar=False,
+        [BayesianExtrapolator()], draw, [2.0], K, n_simulations=1, progressbar=False,
         sampler={"draws": 100, "tune": 200, "chains": 2},
     )  # fmt: skip
     assert (table["lower"] < table["mean"]).all() and (table["mean"] < table["upper"]).all()
@@ -190,121 +158,108 @@ def test_every_task_and_its_fits_have_seeds_of_their_own():
     assert pd.unique(tasks[["truth", "mean"]].first().to_numpy().ravel()).size == 2 * 12
 
 
-@pytest.fixture
-def model():
-    from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-
-    return BayesianExtrapolator()
-
-
 def test_refused(tmp_path):
     with pytest.raises(DataError, match=r"^estimators"):
         run_trials([ClassExReg(), ClassExReg(n_resamples=2)], draw, [2.0], K, n_simulations=1)
     for name, value in (("n_jobs", 0), ("n_simulations", 0)):
         with pytest.raises(DataError, match=f"^{name}"):
             run(**{name: value})
-    with pytest.raises(DataError, match=r"^store: .*picklable"):
-        run_trials(ESTIMATORS, lambda *a: draw(*a), [2.0], K, n_simulations=1, store=tmp_path / "x")
 
 
-def test_a_store_holds_one_study(tmp_path):
-    store = tmp_path / "study.csv"
-    run(n_simulations=1, store=store)
-    before = store.read_text()
-    for other in ({"random_seed": 6}, {"ci_prob": 0.5}, {"sampler": {"draws": 10}}):
-        with pytest.raises(DataError, match=r"^store"):
-            run(n_simulations=1, store=store, **other)
-    changed = {"25 halves": ClassExReg(n_resamples=24)}
-    for estimators, k in ((ESTIMATORS, [60]), (changed, K)):
-        with pytest.raises(DataError, match=r"^store"):
-            run_trials(estimators, draw, [2.0], k, n_simulations=1, random_seed=5, store=store)
-    assert store.read_text() == before
-    more = {**ESTIMATORS, "another": ClassExReg(0.5)}
-    table = run_trials(
-        more, draw, [2.0, 3.0], K, n_simulations=1, random_seed=5, store=store, progressbar=False
-    )
-    same(table[table["estimator"] != "another"], run(n_simulations=1))
-    assert store.read_text().startswith(before)
-    assert store.read_text().count("cell,simulation,estimator") == 1
+# A file of finished fits
 
 
-def scaled(mean, seed, sd):
-    law = FavorabilityLaw(means=(mean,), sds=(sd,))
-    ranks, y, n_classes = law.sample(40, random_seed=seed)
-    return Trial(SourceTask.from_ranks(ranks, y, n_classes=n_classes), law.accuracy(K))
+class Counting(ClassExReg):
+    """Counts its fits."""
 
-
-def test_arguments_of_the_draws_and_long_parameters_tell_studies_apart(tmp_path):
-    settings = {"n_simulations": 1, "progressbar": False, "store": tmp_path / "study.csv"}
-    sizes = {left_out: np.delete(np.arange(2, 41), left_out) for left_out in (18, 20)}
-    estimator = ClassExReg(0.5, k=pd.Series(sizes[18]))
-    run_trials([estimator], partial(scaled, sd=1.0), [2.0], K, **settings)
-    again = ClassExReg(0.5, k=pd.Series(sizes[18].copy()))
-    assert len(run_trials([again], partial(scaled, sd=1.0), [2.0], K, **settings)) == 2
-    with pytest.raises(DataError, match=r"^store"):
-        run_trials([estimator], partial(scaled, sd=3.0), [2.0], K, **settings)
-    other = ClassExReg(0.5, k=pd.Series(sizes[20]))
-    with pytest.raises(DataError, match=r"^store"):
-        run_trials([other], partial(scaled, sd=1.0), [2.0], K, **settings)
-
-
-@pytest.mark.parametrize("cut", [0, 30, -20, "row", "header"])
-def test_a_store_cut_anywhere_goes_on(tmp_path, cut):
-    store = tmp_path / "study.csv"
-    whole = run(n_simulations=2, store=store)
-    text = store.read_text()
-    lines = text.splitlines(keepends=True)
-    if cut == "row":
-        text = "".join(lines[:-1])
-    elif cut == "header":
-        text = lines[0]
-    else:
-        text = text[:cut]
-    store.write_text(text)
-    same(run(n_simulations=2, store=store), whole)
-    same(read_trials(store), whole)
-    assert [path.name for path in tmp_path.iterdir()] == ["study.csv"]
-
-
-def test_what_is_no_store(tmp_path):
-    store = tmp_path / "study.csv"
-    for text in ("a,b\n1\n1,2,3\n", '"open\n', "\udcff"):
-        store.write_bytes(text.encode("utf-8", "surrogateescape"))
-        with pytest.raises(DataError, match=r"^store"):
-            run(store=store)
-        assert store.read_bytes() == text.encode("utf-8", "surrogateescape")
-
-
-def test_a_deleted_row_is_computed_again(tmp_path):
-    store = tmp_path / "new" / "folder" / "study.csv"
-    whole = run(n_simulations=2, store=store)
-    header, *rows = store.read_text().splitlines(keepends=True)
-    cells = rows[0].split(",")
-    store.write_text("".join([header, ",".join([*cells[:6], "high", *cells[7:]]), *rows[1:]]))
-    with pytest.raises(DataError, match=r"^store"):
-        run(n_simulations=2, store=store)
-    store.write_text("".join([header, *rows[1:]]))
-    same(run(n_simulations=2, store=store), whole)
-
-
-class Odd(ClassExReg):
-    """Warns with a text that a table must quote."""
+    fits = 0
 
     def fit(self, task):
-        warnings.warn('one, "two"\r\nthree\rfour\n', ConvergenceWarning, stacklevel=2)
+        Counting.fits += 1
         return super().fit(task)
 
 
-def test_odd_texts_and_all_digits_come_back(tmp_path):
-    store = tmp_path / "study.csv"
-    names = {"NA": Odd(0.5), 'é, "x"': ClassExReg(0.5)}
-    settings = {"n_simulations": 2, "progressbar": False, "store": store}
-    whole = run_trials(names, draw, [2.0], K, **settings)
-    assert whole["note"].eq('one, "two" three four').sum() == 4
-    before = store.read_bytes()
-    again = run_trials(names, draw, [2.0], K, **settings)
-    pd.testing.assert_frame_equal(again, whole, check_exact=True)
-    assert store.read_bytes() == before
+@pytest.fixture
+def counted(tmp_path):
+    """Run a study with a file, and say how many fits that took."""
+
+    def counted(estimators=None, k=K, draw=draw, store="study.jsonl", **options):
+        Counting.fits = 0
+        settings = {"n_simulations": 2, "random_seed": 5, "progressbar": False, **options}
+        estimators = estimators or {"a": Counting(0.5), "b": Counting(1.0)}
+        table = run_trials(estimators, draw, [2.0], k, store=tmp_path / store, **settings)
+        return table, Counting.fits
+
+    return counted
+
+
+def test_fits_are_not_repeated(counted, tmp_path):
+    whole, n_fits = counted()
+    again, none = counted()
+    assert (n_fits, none) == (4, 0)
+    pd.testing.assert_frame_equal(again, whole, check_exact=True)  # to the last digit
+    assert counted(n_simulations=3)[1] == 2
+    more, n_fits = counted({"renamed": Counting(0.5), "new": Counting(0.7)})
+    assert n_fits == 2  # a name is no setting
+    same(
+        more[more["estimator"] == "renamed"].assign(estimator="a"), whole.query("estimator == 'a'")
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"random_seed": 6},
+        {"ci_prob": 0.5},
+        {"sampler": {"draws": 10}},
+        {"k": [60], "draw": partial(draw, k=[60])},
+        {"draw": partial(draw, sd=3.0)},
+        {"estimators": [Counting(0.5, k=pd.Series(np.delete(np.arange(2, 41), 18)))]},
+    ],
+)
+def test_other_studies_share_a_file(counted, other):
+    first, _ = counted(n_simulations=1)
+    different, n_fits = counted(**{"n_simulations": 1, **other})
+    assert n_fits == len(different["estimator"].unique())
+    again, none = counted(n_simulations=1)
+    same(again, first)
+    assert none == 0
+
+
+@pytest.mark.parametrize("cut", [1, 30, 200])
+def test_a_line_that_was_cut_off_is_computed_again(counted, tmp_path, cut):
+    whole, _ = counted(store="new/folder/study.jsonl")
+    store = tmp_path / "new" / "folder" / "study.jsonl"
+    store.write_text(store.read_text()[:-cut])
+    for n_fits in (1, 0):
+        again, fitted = counted(store="new/folder/study.jsonl")
+        assert fitted == n_fits
+        same(again, whole)
+
+
+def test_another_file_is_refused(counted, tmp_path):
+    for content in (b"a,b\n1,2\n", b"\xff"):
+        (tmp_path / "study.csv").write_bytes(content)
+        with pytest.raises(DataError, match=r"^store"):
+            counted(store="study.csv")
+        assert (tmp_path / "study.csv").read_bytes() == content
+
+
+class Stops(Counting):
+    """Is interrupted in the fourth fit."""
+
+    def fit(self, task):
+        if Counting.fits == 3:
+            raise KeyboardInterrupt
+        return super().fit(task)
+
+
+def test_an_interrupted_study_goes_on(counted):
+    with pytest.raises(Interrupted, match=r"3 of 5 fits; .*study.jsonl keeps") as stop:
+        counted([Stops(0.5)], n_simulations=5)
+    whole, n_fits = counted([Stops(0.5)], n_simulations=5)
+    assert n_fits == 2 and len(whole) == 5 * 2
+    same(stop.value.partial, whole[whole["simulation"] < 3])
 
 
 class Dies(ClassExReg):
@@ -317,11 +272,9 @@ class Dies(ClassExReg):
 
 
 @pytest.mark.slow  # processes start for seconds
-def test_a_lost_process_loses_no_finished_task(tmp_path):
-    store = tmp_path / "study.csv"
-    whole = run_trials([ClassExReg(0.5)], draw, [2.0], K, n_simulations=3, store=store)
+def test_a_lost_process_loses_no_finished_fit(counted):
+    whole, _ = counted([ClassExReg(0.5)], n_simulations=3)
     estimators = {"ClassExReg(0.5)": ClassExReg(0.5), "dies": Dies(n_resamples=os.getpid())}
     with pytest.raises(Interrupted, match=r"a process was lost.* interrupted after 0 of 3") as stop:
-        run_trials(estimators, draw, [2.0], K, n_simulations=3, n_jobs=2, store=store)
+        counted(estimators, n_simulations=3, n_jobs=2)
     same(stop.value.partial, whole)
-    same(read_trials(store), whole)

@@ -9,7 +9,6 @@ import pandas as pd
 
 from classex_bayes.estimators.estimator import Estimator
 from classex_bayes.evaluate.backtest import backtest
-from classex_bayes.evaluate.corpus_laws import CorpusLaw
 from classex_bayes.evaluate.scoring import interval_score
 from classex_bayes.typing import FloatArray, IntArray
 from studies.corpus.catalogue import population
@@ -49,7 +48,7 @@ def corpus_trials(
             fitting.tolist(),
             k[k <= task.n_classes],
             ci_prob=CI_PROB,
-            store=folder / f"{name}-pilots.csv",
+            store=folder / f"{name}-pilots.jsonl",
             **options,
         ).trials
         parts.append(table.assign(population=name, n_source=table["cell"].astype(int)))
@@ -58,14 +57,14 @@ def corpus_trials(
     return trials[trials["factor"].isin(FACTORS)].astype({"factor": int}).reset_index(drop=True)
 
 
-def population_facts(laws: Iterable[CorpusLaw], folder: Path) -> pd.DataFrame:
+def population_facts(laws: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """Return kind, size and exact accuracies of the populations of `population_laws`.
 
     The table is indexed by population. Its columns are "kind", "classes", "instances" and the
     accuracies on 10, 100, 1,000, 10,000 and all classes; missing if the population is smaller.
     """
     rows = {}
-    for law in laws:
+    for law in laws.itertuples():
         instances = population(law.name, folder).y.size
         row = {"kind": law.kind, "classes": law.n_classes, "instances": instances}
         accuracy = dict(zip(map(str, law.k), law.accuracy, strict=True))

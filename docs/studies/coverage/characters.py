@@ -24,7 +24,7 @@ def backtest_of(task, estimators, options, name):
     """Scores of estimators on 100 pilots of each size."""
     return cb.backtest(
         estimators, task, PILOTS, TARGETS, n_pilots=options.repeats(100), ci_prob=CI_PROB,
-        random_seed=1, n_jobs=options.jobs, store=options.out / f"{name}.csv",
+        random_seed=1, n_jobs=options.jobs, store=options.out / f"{name}.jsonl",
     ).scores  # fmt: skip
 
 

@@ -99,7 +99,7 @@ def tables(options: Options) -> dict[str, dict[str, str]]:
         trials = zoo_trials(
             [cb.BayesianExtrapolator(), cb.ClassExReg()], k1,
             n_simulations=options.repeats(n_tasks), n_jobs=options.jobs,
-            store=options.out / f"zoo-{k1}.csv",
+            store=options.out / f"zoo-{k1}.jsonl",
         )  # fmt: skip
         parts[f"zoo {k1}"] = _page_table(zoo_table(trials, k1))
     return {"calibration.md": parts}
