@@ -331,7 +331,6 @@ BAD = [
         {"tasks": {"a": TASK, "b": 3}},
     ),
     (partial(cb.compare_classifiers, {"a": TASK, "b": TASK}, 9), "sampler", "5", 5),
-    (partial(cb.plan, TASK, 9, width=0.1), "sampler", "5", 5),
     (partial(cb.estimators.bootstrap, POINT[0], TASK, 9), "n_resamples", "at most", FAR),
     # Assumptions
     (cb.diagnose, "task", "int", 3),

@@ -24,6 +24,7 @@ from classex_bayes.exceptions import DataError, Interrupted, require_extra
 from classex_bayes.report.document import listed, notes_of, records, scored_records
 
 _COST = "classes", "repeats", "instances"
+_GUESS_INSTANCES = 200
 _DESIGN = *_COST, "width", "width_sd", "reached", "power", "error"
 
 
@@ -31,7 +32,7 @@ _DESIGN = *_COST, "width", "width_sd", "reached", "power", "error"
     "plan",
     "classex-bayes plan --k 10000 --width 0.1",
     "classex-bayes plan scores.npz --k 10000 --width 0.1 --classes 200,400 --repeats 1,2",
-    "classex-bayes plan --guess 100=0.9 --k 10000 --excludes chance",
+    "classex-bayes plan --guess 100=0.9 --k 10000 --excludes 0.5",
 )
 class PlanVerb(FileVerb):
     """Find how many classes and instances a pilot needs, from a small pilot, a guess or nothing."""
@@ -40,7 +41,7 @@ class PlanVerb(FileVerb):
     k: Annotated[str, option("K", "Number of classes to predict for.")]
     width: Annotated[float | None, option("WIDTH", "Width wanted of the interval at K.")] = None
     excludes: Annotated[
-        str | None, option("VALUE", "Accuracy that the interval is not to hold, or chance.")
+        float | None, option("VALUE", "Accuracy that the interval is not to hold.")
     ] = None
     guess: Annotated[
         str, option("K=A,...", "Guessed accuracies, such as 100=0.9, and no files.")
@@ -57,7 +58,6 @@ class PlanVerb(FileVerb):
     n_pilots: Annotated[int, option("N", "Simulated pilots of each design.", min=2)] = 20
     seed: Seed = 1
     ci_prob: Level = None
-    jobs: Jobs = -1
 
     def run(self) -> None:
         counts = parse_counts(self.k)
@@ -74,14 +74,13 @@ class PlanVerb(FileVerb):
             task,
             counts[0],
             width=self.width,
-            excludes=_number(self.excludes),
+            excludes=self.excludes,
             metric=self.metric,
             classes=sizes,
             repeats=repeats,
             n_pilots=self.n_pilots,
             ci_prob=self.ci_prob,
             random_seed=self.seed,
-            n_jobs=self.jobs,
             progressbar=self.terminal.shows_progress,
         )
         for note in result.notes:
@@ -119,21 +118,16 @@ def _numbers(text: str) -> list[float]:
         ) from None
 
 
-def _guessed(text: str) -> dict[int, float]:
-    """Accuracies by numbers of classes."""
+def _guessed(text: str) -> cb.SourceTask:
+    """Task of accuracies by numbers of classes, each as certain as 200 independent instances."""
     try:
         pairs = [part.split("=") for part in text.split(",")]
-        return {int(k): float(accuracy) for k, accuracy in pairs}
+        k, accuracy = [int(size) for size, _ in pairs], [float(value) for _, value in pairs]
     except ValueError:
         raise DataError(f"--guess: expected K=ACCURACY,..., found {text!r}") from None
-
-
-def _number(text: str | None) -> float | str | None:
-    """A number, or a word, which the library judges."""
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return text
+    return cb.SourceTask.from_accuracies(
+        k, accuracy, n_test=_GUESS_INSTANCES, n_classes=max(*k, 3), design_effect=1
+    )
 
 
 @verb(

@@ -352,7 +352,8 @@ def test_plan(run, strict, two):
     options += ["--repeats", "1", "--n-pilots", "2", "--seed", "2", "--ci-prob", "0.8", "--jobs", 1]
     code, out, _ = run("plan", *options, "--json")
     found, settings = strict(out), {"n_pilots": 2, "random_seed": 2, "ci_prob": 0.8, "n_jobs": 1}
-    expected = cb.plan({100: 0.9}, 1000, excludes=0.9, classes=[60], repeats=[1], **settings)
+    guess = cb.SourceTask.from_accuracies([100], [0.9], n_test=200, n_classes=100, design_effect=1)
+    expected = cb.plan(guess, 1000, excludes=0.9, classes=[60], repeats=[1], **settings)
     assert code == 0 and [row["reached"] for row in found["designs"]] == [None]
     for name in expected.table:
         np.testing.assert_allclose([row[name] for row in found["designs"]], expected.table[name])

@@ -124,24 +124,6 @@ def main() -> None:
     )  # fmt: skip
     print(plan)
     cb.plots.plot_plan(plan).savefig(FIGURES / "plan.png")
-    names = [glyphs.classes[c] for c in chosen[:50]]
-    tested = np.isin(glyphs.y, names)
-    two = [
-        cb.SourceTask.from_embeddings(
-            glyphs.probes[tested, :d],
-            glyphs.gallery[chosen[:50], :d],
-            glyphs.y[tested],
-            classes=names,
-        )
-        for d in (48, 24)
-    ]
-    apart = cb.plan(
-        two, 1000, excludes=0, classes=[100, 200, 400], repeats=[1, 3], ci_prob=0.9, n_pilots=40,
-        random_seed=1,
-    )  # fmt: skip
-    print(apart)
-    cb.plots.plot_plan(apart).savefig(FIGURES / "plan_power.png")
-
     scaling = cb.sensitivity(model, [200, 1000, 2965, 100_000, 1_000_000])
     print(scaling)
     cb.plots.plot_sensitivity(scaling).savefig(FIGURES / "sensitivity.png")
