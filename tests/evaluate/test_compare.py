@@ -245,7 +245,7 @@ def test_estimators_that_cannot_be_fitted_are_left_out(pilot):
     result = compare([KDE("ucv"), ClassExReg(random_seed=1)], task, K)
     assert result.table.index.unique("estimator").tolist() == ["ClassExReg"]
     assert len(result.predictions) == 1 and list(result.skipped) == ["KDE(ucv)"]
-    assert "needs" in result.skipped["KDE(ucv)"]
+    assert "needed" in result.skipped["KDE(ucv)"]
     text = " ".join(repr(result).split())
     assert f"left out: KDE(ucv): {result.skipped['KDE(ucv)']}" in text
     with pytest.raises(DataError, match=r"^estimators"):

@@ -77,7 +77,7 @@ def test_a_median_within_the_lists_is_known():
 
 def test_bare_curves_know_accuracy_alone():
     task = SourceTask.from_accuracies([2, 10], [0.9, 0.6], n_test=100, n_classes=10)
-    with pytest.raises(DataError, match="the metric 'mrr'"):
+    with pytest.raises(DataError, match="metric: found 'mrr'"):
         task.metric("mrr", 10)
 
 
