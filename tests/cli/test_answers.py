@@ -349,16 +349,16 @@ def test_scores_of_the_wrong_sign_are_noted(run, two):
 
 def test_plan(run, strict, two):
     options = ["--k", "1e3", "--guess", "100=0.9", "--excludes", "0.9", "--classes", "60"]
-    options += ["--repeats", "1", "--n-pilots", "2", "--seed", "2", "--ci-prob", "0.8", "--jobs", 1]
+    options += ["--repeats", "1", "--n-pilots", "2", "--seed", "2", "--ci-prob", "0.8"]
     code, out, _ = run("plan", *options, "--json")
-    found, settings = strict(out), {"n_pilots": 2, "random_seed": 2, "ci_prob": 0.8, "n_jobs": 1}
+    found, settings = strict(out), {"n_pilots": 2, "random_seed": 2, "ci_prob": 0.8}
     guess = cb.SourceTask.from_accuracies([100], [0.9], n_test=200, n_classes=100, design_effect=1)
     expected = cb.plan(guess, 1000, excludes=0.9, classes=[60], repeats=[1], **settings)
     assert code == 0 and [row["reached"] for row in found["designs"]] == [None]
     for name in expected.table:
         np.testing.assert_allclose([row[name] for row in found["designs"]], expected.table[name])
     assert found["advice"] == expected.advice and found["width"] is None
-    small = ["--classes", "60", "--repeats", "1", "--n-pilots", "2", "--jobs", 1, "--json"]
+    small = ["--classes", "60", "--repeats", "1", "--n-pilots", "2", "--json"]
     code, out, err = run("plan", "s.npz", "--k", "500", "--width", "0.3", *small)
     accuracy = strict(out)["assumed"]["mean"]
     assert code == 0 and 0.05 < accuracy < two.accuracy(60)[0] and "SourceTask: 60 classes" in err

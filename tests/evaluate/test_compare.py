@@ -168,11 +168,17 @@ def test_truth_from_a_task(pilot):
     assert "covered" not in table
 
 
-def test_fitted_models_are_not_fitted_again(fit, pilot, monkeypatch, tmp_path):
+@pytest.fixture(scope="module")
+def saved(fit, pilot, tmp_path_factory):
+    """A model, and the same model read from its file."""
     model = fit(pilot.task, draws=20, tune=50, evidence="ranks")
-    loaded = load(save(model, tmp_path / "model.nc"))
+    return model, load(save(model, tmp_path_factory.mktemp("models") / "model.nc"))
+
+
+def test_fitted_models_are_not_fitted_again(saved, pilot, monkeypatch):
+    model = saved[0]
     monkeypatch.setattr(BayesianExtrapolator, "fit", lambda *task: pytest.fail("fitted again"))
-    for ready in (model, loaded):
+    for ready in saved:
         assert_array_equal(compare([ready], pilot.task, K).table["mean"], model.predict(K).mean)
 
 
@@ -210,10 +216,10 @@ def test_changed_parameters_are_fitted_anew(fit, pilot, monkeypatch):
     assert model.is_fitted_to(pilot.task) and "changed" not in repr(model)
 
 
-def test_loaded_models_of_another_size_are_refused(fitted, small_task, tmp_path):
-    loaded = load(save(fitted, tmp_path / "model.nc"))
-    result = compare([loaded, ClassExReg(random_seed=1)], small_task(), [50])
-    assert "200" in result.skipped["BayesianExtrapolator"]
+def test_loaded_models_of_another_size_are_refused(saved, small_task):
+    result = compare([saved[1], ClassExReg(random_seed=1)], small_task(), [50])
+    (reason,) = result.skipped.values()
+    assert "200" in reason
     assert result.table.index.unique("estimator").tolist() == ["ClassExReg"]
 
 

@@ -157,21 +157,19 @@ def test_compare(fitted, pilot):
 
 
 def test_backtest(pilot, tmp_path):
-    few = {"draws": 100, "tune": 200, "chains": 2}
     settings = {
-        "n_pilots": 2,
-        "sampler": few,
+        "sampler": {"draws": 100, "tune": 200, "chains": 2},
         "progressbar": False,
         "store": tmp_path / "trials.jsonl",
     }
-    both = [BayesianExtrapolator(), ClassExReg(0.5)]
-    result = backtest(both, pilot.task, 40, [40, 200], metric="mrr", **settings)
-    assert set(result.scores.index.unique("estimator")) == {"BayesianExtrapolator"}
+    both = [BayesianExtrapolator(evidence="ranks"), ClassExReg(0.5)]
+    result = backtest(both, pilot.task, 40, [40, 200], metric="mrr", n_pilots=2, **settings)
+    assert result.scores.index.unique("estimator").tolist() == ["BayesianExtrapolator(ranks)"]
     truth = result.scores["truth"].to_numpy()
     np.testing.assert_allclose(truth, pilot.task.metric("mrr", [40, 200]))
     assert np.all(result.scores["rmse"] < 0.3)
     assert "left out: ClassExReg(0.5): metric: found 'mrr'" in repr(result)
-    other = backtest(both[:1], pilot.task, 40, [40, 200], metric="ndcg@10", **settings)
+    other = backtest(both[:1], pilot.task, 40, [40, 200], metric="ndcg@10", n_pilots=1, **settings)
     truth = pilot.task.metric("ndcg@10", [40, 200])
     np.testing.assert_allclose(other.scores["truth"].to_numpy(), truth)
 
