@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import one_of
-from classex_bayes.assumptions.drift import Drift
 from classex_bayes.assumptions.diagnosis import TaskReport
+from classex_bayes.assumptions.drift import Drift
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport
 from classex_bayes.bayes.checks.replicates import Group, observed_and_replicated
 from classex_bayes.bayes.checks.sensitivity import COMPONENTS, Sensitivity
