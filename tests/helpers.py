@@ -119,7 +119,7 @@ def embedded(n_classes, repeats, seed, groups=1, noise=0.6, dim=4):
 
 def draws_of_the_prior(prior, data, settings, seed):
     """Draws in the form of a sampler, without the compilation that sampling needs."""
-    from classex_bayes.bayes.model.graph import prior_draws
+    from classex_bayes.bayes.model.likelihoods import prior_draws
 
     rng = np.random.default_rng(seed)
     chains = [prior_draws(prior, data, settings.draws, rng) for _ in range(settings.chains)]

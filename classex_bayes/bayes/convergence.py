@@ -1,6 +1,6 @@
 """Convergence of the sampler: diagnostics, notes and warnings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import LARGEST_K
-from classex_bayes.bayes.tails import importance_sample
+from classex_bayes.bayes.tails.importance_sample import LARGEST_PARETO_K
 from classex_bayes.exceptions import ConvergenceWarning, DataError, warn
 from classex_bayes.typing import IntArray
 
@@ -93,76 +93,69 @@ def diagnosis_of(tree: xr.DataTree, pareto_k: float | None = None) -> Diagnosis:
 
     `pareto_k` is that of the importance weights of the tails, if there are any. Predictions are the
     variables over k. Parameters need not converge if several of their values give the same law. The
-    draws are independent if no sampler made them.
+    draws are independent if no sampler made them. Then only their number matters.
     """
     posterior = tree["posterior"].to_dataset()
     predictions = [name for name, values in posterior.data_vars.items() if "k" in values.dims]
     quantities = posterior[predictions] if predictions else posterior
-    if "sample_stats" in tree.children:
-        return _of_chains(quantities, int(tree["sample_stats"]["diverging"].sum()), pareto_k)
-    return _of_independent(quantities, pareto_k)
-
-
-def _of_chains(quantities: xr.Dataset, divergent: int, pareto_k: float | None) -> Diagnosis:
-    """Diagnosis of quantities (chain, draw, ...) from the chains of a sampler."""
     chains, draws = quantities.sizes["chain"], quantities.sizes["draw"]
+    independent, divergent = "sample_stats" not in tree.children, 0
+    r_hat, bulk, tail = np.nan, float(chains * draws), float(chains * draws)
+    problems, remedies = [], []
+    if independent:
+        if bulk < _SMALLEST_ESS_PER_CHAIN:
+            problems.append(f"{bulk:g} draws are fewer than {_SMALLEST_ESS_PER_CHAIN}")
+            remedies.append("increase draws")
+    else:
+        r_hat, bulk, tail = _of_chains(quantities)
+        divergent = int(tree["sample_stats"]["diverging"].sum())
+        problems += _problems_of_chains(chains, draws, r_hat, min(bulk, tail), divergent)
+        remedies += ["increase draws and tune, or raise target_accept"] * bool(problems)
+    if pareto_k is not None and pareto_k > LARGEST_PARETO_K:
+        problems.append(
+            f"the importance weights of the calibration have a Pareto k of {pareto_k:.2f}, above "
+            f"{LARGEST_PARETO_K}"
+        )
+        remedies.append(_WITHOUT_WEIGHTS)
+    remedy = " and ".join(remedies)
+    return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems), remedy, independent, pareto_k)
+
+
+def _of_chains(quantities: xr.Dataset) -> tuple[float, float, float]:
+    """Largest R-hat, and smallest bulk and tail effective sample size, of (chain, draw, ...)."""
+    if quantities.sizes["draw"] < FEWEST_DRAWS:
+        return np.nan, np.nan, np.nan
 
     def extreme(statistic: xr.Dataset, of: Callable[..., Any]) -> float:
         return float(of(np.concatenate([values.values.ravel() for values in statistic.values()])))
 
-    r_hat = bulk = tail = np.nan
-    if draws >= FEWEST_DRAWS:
-        with np.errstate(divide="ignore", invalid="ignore"):  # chains that never moved
-            bulk = extreme(arviz_stats.ess(quantities, method="bulk"), np.min)
-            tail = extreme(arviz_stats.ess(quantities, method="tail"), np.min)
-            if chains > 1:
-                r_hat = extreme(arviz_stats.rhat(quantities), np.fmax.reduce)
-    problems = []
+    with np.errstate(divide="ignore", invalid="ignore"):  # chains that never moved
+        bulk = extreme(arviz_stats.ess(quantities, method="bulk"), np.min)
+        tail = extreme(arviz_stats.ess(quantities, method="tail"), np.min)
+        if quantities.sizes["chain"] == 1:
+            return np.nan, bulk, tail
+        return extreme(arviz_stats.rhat(quantities), np.fmax.reduce), bulk, tail
+
+
+def _problems_of_chains(
+    chains: int, draws: int, r_hat: float, ess: float, divergent: int
+) -> Iterator[str]:
+    """One phrase for each criterion that chains fail."""
     if draws < FEWEST_DRAWS:
-        problems.append(f"{draws} draws in each chain are too few to diagnose convergence")
+        yield f"{draws} draws in each chain are too few to diagnose convergence"
     elif chains == 1:
-        problems.append("a single chain cannot show whether it converged")
+        yield "a single chain cannot show whether it converged"
     elif np.isnan(r_hat):
-        problems.append("all draws are the same")
+        yield "all draws are the same"
     if r_hat > _LARGEST_R_HAT:
-        problems.append(f"r_hat of predictions is {r_hat:.4f}, above {_LARGEST_R_HAT}")
-    if min(bulk, tail) < _SMALLEST_ESS_PER_CHAIN * chains:
-        problems.append(
-            f"the effective sample size of predictions is {min(bulk, tail):.0f}, below "
+        yield f"r_hat of predictions is {r_hat:.4f}, above {_LARGEST_R_HAT}"
+    if ess < _SMALLEST_ESS_PER_CHAIN * chains:
+        yield (
+            f"the effective sample size of predictions is {ess:.0f}, below "
             f"{_SMALLEST_ESS_PER_CHAIN * chains}"
         )
     if divergent > _LARGEST_SHARE_DIVERGENT * chains * draws:
-        problems.append(f"{divergent} of {chains * draws} draws diverged")
-    remedies = ["increase draws and tune, or raise target_accept"] if problems else []
-    if unreliable := _of_weights(pareto_k):
-        problems.append(unreliable)
-        remedies.append(_WITHOUT_WEIGHTS)
-    remedy = " and ".join(remedies)
-    return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems), remedy, pareto_k=pareto_k)
-
-
-def _of_weights(pareto_k: float | None) -> str:
-    """The problem of importance weights; empty if there is none."""
-    if pareto_k is None or pareto_k <= importance_sample.LARGEST_PARETO_K:
-        return ""
-    return (
-        f"the importance weights of the calibration have a Pareto k of {pareto_k:.2f}, above "
-        f"{importance_sample.LARGEST_PARETO_K}"
-    )
-
-
-def _of_independent(quantities: xr.Dataset, pareto_k: float | None) -> Diagnosis:
-    """Diagnosis of independent draws: only their number and their weights matter."""
-    n_draws = quantities.sizes["chain"] * quantities.sizes["draw"]
-    problems, remedies = [], []
-    if n_draws < _SMALLEST_ESS_PER_CHAIN:
-        problems.append(f"{n_draws} draws are fewer than {_SMALLEST_ESS_PER_CHAIN}")
-        remedies.append("increase draws")
-    if unreliable := _of_weights(pareto_k):
-        problems.append(unreliable)
-        remedies.append(_WITHOUT_WEIGHTS)
-    remedy = " and ".join(remedies)
-    return Diagnosis(np.nan, n_draws, n_draws, 0, tuple(problems), remedy, True, pareto_k)
+        yield f"{divergent} of {chains * draws} draws diverged"
 
 
 def warn_of_problems(diagnosis: Diagnosis) -> None:

@@ -10,35 +10,29 @@ import xarray as xr
 
 from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes
+from classex_bayes.bayes.finite_accuracy import predictive_group
 from classex_bayes.bayes.fit import LawFit
 from classex_bayes.bayes.fit_gap import FitGap, fit_gap
-from classex_bayes.bayes.fit_record import FitRecord, stage_seeds
+from classex_bayes.bayes.fit_record import stage_seeds
 from classex_bayes.bayes.fitted import checked_tasks
 from classex_bayes.bayes.idata import (
     EXPECTED_ACCURACY,
-    built,
     by_draw,
-    class_group,
-    log_likelihood_group,
-    predictive_group,
+    class_log_likelihood,
     split_weights,
-    task_groups,
     weights_of,
     with_predictions,
 )
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.bayes.model.likelihoods import BernsteinData, PooledData, PowerData
+from classex_bayes.bayes.model.likelihoods import build_model, prior_draws
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior, descriptions_of
 from classex_bayes.bayes.pooling import pooled_groups
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.bayes.score_evidence import (
-    DEPTHS_OBSERVED,
     TAILS,
     add_scores,
-    depth_group,
     evidence_text,
     ranks_alone,
-    why_unused,
 )
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import takes_one_task
@@ -53,8 +47,6 @@ if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a gra
     import pymc as pm
 
 _DEFAULT_PRIOR = MixturePrior()
-_BY_CLASS = "ranks_by_class"  # group of `idata`
-_MOST_STORED = 10**5  # tested classes; 400 bytes each
 # Stages of one seed, beside those of `LawModel`.
 _PRIOR_PREDICTIVE, _GAP, _SCORES = 1, 6, 8
 
@@ -70,15 +62,17 @@ class PosteriorFit(LawFit):
     @cached_property
     def model(self) -> "pm.Model":
         """The PyMC model of the fitted task."""
-        return built(self.prior, self.data, self.idata)
+        return build_model(self.prior, self.data, self.idata)
 
     @cached_property
     def gap(self) -> FitGap | None:
         """Gap to the best law; None for the power form, or if the best law is not found."""
-        if isinstance(self.data, PowerData):
+        if self.histogram is None:
             return None
         try:
-            return fit_gap(self.data, weights_of(self.idata, "ranks").values, self.record.rng(_GAP))
+            return fit_gap(
+                self.histogram, weights_of(self.idata, "ranks").values, self.record.rng(_GAP)
+            )
         except RuntimeError:
             return None
 
@@ -116,7 +110,7 @@ class BayesianExtrapolator(LawModel):
     of instances with look-alikes (v uniform on [0, 1] instead of 1) are calibrated by the ranks in
     one half of the classes, given depths q from the other half
     (`classex_bayes.bayes.tails.tail_calibration`). Each draw is a law of U* = 1 - p. It is moved to
-    the accuracy on k1 classes that both evidences support (`classex_bayes.bayes.tails.anchor`).
+    the accuracy on k1 classes that both evidences support (`classex_bayes.bayes.score_evidence`).
 
     Parameters
     ----------
@@ -134,11 +128,11 @@ class BayesianExtrapolator(LawModel):
     Attributes
     ----------
     idata : DataTree
-        Groups posterior (parameters), mixture (weights), sample_stats, observed_data,
-        constant_data and ranks_by_class, and groups that other methods add. Dimensions are chain,
-        draw, knot, bin, k and class. If scores were used, mixture is the law given ranks and
-        scores, and the groups mixture_given_ranks, tails (parameters), held_out_ranks and
-        observed_depths are added. The attribute evidence is "ranks" or "ranks and scores".
+        Groups posterior (parameters), mixture (weights), sample_stats, observed_data and
+        constant_data, and groups that other methods add. Dimensions are chain, draw, knot, bin, k
+        and class. If scores were used, mixture is the law given ranks and scores, and the groups
+        mixture_given_ranks, tails (parameters) and held_out_ranks are added. The attribute evidence
+        is "ranks" or "ranks and scores".
     evidence_ : str
         What was used, with the scales on which scores are distances.
     scales_ : Series
@@ -247,7 +241,7 @@ class BayesianExtrapolator(LawModel):
             tune=600 tuning steps, in chains=4, of which cores run at the same time (by default as
             many as there are processors), with the target acceptance probability
             target_accept=0.98 of NUTS. nuts_sampler is "nutpie" (the default), "pymc", "numpyro" or
-            "blackjax". nutpie uses the log density of `classex_bayes.bayes.model.accelerated`,
+            "blackjax". nutpie uses the log density of `classex_bayes.bayes.model.density`,
             which is compiled once on a machine. Your own prior is compiled once in a process. The
             other samplers compile at every fit. The last two need the extra `samplers`.
         random_seed : int, SeedSequence or None
@@ -283,9 +277,6 @@ class BayesianExtrapolator(LawModel):
         one_of(self.evidence, ("all", "ranks"), "evidence")
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         data, tree, record = pooled_groups(tasks, prior.basis, self.likelihood, shared)
-        most_tested = sum(min(task.n_classes, task.n_test) for task in tasks)
-        if not isinstance(data, PowerData) and most_tested <= _MOST_STORED:
-            tree[_BY_CLASS] = xr.DataTree(class_group(tasks))
         interrupted = sample_into(tree, prior, data, settings, seeds)
         record, stop = replace(record, sampler=settings, interrupted=interrupted), ""
         try:
@@ -330,17 +321,8 @@ class BayesianExtrapolator(LawModel):
         {'chain': 1, 'draw': 9, 'bin': 48}
         """
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
-        return built(prior, *pooled_groups(tasks, prior.basis, self.likelihood, shared)[:2])
-
-    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> tuple[xr.DataTree, FitRecord]:
-        fitted = self.fit_.record
-        _, tree, record = pooled_groups(tasks, self.prior_.basis, self.likelihood, fitted.shared)
-        unused = why_unused(tasks, self.evidence, self.prior_.basis.bandwidth)
-        if (unused is None) != bool(fitted.scales):
-            raise DataError("task: found other evidence than that of the fit")
-        if fitted.scales:
-            tree[DEPTHS_OBSERVED] = xr.DataTree(depth_group(tasks[0], fitted.scales))
-        return tree, record
+        data, tree, _ = pooled_groups(tasks, prior.basis, self.likelihood, shared)
+        return build_model(prior, data, tree)
 
     @property
     def fit_(self) -> PosteriorFit:
@@ -417,8 +399,6 @@ class BayesianExtrapolator(LawModel):
         self, task: SourceTask | None, draws: int, random_seed: RandomSeed
     ) -> tuple[Prior, xr.DataTree, int, xr.Dataset, np.random.Generator]:
         """The prior, groups of its data, their k1, draws of it, and the generator that goes on."""
-        from classex_bayes.bayes.model.graph import prior_draws
-
         n_draws = how_many(draws, "draws")
         if task is None:
             fit = self.fit_
@@ -427,7 +407,7 @@ class BayesianExtrapolator(LawModel):
         else:
             source_task(task)
             prior, n_classes = checked_prior(self.prior), task.n_classes
-            data, tree = task_groups(task, prior.basis, self.likelihood)
+            data, tree, _ = pooled_groups([task], prior.basis, self.likelihood)
             rng = np.random.default_rng(seed_sequence(random_seed))
         return prior, tree, n_classes, prior_draws(prior, data, n_draws, rng), rng
 
@@ -478,10 +458,17 @@ class BayesianExtrapolator(LawModel):
             counts, expected, f"prior of {self.name}", "credible", n_classes
         )
 
-    def compute_log_likelihood(self) -> xr.DataTree:
+    def compute_log_likelihood(
+        self, task: SourceTask | Sequence[SourceTask] | None = None
+    ) -> xr.DataTree:
         """Pointwise log-likelihood of the ranks by class, for leave-one-class-out cross-validation.
 
         It is that of the law given ranks, also if scores were used.
+
+        Parameters
+        ----------
+        task : SourceTask or sequence of SourceTask, optional
+            The task or tasks of the fit. A model that was read from a file needs them.
 
         Returns
         -------
@@ -494,28 +481,21 @@ class BayesianExtrapolator(LawModel):
         Raises
         ------
         DataError
-            The model has the power form, whose accuracies have no classes; or it was loaded and
-            its file lacks the group ranks_by_class.
+            The model has the power form, whose accuracies have no classes; or there is no task, or
+            it is another one than that of the fit.
         """
-        data = self.fit_.data
-        if not isinstance(data, BernsteinData | PooledData):
+        data = self.fit_.histogram
+        if data is None:
             raise DataError(
                 "likelihood: the power form has no log-likelihood by class; fit with "
                 "likelihood='bernstein' to a task with ranks"
             )
-        if _BY_CLASS in self.idata.children:
-            classes = self.idata[_BY_CLASS].to_dataset()
-        elif self.tasks:
-            classes = class_group(self.tasks)
-        else:
-            raise DataError(
-                f"idata: the group {_BY_CLASS} is missing, as in files of more than "
-                f"{_MOST_STORED:,} tested classes; fit again to leave classes out"
-            )
-        shared = self.fit_.record.shared
-        self.idata["log_likelihood"] = xr.DataTree(
-            log_likelihood_group(weights_of(self.idata, "ranks"), data, classes, shared)
-        )
+        tasks = self.tasks if task is None else checked_tasks(task)
+        if not (tasks and self.fit_.is_to(tasks)):
+            raise DataError("task: expected the task or tasks of the fit, which files do not hold")
+        weights, shared = weights_of(self.idata, "ranks"), self.fit_.record.shared
+        group = class_log_likelihood(weights, data, tasks, shared)
+        self.idata["log_likelihood"] = xr.DataTree(group)
         return self.idata
 
     def compute_log_prior(self) -> xr.DataTree:

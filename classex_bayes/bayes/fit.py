@@ -8,16 +8,16 @@ import xarray as xr
 
 from classex_bayes.bayes.convergence import Diagnosis, diagnosed_classes, diagnosis_of
 from classex_bayes.bayes.fit_gap import FitGap
-from classex_bayes.bayes.fit_record import FitRecord
+from classex_bayes.bayes.fit_record import FitRecord, fingerprint
 from classex_bayes.bayes.idata import (
     EXPECTED_ACCURACY,
     basis_of,
     by_draw,
-    data_of,
     weights_of,
     with_predictions,
 )
 from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData
+from classex_bayes.bayes.pooling import data_of
 from classex_bayes.core.influence import UNSEEN_COMPETITORS
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.rank_limits import POINTS, RankLimits
@@ -31,18 +31,8 @@ _CONFLICT, _SMALLEST_CONFLICT = 3.0, 0.02
 class Fit:
     """The draws of one fit, their record, and what follows from both, each computed once.
 
-    Attributes
-    ----------
-    idata : DataTree
-        Groups of draws and data. Its attributes are those of the record.
-    record : FitRecord
-        All that is known of the fit apart from the arrays.
-    tasks : tuple of SourceTask
-        The fitted tasks; empty if the fit was read from a file.
-    name : str
-        Name of the model at the fit.
-    parameters : dict
-        Parameters of the model at the fit.
+    `idata` has groups of draws and data, and the attributes of the record. `tasks` are empty if the
+    fit was read from a file. `name` and `parameters` are those of the model at the fit.
     """
 
     def __init__(
@@ -62,6 +52,12 @@ class Fit:
 
     def add_predictions(self) -> None:
         """Put the predictions whose convergence is diagnosed before the parameters."""
+
+    def is_to(self, tasks: tuple[SourceTask, ...]) -> bool:
+        """Whether tasks have the data of the fit."""
+        if [id(task) for task in tasks] == [id(task) for task in self.tasks]:
+            return True
+        return fingerprint(tasks, bool(self.record.scales)) == self.record.fingerprint
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
@@ -99,6 +95,11 @@ class LawFit(Fit):
         """Data of the likelihood."""
         return data_of(self.idata)
 
+    @property
+    def histogram(self) -> BernsteinData | None:
+        """Data of the ranks; None for the power form."""
+        return self.data if isinstance(self.data, BernsteinData) else None
+
     @cached_property
     def law(self) -> MixtureLaw:
         """Draws of the law of U*: weights (chain, draw, knot) on their basis.
@@ -121,11 +122,12 @@ class LawFit(Fit):
         None without ranks, for several tasks, and for classes that were drawn by a design, whose
         probabilities of ranks `idata` does not hold.
         """
-        if not isinstance(self.data, BernsteinData) or self.record.designed:
+        data = self.histogram
+        if data is None or self.record.n_tasks > 1 or self.record.designed:
             return None
-        bins = self.idata["observed_data"].to_dataset()[self.data.rows].values - 1
+        bins = self.idata["observed_data"].to_dataset()[data.rows].values - 1
         chance = POINTS.bin_probabilities(bins, self.record.n_classes)
-        return RankLimits.of(chance, self.data.counts, self.data.design_effect)
+        return RankLimits.of(chance, data.counts, self.record.design_effect)
 
     @property
     def gap(self) -> FitGap | None:

@@ -4,11 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from classex_bayes.bayes.model.likelihoods import (
-    SMALLEST_SHARE,
-    BernsteinData,
-    PooledData,
-)
+from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE, BernsteinData
 from classex_bayes.core.mixture_weights import likeliest_weights
 from classex_bayes.typing import FloatArray
 
@@ -71,9 +67,7 @@ class FitGap:
         )
 
 
-def fit_gap(
-    data: BernsteinData | PooledData, weights: FloatArray, rng: np.random.Generator
-) -> FitGap:
+def fit_gap(data: BernsteinData, weights: FloatArray, rng: np.random.Generator) -> FitGap:
     """Gap of draws of the weights (chain, draw, m).
 
     Replicates are multinomial with the effective sample of each task, as in predictive checks.
@@ -96,7 +90,7 @@ def fit_gap(
     return FitGap(float(gaps.min()), float(gaps.mean()), observed, np.array(replicated))
 
 
-def largest_log_likelihood(data: BernsteinData | PooledData, counts: FloatArray) -> float:
+def largest_log_likelihood(data: BernsteinData, counts: FloatArray) -> float:
     """Largest log-likelihood of `counts` (n_rows,) over all weights on the simplex."""
     filled = counts > 0
     information = (counts * data.precision)[filled]
@@ -106,8 +100,6 @@ def largest_log_likelihood(data: BernsteinData | PooledData, counts: FloatArray)
     return float(information @ np.log(chance @ weights))
 
 
-def _log_likelihood(
-    data: BernsteinData | PooledData, weights: FloatArray, counts: FloatArray
-) -> FloatArray:
+def _log_likelihood(data: BernsteinData, weights: FloatArray, counts: FloatArray) -> FloatArray:
     shares = np.maximum(weights @ data.matrix.T, SMALLEST_SHARE)
     return np.log(shares) @ (counts * data.precision)

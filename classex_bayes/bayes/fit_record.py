@@ -1,7 +1,8 @@
 """The record of a fit: all that is known of it apart from its arrays, as attributes of `idata`."""
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.model.priors import PRIORS, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.local_tails import N_NEAREST
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -25,75 +27,37 @@ _LEAST_PROBABLE = 0.005  # scale of the scores that is named
 class FitRecord:
     """All that is known of a fit apart from its arrays.
 
-    A field is an attribute of `idata` with the same name, unless it is at its default. Numbers and
-    text are attributes as they are, and other values are JSON. Only `attributes` and `of` know
-    this.
-
-    Attributes
-    ----------
-    task_kind : str
-        Kinds of the fitted tasks, separated by commas.
-    n_classes : int
-        k1, of the task with the most classes.
-    n_test : int
-        Number of test instances in all tasks.
-    design_effect : float
-        Number of instances with the information of one independent instance.
-    dependence : AnswerDependence
-        Dependence of the answers of one test.
-    n_tasks : int
-        Number of tasks.
-    shared : {"nothing", "classes", "instances"}
-        What several tasks have in common.
-    designed : bool
-        Whether classes were drawn with unequal probabilities or in groups.
-    negated : bool
-        Whether scores are negated distances.
-    permanent_losses : tuple of float or None
-        If some competitors are always present: effective number of instances that none of them
-        beats, effective number of the others, and mean number of such competitors.
-    estimator : str
-        Class of the model.
-    parameters : dict
-        Parameters of the model as JSON types, a prior by the name and the fields of its class.
-    sampler : SamplerSettings or None
-        None for draws that were made without a sampler.
-    random_seed, random_seed_spawn_key : int or list of int
-        Entropy and spawn key of the seed of the fit.
-    interrupted : str
-        Number of draws before an interruption; empty if there was none.
-    evidence : str
-        "ranks" or "ranks and scores".
-    scales : dict from DistanceScale to float
-        Probabilities of the scales on which scores are distances, the most probable one first.
-    pareto_k : float or None
-        Tail index of the importance weights of the tails of scores.
-    notes : tuple of str
-        Notes on data and fit, for readers of predictions.
-    modeling_interface, modeling_interface_version : str
-        The package and its version.
+    A field is an attribute of `idata` with the same name, unless it is empty. Numbers and text are
+    attributes as they are, and other values are JSON. Only `attributes` and `of` know this.
     """
 
-    task_kind: str
-    n_classes: int
-    n_test: int
-    design_effect: float
-    dependence: AnswerDependence
+    # The data
+    task_kind: str  # kinds of the fitted tasks, separated by commas
+    n_classes: int  # k1, of the task with the most classes
+    n_test: int  # instances in all tasks
+    design_effect: float  # number of instances with the information of one independent instance
+    dependence: AnswerDependence  # of the answers of one test
     n_tasks: int = 1
-    shared: str = "nothing"
-    designed: bool = False
-    negated: bool = False
+    shared: str = "nothing"  # what several tasks have in common
+    designed: bool = False  # whether classes were drawn with unequal probabilities or in groups
+    negated: bool = False  # whether scores are negated distances
+    # If some competitors are always present: effective number of instances that none of them beats,
+    # effective number of the others, and mean number of such competitors.
     permanent_losses: tuple[float, float, float] | None = None
-    estimator: str = ""
-    parameters: dict[str, Any] = field(default_factory=dict)
-    sampler: SamplerSettings | None = None
-    random_seed: Any = None
+    fingerprint: str = ""  # SHA-256 of the data
+    # The model
+    estimator: str = ""  # its class
+    parameters: dict[str, Any] = field(default_factory=dict)  # JSON types, as from `described`
+    sampler: SamplerSettings | None = None  # None for draws that were made without a sampler
+    random_seed: Any = None  # entropy of the seed
     random_seed_spawn_key: tuple[int, ...] = ()
-    interrupted: str = ""
-    evidence: str = ""
+    interrupted: str = ""  # number of draws before an interruption
+    # The evidence
+    evidence: str = ""  # "ranks" or "ranks and scores"
+    # Probabilities of the scales on which scores are distances, the most probable one first.
     scales: dict[DistanceScale, float] = field(default_factory=dict)
-    pareto_k: float | None = None
-    notes: tuple[str, ...] = ()
+    pareto_k: float | None = None  # of the importance weights of the tails of scores
+    notes: tuple[str, ...] = ()  # on data and fit, for readers of predictions
     modeling_interface: str = "classex_bayes"
     modeling_interface_version: str = __version__
 
@@ -176,6 +140,21 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     },
     "notes": tuple,
 }
+
+
+def fingerprint(tasks: Sequence[SourceTask], with_scores: bool) -> str:
+    """SHA-256 of the data of tasks, with the scores that tails use or without them."""
+    digest = hashlib.sha256()
+    for task in tasks:
+        arrays, has_scores = [*task.table.data], task.table.has_scores
+        if with_scores and has_scores:
+            nearest = task.nearest_classes
+            arrays += nearest.true, nearest.scores[:, :N_NEAREST]
+        size = task.n_classes, task.n_test, f"{task.design_effect():.6g}", has_scores
+        digest.update(repr(size).encode())
+        for array in arrays:
+            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def stage_seeds(fit: np.random.SeedSequence, stage: int) -> np.random.SeedSequence:

@@ -14,7 +14,7 @@ from arviz_stats import summary as arviz_summary
 from classex_bayes.arguments import file_path
 from classex_bayes.bayes.convergence import Diagnosis, warn_of_problems
 from classex_bayes.bayes.fit import Fit
-from classex_bayes.bayes.fit_record import FitRecord, described, prior_of
+from classex_bayes.bayes.fit_record import FitRecord, described, fingerprint, prior_of
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError, DataWarning, Interrupted, warn
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
@@ -54,10 +54,6 @@ class FittedModel(Parameters, ABC):
     def fit(self, task: SourceTask) -> Self:
         """Draw from the posterior given a task."""
 
-    @abstractmethod
-    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> tuple[xr.DataTree, FitRecord]:
-        """Groups of the data of a fit to these tasks, and their record."""
-
     def _keep(
         self,
         idata: xr.DataTree,
@@ -78,6 +74,7 @@ class FittedModel(Parameters, ABC):
             parameters=described(self._text_parameters()),
             random_seed=np.asarray(seeds.entropy, dtype=object).tolist(),
             random_seed_spawn_key=seeds.spawn_key,
+            fingerprint=fingerprint(tasks, bool(record.scales)),
             notes=(*notes_of(tasks), *record.notes),
         )
         idata.attrs = record.attributes()
@@ -173,22 +170,7 @@ class FittedModel(Parameters, ABC):
         """
         if not (self.is_fitted and self._is_current):
             return False
-        tasks, fitted = checked_tasks(task), self._fit
-        if [id(member) for member in tasks] == [id(member) for member in fitted.tasks]:
-            return True
-        if len(tasks) != fitted.record.n_tasks:
-            return False
-        try:
-            data, record = self._data_groups(tasks)
-        except DataError:  # this model cannot be fitted to such tasks
-            return False
-        sizes = ("n_classes", "n_test", "design_effect")
-        observed = [name for name in data.children if name.startswith("observed_")]
-        return all(
-            np.isclose(getattr(record, name), getattr(fitted.record, name)) for name in sizes
-        ) and all(
-            data[name].to_dataset().equals(fitted.idata[name].to_dataset()) for name in observed
-        )
+        return self._fit.is_to(checked_tasks(task))
 
     @property
     def _is_current(self) -> bool:

@@ -13,20 +13,22 @@ from classex_bayes.arguments import (
     shares,
     truth_value,
 )
+from classex_bayes.bayes.finite_accuracy import (
+    checked_population,
+    nested_test_accuracy,
+    population_accuracy,
+    predictive_group,
+    single_test_accuracy,
+)
 from classex_bayes.bayes.fit import LawFit
 from classex_bayes.bayes.fit_gap import FitGap
-from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import (
-    basis_of,
     by_draw,
     mixture_group,
-    predictive_group,
-    task_groups,
     weights_of,
 )
-from classex_bayes.bayes.predict.finite_population import checked_population, population_accuracy
-from classex_bayes.bayes.predict.single_test import nested_test_accuracy, single_test_accuracy
+from classex_bayes.bayes.pooling import pooled_groups
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.rank_limits import RankLimits
@@ -90,15 +92,12 @@ class LawModel(FittedModel):
 
         `parameters` (chain, draw, ...) become the group posterior.
         """
-        tree = task_groups(task, law.basis, "auto")[1]
+        _, tree, record = pooled_groups([task], law.basis, "auto")
         weights = mixture_group(law)
         parameters = xr.Dataset() if parameters is None else parameters
         tree["posterior"] = xr.DataTree(parameters.assign_coords(weights[SAMPLE_DIMS].coords))
         tree["mixture"] = xr.DataTree(weights)
-        return self._keep(tree, FitRecord.of_task(task), (task,), seeds)
-
-    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> tuple[xr.DataTree, FitRecord]:
-        return task_groups(tasks[0], basis_of(self.idata), "auto")[1], FitRecord.of_task(tasks[0])
+        return self._keep(tree, record, (task,), seeds)
 
     @property
     def fit_(self) -> LawFit:
@@ -234,7 +233,7 @@ class LawModel(FittedModel):
 
         It is the accuracy on k classes of the population, averaged over subsets and over infinitely
         many instances of each class. The interval narrows as k1 nears the size of the population
-        (`classex_bayes.bayes.predict.finite_population`).
+        (`classex_bayes.bayes.finite_accuracy`).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-r"""One posterior from several pilots, which may have classes in common.
+r"""The data of one or several pilots: groups of `idata`, and the record of their fit.
 
 The log-likelihoods of independent pilots are added. If pilots have classes in common, the sum
 would count these classes twice. So the log-likelihoods are multiplied by weights lambda. Let
@@ -21,6 +21,7 @@ informative task.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -28,11 +29,10 @@ from scipy.optimize import nnls
 
 from classex_bayes.arguments import one_of
 from classex_bayes.bayes.fit_record import FitRecord
-from classex_bayes.bayes.idata import ROWS, data_groups, described, task_groups
+from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     LikelihoodData,
-    PooledData,
     PowerData,
     likelihood_data,
 )
@@ -40,54 +40,124 @@ from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray
+from classex_bayes.typing import FloatArray, IntArray
 
 SHARED = ("nothing", "classes", "instances")
+_N_OBSERVED_K = 25
 # Below 1, so that equal tasks get equal weights: at 1 any weights with the sum 1 are optimal.
 _LARGEST_CORRELATION = 0.999
 
 
 def pooled_groups(
-    tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str
+    tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str = "nothing"
 ) -> tuple[LikelihoodData, xr.DataTree, FitRecord]:
     """Data of one or several tasks for the likelihood, their groups, and the record of their fit.
 
-    The groups of one task are those of `data_groups`. The rows of several tasks are concatenated
-    along bin (or direction), k and task. The coordinates bin_task and k_task hold the number of the
-    task of each row.
+    The group observed_data holds the accuracies on a grid of k. It also holds the histogram of
+    ranks, whose coordinate is the largest rank of each bin, or the whitened accuracies.
+    constant_data holds the sizes of the tasks and the matrix whose product with the weights is the
+    expectation of the histogram or of the whitened accuracies. The rows of several tasks follow
+    each other along bin (or direction) and k. The coordinates bin_task and k_task hold the number
+    of the task of each row.
     """
     one_of(shared, SHARED, "shared")
-    if len(tasks) == 1:
-        return *task_groups(tasks[0], basis, likelihood), FitRecord.of_task(tasks[0])
     if shared == "nothing" and len({id(task) for task in tasks}) < len(tasks):
         raise DataError(
             "task: the same task is in the list twice and would be counted twice; remove one copy"
         )
-    data, parts, weight = pooled_data(tasks, basis, likelihood, shared)
-    trees = [data_groups(task, part, basis) for task, part in zip(tasks, parts, strict=True)]
-    observed, constant = (
-        [_numbered(tree[group].to_dataset(), number) for number, tree in enumerate(trees)]
-        for group in ("observed_data", "constant_data")
+    curves = any(task.table.kind == "accuracies" for task in tasks)
+    if curves and isinstance(likelihood, str) and likelihood == "auto":
+        likelihood = PowerData.kind  # of all tasks
+    weight = np.ones(1) if len(tasks) == 1 else pool_weights(tasks, shared)
+    parts: list[Any] = [
+        likelihood_data(task, basis, likelihood, share)
+        for task, share in zip(tasks, weight.tolist(), strict=True)
+    ]
+    data = type(parts[0]).joined(parts)
+    record = (
+        FitRecord.of_task(tasks[0]) if len(tasks) == 1 else pooled_record(tasks, weight, shared)
     )
-    joint = xr.merge([_joined(observed, data.observed), _joined(observed, "accuracy")])
-    names = "matrix", "n_classes", "n_test", "design_effect"
-    fixed = xr.merge([_joined(constant, name) for name in names]).assign(weight=("task", weight))
-    tree = xr.DataTree.from_dict(
-        {"observed_data": described(joint), "constant_data": described(fixed)}
+    return data, _groups(tasks, parts, data, basis, weight), record
+
+
+def _groups(
+    tasks: Sequence[SourceTask],
+    parts: Sequence[LikelihoodData],
+    data: LikelihoodData,
+    basis: RadialBasis,
+    weight: FloatArray,
+) -> xr.DataTree:
+    """Groups observed_data and constant_data of the data of tasks, one after the other."""
+    row, k = data.rows, [task.grid(_N_OBSERVED_K) for task in tasks]
+    positions: list[IntArray] = [np.arange(len(part.matrix)) for part in parts]
+    if row == BernsteinData.rows:
+        positions = [task.require("ranks").n_better_bins + 1 for task in tasks]
+    coords: dict[str, Any] = {row: np.concatenate(positions), "k": np.concatenate(k)}
+    if len(tasks) > 1:
+        for name, several in ((row, positions), ("k", k)):
+            numbers = np.repeat(np.arange(len(tasks)), [part.size for part in several])
+            coords[f"{name}_task"] = name, numbers
+    # The accuracy is known at no k if ranks are known up to wide intervals.
+    accuracy = [
+        task.accuracy(g) if g.size else g.astype(float) for task, g in zip(tasks, k, strict=True)
+    ]
+    observed = xr.Dataset(
+        {data.observed: (row, data.values), "accuracy": ("k", np.concatenate(accuracy))}, coords
     )
-    return data, tree, pooled_record(tasks, weight, shared)
+    sizes = {
+        "n_classes": [task.n_classes for task in tasks],
+        "n_test": [task.n_test for task in tasks],
+        "design_effect": [task.design_effect() for task in tasks],
+        "weight": weight,
+    }
+    constant = xr.Dataset(
+        {"matrix": ((row, "knot"), data.matrix)}
+        | {name: ("task", values) for name, values in sizes.items()},
+        {name: at for name, at in coords.items() if name.startswith(row)} | {"knot": basis.knots},
+    )
+    groups = {"observed_data": described(observed), "constant_data": described(constant)}
+    return xr.DataTree.from_dict(groups)
+
+
+def data_of(tree: xr.DataTree) -> LikelihoodData:
+    """Data of the likelihood, read from the groups of `pooled_groups`."""
+    observed, constant = tree["observed_data"].to_dataset(), tree["constant_data"].to_dataset()
+    observed[["accuracy", "k"]]  # a file without them fails here, not later
+    if BernsteinData.observed not in observed:
+        return PowerData(constant["matrix"].values, observed[PowerData.observed].values)
+    number = np.asarray(observed.coords.get(f"{BernsteinData.rows}_task", 0))
+    precision = constant["weight"].values / constant["design_effect"].values
+    counts = observed[BernsteinData.observed].values
+    return BernsteinData(constant["matrix"].values, counts, precision[number], number)
+
+
+def task_sizes(tree: xr.DataTree) -> list[tuple[int, int, float]]:
+    """Number of classes, number of instances and design effect of every task of a fit."""
+    fixed = tree["constant_data"].to_dataset()
+    sizes = (fixed[name].values.tolist() for name in ("n_classes", "n_test", "design_effect"))
+    return list(zip(*sizes, strict=True))
+
+
+def task_part(group: xr.Dataset, number: int) -> xr.Dataset:
+    """Rows of one task in a group of a pooled fit, as in a fit to that task alone.
+
+    A group without numbers of tasks is returned whole.
+    """
+    for dim in map(str, group.dims):
+        if f"{dim}_task" in group.coords:
+            group = group.isel({dim: group[f"{dim}_task"].values == number})
+            group = group.drop_vars(f"{dim}_task")
+    return group
 
 
 def pooled_record(tasks: Sequence[SourceTask], weight: FloatArray, shared: str) -> FitRecord:
     """Record of a fit to several tasks with the weights lambda (n_tasks,)."""
     n_test = np.array([task.n_test for task in tasks])
     design_effect = np.array([task.design_effect() for task in tasks])
-    known = [
-        task.table.variance.permanent for task in tasks if task.table.variance.permanent is not None
-    ]
-    permanent = None
-    if known:
-        unbeaten, beaten, present = np.transpose(known)
+    of_tasks = [task.table.variance.permanent for task in tasks]
+    losses, permanent = [part for part in of_tasks if part is not None], None
+    if losses:
+        unbeaten, beaten, present = np.transpose(losses)
         permanent = float(unbeaten.sum()), float(beaten.sum()), float(present.mean())
     return FitRecord(
         task_kind=", ".join(sorted({task.table.kind for task in tasks})),
@@ -101,45 +171,6 @@ def pooled_record(tasks: Sequence[SourceTask], weight: FloatArray, shared: str) 
         permanent_losses=permanent,
         notes=tuple(pool_notes(tasks, weight, shared)),
     )
-
-
-def _numbered(data: xr.Dataset, number: int) -> xr.Dataset:
-    """Add the number of the task as a coordinate of its rows and of k."""
-    rows = {f"{dim}_task": (dim, np.full(data.sizes[dim], number)) for dim in ROWS & {*data.dims}}
-    return data.assign_coords(rows)
-
-
-def _joined(parts: Sequence[xr.Dataset], name: str) -> xr.Dataset:
-    """One variable of several tasks, concatenated along its rows."""
-    along = str(parts[0][name].dims[0])
-    return xr.concat([part[[name]] for part in parts], dim=along)
-
-
-def pooled_data(
-    tasks: Sequence[SourceTask], basis: RadialBasis, likelihood: str, shared: str
-) -> tuple[LikelihoodData, list[BernsteinData | PowerData], FloatArray]:
-    """Data of the pool, data of each task, and the weights lambda (n_tasks,) of the tasks.
-
-    All tasks have the same form of the likelihood. "auto" is the power form if one of the tasks
-    was made from accuracies. Rows of the power form are multiplied by the square root of the
-    weight.
-    """
-    curves = any(task.table.kind == "accuracies" for task in tasks)
-    if curves and isinstance(likelihood, str) and likelihood == "auto":
-        likelihood = PowerData.kind
-    parts = [likelihood_data(task, basis, likelihood) for task in tasks]
-    weight = pool_weights(tasks, shared)
-    histograms = tuple(part for part in parts if isinstance(part, BernsteinData))
-    if histograms:
-        return PooledData(histograms, tuple(weight.tolist())), parts, weight
-    scaled = [
-        PowerData(np.sqrt(share) * part.matrix, np.sqrt(share) * part.whitened)
-        for part, share in zip(parts, weight, strict=True)
-        if isinstance(part, PowerData)
-    ]
-    rows = np.vstack([part.matrix for part in scaled])
-    values = np.concatenate([part.whitened for part in scaled])
-    return PowerData(rows, values), [*scaled], weight
 
 
 def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:

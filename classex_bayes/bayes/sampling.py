@@ -1,5 +1,6 @@
 """Draws from the posterior: settings, samplers, and interruptions, which keep the draws so far."""
 
+import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,9 +14,13 @@ import xarray as xr
 from classex_bayes.arguments import how_many, one_of, probability, truth_value
 from classex_bayes.bayes.convergence import FEWEST_DRAWS
 from classex_bayes.bayes.idata import split_weights
-from classex_bayes.bayes.model.accelerated import accelerated_model
-from classex_bayes.bayes.model.likelihoods import Likelihood
-from classex_bayes.bayes.model.priors import Prior, descriptions_of
+from classex_bayes.bayes.model.likelihoods import Likelihood, LikelihoodData, build_model
+from classex_bayes.bayes.model.priors import (
+    DirichletPrior,
+    MixturePrior,
+    Prior,
+    descriptions_of,
+)
 from classex_bayes.exceptions import DataError, Interrupted, require_extra
 from classex_bayes.typing import IntArray
 
@@ -141,8 +146,6 @@ def _sample_by_pymc(
         require_extra("samplers", use, settings.nuts_sampler)
     import pymc as pm
 
-    from classex_bayes.bayes.model.graph import build_model
-
     with build_model(prior, data):
         return pm.sample(
             draws=settings.draws,
@@ -158,13 +161,20 @@ def _sample_by_pymc(
         )
 
 
-def _nutpie_model(prior: Prior, data: Likelihood) -> Any:
+def _nutpie_model(prior: Any, data: Any) -> Any:
     """Posterior for nutpie: the compiled density if there is one, else a compiled PyMC model."""
-    model = accelerated_model(prior, data)
-    if model is not None:
-        return model
-    from classex_bayes.bayes.model.graph import build_model
+    # A subclass of a prior may have changed it.
+    is_written_out = type(prior) in (MixturePrior, DirichletPrior)
+    is_written_out &= not getattr(prior, "monotone", False) and isinstance(data, LikelihoodData)
+    if is_written_out:
+        try:  # numba, nutpie's private class and the disk fail in many ways
+            from classex_bayes.bayes.model.nutpie_model import compiled_model
 
+            return compiled_model(prior, data)
+        except Exception as error:
+            logging.getLogger("classex_bayes").warning(
+                "the compiled density cannot be used; the fit compiles its PyMC model: %r", error
+            )
     padded = data.padded()
     key = (prior, data.kind, padded.matrix.shape)
     if key not in _COMPILED:

@@ -21,10 +21,9 @@ def save(model: FittedModel, path: str | Path) -> Path:
     model : estimator with a posterior
         A fitted model, such as `BayesianExtrapolator` or `OpenSetExtrapolator`.
     path : str or Path
-        Ends in .nc (netCDF) or .zarr. The file is written completely or not at all. It holds no
-        scores. It does hold the names of the classes and the histogram of ranks of each class. To
-        leave these out, delete the groups ``ranks_by_class`` and, if it was computed,
-        ``log_likelihood`` of ``model.idata`` first.
+        Ends in .nc (netCDF) or .zarr. The file is written completely or not at all. It holds
+        neither scores nor names of classes. If ``compute_log_likelihood`` was called, its group
+        ``log_likelihood`` has the names of the classes, and notes may name some.
 
     Returns
     -------

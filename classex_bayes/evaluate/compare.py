@@ -34,9 +34,9 @@ from classex_bayes.results import (
     interval_settings,
     reference_values,
     shared_metric,
+    whose_notes,
 )
 from classex_bayes.results.extrapolation import far_beyond
-from classex_bayes.results.shared_estimand import whose_notes
 from classex_bayes.task.data_checks import warn_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task

@@ -32,7 +32,7 @@ from classex_bayes.bayes.tails.scale_choice import (
     why_no_tails,
 )
 from classex_bayes.bayes.tails.tail_calibration import random_halves
-from classex_bayes.bayes.tails.tail_draws import DISCREPANCY, LEAST_SHARE
+from classex_bayes.bayes.tails.tail_laws import DISCREPANCY, LEAST_SHARE
 from classex_bayes.estimators.base import takes_one_task
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails

@@ -13,8 +13,8 @@ from typing import Any, Literal, Self
 import numpy as np
 import xarray as xr
 
-from classex_bayes.bayes.tails.class_resampling import resampled
 from classex_bayes.bayes.tails.local_tails import N_NEAREST
+from classex_bayes.bayes.tails.tail_laws import resampled
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import add_linearly
 from classex_bayes.open_set.depth_law import DEEPEST, HeldOutDepths, log_survival

@@ -9,8 +9,11 @@ import xarray as xr
 from classex_bayes.arguments import one_of
 from classex_bayes.assumptions.diagnosis import TaskReport
 from classex_bayes.assumptions.drift import Drift
-from classex_bayes.bayes.checks.posterior_checks import PredictiveReport
-from classex_bayes.bayes.checks.replicates import Group, observed_and_replicated
+from classex_bayes.bayes.checks.posterior_checks import (
+    Group,
+    PredictiveReport,
+    observed_and_replicated,
+)
 from classex_bayes.bayes.checks.sensitivity import COMPONENTS, Sensitivity
 from classex_bayes.bayes.checks.tail_checks import TailReport
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
@@ -185,8 +188,8 @@ def plot_sensitivity(
     if not powers or len(set(powers)) < len(powers):
         raise DataError(f"alphas: expected different powers, found {powers}")
     chart = Chart(ci_prob, ci_kind)
-    if result.bounds is not None:
-        chart.prediction("ranks alone", result.bounds, k)
+    if (bounds := result.prediction.rank_bounds) is not None:
+        chart.prediction("ranks alone", bounds, k)
     for power in powers:
         name = f"{component} to the power {power:g}"
         series = chart.prediction(name, result.scaled(power, component), k)

@@ -24,7 +24,13 @@ from classex_bayes.report.findings import (
     usual_references,
     warned_of_distance,
 )
-from classex_bayes.results import Bounds, Extrapolation, interval_name, interval_settings
+from classex_bayes.results import (
+    Bounds,
+    Extrapolation,
+    interval_name,
+    interval_settings,
+    whose_notes,
+)
 from classex_bayes.results.sentences import (
     errors_sentence,
     headline,
@@ -32,7 +38,6 @@ from classex_bayes.results.sentences import (
     pilot_sentence,
     score_direction,
 )
-from classex_bayes.results.shared_estimand import whose_notes
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts

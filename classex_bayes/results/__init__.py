@@ -1,6 +1,5 @@
 """Results: predictions as draws or points, their intervals, tables and sentences."""
 
-from classex_bayes.results.classes_until import ClassesUntil
 from classex_bayes.results.draws import (
     SAMPLE_DIMS,
     CountDraws,
@@ -9,18 +8,24 @@ from classex_bayes.results.draws import (
     RoundTo,
     Tabulated,
     interval_columns,
+    interval_label,
+    interval_name,
     interval_of,
     interval_settings,
 )
 from classex_bayes.results.estimand import RISK, Estimand
-from classex_bayes.results.extrapolation import Extrapolation, IntervalType
-from classex_bayes.results.metric_bounds import Bounds
-from classex_bayes.results.reference_values import reference_values
-from classex_bayes.results.sentences import interval_label, interval_name
-from classex_bayes.results.shared_estimand import (
+from classex_bayes.results.extrapolation import (
+    Bounds,
+    ClassesUntil,
+    Extrapolation,
+    IntervalType,
+)
+from classex_bayes.results.reference_values import (
     distinct_names,
     expected_accuracy,
+    reference_values,
     shared_metric,
+    whose_notes,
 )
 
 __all__ = [
@@ -45,4 +50,5 @@ __all__ = [
     "interval_settings",
     "reference_values",
     "shared_metric",
+    "whose_notes",
 ]

@@ -14,7 +14,6 @@ from arviz_stats import eti, hdi, mcse
 
 from classex_bayes.arguments import number, one_of, probability
 from classex_bayes.formatting import ROUNDING, Shown, bounded
-from classex_bayes.results.sentences import interval_label
 from classex_bayes.typing import FloatArray
 
 SAMPLE_DIMS = ["chain", "draw"]
@@ -43,6 +42,17 @@ def interval_of(
 def interval_columns(ci_prob: float, ci_kind: str) -> tuple[str, str]:
     """Return the names of the limits in tables: "eti89_lb" and "eti89_ub"."""
     return f"{ci_kind}{100 * ci_prob:g}_lb", f"{ci_kind}{100 * ci_prob:g}_ub"
+
+
+def interval_name(ci_prob: float) -> str:
+    """Return "90% interval"."""
+    return f"{100 * ci_prob:g}% interval"
+
+
+def interval_label(ci_prob: float, ci_kind: str, of: str = "credible") -> str:
+    """Return "90% credible interval"; an interval of highest density is marked as such."""
+    suffix = " (highest density)" if ci_kind == "hdi" else ""
+    return f"{100 * ci_prob:g}% {of} interval{suffix}"
 
 
 class Tabulated(Shown):

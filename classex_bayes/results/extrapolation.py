@@ -1,8 +1,8 @@
-"""Extrapolation: the one result type of every estimator, with or without draws."""
+"""Results of estimators: predictions with or without draws, limits, and numbers of classes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,11 +13,17 @@ from classex_bayes.arguments import LARGEST_K, is_real, probability
 from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.core.rank_limits import RankLimits
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
-from classex_bayes.formatting import Display
+from classex_bayes.formatting import Display, count, exact_percent
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results.draws import CurveDraws, DrawsTable, interval_settings
+from classex_bayes.results.draws import (
+    CountDraws,
+    CurveDraws,
+    DrawsTable,
+    interval_columns,
+    interval_name,
+    interval_settings,
+)
 from classex_bayes.results.estimand import RISK, Estimand
-from classex_bayes.results.sentences import interval_name
 from classex_bayes.typing import FloatArray, IntArray
 
 IntervalType = Literal["credible", "bootstrap", "confidence", "none"]
@@ -25,6 +31,9 @@ IntervalType = Literal["credible", "bootstrap", "confidence", "none"]
 FARTHEST_FACTOR = 100
 REACHED = 0.2  # distance between the limits of the ranks up to which a pilot is said to reach
 _ACCURACY = Estimand()
+_N_EACH = 50  # draws of each limit of `Bounds`
+# Lower and upper limits (2, n_k) at numbers of classes (n_k,), of the level `ci_prob`.
+Limits = Callable[[IntArray, float], FloatArray]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -176,6 +185,15 @@ class Extrapolation(CurveDraws):
         """
         return *self.base_notes, *self._notes_on_limits()
 
+    @property
+    def rank_bounds(self) -> "Bounds | None":
+        """What the ranks alone allow at the same k, as from `MomentBounds`; None if unknown."""
+        metric = None if self.rank_limits is None else named_metric(self.estimand.metric)
+        if self.rank_limits is None or not isinstance(metric, MeanMetric):
+            return None
+        limits = partial(self.rank_limits.at, metric)
+        return Bounds.of(self.k, limits, "ranks alone", self.n_classes, estimand=self.estimand)
+
     def _notes_on_limits(self) -> tuple[str, ...]:
         """A sentence on what the ranks alone allow at the largest k, if their limits are apart."""
         if self.rank_limits is None:
@@ -276,6 +294,140 @@ class Extrapolation(CurveDraws):
             self._table().text(),
             tuple(f"note: {note}" for note in self.notes),
         )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Bounds(Extrapolation):
+    """Confidence limits of a metric at some numbers of classes.
+
+    `interval` computes the limits of any level. Half of the draws are the lower limits of the level
+    of ArviZ's rcParams and half are the upper ones, so tables and plots of draws show these limits.
+    Nothing within the limits is more probable than anything else. So tables have no mean, there are
+    no probabilities, and `mean` is the middle between the limits, whose largest error is smallest.
+
+    Attributes
+    ----------
+    limits : callable
+        Returns the limits (2, n_k) at numbers of classes (n_k,) for a level.
+    """
+
+    limits: Limits | None = None
+
+    @classmethod
+    def of(
+        cls,
+        k: IntArray,
+        limits: Limits,
+        estimator: str,
+        n_classes: int,
+        notes: tuple[str, ...] = (),
+        estimand: Estimand = _ACCURACY,
+    ) -> "Bounds":
+        """Wrap limits at `k` (n_k,)."""
+        ends = limits(k, interval_settings(None, None)[0])
+        draws = xr.DataArray(
+            np.repeat(ends, _N_EACH, axis=0)[None],
+            dims=("chain", "draw", "k"),
+            coords={"chain": [0], "draw": np.arange(2 * _N_EACH), "k": k},
+            name=estimand.quantity,
+        )
+        return cls(draws, estimator, "confidence", n_classes, notes, estimand, limits=limits)
+
+    def interval(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
+        """Limits at each k.
+
+        Parameters
+        ----------
+        ci_prob : float, optional
+            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+        ci_kind : {"eti", "hdi"}, optional
+            Not used, because nothing lies between the limits.
+
+        Returns
+        -------
+        DataFrame
+            Columns "lower" and "upper", indexed by k.
+        """
+        assert self.limits is not None
+        lower, upper = self.limits(self.k, interval_settings(ci_prob, ci_kind)[0])
+        return pd.DataFrame({"lower": lower, "upper": upper}, index=self._index)
+
+    def _probability(self, event: xr.DataArray) -> pd.Series:
+        raise DataError(
+            f"{self.estimator} gives limits without probabilities; call prob_at_least of the "
+            "prediction of a BayesianExtrapolator"
+        )
+
+    def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
+        limits = self.interval(ci_prob, ci_kind)
+        limits.columns = list(interval_columns(*interval_settings(ci_prob, ci_kind)))
+        return DrawsTable(limits, limits * np.nan)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ClassesUntil(CountDraws):
+    """Number of classes at which expected accuracy falls to a level.
+
+    Attributes
+    ----------
+    level : float
+        Level of the expected accuracy.
+    k : DataArray with dimensions (chain, draw)
+        Largest number of classes whose expected accuracy is at least `level`, interpolated. It is 1
+        if even two classes are too many, and infinite beyond `largest`.
+    largest : int
+        Largest number of classes that was tried.
+    n_classes : int
+        k1, the number of source classes. Sentences say "more than" beyond 100 times as many.
+    """
+
+    plot = PlotMethod("plot_classes_until")
+
+    level: float
+    k: xr.DataArray
+    largest: int
+    n_classes: int
+
+    def describe(self, ci_prob: float | None = None) -> str:
+        """One sentence with the median and an interval of the level `ci_prob`.
+
+        Beyond 100 k1 classes the model decides more than the data. An interval that reaches so far
+        has no upper limit in the sentence: "4,220 or more". `median` and `interval` have the
+        numbers.
+        """
+        if self.interval(ci_prob)[1] < 2:
+            return f"accuracy is below {exact_percent(self.level)} on any number of classes"
+        return f"{self.describe_median()} ({self.describe_interval(ci_prob)})"
+
+    def describe_median(self) -> str:
+        """The sentence of `describe` without the interval."""
+        near = self._near()
+        accuracy, median = exact_percent(self.level), near.median
+        if median < 2:
+            return f"accuracy is below {accuracy} even on 2 classes"
+        verb = "stays above {} on" if np.isinf(median) else "falls to {} at"
+        return f"accuracy {verb.format(accuracy)} {near._text(median)} classes"
+
+    def describe_interval(self, ci_prob: float | None = None) -> str:
+        """Name of the interval of `describe`, and its limits."""
+        return super(ClassesUntil, self._near()).describe_interval(ci_prob)
+
+    def _near(self) -> "ClassesUntil":
+        """The same, searched up to 100 k1 classes."""
+        farthest = min(self.largest, FARTHEST_FACTOR * self.n_classes)
+        return replace(self, k=self.k.where(self.k <= farthest, np.inf), largest=farthest)
+
+    def _text(self, k: float) -> str:
+        # Draws support no more digits than three.
+        return count(float(f"{k:.3g}") if 1000 <= k < np.inf else k, self.largest)
+
+    def _span(self, lower: float, upper: float) -> str:
+        if np.isinf(upper) and np.isfinite(lower):
+            return f"{self._text(max(lower, 2))} or more"
+        return f"up to {self._text(upper)}" if lower < 2 <= upper else super()._span(lower, upper)
+
+    def _display(self) -> Display:
+        return Display(self.describe())
 
 
 def far_beyond(

@@ -1,15 +1,17 @@
-"""Reference values of a metric, which predictions are compared with."""
+"""Several predictions in one table or figure: their metric, names, notes and reference values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from classex_bayes.arguments import class_counts
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.estimand import Estimand
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import IntArray
 
@@ -22,7 +24,7 @@ def reference_values(truth: Any, k: IntArray | None, metric: str = "accuracy") -
     """
     if isinstance(truth, SourceTask):
         k = truth.grid(60) if k is None else k
-        k = _within_knowledge(truth, k[k <= truth.n_classes], metric)
+        k = truth.table.known_counts(named_metric(metric), k[k <= truth.n_classes])
         values = truth.metric(metric, k) if k.size else np.empty(0)
         return pd.Series(values, index=pd.Index(k, name="k"), dtype=float)
     name = Estimand(metric=metric).quantity
@@ -45,6 +47,42 @@ def reference_values(truth: Any, k: IntArray | None, metric: str = "accuracy") -
     return values if k is None else values[values.index.isin(k)]
 
 
-def _within_knowledge(task: SourceTask, k: IntArray, metric: str) -> IntArray:
-    """Those of the numbers of classes, at most those of the task, at which it knows a metric."""
-    return task.table.known_counts(named_metric(metric), k)
+def shared_metric(predictions: Sequence[Extrapolation]) -> str:
+    """Return the metric of all the predictions; raise if it differs."""
+    metrics = sorted({prediction.estimand.metric for prediction in predictions})
+    if len(metrics) > 1:
+        raise DataError(
+            f"predictions: found {metrics[0]!r} and {metrics[1]!r}, expected one metric"
+        )
+    return metrics[0]
+
+
+def expected_accuracy(prediction: Extrapolation, name: str) -> xr.DataArray:
+    """Return draws of an expected accuracy; raise if the argument `name` predicts another."""
+    if prediction.estimand.metric != "accuracy" or prediction.estimand.kind != "expected":
+        raise DataError(
+            f"{name}: found {prediction.description}; pass a prediction of the expected accuracy"
+        )
+    return prediction.accuracy
+
+
+def distinct_names(predictions: Sequence[Extrapolation]) -> list[str]:
+    """Return the names of the estimators, with their estimands if these differ."""
+    alike = len({prediction.estimand for prediction in predictions}) == 1
+    names = [
+        prediction.estimator if alike else f"{prediction.estimator}: {prediction.description}"
+        for prediction in predictions
+    ]
+    for name in names:
+        if names.count(name) > 1:
+            raise DataError(f"predictions: found {name!r} twice, expected distinct names")
+    return names
+
+
+def whose_notes(predictions: Iterable[Extrapolation]) -> dict[str, list[str]]:
+    """Notes of predictions, each once, with the names of the estimators that have it."""
+    whose: dict[str, list[str]] = {}
+    for prediction in predictions:
+        for note in prediction.notes:
+            whose.setdefault(note, []).append(prediction.estimator)
+    return whose

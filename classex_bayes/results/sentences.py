@@ -3,6 +3,7 @@
 import numpy as np
 
 from classex_bayes.formatting import PERCENTAGES, percent
+from classex_bayes.results.draws import interval_name
 from classex_bayes.results.estimand import Estimand
 from classex_bayes.task.source_task import SourceTask
 
@@ -18,17 +19,6 @@ _PILOTS = {
     "documents": ("searched", "queries", ("answered", "right at rank 1")),
 }
 _NUMERALS = ("No", "One", "Two", "Three", "Four", "Five")
-
-
-def interval_name(ci_prob: float) -> str:
-    """Return "90% interval"."""
-    return f"{100 * ci_prob:g}% interval"
-
-
-def interval_label(ci_prob: float, ci_kind: str, of: str = "credible") -> str:
-    """Return "90% credible interval"; an interval of highest density is marked as such."""
-    suffix = " (highest density)" if ci_kind == "hdi" else ""
-    return f"{100 * ci_prob:g}% {of} interval{suffix}"
 
 
 def headline(

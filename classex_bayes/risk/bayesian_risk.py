@@ -12,7 +12,8 @@ from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.fit import Fit
 from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.idata import built, by_draw, described, weights_of, with_predictions
+from classex_bayes.bayes.idata import by_draw, described, weights_of, with_predictions
+from classex_bayes.bayes.model.likelihoods import build_model
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.estimators.base import takes_one_task
@@ -53,7 +54,7 @@ class RiskFit(Fit):
     @cached_property
     def model(self) -> "pm.Model":
         """The PyMC model of the fitted task."""
-        return built(self.prior, self.data, self.idata)
+        return build_model(self.prior, self.data, self.idata)
 
     @cached_property
     def data(self) -> RiskData:
@@ -200,9 +201,6 @@ class BayesianRisk(FittedModel):
             "likelihood_data": xr.Dataset(likelihood),
         }
         return prior, data, xr.DataTree.from_dict(groups)
-
-    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> tuple[xr.DataTree, FitRecord]:
-        return self._prior_and_data(tasks[0])[2], FitRecord.of_task(tasks[0])
 
     @property
     def fit_(self) -> RiskFit:

@@ -109,7 +109,7 @@ class RiskData(Likelihood):
     }
     matrix: FloatArray  # this and the next two as in `BernsteinData`
     counts: FloatArray
-    design_effect: float
+    precision: FloatArray
     bump_risk: FloatArray  # (12, m): `element_risk` on the grid of k
     whitened_error: FloatArray  # (12, 12): T diag(1 - ATA)
     whitened_risk: FloatArray  # (12,): T AvTestRisk
@@ -137,7 +137,7 @@ class RiskData(Likelihood):
         return cls(
             ranks.matrix,
             ranks.counts,
-            ranks.design_effect,
+            ranks.precision,
             # Copies of the last row, because rows of zeros would divide 0 by 0.
             element_risk(basis, np.pad(observed.k, (0, missing), "edge")),
             np.pad(whiten * error, (0, missing)),
@@ -146,10 +146,10 @@ class RiskData(Likelihood):
             observed.smallest,
         )
 
-    @staticmethod
-    def register(data: dict[str, Any], weights: Any) -> None:
+    def register(self, data: dict[str, Any], weights: Any) -> None:
         """Register the relative cost and the observations in the current PyMC model."""
-        BernsteinData.register(data, weights)
+        ranks = BernsteinData(self.matrix, self.counts, self.precision)
+        ranks.register(data, weights)
         level = pm.Normal("cost_level", 0.0, _LEVEL_SD)
         sd = pm.HalfNormal("cost_sd", 1.0)
         pm.modelcontext(None).add_coord("cost_function", range(_N_FUNCTIONS))

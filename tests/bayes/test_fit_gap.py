@@ -1,6 +1,7 @@
 """How far the posterior lies below the best law: the bound, its p-value, and where it is told."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy.optimize import minimize
 
 from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask, load, posterior_checks
 from classex_bayes.bayes.fit_gap import fit_gap, largest_log_likelihood
-from classex_bayes.bayes.model.likelihoods import BernsteinData, PooledData
+from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from studies.laws import zoo
 
@@ -50,7 +51,8 @@ def test_the_bound_of_a_pool():
     task = BernsteinData.of(task_of(zoo()["beta"]), BASIS)
     alone = largest_log_likelihood(task, task.counts)
     for weight in (0.5, 1.0):
-        pool = PooledData((task, task), (weight, weight))
+        part = replace(task, precision=weight * task.precision)
+        pool = BernsteinData.joined([part, part])
         found = largest_log_likelihood(pool, pool.counts)
         assert found == pytest.approx(2 * weight * alone, rel=1e-9)
 

@@ -11,7 +11,7 @@ from scipy.stats import halfnorm, norm, t, uniform
 
 import classex_bayes
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import class_group, weights_of
+from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.exceptions import DataError
@@ -28,9 +28,9 @@ def test_groups_and_attributes(fit, pilot):
     model.compute_log_likelihood()
     model.compute_log_prior()
     model.predict([10, 1000])
-    groups = "posterior mixture sample_stats observed_data constant_data ranks_by_class predictions"
+    groups = "posterior mixture sample_stats observed_data constant_data predictions"
     groups += " prior prior_mixture prior_predictive posterior_predictive log_likelihood log_prior"
-    groups += " mixture_given_ranks tails held_out_ranks observed_depths"
+    groups += " mixture_given_ranks tails held_out_ranks"
     assert set(model.idata.children) == set(groups.split())
     mixture = model.idata["mixture"].to_dataset()
     assert mixture["weights"].dims == ("chain", "draw", "knot")
@@ -174,30 +174,20 @@ def test_classes_of_any_name_are_left_out_after_loading(fit, tmp_path):
     labels = ["b", "3", "2.5", "é", "d", "(1, 2)"]
     assert expected["class"].values.tolist() == labels
     del model.idata["log_likelihood"]
-    again = load(save(model, tmp_path / "model.nc")).compute_log_likelihood()
+    again = load(save(model, tmp_path / "model.nc")).compute_log_likelihood(task)
     xr.testing.assert_equal(again["log_likelihood"]["rank_histogram"], expected)
     assert loo(again).elpd == loo(model.compute_log_likelihood()).elpd
 
 
-def test_names_of_different_lengths():
-    names = [(1, 2), (1, 2, 3), ()]
-    task = SourceTask.from_ranks([1, 2, 1], range(3), n_classes=3)
-    task.classes = names
-    assert class_group([task])["class"].values.tolist() == [repr(name) for name in names]
-
-
-def test_a_file_without_the_names_of_the_classes(fit, pilot, tmp_path, monkeypatch):
-    stored = fit(pilot.task, draws=30, tune=50).compute_log_likelihood()
-    monkeypatch.setattr("classex_bayes.bayes.extrapolator._MOST_STORED", 2)
-    model = fit(pilot.task, draws=30, tune=50)
-    assert "ranks_by_class" in stored.children and "ranks_by_class" not in model.idata.children
-    again = load(save(model, tmp_path / "model.nc"))
-    assert_array_equal(again.predict(99).draws.values, model.predict(99).draws.values)
-    with pytest.raises(DataError, match=r"^idata:"):
-        again.compute_log_likelihood()
-    name = "log_likelihood"
-    computed = model.compute_log_likelihood()[name].to_dataset()
-    xr.testing.assert_equal(computed, stored[name].to_dataset())
+def test_a_loaded_model_needs_its_task_to_leave_classes_out(fitted, pilot, small_task, tmp_path):
+    expected = fitted.compute_log_likelihood()["log_likelihood"].to_dataset()
+    del fitted.idata["log_likelihood"]
+    again = load(save(fitted, tmp_path / "model.nc"))
+    for task in (None, small_task()):
+        with pytest.raises(DataError, match=r"^task:"):
+            again.compute_log_likelihood(task)
+    computed = again.compute_log_likelihood(pilot.task)["log_likelihood"].to_dataset()
+    xr.testing.assert_equal(computed, expected)
 
 
 def test_log_prior(fitted):

@@ -165,7 +165,7 @@ def test_independent_draws_in_words(model, task):
 def test_before_the_fit():
     with pytest.raises(NotFittedError):
         KnownLawModel().predict(9)
-    for name in ("law_", "weights_", "diagnosis_", "data_"):
+    for name in ("law_", "weights_", "diagnosis_", "fit_"):
         with pytest.raises(NotFittedError):
             getattr(KnownLawModel(), name)
 
@@ -176,8 +176,13 @@ def test_files(model, task, tmp_path, ending):
     assert again.get_params() == model.get_params() and again.is_fitted_to(task)
     assert not again.is_fitted_to(task.subsample(50, random_seed=1))
     assert_array_equal(again.law_.basis.knots, BASIS.knots)
-    for question in ({}, {"kind": "observed"}, {"population": 5000}, {"metric": "accuracy@3"}):
-        assert_array_equal(again.predict(K, **question).draws, model.predict(K, **question).draws)
+    for question in (
+        lambda model: model.predict(K),
+        lambda model: model.predict(K, metric="accuracy@3"),
+        lambda model: model.predict_test(K),
+        lambda model: model.predict_population(K, 5000),
+    ):
+        assert_array_equal(question(again).draws, question(model).draws)
 
 
 def test_a_model_without_a_prior_takes_none(model, tmp_path):

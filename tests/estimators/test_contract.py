@@ -76,7 +76,7 @@ POINT_ESTIMATORS = [
 ]
 BAYESIAN = [
     BayesianExtrapolator(DirichletPrior()),
-    BayesianExtrapolator(MixturePrior(monotone=True)),
+    BayesianExtrapolator(MixturePrior(separation=0)),
     BayesianRisk(COST),
 ]
 

@@ -235,5 +235,5 @@ def test_an_instance_meets_half_of_its_rivals_in_the_other_half(pilot):
     lists = [HalfLists.of(nearest, half, weight) for half in halves]
     table = HeldOutTable.of(lists, DistanceScale("origin", 0.0), 60)
     rivals = np.mean([(~half).sum() - ~half for half in halves])
-    assert table.n_rivals == rivals
+    assert table.n_wrong == rivals
     assert table.weight.sum() <= 60

@@ -15,8 +15,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 import classex_bayes as cb
-from classex_bayes.bayes.model.graph import build_model
-from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.likelihoods import BernsteinData, build_model
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, NotFittedError
 from classex_bayes.risk import BayesianRisk, average_test_risk, average_test_risk_cov

@@ -13,11 +13,17 @@ of the broken classes.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.bayes.law_model import LawModel, checked_model
+from classex_bayes.bayes.pooling import task_sizes
+from classex_bayes.core.basis import n_better_bins
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 # rho was 0.0 to 0.7 for Gaussian, spherical and hierarchical laws and classes of unequal variances.
 _TYPICAL, _SD = 0.30, 0.15
@@ -27,15 +33,119 @@ _EFFECTS = np.arange(-4.5, 4.6, 0.3)  # effects of classes: nodes of the trapezo
 _N_FRACTIONS, _LARGEST_FRACTION = 10, 0.5
 # Sound classes keep at least this share of the probability of each bin.
 _KEPT = 0.02
-_TINY = 1e-300
+_TINY, _SMALLEST_SHARE = 1e-300, 1e-12
 # More classes would hardly improve the estimate of the correlation.
-_MOST_CLASSES = 3000
+_MOST_FOR_RHO = 3000
+_STAGE = 5  # of the seed, after those of the fitted model
+_WORST_SHARE = 0.1
+_MOST_CLASSES = 20_000
+# A replicate needs one random number for each instance.
+_MOST_DRAWS, _FEWEST_DRAWS, _MOST_NUMBERS = 500, 200, 5_000_000
 
 
-def rho_prior() -> FloatArray:
-    """Prior probabilities of `RHO`: a normal law of mean 0.30 and standard deviation 0.15."""
-    density = np.exp(-(((RHO - _TYPICAL) / _SD) ** 2) / 2)
-    return density / density.sum()
+@dataclass(frozen=True)
+class ReplicatedClasses:
+    """Statistics of the classes of a task and of at most 500 replicates."""
+
+    observed: FloatArray  # (n_tested,): accuracy at k1 of each tested class
+    replicated: FloatArray  # (n_draws, n_tested): the same of the replicates
+    weight: FloatArray  # (n_tested,): weights of the classes; they sum to 1
+    names: list[Any]  # names of the classes, or their positions
+    # (), (n_draws,): log-likelihood ratio of the best share of random classes to no random class
+    evidence: tuple[float, FloatArray]
+    at_random: FloatArray  # (n_tested,): probability that the class answers at random
+
+    def discrepancies(self) -> dict[str, tuple[float, FloatArray]]:
+        """Evidence of random answers, spread, lowest accuracy, errors of the worst tenth."""
+        both = np.vstack([self.observed, self.replicated])
+        mean = both @ self.weight
+        spread = np.sqrt((both - mean[:, None]) ** 2 @ self.weight)
+        wrong = self.weight * (1 - both)
+        worst = max(round(_WORST_SHARE * both.shape[1]), 1)
+        heaviest = -np.partition(-wrong, worst - 1, axis=1)[:, :worst].sum(axis=1)
+        carried = heaviest / np.maximum(wrong.sum(axis=1), np.finfo(float).tiny)
+        values = {
+            "sd of accuracy": spread,
+            "lowest accuracy": both.min(axis=1),
+            f"errors in the worst {100 * _WORST_SHARE:g}%": carried,
+        }
+        discrepancies = {"answered at random": self.evidence}
+        discrepancies |= {name: (value[0], value[1:]) for name, value in values.items()}
+        return {f"classes: {name}": value for name, value in discrepancies.items()}
+
+
+def replicated_classes(
+    model: LawModel, task: SourceTask | None = None, random_seed: RandomSeed = None
+) -> ReplicatedClasses:
+    """Statistics of the classes of a task, and their replicates from a model.
+
+    Arguments are those of `posterior_checks`. A replicate takes the law of one draw, and a
+    correlation of ranks from the posterior of `RandomClasses`. Of more than 20,000 classes, 20,000
+    evenly spaced ones are compared. It raises `DataError` if the task has no ranks, or one instance
+    in every class.
+    """
+    position = task_position(checked_model(model), task)
+    if task is None:
+        if not model.tasks:
+            raise DataError("classes: a loaded model has no task; pass its task to check them")
+        task = model.tasks[position]
+    ranks = task.require("exact ranks", "classes")
+    n_better = ranks.n_better
+    tested = np.flatnonzero(ranks.class_weight)
+    tested = tested[np.linspace(0, tested.size - 1, min(tested.size, _MOST_CLASSES)).astype(int)]
+    seen = np.isin(task.y, tested)
+    y = np.searchsorted(tested, task.y[seen])
+    repeats = np.bincount(y)
+    if repeats.max() < 2:
+        raise DataError(
+            "classes: with one instance per class, broken classes look like hard instances"
+        )
+    bin_ends, law = n_better_bins(task.n_classes), model.law_
+    matrix = law.basis.bin_probabilities(bin_ends, task.n_classes)
+    share = np.maximum(law.weights.reshape(-1, len(matrix.T)) @ matrix.T, _SMALLEST_SHARE)
+    share /= share.sum(axis=1, keepdims=True)
+    uniform = np.diff(bin_ends, prepend=-1) / task.n_classes
+    bins = np.searchsorted(bin_ends, n_better[seen])
+    counts = bins_by_class(bins, y, uniform.size)
+    class_weight = ranks.class_weight[tested] / ranks.class_weight[tested].sum()
+
+    rng = model.fit_.record.rng(_STAGE, random_seed)
+    mixture = RandomClasses(share.mean(axis=0), uniform, tested.size)
+    relative = class_weight * tested.size
+    rho = mixture.rho_posterior(counts, relative)
+    tables = mixture.tables(float(RHO @ rho))
+    between = max(ranks.variance.dependence.between, 0.0) / (task.n_classes - 1)
+    n_draws = int(np.clip(_MOST_NUMBERS // y.size, _FEWEST_DRAWS, _MOST_DRAWS))
+    draws = rng.choice(len(share), n_draws, replace=n_draws > len(share))
+    replicated, evidence = np.empty((n_draws, tested.size)), np.empty(n_draws)
+    for row, limit in enumerate(latent_limits(share[draws])):
+        drawn = replicated_bins(limit, rng.choice(RHO, p=rho), between, y, rng)
+        of_row = bins_by_class(drawn, y, uniform.size)
+        replicated[row] = of_row[:, 0] / repeats
+        evidence[row] = mixture.evidence(of_row, relative, tables)
+    return ReplicatedClasses(
+        counts[:, 0] / repeats,
+        replicated,
+        class_weight,
+        tested.tolist() if task.classes is None else [task.classes[j] for j in tested],
+        (mixture.evidence(counts, relative, tables), evidence),
+        mixture.probability(counts, relative, tables),
+    )
+
+
+def task_position(model: LawModel, task: SourceTask | None) -> int:
+    """Position of `task`, or of the task that it replaces, among the fitted tasks."""
+    sizes = task_sizes(model.idata)
+    for position, fitted in enumerate(model.tasks):
+        if task is fitted:
+            return position
+    if len(sizes) > 1:
+        raise DataError(f"task: the model was fitted to {len(sizes)} tasks; pass one of them")
+    if task is not None and task.n_classes != sizes[0][0]:
+        raise DataError(
+            f"task: found {task.n_classes} classes, expected {sizes[0][0]} as in the fitted task"
+        )
+    return 0
 
 
 def latent_limits(share: FloatArray) -> FloatArray:
@@ -131,14 +241,16 @@ class RandomClasses:
             return np.exp(np.log(self.fractions[best]) + at_random - mixed[best])
 
     def rho_posterior(self, counts: IntArray, weight: FloatArray) -> FloatArray:
-        """Posterior probabilities of `RHO`, from at most 3,000 classes, with equal priors of f."""
-        some = np.linspace(0, len(counts) - 1, min(len(counts), _MOST_CLASSES)).astype(int)
+        """Posterior probabilities of rho, from at most 3,000 classes, with equal priors of f."""
+        some = np.linspace(0, len(counts) - 1, min(len(counts), _MOST_FOR_RHO)).astype(int)
         kinds, total = _kinds(counts[some], weight[some])
         log_likelihood = [
             np.logaddexp.reduce(self._mixed(*self.log_likelihoods(kinds, self.tables(rho))) @ total)
             for rho in RHO
         ]
-        posterior = rho_prior() * np.exp(log_likelihood - np.max(log_likelihood))
+        # The prior is normal with mean 0.30 and standard deviation 0.15.
+        prior = np.exp(-(((RHO - _TYPICAL) / _SD) ** 2) / 2)
+        posterior = prior * np.exp(log_likelihood - np.max(log_likelihood))
         return posterior / posterior.sum()
 
     def _mixed(self, sound: FloatArray, at_random: FloatArray) -> FloatArray:

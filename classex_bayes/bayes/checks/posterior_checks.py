@@ -2,27 +2,28 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from classex_bayes.arguments import probability
-from classex_bayes.bayes.checks.replicates import (
+from classex_bayes.bayes.checks.class_ranks import (
     ReplicatedClasses,
-    observed_and_replicated,
     replicated_classes,
     task_position,
 )
-from classex_bayes.bayes.idata import task_sizes
-from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
+from classex_bayes.bayes.extrapolator import checked_model_with_prior
+from classex_bayes.bayes.law_model import LawModel, checked_model
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.pooling import task_part, task_sizes
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _N_K = 6
@@ -36,6 +37,7 @@ _AT_RANDOM = "classes: answered at random"
 _UPPER_ALONE = "ranks: distance", _AT_RANDOM, _FIT
 # Classes that are more alike than in the model get a note and no alarm.
 _HIGH_IS_BAD, _LOW_IS_BAD = ("classes: sd", "classes: errors"), ("classes: lowest",)
+Group = Literal["posterior", "prior"]
 # Observed value (or values, if it depends on the draw), and the values of the replicates.
 Discrepancy = tuple[float | FloatArray, FloatArray]
 
@@ -180,10 +182,10 @@ def posterior_checks(
     position = task_position(model, task)
     discrepancies: dict[str, Discrepancy] = {}
     notes = []
-    if isinstance(model.fit_.data, PowerData):
+    if model.fit_.histogram is None:
         notes.append("ranks: the power form does not use them")
     else:
-        data = model.fit_.data.parts[position]
+        data = model.fit_.histogram.part(position)
         discrepancies |= _of_ranks(observed, replicated, model.weights_.values, data)
         gap = model.fit_gap_
         if gap is not None and (task is None or model.is_fitted_to(task)):
@@ -211,6 +213,42 @@ def posterior_checks(
         model,
         task,
     )
+
+
+def observed_and_replicated(
+    model: LawModel,
+    task: SourceTask | None = None,
+    group: Group = "posterior",
+    random_seed: RandomSeed = None,
+) -> tuple[xr.Dataset, xr.Dataset]:
+    """Histogram of ranks (bin) and accuracies (k) of a task, and their replicates from a model.
+
+    The replicates have the further dimensions chain and draw. They are drawn if `idata` has none
+    or a seed is given. The power form has no histogram. `task` is as in `posterior_checks`.
+    """
+    tree = checked_model(model).idata
+    if task is not None:
+        source_task(task)
+    position = task_position(model, task)
+    name = f"{group}_predictive"
+    if name not in tree or random_seed is not None:
+        if group == "posterior":
+            model.sample_posterior_predictive(random_seed=random_seed)
+        else:
+            with_prior = checked_model_with_prior(model, "group='prior'")
+            with_prior.sample_prior_predictive(random_seed=random_seed)
+    observed = task_part(tree["observed_data"].to_dataset(), position)
+    replicated = task_part(tree[name].to_dataset(), position)
+    if task is None or any(task is fitted for fitted in model.tasks):
+        return observed, replicated
+    observed = observed.copy()
+    if "rank_histogram" in observed:
+        ranks = task.require("ranks")
+        counts = ranks.histogram(observed["bin"].values - 1)
+        observed["rank_histogram"] = ("bin", counts)
+    if observed["k"].size:
+        observed["accuracy"] = ("k", task.accuracy(observed["k"].values))
+    return observed, replicated
 
 
 def classes_at_random(

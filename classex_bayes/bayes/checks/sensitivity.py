@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.score_evidence import TAILS
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.metrics import MeanMetric, named_metric
+from classex_bayes.core.metrics import named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.plot_method import PlotMethod
@@ -51,15 +50,13 @@ class Sensitivity(Shown):
     log_density : Dataset
         Variables prior and likelihood: joint log prior and log-likelihood of every draw,
         dimensions (chain, draw).
-    bounds : Bounds or None
-        What the ranks alone allow, as from `MomentBounds`. None without ranks, for several tasks,
-        and for classes that were drawn by a design.
 
     Notes
     -----
-    The column "prior_share" is 1 - (width of the interval given ranks) / (width of `bounds`): the
-    share of the doubt that the ranks leave and the prior removes. It is near 0 at the source
-    classes and 1 where the prior alone decides. Without `bounds` there is no such column.
+    The column "prior_share" is 1 - (width of the interval given ranks) / (width of what the ranks
+    alone allow, as from `MomentBounds`): how much of the uncertainty left by the ranks the prior
+    removes. It is near 0 at the source classes and 1 where the prior alone decides. There is no
+    such column without ranks, for several tasks, and for classes that were drawn by a design.
 
     Diagnoses, at the threshold 0.05:
 
@@ -77,7 +74,6 @@ class Sensitivity(Shown):
     prediction: Extrapolation
     table: pd.DataFrame
     log_density: xr.Dataset
-    bounds: Bounds | None = None
 
     def scaled(self, alpha: float, component: str = "prior") -> Extrapolation:
         r"""Posterior with prior or likelihood raised to a power, by importance resampling.
@@ -140,12 +136,14 @@ class Sensitivity(Shown):
     @property
     def remarks(self) -> tuple[str, ...]:
         """The last of `sentences`, which the table does not have: on "prior_share" at the end."""
-        if self.bounds is None:
+        if "prior_share" not in self.table:
             return ()
         k = int(self.table.index.max())
         share = percent(self.table.loc[k, "prior_share"])
         before = ", before scores are used" * ("scores" in self.prediction.evidence)
-        return (f"the prior removes {share} of the doubt that the ranks leave at k = {k}{before}",)
+        return (
+            f"the prior removes {share} of the uncertainty that the ranks leave at k = {k}{before}",
+        )
 
     def _display(self) -> Display:
         label = self.prediction.estimand.label
@@ -253,22 +251,11 @@ def sensitivity(
         columns[f"{part}_pull"] = np.log(2) * covariance / spread.where(spread > 0, np.inf)
     table = pd.DataFrame({name: column.values for name, column in columns.items()})
     table.index = pd.Index(prediction.k, name="k")
-    bounds = _bounds(model, prediction)
+    bounds = prediction.rank_bounds
     if bounds is not None:
         table["prior_share"] = _prior_share(model, prediction, bounds)
     table["diagnosis"] = [_diagnosis(row, limit) for _, row in table.iterrows()]
-    return Sensitivity(prediction, table, log_density, bounds)
-
-
-def _bounds(model: BayesianExtrapolator, prediction: Extrapolation) -> Bounds | None:
-    """What the ranks alone allow at the k of a prediction."""
-    metric = named_metric(prediction.estimand.metric)
-    if model.fit_.rank_limits is None or not isinstance(metric, MeanMetric):
-        return None
-    limits = partial(model.fit_.rank_limits.at, metric)
-    return Bounds.of(
-        prediction.k, limits, "ranks alone", prediction.n_classes, estimand=prediction.estimand
-    )
+    return Sensitivity(prediction, table, log_density)
 
 
 def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds: Bounds) -> Any:

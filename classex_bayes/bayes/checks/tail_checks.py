@@ -124,8 +124,8 @@ def tail_checks(
     group = _groups(by_depth)
     membership = group[:, None] == np.arange(group.max() + 1)
     size = by_depth @ membership
-    log_p, chance = tail_law(points, table.n_rivals)
-    wins = _mean(np.exp(table.n_rivals * np.log1p(-np.exp(log_p))), chance)
+    log_p, chance = tail_law(points, table.n_wrong)
+    wins = _mean(np.exp(table.n_wrong * np.log1p(-np.exp(log_p))), chance)
     losing = by_depth * (1 - wins) @ membership / size
     p = (by_depth * _mean(np.exp(log_p), chance)).mean(axis=0) @ membership / size
     number = np.maximum(np.rint(size), 1).astype(int)

@@ -1,20 +1,25 @@
-"""Forms of the moment likelihood: data of the tasks and their density given the weights.
+"""Forms of the moment likelihood, and the PyMC model of a prior and a likelihood.
 
 In each form the expectation of the data is linear in the weights: a fixed matrix times w. Only
 functions that build a graph import PyMC, because a fit can do without it.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import xarray as xr
 
 from classex_bayes.arguments import one_of
+from classex_bayes.bayes.model.priors import KNOT, Prior
 from classex_bayes.core.basis import N_BINS, RadialBasis
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray, NumberArray
+
+if TYPE_CHECKING:
+    import pymc as pm
 
 _N_POWERS = 12
 # The floor keeps the logarithm finite in bins that only pad the shape.
@@ -29,17 +34,15 @@ class Likelihood:
 
     kind: ClassVar[str]
     rows: ClassVar[str]  # dimension along which the data lie
+    observed: ClassVar[str]  # name of the observed variable
     descriptions: ClassVar[Mapping[str, str]] = {}  # of parameters that the likelihood adds
 
-    if TYPE_CHECKING:  # a field of most subclasses
+    if TYPE_CHECKING:  # a field of every subclass
+        matrix: FloatArray  # its product with the weights is the expectation of the data
 
-        @property
-        def matrix(self) -> FloatArray:
-            """Its product with the weights is the expectation of the data."""
-
-        @staticmethod
-        def register(data: dict[str, Any], weights: Any) -> None:
-            """Register the observed data in the current PyMC model."""
+    def register(self, data: dict[str, Any], weights: Any) -> None:
+        """Register the observed data, `pm.Data` by name, in the current PyMC model."""
+        raise NotImplementedError
 
     def padded(self) -> Self:
         """Return the same data in the shape of the compiled model."""
@@ -52,11 +55,13 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class BernsteinData(Likelihood):
-    r"""Histogram of ranks and the matrix of its expectation: the default likelihood.
+    r"""Histograms of ranks and the matrix of their expectation: the default likelihood.
 
-    :math:`\log L(w) = \sum_b n_b \log (Bw)_b / \mathrm{deff}`, a quasi-multinomial: B holds the
-    Bernstein moments of the basis elements over bins of ranks, deff the design effect. If ranks
-    are known up to intervals, bins are wider: decisions have two bins, rank 1 and all other ranks.
+    :math:`\log L(w) = \sum_b \lambda_b n_b \log (Bw)_b / \mathrm{deff}_b`, a quasi-multinomial: B
+    holds the Bernstein moments of the basis elements over bins of ranks, deff the design effect.
+    If ranks are known up to intervals, bins are wider: decisions have two bins, rank 1 and all
+    other ranks. The bins of several tasks follow each other. The weight :math:`\lambda` of a task,
+    in [0, 1], is the share of its information that it adds (`classex_bayes.bayes.pooling`).
     """
 
     kind: ClassVar[str] = "bernstein"
@@ -64,195 +69,120 @@ class BernsteinData(Likelihood):
     rows: ClassVar[str] = "bin"
     matrix: FloatArray  # (n_bins, m): probability of each bin under each basis element
     counts: FloatArray  # (n_bins,): weighted number of instances in each bin
-    design_effect: float  # inflation of the variance by dependence between instances
+    # (n_bins,), or one number for all: weight over design effect of the task
+    precision: Any = 1.0
+    task: Any = 0  # (n_bins,), or one number for all: number of the task
+
+    def __post_init__(self) -> None:
+        """Repeat what is the same for all bins."""
+        for name in ("precision", "task"):
+            repeated = np.broadcast_to(getattr(self, name), self.counts.shape)
+            object.__setattr__(self, name, repeated)
+
+    def arrays(self) -> dict[str, Any]:
+        """Arrays that the compiled model takes, by name. The numbers of the tasks are fixed."""
+        return {name: getattr(self, name) for name in ("matrix", "counts", "precision")}
 
     @classmethod
-    def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
+    def of(cls, task: SourceTask, basis: RadialBasis, weight: float = 1.0) -> Self:
         """Data of a task with ranks, exact or known up to intervals."""
         ranks = task.require("ranks")
         return cls(
             ranks.bin_probabilities(basis),
             ranks.histogram(ranks.n_better_bins),
-            task.design_effect(),
+            weight / task.design_effect(),
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Data of several tasks."""
+        return cls(
+            np.vstack([part.matrix for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.precision for part in parts]),
+            np.repeat(np.arange(len(parts)), [part.counts.size for part in parts]),
+        )
+
+    def part(self, number: int) -> Self:
+        """Data of one of the tasks."""
+        rows = self.task == number
+        return type(self)(self.matrix[rows], self.counts[rows], self.precision[rows])
+
+    @property
+    def parts(self) -> list[Self]:
+        """Data of every task."""
+        return [self.part(number) for number in range(self.task[-1] + 1)]
 
     def padded(self) -> Self:
-        """Return the same data with 48 bins, so that one compiled model serves every k1."""
-        missing = N_BINS - self.counts.size
-        return replace(
-            self,
-            matrix=np.pad(self.matrix, ((0, missing), (0, 0))),
-            counts=np.pad(self.counts, (0, missing)),
-        )
-
-    @property
-    def parts(self) -> tuple[Self, ...]:
-        """Data of every task, as in `PooledData`. There is one task."""
-        return (self,)
-
-    @property
-    def weight(self) -> tuple[float, ...]:
-        """Weight of every task, as in `PooledData`. The only task has the weight 1."""
-        return (1.0,)
-
-    @property
-    def precision(self) -> float:
-        """Weight of an instance in the log-likelihood."""
-        return 1 / self.design_effect
+        """Return the same data with 48 bins a task, so that one compiled model serves every k1."""
+        parts = []
+        for part in self.parts:
+            missing = 0, N_BINS - part.counts.size
+            matrix = np.pad(part.matrix, (missing, (0, 0)))
+            parts.append(type(self)(matrix, np.pad(part.counts, missing), part.precision[0]))
+        return self.joined(parts)
 
     @property
     def effective_sample(self) -> int:
-        """Number of independent instances that hold the information of the histogram."""
-        return int(_effective_sample(self.counts.sum(), self.design_effect))
-
-    def log_likelihood(self, weights: FloatArray) -> FloatArray:
-        """Log-likelihood of weights (..., m), up to a constant; one for each column of counts."""
-        log_shares = np.log(np.maximum(weights @ self.matrix.T, SMALLEST_SHARE))
-        return log_shares @ self.counts / self.design_effect
-
-    def replicates(self, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Histograms of replicated tasks: Multinomial(n / deff, B w), rescaled to n."""
-        share = weights @ self.matrix.T
-        return _random_histogram(share, self.design_effect, float(self.counts.sum()), rng)
-
-    @staticmethod
-    def register(data: dict[str, Any], weights: Any) -> None:
-        """Register the observed histogram in the current PyMC model."""
-        import pytensor.tensor as pt
-
-        size = data["design_effect"], pt.sum(data["counts"])
-        _register_histogram(
-            data, weights, size, _histogram_logp, _random_histogram, "(b),(),()->(b)"
-        )
-
-
-@dataclass(frozen=True)
-class PooledData(Likelihood):
-    r"""Histograms of several tasks, each with a matrix, design effect and weight.
-
-    :math:`\log L(w) = \sum_t \lambda_t \sum_b n_{tb} \log (B_t w)_b / \mathrm{deff}_t`. The rows of
-    all tasks are concatenated, 48 for each task, so that one compiled model serves every pool of
-    the same number of tasks. The `weight` :math:`\lambda_t` of a task, in [0, 1], is the share of
-    its information that it adds to the pool (`classex_bayes.bayes.pooling`).
-    """
-
-    kind: ClassVar[str] = "pooled"
-    observed: ClassVar[str] = BernsteinData.observed
-    rows: ClassVar[str] = BernsteinData.rows
-    parts: tuple[BernsteinData, ...]
-    weight: tuple[float, ...]
+        """Number of independent instances that hold the information of the histogram of a task."""
+        return max(round(self.counts.sum() * self.precision[0]), 1)
 
     @property
-    def matrix(self) -> FloatArray:
-        """Probability of each bin of each task under each basis element, (48 n_tasks, m)."""
-        return np.vstack([part.padded().matrix for part in self.parts])
+    def values(self) -> FloatArray:
+        """The observed data."""
+        return self.counts
 
-    @property
-    def counts(self) -> FloatArray:
-        """Weighted number of instances in each bin of each task, (48 n_tasks,)."""
-        return np.concatenate([part.padded().counts for part in self.parts])
-
-    @property
-    def precision(self) -> FloatArray:
-        """Weight over design effect of the task of each row, (48 n_tasks,)."""
-        design_effect = [part.design_effect for part in self.parts]
-        return np.repeat(np.array(self.weight) / design_effect, N_BINS)
-
-    def arrays(self) -> dict[str, Any]:
-        """Arrays that the compiled model takes, by name."""
-        return {"matrix": self.matrix, "counts": self.counts, "precision": self.precision}
+    def log_shares(self, weights: FloatArray) -> FloatArray:
+        """Log-probabilities (..., n_bins) of the bins under weights (..., m)."""
+        return np.log(np.maximum(weights @ self.matrix.T, SMALLEST_SHARE))
 
     def log_likelihood(self, weights: FloatArray) -> FloatArray:
         """Log-likelihood of weights (..., m), up to a constant."""
-        parts = zip(self.weight, self.parts, strict=True)
-        return np.sum([share * part.log_likelihood(weights) for share, part in parts], axis=0)
+        return self.log_shares(weights) @ (self.counts * self.precision)
 
     def replicates(self, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Histograms of replicated tasks, each with the information that it adds to the pool."""
-        total = np.array([part.counts.sum() for part in self.parts])
-        return random_pool(weights @ self.matrix.T, self.precision, total, rng)
+        """Histograms of replicated tasks: Multinomial(n / deff, B w) of each, rescaled to n."""
+        return self._random(weights @ self.matrix.T, self.precision, self.counts, rng)
 
-    @staticmethod
-    def register(data: dict[str, Any], weights: Any) -> None:
+    def _random(
+        self,
+        share: FloatArray,
+        precision: FloatArray,
+        counts: FloatArray,
+        rng: np.random.Generator | None = None,
+        size: Any = None,
+    ) -> FloatArray:
+        """Histograms with the information of n / deff independent instances, rescaled to n."""
+        rng, histograms = rng or np.random.default_rng(), []
+        for rows in (self.task == number for number in range(self.task[-1] + 1)):
+            total, of_task = counts[rows].sum(), np.maximum(share[..., rows], 0)
+            effective = max(round(total * precision[rows][0]), 1)
+            of_task = of_task / of_task.sum(-1, keepdims=True)
+            histograms.append(rng.multinomial(effective, of_task, size=size) * (total / effective))
+        return np.concatenate(histograms, axis=-1)
+
+    def register(self, data: dict[str, Any], weights: Any) -> None:
         """Register the observed histograms in the current PyMC model."""
+        import pymc as pm
         import pytensor.tensor as pt
 
-        total = pt.sum(pt.reshape(data["counts"], (-1, N_BINS)), axis=1)
-        size = data["precision"], total
-        _register_histogram(data, weights, size, _pooled_logp, random_pool, "(b),(b),(t)->(b)")
+        pm.CustomDist(
+            self.observed,
+            pt.dot(data["matrix"], weights),
+            data["precision"],
+            data["counts"],
+            logp=_histogram_logp,
+            random=self._random,
+            signature="(b),(b),(b)->(b)",
+            observed=data["counts"],
+            dims=self.rows,
+        )
 
 
-def _register_histogram(
-    data: dict[str, Any],
-    weights: Any,
-    size: tuple[Any, Any],
-    logp: Callable[..., Any],
-    random: Callable[..., FloatArray],
-    signature: str,
-) -> None:
-    import pymc as pm
-    import pytensor.tensor as pt
-
-    pm.CustomDist(
-        BernsteinData.observed,
-        pt.dot(data["matrix"], weights),
-        *size,
-        logp=logp,
-        random=random,
-        signature=signature,
-        observed=data["counts"],
-        dims=BernsteinData.rows,
-    )
-
-
-def _histogram_logp(value: Any, share: Any, deff: Any, total: Any) -> Any:
-    import pytensor.tensor as pt
-
-    return pt.sum(value * pt.log(pt.maximum(share, SMALLEST_SHARE))) / deff
-
-
-def _pooled_logp(value: Any, share: Any, precision: Any, total: Any) -> Any:
+def _histogram_logp(value: Any, share: Any, precision: Any, counts: Any) -> Any:
     import pytensor.tensor as pt
 
     return pt.sum(value * precision * pt.log(pt.maximum(share, SMALLEST_SHARE)))
-
-
-def _effective_sample(total: Any, deff: Any) -> IntArray:
-    return np.maximum(np.rint(total / deff), 1).astype(int)
-
-
-def _random_histogram(
-    share: FloatArray,
-    deff: FloatArray | float,
-    total: FloatArray | float,
-    rng: np.random.Generator | None = None,
-    size: Any = None,
-) -> FloatArray:
-    """Histograms with the information of n / deff independent instances, rescaled to n."""
-    rng = rng or np.random.default_rng()
-    effective = _effective_sample(total, deff)
-    share = np.maximum(share, 0)
-    draws = rng.multinomial(effective, share / share.sum(-1, keepdims=True), size=size)
-    return draws * (total / effective)[..., None]
-
-
-def random_pool(
-    share: FloatArray,
-    precision: FloatArray,
-    total: FloatArray,
-    rng: np.random.Generator | None = None,
-    size: Any = None,
-) -> FloatArray:
-    """Histograms of every task, each with the information that it adds to the pool."""
-    rng = rng or np.random.default_rng()
-    deff = 1 / np.maximum(precision[..., ::N_BINS], SMALLEST_SHARE)
-    blocks = [
-        _random_histogram(
-            share[..., N_BINS * t : N_BINS * (t + 1)], deff[..., t], total[..., t], rng, size
-        )
-        for t in range(total.shape[-1])
-    ]
-    return np.concatenate(blocks, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -270,7 +200,7 @@ class PowerData(Likelihood):
     whitened: FloatArray  # (n_k,): T ATA
 
     @classmethod
-    def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
+    def of(cls, task: SourceTask, basis: RadialBasis, weight: float = 1.0) -> Self:
         """Data of a task on a grid of k. Raises DataError if the task has no accuracies."""
         k = task.grid(_N_POWERS)
         if k.size == 0:
@@ -283,26 +213,31 @@ class PowerData(Likelihood):
         share = (accuracy * task.n_test + 0.5) / (task.n_test + 1)
         floor = share * (1 - share) / task.n_test
         covariance = covariance + np.diag(np.maximum(floor - np.diag(covariance), 0))
-        whiten = whitening(covariance, _SMALLEST_DIRECTION)
-        return cls(whiten @ basis.accuracy(k), whiten @ accuracy)
+        whiten, root = whitening(covariance, _SMALLEST_DIRECTION), np.sqrt(weight)
+        return cls(root * (whiten @ basis.accuracy(k)), root * (whiten @ accuracy))
+
+    @property
+    def values(self) -> FloatArray:
+        """The observed data."""
+        return self.whitened
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Data of several tasks."""
+        matrix = np.vstack([part.matrix for part in parts])
+        return cls(matrix, np.concatenate([part.whitened for part in parts]))
 
     def log_likelihood(self, weights: FloatArray) -> FloatArray:
         """Log-likelihood of weights (..., m), up to a constant."""
         return -0.5 * ((self.whitened - weights @ self.matrix.T) ** 2).sum(axis=-1)
 
-    @staticmethod
-    def register(data: dict[str, Any], weights: Any) -> None:
+    def register(self, data: dict[str, Any], weights: Any) -> None:
         """Register the observed accuracies in the current PyMC model."""
         import pymc as pm
         import pytensor.tensor as pt
 
-        pm.Normal(
-            PowerData.observed,
-            pt.dot(data["matrix"], weights),
-            1.0,
-            observed=data["whitened"],
-            dims=PowerData.rows,
-        )
+        expected = pt.dot(data["matrix"], weights)
+        pm.Normal(self.observed, expected, 1.0, observed=data["whitened"], dims=self.rows)
 
 
 def whitening(covariance: FloatArray, smallest: float) -> FloatArray:
@@ -318,15 +253,16 @@ def whitening(covariance: FloatArray, smallest: float) -> FloatArray:
     return (scale * vectors).T / np.where(sd > 0, sd, 1.0)
 
 
-LikelihoodData = BernsteinData | PooledData | PowerData
+LikelihoodData = BernsteinData | PowerData
 
 
 def likelihood_data(
-    task: SourceTask, basis: RadialBasis, likelihood: str
-) -> BernsteinData | PowerData:
+    task: SourceTask, basis: RadialBasis, likelihood: str, weight: float = 1.0
+) -> LikelihoodData:
     """Data of a task in the form `likelihood`: "bernstein", "power", or "auto".
 
     "auto" is the power form for a task made from accuracies and the Bernstein form for all others.
+    `weight` is that of the task in the log-likelihood of several.
     """
     one_of(likelihood, ("auto", BernsteinData.kind, PowerData.kind), "likelihood")
     curve_only = task.table.kind == "accuracies"
@@ -336,4 +272,53 @@ def likelihood_data(
             "'power'"
         )
     power = curve_only or likelihood == PowerData.kind
-    return PowerData.of(task, basis) if power else BernsteinData.of(task, basis)
+    return (PowerData if power else BernsteinData).of(task, basis, weight)
+
+
+def build_model(prior: Prior, data: Likelihood, tree: xr.DataTree | None = None) -> "pm.Model":
+    """Build the model of a prior and data. The arrays of the data are `pm.Data`.
+
+    The model has the parameters of the prior, the deterministic "weights" (dimension "knot") and
+    the observed variable of the likelihood. The group observed_data of `tree` has the coordinate of
+    the data. Without it the rows are numbered.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    row: NumberArray = np.arange(len(data.matrix))
+    if tree is not None and data.rows in tree["observed_data"].coords:
+        row = tree["observed_data"].coords[data.rows].values
+    coords = {KNOT: prior.basis.knots, data.rows: row}
+    dims = {"matrix": (data.rows, KNOT)} | dict.fromkeys(
+        ("counts", "precision", "whitened"), data.rows
+    )
+    with pm.Model(coords=coords) as model:
+        containers = {
+            name: pm.Data(name, value, dims=dims.get(name)) for name, value in data.arrays().items()
+        }
+        log_weights = prior.log_weights()
+        # Written out, the softmax compiles in half the time of the fused operation.
+        unnormalised = pt.exp(log_weights - pt.max(log_weights))
+        weights = pm.Deterministic("weights", unnormalised / pt.sum(unnormalised), dims=KNOT)
+        data.register(containers, weights)
+    return model
+
+
+def prior_draws(prior: Prior, data: Likelihood, draws: int, rng: np.random.Generator) -> xr.Dataset:
+    """Draw parameters and weights from the prior: dimensions chain (one), draw, knot."""
+    import pymc as pm
+
+    model = build_model(prior, data)
+    variables = [*model.free_RVs, model["weights"]]
+    # Compiling for speed would take longer than all the draws.
+    values = pm.draw(variables, draws, random_seed=int(rng.integers(2**32)), mode="FAST_COMPILE")
+    if draws == 1:
+        values = [np.asarray(value)[None] for value in values]
+    group = xr.Dataset(coords={"chain": [0], "draw": np.arange(draws)})
+    for variable, value in zip(variables, values, strict=True):
+        inner = model.named_vars_to_dims.get(variable.name, ())
+        unnamed = [f"{variable.name}_dim_{axis}" for axis in range(np.ndim(value) - 1)]
+        group[variable.name] = (["chain", "draw", *(inner or unnamed)], np.asarray(value)[None])
+    return group.assign_coords(
+        {dim: list(model.coords[dim]) for dim in group.dims if dim in model.coords}
+    )

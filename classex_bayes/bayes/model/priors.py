@@ -216,7 +216,8 @@ class MixturePrior(_OnKnots):
     monotone : bool
         Whether to make the density of U* nondecreasing, as it is for the Bayes classifier. If
         log w_l + t_l^2 / (2 (1 - h^2)) would fall from one knot to the next, it stays constant.
-        mu and tau then describe the law without this constraint.
+        mu and tau then describe the law without this constraint. The first fit of a process
+        compiles for up to a minute.
 
     Raises
     ------
@@ -305,7 +306,8 @@ class MixturePrior(_OnKnots):
         tail: Any = pt.as_tensor(self.tail if self.has_tail else 0.0)
         if self.has_tail and self.tail_sd > 0:
             tail = pm.Normal("tail", self.tail, self.tail_sd)
-        stretched = (bent(knots, tail) - bent(mu, tail)) / slope(mu, tail)
+        stretched = yeo_johnson(knots, tail) - yeo_johnson(mu, tail)
+        stretched /= slope(mu, tail)
         logs = (
             self._two_groups(stretched, width, **groups)
             if groups
@@ -375,13 +377,13 @@ def _log_student(freedom: Any, centre: Any, scale: Any, size: Any) -> Any:
 
 
 def slope(t: Any, tail: Any) -> Any:
-    """Derivative of `bent` by t."""
+    """Derivative of `yeo_johnson` by t."""
     import pytensor.tensor as pt
 
     return pt.exp(tail * pt.log1p(pt.maximum(t, 0.0)))
 
 
-def bent(t: Any, tail: Any) -> Any:
+def yeo_johnson(t: Any, tail: Any) -> Any:
     """T_a(t) of `MixturePrior`, the scale on which groups are normal."""
     import pytensor.tensor as pt
 

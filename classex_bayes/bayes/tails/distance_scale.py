@@ -1,8 +1,7 @@
 """Scales on which a score is the logarithm of a distance."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 
@@ -18,34 +17,14 @@ class DistanceScale:
     r"""A transform of scores s (larger is better) into log distances.
 
     Local tails depend only on ratios of differences of log distances. So a power of the distances
-    gives the same tails.
-
-    Attributes
-    ----------
-    kind : {"origin", "exponential", "reciprocal"}
-        "origin": :math:`\log(s_0 - s)` with an origin :math:`s_0` that no score exceeds.
-        "exponential": :math:`-s / u` with a unit u, the limit for a far origin, as for logits.
-        "reciprocal": :math:`-\log s`, as for probabilities.
-    origin : float
-        :math:`s_0`: 0 for distances, whose negatives are scores, and 1 for the cosine.
-    unit : float
-        u. The variance of log distances between instances depends on it.
+    gives the same tails. The kinds are "origin", :math:`\log(s_0 - s)`; "exponential",
+    :math:`-s / u`, the limit for a far origin, as for logits; and "reciprocal", :math:`-\log s`, as
+    for probabilities.
     """
 
     kind: str
-    origin: float = np.inf
-    unit: float = 1.0
-
-    @classmethod
-    def of_attributes(cls, attributes: Mapping[Any, Any]) -> Self:
-        """Scale of a fitted model, from its attributes; the inverse of `attributes`."""
-        names = "scale_kind", "scale_origin", "scale_unit"
-        return cls(*(attributes[name] for name in names))
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """The scale as attributes of a fitted model."""
-        return {"scale_kind": self.kind, "scale_origin": self.origin, "scale_unit": self.unit}
+    origin: float = np.inf  # s_0, which no score exceeds: 0 for negated distances, 1 for the cosine
+    unit: float = 1.0  # u; the variance of log distances between instances depends on it
 
     @property
     def has_known_origin(self) -> bool:

@@ -25,27 +25,13 @@ LogDensity = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class ImportanceSample:
-    """Weighted draws from a posterior of m parameters.
+    """Weighted draws from a posterior of m parameters."""
 
-    Attributes
-    ----------
-    proposals : array of shape (n, m)
-        Draws from a Student t law near the mode.
-    weight : array of shape (n,)
-        Pareto-smoothed importance weights, summing to 1.
-    scale : array of shape (m,)
-        Scales of the prior.
-    pareto_k : float
-        Tail index of the weights before smoothing. Above 0.7 the weights are uncertain.
-    log_evidence : float
-        Log of the integral of the unnormalised density.
-    """
-
-    proposals: FloatArray
-    weight: FloatArray
-    scale: FloatArray
-    pareto_k: float
-    log_evidence: float
+    proposals: FloatArray  # (n, m): draws from a Student t law near the mode
+    weight: FloatArray  # (n,): Pareto-smoothed importance weights, summing to 1
+    scale: FloatArray  # (m,): scales of the prior
+    pareto_k: float  # tail index of the weights; above 0.7 they are uncertain
+    log_evidence: float  # log of the integral of the unnormalised density
 
     @classmethod
     def of(

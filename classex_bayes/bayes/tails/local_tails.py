@@ -11,7 +11,7 @@ where the exponent m has the maximum likelihood estimate of Hill,
 power of the distances.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma, polygamma
@@ -99,34 +99,21 @@ def depths_of(nearest: NearestClasses, scale: DistanceScale, weight: FloatArray)
     return np.where(nearest.classes[:, N_NEAREST - 1] >= 0, depth, OUTSIDE)
 
 
-@dataclass(frozen=True, eq=False)
-class HalfLists:
-    """Lists of the nearest wrong classes in a half of the classes, and losses in the other half.
+class HalfLists(NamedTuple):
+    """Nearest wrong classes in a half of the classes, and better ones in the other half."""
 
-    Attributes
-    ----------
-    wrong : array of shape (n, j)
-        Scores of the j nearest wrong classes in the half, best first.
-    true : array of shape (n,)
-        Scores of the true classes.
-    complete : bool array of shape (n,)
-        Whether j classes of the half are listed. The others have no depth.
-    n_better : int array of shape (n,)
-        Numbers of listed classes in the other half that are nearer than the true one.
-    weight : array of shape (n,)
-        Weights of the instances.
-    """
-
-    wrong: FloatArray
-    true: FloatArray
-    complete: BoolArray
-    n_better: IntArray
-    weight: FloatArray
+    wrong: FloatArray  # (n, j): scores of the j nearest wrong classes in the half, best first
+    true: FloatArray  # (n,): scores of the true classes
+    complete: BoolArray  # (n,): whether j classes of the half are listed; others have no depth
+    n_better: IntArray  # (n,): listed classes of the other half that are nearer than the true one
+    weight: FloatArray  # (n,): weights of the instances
 
     @classmethod
-    def of(cls, nearest: NearestClasses, in_half: BoolArray, weight: FloatArray) -> "HalfLists":
+    def of(cls, nearest: NearestClasses, in_half: BoolArray, weight: FloatArray) -> Self:
         """Split lists by a half (k1,) of the classes."""
-        here, places = nearest_in_half(nearest.classes, in_half)
+        here = (nearest.classes >= 0) & in_half[nearest.classes]
+        # If fewer than j are in the half, places of other classes follow.
+        places = np.argsort(~here, axis=1, kind="stable")[:, :N_NEAREST]
         nearer = nearest.scores > nearest.true[:, None]
         return cls(
             np.take_along_axis(nearest.scores, places, axis=1),
@@ -142,12 +129,3 @@ class HalfLists:
         wrong, true = (scale.log_distance(s[listed]) for s in (self.wrong, self.true))
         depth[listed] = tail_depths(wrong, true, self.weight[listed])
         return depth
-
-
-def nearest_in_half(classes: IntArray, in_half: BoolArray) -> tuple[BoolArray, IntArray]:
-    """Whether the listed classes (n, M) are in a half (k1,), and places (n, j) of the nearest.
-
-    If fewer than j are in the half, places of other classes follow.
-    """
-    here = (classes >= 0) & in_half[classes]
-    return here, np.argsort(~here, axis=1, kind="stable")[:, :N_NEAREST]

@@ -1,4 +1,4 @@
-r"""Calibration of local tails by losses in held-out halves of the classes.
+r"""The model of local tails, calibrated by better classes in held-out halves of the classes.
 
 A wrong class is nearer than the true one with probability
 
@@ -10,8 +10,8 @@ laws the level c is 0, the slope b is 1, and :math:`\tau` is 0. z says how much 
 instance is: :math:`z / \sqrt{j}` is the scatter of the order statistic :math:`r_j`, and the slopes
 of instances differ by the factor :math:`e^{-\tau z}`. v is 1, or, with probability :math:`\pi`,
 uniform on [0, 1]. In the latter case the instance has look-alikes that the nearest wrong classes do
-not predict, and z is 0. The classes are split into halves. One half gives q. The losses among the n
-classes of the other half are Binomial(n, p).
+not predict, and z is 0. The classes are split into halves. One half gives q. The number of better
+ones among the n classes of the other half is Binomial(n, p).
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,25 +63,15 @@ _MOST_TERMS = 200_000  # of the likelihood at once: 1.6 MB, which a cache holds
 
 @dataclass(frozen=True, eq=False)
 class HeldOutTable:
-    """Weight of the instances by better classes in the other half and by depth; at most n in all.
+    """Weight of instances by better classes in the other half and by depth; at most n in all."""
 
-    Attributes
-    ----------
-    n_better : int array of shape (n_counts,)
-        Numbers of better classes that occur.
-    weight : array of shape (n_counts, 151)
-        Weights, split linearly between the two nearest of `DEPTHS`.
-    n_rivals : float
-        Mean number of wrong classes in a half.
-    """
-
-    n_better: IntArray
-    weight: FloatArray
-    n_rivals: float
+    n_better: IntArray  # (n_counts,): numbers of better classes that occur
+    weight: FloatArray  # (n_counts, 151): split linearly between the two nearest of `DEPTHS`
+    n_wrong: float  # mean number of wrong classes in a half
 
     @classmethod
     def of(cls, lists: Sequence[HalfLists], scale: DistanceScale, n_classes: int) -> "HeldOutTable":
-        """Count instances by their depth in a half of the classes and losses in the other half."""
+        """Count instances by depth in a half of the classes and better ones in the other half."""
         largest = max(int(half.n_better.max()) for half in lists)
         table = np.zeros((largest + 1, DEPTHS.size))
         for half in lists:
@@ -96,13 +86,13 @@ class HeldOutTable:
     def group(self) -> xr.Dataset:
         """The table as a group of `idata`."""
         coords = {"n_better": self.n_better, "depth": DEPTHS}
-        values = {"weight": (("n_better", "depth"), self.weight), "n_rivals": self.n_rivals}
+        values = {"weight": (("n_better", "depth"), self.weight), "n_wrong": self.n_wrong}
         return xr.Dataset(values, coords)
 
     @classmethod
     def of_group(cls, group: xr.Dataset) -> "HeldOutTable":
         """Inverse of `group`."""
-        return cls(group["n_better"].values, group["weight"].values, float(group["n_rivals"]))
+        return cls(group["n_better"].values, group["weight"].values, float(group["n_wrong"]))
 
     def log_likelihood(self, points: FloatArray) -> FloatArray:
         """Log-likelihoods (n,) of points (n, 4) of a `TailPrior`."""
@@ -112,9 +102,9 @@ class HeldOutTable:
         values = np.empty(len(points))
         for first in range(0, len(points), at_once):
             part = slice(first, first + at_once)
-            log_p, chance = tail_law(points[part], self.n_rivals)
+            log_p, chance = tail_law(points[part], self.n_wrong)
             log_wins = np.log1p(-np.exp(log_p))
-            terms = lost * log_p[:, column] + (self.n_rivals - lost) * log_wins[:, column]
+            terms = lost * log_p[:, column] + (self.n_wrong - lost) * log_wins[:, column]
             # Without the checks of `logsumexp`, which take longer than the sum.
             top = terms.max(axis=2, keepdims=True)
             terms -= top
@@ -155,7 +145,7 @@ def random_halves(n_classes: int, rng: np.random.Generator) -> list[BoolArray]:
 
 
 def mean_log_p(
-    points: FloatArray, n_rivals: float, tail_error: FloatArray | float = 0.0
+    points: FloatArray, n_wrong: float, tail_error: FloatArray | float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     r"""Log p (n, 1) at depth 0, and its decline (n, 151) to the depths `DEPTHS`, without scatter.
 
@@ -165,12 +155,12 @@ def mean_log_p(
     level, slope = points.T[:2, :, None]
     beyond = np.maximum(DEPTHS - _INFORMATIVE_DEPTH, 0.0)
     error = np.maximum(np.reshape(tail_error, (-1, 1)), -slope)
-    return np.log(N_NEAREST / n_rivals) + level, slope * DEPTHS + error * beyond
+    return np.log(N_NEAREST / n_wrong) + level, slope * DEPTHS + error * beyond
 
 
 def tail_law(
     points: FloatArray,
-    n_rivals: float,
+    n_wrong: float,
     tail_error: FloatArray | float = 0.0,
     scatter: FloatArray | float = N_NEAREST**-0.5,
 ) -> tuple[FloatArray, FloatArray]:
@@ -179,7 +169,7 @@ def tail_law(
     `points` (n, 4) are those of `TailPrior`. `tail_error` is that of `mean_log_p`. `scatter`, of
     shape (n, 151) or one for all, is the factor of z in log p.
     """
-    start, decline = (values[..., None] for values in mean_log_p(points, n_rivals, tail_error))
+    start, decline = (values[..., None] for values in mean_log_p(points, n_wrong, tail_error))
     share = np.maximum(expit(points[:, 2:3]), _SMALLEST_SHARE)
     factor = np.exp(-slope_spread(points)[..., None] * _SCATTER_NODES)
     usual = start - decline * factor + np.asarray(scatter)[..., None] * _SCATTER_NODES
@@ -189,7 +179,7 @@ def tail_law(
     return np.minimum(np.concatenate([usual, look_alike], axis=2), _LARGEST_LOG_P), chance
 
 
-def law_outside(lowest: int, highest: int, n_rivals: int) -> tuple[FloatArray, FloatArray]:
+def law_outside(lowest: int, highest: int, n_wrong: int) -> tuple[FloatArray, FloatArray]:
     """Nodes (m,) of log p given the number of better ones among n wrong classes; probabilities.
 
     With v better classes the law of p is Beta(v + 1/2, n - v + 1/2), the posterior under Jeffreys'
@@ -197,7 +187,7 @@ def law_outside(lowest: int, highest: int, n_rivals: int) -> tuple[FloatArray, F
     """
     number = 1 if lowest == highest else _WITHIN_BOUNDS
     shape = np.geomspace(lowest + 0.5, highest + 0.5, number)[:, None]
-    log_p = np.log(betaincinv(shape, n_rivals + 1 - shape, _LEVELS)).ravel()
+    log_p = np.log(betaincinv(shape, n_wrong + 1 - shape, _LEVELS)).ravel()
     return log_p, np.full(log_p.size, 1 / log_p.size)
 
 

@@ -1,4 +1,4 @@
-"""Draws of the law of U* from local tails: weights on the knots of a radial basis."""
+"""Draws of the law of U* from the calibrated tails of a task's scores."""
 
 from typing import NamedTuple, Self
 
@@ -6,20 +6,32 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import log_ndtr, ndtri_exp
 
-from classex_bayes.bayes.tails.class_resampling import resampled
-from classex_bayes.bayes.tails.local_tails import N_NEAREST
+from classex_bayes.bayes.tails.local_tails import N_NEAREST, depths_of
+from classex_bayes.bayes.tails.scale_choice import (
+    ScaleFit,
+    competitor_effect,
+    n_better_bounds,
+    numbers_of_draws,
+    scale_fits,
+)
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     law_outside,
     mean_log_p,
+    named_parameters,
     slope_spread,
     tail_law,
 )
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import add_linearly, between_points, on_grid, split_linearly
+from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
+# Standard deviation of the error of the slope for p below a seventh of 1 / k1, where ranks do not
+# determine it. The resulting error of log p grows with log(k / k1).
+DISCREPANCY = 0.25
+LEAST_SHARE = 0.05  # of the draws, on a scale that matters
 _LOWEST, _STEP = -40.0, 0.005
 _LOG_P = _LOWEST + _STEP * np.arange(8000)  # up to -0.005
 _Z = -ndtri_exp(_LOG_P)
@@ -27,24 +39,64 @@ _MOST_GROUPS = 20_000  # of classes that are resampled together
 _DRAWS_AT_ONCE = 200
 
 
+class TailDraws(NamedTuple):
+    """Independent draws from the posterior of the tails, scale by scale."""
+
+    weights: FloatArray  # (n, m): laws of U* on the knots of a basis
+    parameters: dict[str, FloatArray]  # of `tail_calibration.TAIL_PARAMETERS`, (n,) each
+    log_prior: FloatArray  # (n,)
+    log_likelihood: FloatArray  # (n,)
+    scale_place: IntArray  # (n,): place of the scale of each draw among the fits
+    fits: list[ScaleFit]  # calibrations on all scales, the most probable one first
+
+    @classmethod
+    def of(
+        cls, task: SourceTask, basis: RadialBasis, size: int, seeds: np.random.SeedSequence
+    ) -> Self:
+        """Calibrate the tails on every scale, and draw laws in proportion to the probabilities."""
+        halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
+        fits = scale_fits(task, halves)
+        tested, class_place = np.unique(task.y, return_inverse=True)
+        instances, bounds = task.require("ranks"), n_better_bounds(task)
+        class_weight, effect = instances.class_weight[tested], competitor_effect(task)
+        errors = DISCREPANCY * rng.standard_normal(size)
+        points = np.empty((size, len(fits[0].prior.mean)))
+        weights = np.empty((size, basis.knots.size))
+        log_prior, log_likelihood = np.empty(size), np.empty(size)
+        numbers = numbers_of_draws(fits, size)
+        place = np.repeat(np.arange(len(fits)), numbers)
+        for at, (fit, number) in enumerate(zip(fits, numbers, strict=True)):
+            if number == 0:
+                continue
+            part = place == at
+            points[part] = fit.sample.draw(number, rng)
+            log_prior[part] = fit.prior.log_density(points[part])
+            distinct, repeated = np.unique(points[part], axis=0, return_inverse=True)
+            log_likelihood[part] = fit.table.log_likelihood(distinct)[repeated]
+            depth = depths_of(task.nearest_classes, fit.scale, instances.weight)
+            cells = TailCells.of(depth, bounds, class_place, task.n_classes, basis)
+            weights[part] = cells.draw_laws(points[part], errors[part], class_weight, effect, rng)
+        drawn = {**named_parameters(points), "tail_error": errors}
+        log_prior -= 0.5 * (errors / DISCREPANCY) ** 2
+        return cls(weights, drawn, log_prior, log_likelihood, place, fits)
+
+    @property
+    def pareto_k(self) -> float:
+        """Largest tail index of the importance weights on scales that matter."""
+        return max(fit.sample.pareto_k for fit in self.fits if fit.prob > LEAST_SHARE)
+
+
 class TailCells(NamedTuple):
     """Instances of the tested classes by what is known of their p.
 
-    Attributes
-    ----------
-    share : sparse array of shape (n_classes, 151 + n_outside)
-        Share of each tested class's instances in each cell: the depths of
-        `classex_bayes.bayes.tails.tail_calibration.DEPTHS`, then the losses of instances outside
-        their tails.
-    outside : array of shape (n_outside, m)
-        Law of Z on the knots for each of the latter.
-    basis : RadialBasis
-        The knots.
+    The cells are the depths of `tail_calibration.DEPTHS`, and the numbers of better classes of
+    instances outside their tails.
     """
 
-    share: csr_array
-    outside: FloatArray
-    basis: RadialBasis
+    share: csr_array  # (n_classes, n_cells): share of each class's instances in each cell
+    outside: FloatArray  # (n_outside, m): law of Z on the knots of the cells outside
+    n_wrong: int  # number of wrong classes of an instance
+    basis: RadialBasis  # the knots
 
     @classmethod
     def of(
@@ -55,12 +107,12 @@ class TailCells(NamedTuple):
         n_classes: int,
         basis: RadialBasis,
     ) -> Self:
-        """Cells of instances whose losses lie within `bounds`, two arrays of shape (n,).
+        """Cells of instances whose numbers of better classes lie within `bounds`, (n,) each.
 
         `class_place` (n,) numbers the tested classes.
         """
         inside = depth > 0
-        lost, cell = np.unique(np.stack(bounds)[:, ~inside], axis=1, return_inverse=True)
+        n_better, cell = np.unique(np.stack(bounds)[:, ~inside], axis=1, return_inverse=True)
         rows, columns, values = [class_place[~inside]], [DEPTHS.size + cell.ravel()], []
         values.append(np.ones(cell.size))
         for column, part in split_linearly(depth[inside], DEPTHS):
@@ -70,63 +122,47 @@ class TailCells(NamedTuple):
         place = np.concatenate(rows), np.concatenate(columns)
         repeats = np.bincount(class_place)
         share = np.concatenate(values) / repeats[place[0]]
-        shape = repeats.size, DEPTHS.size + lost.shape[1]
-        outside = np.empty((lost.shape[1], basis.knots.size))
-        for row, (low, high) in enumerate(lost.T):
+        shape = repeats.size, DEPTHS.size + n_better.shape[1]
+        outside = np.empty((n_better.shape[1], basis.knots.size))
+        for row, (low, high) in enumerate(n_better.T):
             log_p, weight = law_outside(low, high, n_classes - 1)
             outside[row] = on_grid(np.interp(log_p, _LOG_P, _Z), weight, basis.knots)
-        return cls(csr_array((share, place), shape=shape), outside, basis)
+        return cls(csr_array((share, place), shape=shape), outside, n_classes - 1, basis)
 
+    def draw_laws(
+        self,
+        points: FloatArray,
+        tail_error: FloatArray,
+        class_weight: FloatArray,
+        effect: float,
+        rng: np.random.Generator,
+    ) -> FloatArray:
+        """Weights (n, m) on the knots, one law for each of the points (n, 4) of a `TailPrior`.
 
-def draw_laws(
-    parameters: FloatArray,
-    tail_error: FloatArray,
-    class_weight: FloatArray,
-    effect: float,
-    cells: TailCells,
-    n_classes: int,
-    rng: np.random.Generator,
-) -> FloatArray:
-    r"""Weights (draws, m) on the knots of the cells, one law for each draw of the parameters.
-
-    Parameters
-    ----------
-    parameters : array of shape (draws, 4)
-        Those of `classex_bayes.bayes.tails.tail_calibration.TailPrior`.
-    tail_error : array of shape (draws,)
-        :math:`\delta`: beyond the depth :math:`2 + \log j`, the slope is :math:`b + \delta`.
-    class_weight : array of shape (n_classes,)
-        Weights of the tested classes; they are resampled.
-    effect : float
-        Inflation of the variance between classes by the competitors that they share.
-    cells : TailCells
-        The instances.
-    n_classes : int
-        k1.
-    rng : Generator
-        Resamples the classes.
-    """
-    knots = cells.basis.knots
-    # Variance that the kernel of a knot, and linear splitting between knots, give to one point.
-    blur = cells.basis.bandwidth**2 + float(np.diff(knots).mean()) ** 2 / 6
-    weights = np.empty((len(parameters), knots.size))
-    position = np.interp(_Z, knots, np.arange(knots.size))
-    groups = rng.permutation(class_weight.size) % min(class_weight.size, _MOST_GROUPS)
-    grouped = np.bincount(groups, class_weight)
-    # A class of weight 0 may be a group of its own, which is never drawn.
-    part_of_group = class_weight / np.where(grouped > 0, grouped, 1.0)[groups]
-    membership = csr_array((part_of_group, (groups, np.arange(groups.size))))
-    share = membership @ cells.share
-    for first in range(0, len(parameters), _DRAWS_AT_ONCE):
-        part = slice(first, min(first + _DRAWS_AT_ONCE, len(parameters)))
-        drawn = resampled(grouped, 1 / effect, part.stop - part.start, rng)
-        chances = np.ascontiguousarray(drawn @ share)  # one layout, which compiles once
-        weights[part] = chances[:, DEPTHS.size :] @ cells.outside
-        points, error = parameters[part], tail_error[part]
-        scatter = _narrower(points, n_classes - 1, error, blur)
-        nodes, chance = tail_law(points, n_classes - 1, error, scatter)
-        _add_to_knots(nodes, chances, chance, position, weights[part])
-    return weights / weights.sum(axis=1, keepdims=True)
+        The tested classes, of `class_weight`, are resampled. `effect` is the inflation of the
+        variance between classes by the competitors that they share. `tail_error` (n,) is that of
+        `mean_log_p`.
+        """
+        knots = self.basis.knots
+        # Variance that the kernel of a knot, and linear splitting between knots, give to one point.
+        blur = self.basis.bandwidth**2 + float(np.diff(knots).mean()) ** 2 / 6
+        weights = np.empty((len(points), knots.size))
+        position = np.interp(_Z, knots, np.arange(knots.size))
+        groups = rng.permutation(class_weight.size) % min(class_weight.size, _MOST_GROUPS)
+        grouped = np.bincount(groups, class_weight)
+        # A class of weight 0 may be a group of its own, which is never drawn.
+        part_of_group = class_weight / np.where(grouped > 0, grouped, 1.0)[groups]
+        membership = csr_array((part_of_group, (groups, np.arange(groups.size))))
+        share = membership @ self.share
+        for first in range(0, len(points), _DRAWS_AT_ONCE):
+            part = slice(first, min(first + _DRAWS_AT_ONCE, len(points)))
+            drawn = resampled(grouped, 1 / effect, part.stop - part.start, rng)
+            chances = np.ascontiguousarray(drawn @ share)  # one layout, which compiles once
+            weights[part] = chances[:, DEPTHS.size :] @ self.outside
+            scatter = _narrower(points[part], self.n_wrong, tail_error[part], blur)
+            nodes, chance = tail_law(points[part], self.n_wrong, tail_error[part], scatter)
+            _add_to_knots(nodes, chances, chance, position, weights[part])
+        return weights / weights.sum(axis=1, keepdims=True)
 
 
 @compiled(nogil=True)
@@ -151,12 +187,32 @@ def _add_to_knots(
 
 
 def _narrower(
-    points: FloatArray, n_rivals: float, tail_error: FloatArray, blur: float
+    points: FloatArray, n_wrong: float, tail_error: FloatArray, blur: float
 ) -> FloatArray:
     """Scatter (n, 151) of log p at `DEPTHS` less what the knots' kernels add to it."""
-    start, decline = mean_log_p(points, n_rivals, tail_error)
+    start, decline = mean_log_p(points, n_wrong, tail_error)
     z = np.interp(start - decline, _LOG_P, _Z)
     steepness = np.exp(-0.5 * z**2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)  # of log p in Z
     of_slopes = slope_spread(points) * decline  # z has this factor, too
     total = (N_NEAREST**-0.5 + of_slopes) ** 2
     return np.sqrt(np.maximum(total - blur * steepness**2, 0.0)) - of_slopes
+
+
+def resampled(weight: FloatArray, shape: float, draws: int, rng: np.random.Generator) -> FloatArray:
+    r"""Dirichlet draws (draws, n) about the class weights (n,), as if other classes were drawn.
+
+    The parameters are :math:`a\, w_l / S`, with :math:`S = \sum_l w_l^2` and a the `shape`. A mean
+    over classes then has approximately the variance :math:`S / a \sum_l w_l (m_l - A)^2`, in which
+    every class counts by its weight. Gamma draws of one shape, multiplied by :math:`w_l`, would
+    have :math:`w_l^2` in this sum. That would compare a heavy class with a mean A that is mainly
+    its accuracy.
+    """
+    relative = weight / weight.max()
+    shapes = shape * relative * (relative.sum() / (relative**2).sum())
+    size = draws, weight.size
+    with np.errstate(divide="ignore"):  # weights of 0
+        # In logarithms, since draws of a small shape underflow.
+        logs = np.log(rng.gamma(shapes + 1, size=size))
+        logs -= rng.standard_exponential(size) / shapes
+    drawn = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return drawn / drawn.sum(axis=1, keepdims=True)

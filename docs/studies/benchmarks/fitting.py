@@ -10,10 +10,9 @@ import xarray as xr
 from scipy.special import ndtr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.model.accelerated.density import log_density
-from classex_bayes.bayes.model.accelerated.nutpie_model import compiled_model, pack
-from classex_bayes.bayes.model.graph import build_model
-from classex_bayes.bayes.model.likelihoods import likelihood_data
+from classex_bayes.bayes.model.density import log_density
+from classex_bayes.bayes.model.likelihoods import build_model, likelihood_data
+from classex_bayes.bayes.model.nutpie_model import compiled_model, pack
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.task.glyphs import load_glyphs
 from classex_bayes.task.source_task import SourceTask

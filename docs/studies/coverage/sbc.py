@@ -10,8 +10,7 @@ from arviz_stats.ecdf_utils import ecdf_pit
 from joblib import Parallel, delayed
 
 import classex_bayes as cb
-from classex_bayes.bayes.model.graph import prior_draws
-from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.likelihoods import BernsteinData, prior_draws
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.evaluate.trials import SAMPLER

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 import classex_bayes as cb
-from classex_bayes.bayes.model.graph import prior_draws
-from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.likelihoods import BernsteinData, prior_draws
 from classex_bayes.simulate import GaussianNearestNeighbor, VonMisesFisher
 from studies.coverage.trials import all_rows, summary
 from studies.laws import HierarchicalNormal

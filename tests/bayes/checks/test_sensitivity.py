@@ -15,8 +15,8 @@ from classex_bayes.bayes.checks.sensitivity import (
     sensitivity,
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.idata import data_of
 from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.bayes.pooling import data_of
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
 from classex_bayes.results import Extrapolation

@@ -7,8 +7,12 @@ import pymc as pm
 import pytest
 from scipy.stats import norm
 
-from classex_bayes.bayes.model.graph import build_model
-from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData, likelihood_data
+from classex_bayes.bayes.model.likelihoods import (
+    BernsteinData,
+    PowerData,
+    build_model,
+    likelihood_data,
+)
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import DataError
@@ -55,10 +59,10 @@ def model_densities(data, n_points=5):
 @pytest.mark.parametrize(("k1", "n_test"), [(12, 20), (300, 900)])
 def test_bernstein_density(k1, n_test):
     data = BernsteinData.of(task_of(k1, n_test), BASIS)
-    assert data.counts.sum() == pytest.approx(n_test) and data.design_effect >= 1
+    assert data.counts.sum() == pytest.approx(n_test) and data.precision.max() <= 1
     for weights, density in model_densities(data):
         assert weights.sum() == pytest.approx(1) and weights.min() >= 0
-        expected = np.sum(data.counts * np.log(data.matrix @ weights)) / data.design_effect
+        expected = np.sum(data.counts * np.log(data.matrix @ weights)) * data.precision[0]
         assert density == pytest.approx(expected, rel=1e-10)
 
 
@@ -86,12 +90,10 @@ def test_moments_of_the_histogram_are_those_of_the_powers(k1):
 
 
 def test_histograms_that_the_model_draws():
-    data = BernsteinData.of(task_of(30, 120), BASIS)
-    weights = random_weights()
+    one = BernsteinData.of(task_of(30, 120), BASIS)
+    data, weights = BernsteinData(one.matrix, one.counts, 1 / 4), random_weights()
     with pm.Model(coords={"bin": range(30)}) as model:
-        BernsteinData.register(
-            {"matrix": data.matrix, "design_effect": 4.0, "counts": data.counts}, weights
-        )
+        data.register(data.arrays(), weights)
     drawn = pm.draw(model["rank_histogram"], 4000, random_seed=1, mode="FAST_COMPILE")
     np.testing.assert_allclose(drawn.sum(axis=1), 120)
     # As noisy as 30 independent instances.

@@ -13,8 +13,7 @@ from scipy.special import log_ndtr, log_softmax, logsumexp, ndtr, ndtri
 from scipy.stats import halfnorm, kstest, norm, t, uniform, yeojohnson
 
 from classex_bayes.bayes.model import priors
-from classex_bayes.bayes.model.graph import prior_draws
-from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.model.likelihoods import BernsteinData, prior_draws
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.core.normal_law import expected_power
 from classex_bayes.exceptions import DataError

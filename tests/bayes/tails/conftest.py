@@ -35,7 +35,7 @@ def task_of():
 def tails():
     """Draws from the tails of a task, without a fit to ranks; and the accuracies of their laws."""
     from classex_bayes.bayes.model.priors import MixturePrior
-    from classex_bayes.bayes.tails.tail_draws import TailDraws
+    from classex_bayes.bayes.tails.tail_laws import TailDraws
     from classex_bayes.core.law import MixtureLaw
 
     def tails(task, size=400, random_seed=1):

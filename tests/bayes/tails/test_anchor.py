@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import expit, log_ndtr, logit
 
-from classex_bayes.bayes.tails.anchor import anchored
+from classex_bayes.bayes.score_evidence import anchored
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 

@@ -8,7 +8,6 @@ from scipy.special import expit
 from scipy.stats import beta, binom, kstest, multivariate_normal, norm, t
 
 from classex_bayes.bayes.tails import tail_calibration
-from classex_bayes.bayes.tails.class_resampling import resampled
 from classex_bayes.bayes.tails.distance_scale import DistanceScale, candidate_scales
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample
 from classex_bayes.bayes.tails.local_tails import (
@@ -30,7 +29,7 @@ from classex_bayes.bayes.tails.tail_calibration import (
     random_halves,
     tail_law,
 )
-from classex_bayes.bayes.tails.tail_laws import TailCells, draw_laws
+from classex_bayes.bayes.tails.tail_laws import TailCells, resampled
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.ranks.nearest import NearestClasses
@@ -49,9 +48,9 @@ def power_laws(rng, n=20_000, k1=400, spread=0.3):
     return np.log(shares) / exponent[:, None], log_p / exponent, log_p, k1
 
 
-def law_at(point, n_rivals):
+def law_at(point, n_wrong):
     """Nodes of log p (151, m) at one point, and their probabilities (m,)."""
-    log_p, chance = tail_law(point[None], n_rivals)
+    log_p, chance = tail_law(point[None], n_wrong)
     return log_p[0], chance[0]
 
 
@@ -159,9 +158,9 @@ def held_out_table(pilot, halves):
 @pytest.mark.parametrize("column", [0, 30, 150])
 def test_probabilities_of_a_depth(column):
     """Nodes of log p against integrals over the scatter and over look-alikes."""
-    n_rivals, q = 99.0, DEPTHS[column]
-    log_p, chance = law_at(POINT, n_rivals)
-    base, share = np.log(N_NEAREST / n_rivals) + POINT[0], expit(POINT[2])
+    n_wrong, q = 99.0, DEPTHS[column]
+    log_p, chance = law_at(POINT, n_wrong)
+    base, share = np.log(N_NEAREST / n_wrong) + POINT[0], expit(POINT[2])
     spread = np.exp(POINT[3])
 
     def power(k):
@@ -330,7 +329,7 @@ def test_laws_on_knots_have_the_accuracies_of_the_tails():
     n_better = np.zeros(depth.size, dtype=int)
     cells = TailCells.of(depth, (n_better, n_better), np.arange(depth.size), 100, BASIS)
     equal = np.full(depth.size, 1 / depth.size)
-    weights = draw_laws(points, np.zeros(3), equal, 1.0, cells, 100, rng)
+    weights = cells.draw_laws(points, np.zeros(3), equal, 1.0, rng)
     assert_allclose(weights.sum(axis=1), 1)
     found = MixtureLaw(BASIS, weights).expected(k)
     log_p, chance = law_at(POINT, 99.0)
@@ -345,7 +344,7 @@ def test_one_depth_is_not_blurred(at):
     depth, n_better = np.full(40, at), np.zeros(40, dtype=int)
     cells = TailCells.of(depth, (n_better, n_better), np.arange(40), 100, BASIS)
     point, equal = np.array([-0.2, 1.08, -9.0, np.log(0.1)]), np.full(40, 1 / 40)
-    laws = draw_laws(point[None], np.zeros(1), equal, 1.0, cells, 100, np.random.default_rng(1))
+    laws = cells.draw_laws(point[None], np.zeros(1), equal, 1.0, np.random.default_rng(1))
     log_p, chance = law_at(point, 99.0)
     row = log_p[np.searchsorted(DEPTHS, at - 1e-9)]
     for k in np.exp(-row[7] + np.array([-2.0, -1.0, 0.0, 1.0, 2.0])):
@@ -360,7 +359,7 @@ def test_accuracies_vary_as_resampled_classes_and_their_competitors_do():
     cells = TailCells.of(depth, (n_better, n_better), np.arange(60), 100, BASIS)
     points, equal, k = np.repeat(POINT[None], 1500, axis=0), np.full(60, 1 / 60), np.array([300.0])
     alone, shared = (
-        MixtureLaw(BASIS, draw_laws(points, np.zeros(1500), equal, effect, cells, 100, rng))
+        MixtureLaw(BASIS, cells.draw_laws(points, np.zeros(1500), equal, effect, rng))
         .expected(k)
         .std()
         for effect in (1.0, 2.0)
@@ -373,7 +372,7 @@ def test_deeper_instances_never_lose_more_often():
     accuracies = []
     for depth in (4.0, 6.0, 12.0):
         cells = TailCells.of(np.array([depth]), (n_better, n_better), n_better, 100, BASIS)
-        laws = draw_laws(POINT[None], np.array([-3.0]), np.ones(1), 1.0, cells, 100, rng)
+        laws = cells.draw_laws(POINT[None], np.array([-3.0]), np.ones(1), 1.0, rng)
         accuracies.append(MixtureLaw(BASIS, laws).expected(np.array([1000.0]))[0, 0])
     assert np.diff(accuracies).min() > -0.01
 
@@ -394,7 +393,7 @@ def test_an_error_of_the_slope_moves_the_tail_alone():
     cells = TailCells.of(depth, (n_better, n_better), np.arange(50), 100, BASIS)
     errors, equal = np.array([0.0, 0.3]), np.full(50, 0.02)
     points, rng = np.repeat(POINT[None], 2, axis=0), np.random.default_rng(1)
-    laws = MixtureLaw(BASIS, draw_laws(points, errors, equal, 1.0, cells, 100, rng))
+    laws = MixtureLaw(BASIS, cells.draw_laws(points, errors, equal, 1.0, rng))
     near, far = laws.expected(np.array([10.0, 10_000.0])).T
     assert near[1] == pytest.approx(near[0], abs=0.01) and far[1] > far[0] + 0.1
 

@@ -1,10 +1,11 @@
 """The log density of the posterior and its gradient, computed in one pass.
 
-It is the density of the PyMC model of `classex_bayes.bayes.model.graph` on the same unconstrained
-parameters, for the priors and likelihoods of this package. The density that PyMC builds is compiled
-in every process, which takes longer than sampling. This one is compiled once and cached on disk.
+It is the density of the PyMC model (`classex_bayes.bayes.model.likelihoods.build_model`) on the
+same unconstrained parameters, for the priors and likelihoods of this package. The density that PyMC
+builds is compiled in every process, which takes longer than sampling. This one is compiled once and
+cached on disk.
 All constants are in one vector, made by
-`classex_bayes.bayes.model.accelerated.nutpie_model.pack`.
+`classex_bayes.bayes.model.nutpie_model.pack`.
 """
 
 import math
@@ -16,17 +17,17 @@ import numpy as np
 from numba import types
 
 from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE
-from classex_bayes.bayes.model.priors import LEAST_VARIANCE, NEARLY_LOG, SHARPNESS
+from classex_bayes.bayes.model.priors import LEAST_VARIANCE, NEARLY_LOG
 from classex_bayes.core.jit import log_failed_cache
 
 # Places of the constants in the vector. Knots, functions, matrix and data follow. If the sampler's
 # point is whitened, the last are centre and root of
-# `classex_bayes.bayes.model.accelerated.whitening`.
+# `classex_bayes.bayes.model.nutpie_model`.
 (
-    SIZE, N_KNOTS, N_FUNCTIONS, N_ROWS, IS_DIRICHLET, HAS_GROUPS, IS_MONOTONE, IS_POWER,
-    IS_WHITENED, CONCENTRATION, LOCATION, LOCATION_SD, LOG_SCALE, SCALE_LOG_SD, SCALE_FREEDOM,
-    SEPARATION, IMBALANCE, TAIL, TAIL_SD, DEVIATION, BANDWIDTH, HEADER,
-) = range(22)  # fmt: skip
+    SIZE, N_KNOTS, N_FUNCTIONS, N_ROWS, IS_DIRICHLET, HAS_GROUPS, IS_POWER, IS_WHITENED,
+    CONCENTRATION, LOCATION, LOCATION_SD, LOG_SCALE, SCALE_LOG_SD, SCALE_FREEDOM, SEPARATION,
+    IMBALANCE, TAIL, TAIL_SD, DEVIATION, BANDWIDTH, HEADER,
+) = range(21)  # fmt: skip
 # Smaller numbers count as 0. Their products would be subnormal, and arithmetic with these is slow.
 NEGLIGIBLE = 1e-150
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -90,8 +91,8 @@ def _tail(x: Any, packed: Any) -> float:
 
 
 @_inner
-def _bent(t: float, log: float, tail: float) -> float:
-    """T(t) of `classex_bayes.bayes.model.priors.bent`; `log` is log(1 + t), or 0 if t < 0."""
+def _yeo_johnson(t: float, log: float, tail: float) -> float:
+    """T(t) of `priors.yeo_johnson`; `log` is log(1 + t), or 0 if t < 0."""
     power = 1 + tail
     if t <= 0:
         return t
@@ -101,7 +102,7 @@ def _bent(t: float, log: float, tail: float) -> float:
 
 
 @_inner
-def _bent_by_tail(log: float, height: float, tail: float) -> float:
+def _yeo_johnson_by_tail(log: float, height: float, tail: float) -> float:
     """Derivative of T(t) by the tail; `height` is T(t)."""
     power = 1 + tail
     if abs(power) < NEARLY_LOG:
@@ -113,16 +114,16 @@ def _bent_by_tail(log: float, height: float, tail: float) -> float:
 def _at_mu(x: Any, tail: float) -> Any:
     """T and its derivative at mu, and log(1 + mu), or 0 if mu < 0."""
     log = math.log1p(max(x[0], 0.0))
-    return _bent(x[0], log, tail), math.exp(tail * log), log
+    return _yeo_johnson(x[0], log, tail), math.exp(tail * log), log
 
 
 @_inner
 def _stretched(x: Any, packed: Any, knots: Any, log_knots: Any, stretched: Any) -> None:
-    """Write the knots on the bent scale, (T(t) - T(mu)) / T'(mu)."""
+    """Write the knots on the transformed scale, (T(t) - T(mu)) / T'(mu)."""
     tail = _tail(x, packed)
     centre, slope, _ = _at_mu(x, tail)
     for j in range(knots.size):
-        stretched[j] = (_bent(knots[j], log_knots[j], tail) - centre) / slope
+        stretched[j] = (_yeo_johnson(knots[j], log_knots[j], tail) - centre) / slope
 
 
 @_inner
@@ -135,15 +136,15 @@ def _stretched_gradient(
     """
     tail = _tail(x, packed)
     centre, slope, log_mu = _at_mu(x, tail)
-    centre_by_tail = _bent_by_tail(log_mu, centre, tail)
-    bend = tail / (1 + x[0]) if x[0] > 0 else 0.0
+    centre_by_tail = _yeo_johnson_by_tail(log_mu, centre, tail)
+    curvature = tail / (1 + x[0]) if x[0] > 0 else 0.0
     total = by_stretched = by_heights = 0.0
     for j in range(log_knots.size):
         height = centre + slope * stretched[j]
         total += upstream[j]
         by_stretched += upstream[j] * stretched[j]
-        by_heights += upstream[j] * _bent_by_tail(log_knots[j], height, tail)
-    gradient[0] -= total + bend * by_stretched
+        by_heights += upstream[j] * _yeo_johnson_by_tail(log_knots[j], height, tail)
+    gradient[0] -= total + curvature * by_stretched
     return (by_heights - centre_by_tail * total) / slope - log_mu * by_stretched
 
 
@@ -240,37 +241,6 @@ def _one_group_gradient(
 
 
 @_inner
-def _nondecreasing(packed: Any, knots: Any, logs: Any, slope: Any) -> None:
-    """Replace log weights by those of a monotone density. Write the derivatives to `slope`."""
-    sharpness = SHARPNESS
-    half = 0.5 / (1 - packed[BANDWIDTH] ** 2)
-    previous = logs[0] + half * knots[0] ** 2
-    height = 0.0
-    logs[0] = -half * knots[0] ** 2
-    for j in range(1, knots.size):
-        standard = half * knots[j] ** 2
-        raised = logs[j] + standard
-        step = (raised - previous) * sharpness
-        small = math.exp(-abs(step))
-        height += (max(step, 0.0) + math.log1p(small)) / sharpness
-        slope[j] = (1.0 if step > 0 else small) / (1 + small)
-        previous = raised
-        logs[j] = height - standard
-
-
-@_inner
-def _nondecreasing_gradient(slope: Any, upstream: Any) -> None:
-    total = 0.0
-    later = 0.0
-    for j in range(upstream.size - 1, 0, -1):
-        total += upstream[j]
-        this = total * slope[j]
-        upstream[j] = this - later
-        later = this
-    upstream[0] = -later
-
-
-@_inner
 def _unpacked(packed: Any) -> Any:
     """Views of the knots t, log(1 + t), the deviation's functions, and the likelihood's arrays."""
     m, n_functions = int(packed[N_KNOTS]), int(packed[N_FUNCTIONS])
@@ -298,7 +268,6 @@ def _weights(
     weights: Any,
     stretched: Any,
     harder_share: Any,
-    slope: Any,
 ) -> None:
     """Mixture weights at an unconstrained point."""
     n_functions = functions.shape[0]
@@ -321,15 +290,9 @@ def _weights(
                 scale = sigma * x[first + f]
                 for j in range(knots.size):
                     weights[j] += scale * functions[f, j]
-        if packed[IS_MONOTONE] > 0:
-            for j in range(knots.size):
-                weights[j] -= math.log(max(harder_share[j], 1 - harder_share[j]))
-            _nondecreasing(packed, knots, weights, slope)
     top, total = weights.max(), 0.0
     for j in range(weights.size):
-        raised = math.exp(weights[j] - top)
-        if not packed[IS_MONOTONE] > 0:  # a monotone law divides above, in logarithms
-            raised /= max(harder_share[j], 1 - harder_share[j])
+        raised = math.exp(weights[j] - top) / max(harder_share[j], 1 - harder_share[j])
         weights[j] = raised if raised > NEGLIGIBLE else 0.0
         total += weights[j]
     weights /= total
@@ -422,8 +385,8 @@ def log_density(x: Any, packed: Any, gradient: Any) -> float:
     knots, log_knots, functions, matrix, vector = _unpacked(packed)
     m, n_functions = knots.size, functions.shape[0]
     weights, upstream = np.empty(m), np.zeros(m)
-    stretched, harder_share, slope = np.empty(m), np.empty(m), np.empty(m)
-    _weights(x, packed, knots, log_knots, functions, weights, stretched, harder_share, slope)
+    stretched, harder_share = np.empty(m), np.empty(m)
+    _weights(x, packed, knots, log_knots, functions, weights, stretched, harder_share)
     value = _likelihood(packed, matrix, vector, weights, upstream)
     mean = 0.0
     for j in range(m):
@@ -435,8 +398,6 @@ def log_density(x: Any, packed: Any, gradient: Any) -> float:
     if packed[IS_DIRICHLET] > 0:
         gradient += upstream
         return value
-    if packed[IS_MONOTONE] > 0:
-        _nondecreasing_gradient(slope, upstream)
     if n_functions > 0:
         first = x.size - n_functions
         sigma = math.exp(x[first - 1])
@@ -520,7 +481,7 @@ def expand(x: Any, packed: Any, expanded: Any) -> None:
         if n_functions > 0:
             expanded[place] = math.exp(x[x.size - n_functions - 1])
             place += 1
-    scratch = np.empty(m), np.empty(m), np.empty(m)
+    scratch = np.empty(m), np.empty(m)
     _weights(x, packed, knots, log_knots, functions, expanded[place:], *scratch)
 
 

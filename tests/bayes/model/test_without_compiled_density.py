@@ -5,20 +5,18 @@ import logging
 import sys
 
 import numpy as np
+import nutpie
 import pytest
 from numba import TypingError, types
 from numba.core.caching import IndexDataCacheFile
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.model import accelerated
-from classex_bayes.bayes.model.accelerated import density, nutpie_model
-from classex_bayes.bayes.model.likelihoods import likelihood_data
+from classex_bayes.bayes.model import density, nutpie_model
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.task.source_task import SourceTask
 
 PRIOR = MixturePrior(deviation=0)
 TASK = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
-DATA = likelihood_data(TASK, PRIOR.basis, "auto")
 
 
 class OfTheUser(MixturePrior):
@@ -78,22 +76,42 @@ def test_without_it_the_posterior_is_the_same(reason, fast, monkeypatch, caplog)
     np.testing.assert_allclose(sd[0], sd[1], rtol=0.2)
 
 
-def test_only_what_is_written_out_is_accelerated():
-    assert accelerated.accelerated_model(PRIOR, DATA) is not None
-    assert accelerated.accelerated_model(OfTheUser(deviation=0), DATA) is None
-    assert accelerated.accelerated_model(PRIOR, object()) is None
+class PyMCIsCompiledError(Exception):
+    """A fit compiles its PyMC model."""
+
+
+@pytest.fixture
+def compiles_pymc(monkeypatch):
+    """A context in which a fit must compile its PyMC model."""
+
+    def compile_anew(model):
+        raise PyMCIsCompiledError
+
+    monkeypatch.setattr(nutpie, "compile_pymc_model", compile_anew)
+    return pytest.raises(PyMCIsCompiledError)
+
+
+@pytest.mark.parametrize("prior", [OfTheUser(deviation=0), MixturePrior(monotone=True, scale=0.9)])
+def test_priors_that_are_not_written_out_are_compiled(prior, compiles_pymc, caplog):
+    with compiles_pymc:
+        fit(prior)
+    assert not caplog.text
 
 
 @pytest.mark.parametrize("model_class", [AnotherNutpie, SilentNutpie, None])
-def test_a_nutpie_of_another_version_is_noticed_before_the_fit(model_class, monkeypatch, caplog):
+def test_a_nutpie_of_another_version_is_noticed_before_the_fit(
+    model_class, compiles_pymc, monkeypatch, caplog
+):
     monkeypatch.setattr(nutpie_model, "CompiledPyMCModel", model_class)
-    assert accelerated.accelerated_model(PRIOR, DATA) is None
+    with compiles_pymc:
+        fit(MixturePrior(deviation=0, scale=0.9))
     assert "the compiled density cannot be used" in caplog.text
 
 
-def test_a_numba_that_fails_is_noticed_before_the_fit(monkeypatch, caplog):
+def test_a_numba_that_fails_is_noticed_before_the_fit(compiles_pymc, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, nutpie_model.__name__, None)
-    assert accelerated.accelerated_model(PRIOR, DATA) is None
+    with compiles_pymc:
+        fit(MixturePrior(deviation=0, scale=0.8))
     assert "the compiled density cannot be used" in caplog.text
 
 

@@ -8,10 +8,9 @@ from scipy.optimize import approx_fprime
 from scipy.stats import norm
 
 from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask
-from classex_bayes.bayes.model.accelerated import density
-from classex_bayes.bayes.model.accelerated.nutpie_model import compiled_model, layout, pack
-from classex_bayes.bayes.model.accelerated.whitening import LogDensity, maxima
+from classex_bayes.bayes.model import density
 from classex_bayes.bayes.model.likelihoods import likelihood_data
+from classex_bayes.bayes.model.nutpie_model import LogDensity, compiled_model, layout, maxima, pack
 
 TASK = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
 _numbers = types.CPointer(types.double)

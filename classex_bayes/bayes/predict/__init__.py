@@ -1,1 +1,0 @@
-"""Predictions from a posterior."""
