@@ -19,8 +19,8 @@ from .bayes.extrapolator import BayesianExtrapolator as BayesianExtrapolator
 from .bayes.model.priors import MixturePrior as MixturePrior
 from .bayes.storage import load as load
 from .bayes.storage import save as save
-from .estimators.classexreg.classexreg import ClassExReg as ClassExReg
-from .estimators.kde.kde import KDE as KDE
+from .estimators.classexreg import ClassExReg as ClassExReg
+from .estimators.kde import KDE as KDE
 from .estimators.moment_bounds import MomentBounds as MomentBounds
 from .estimators.published import literature as literature
 from .evaluate.backtest import backtest as backtest

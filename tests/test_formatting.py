@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from classex_bayes.bayes.convergence import Diagnosis
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.formatting import (
     DECIMALS,
     PERCENTAGES,

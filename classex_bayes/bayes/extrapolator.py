@@ -35,7 +35,7 @@ from classex_bayes.bayes.score_evidence import (
     ranks_alone,
 )
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.estimators.base import takes_one_task
+from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.source_task import SourceTask
@@ -211,7 +211,7 @@ class BayesianExtrapolator(LawModel):
         """Name in tables and legends."""
         return super().name + "(ranks)" * (self.evidence == "ranks")
 
-    @takes_one_task
+    @checked_fit
     def fit(
         self,
         task: SourceTask | Sequence[SourceTask],

@@ -59,11 +59,11 @@ class LawModel(FittedModel):
     >>> from classex_bayes.arguments import seed_sequence
     >>> from classex_bayes.core.basis import RadialBasis
     >>> from classex_bayes.core.law import MixtureLaw
-    >>> from classex_bayes.estimators.base import takes_one_task
+    >>> from classex_bayes.estimators.base import checked_fit
     >>> class Bootstrap(cb.bayes.LawModel):
     ...     def __init__(self, bandwidth=0.5):
     ...         self.bandwidth = bandwidth
-    ...     @takes_one_task
+    ...     @checked_fit
     ...     def fit(self, task, *, draws=1000, random_seed=None):
     ...         seeds = seed_sequence(random_seed)
     ...         basis = RadialBasis.regular(-4, 8, self.bandwidth)

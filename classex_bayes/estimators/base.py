@@ -1,10 +1,11 @@
-"""Base classes of the estimators: parameters that scikit-learn's `clone` can read, verbs, names."""
+"""What an estimator is: parameters, `fit`, `predict` and a name; lists and copies of estimators."""
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import wraps
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -17,16 +18,18 @@ from classex_bayes.results.estimand import Estimand
 from classex_bayes.task.data_checks import notes_of, warn_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
+from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
 
+# Errors that data may cause in a fit. A comparison then continues without the estimator.
+FIT_ERRORS = (DataError, ArithmeticError, RuntimeError, np.linalg.LinAlgError)
 _ROUNDING = 1e-9  # of predictions
 
 
-def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `fit(task)` warn of faulty data. `fit(scores, y)` raises an error with a remedy."""
+def checked_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a method `fit`: it refuses what is no task, and warns once of faulty data."""
 
     @wraps(fit)
-    def fit_task(self: Any, *arguments: Any, **settings: Any) -> Any:
+    def checked(self: Any, *arguments: Any, **settings: Any) -> Any:
         if len(arguments) > 1:
             raise DataError(
                 f"fit: expected one SourceTask, found {len(arguments)} arguments; pass settings "
@@ -34,10 +37,12 @@ def takes_one_task(fit: Callable[..., Any]) -> Callable[..., Any]:
             )
         task = arguments[0] if arguments else settings.get("task")
         tasks = task if isinstance(task, list | tuple) else [task]
-        warn_of(*(task for task in tasks if isinstance(task, SourceTask)))
+        for pilot in tasks:
+            source_task(pilot)
+        warn_of(*tasks)
         return fit(self, *arguments, **settings)
 
-    return fit_task
+    return checked
 
 
 class Parameters:
@@ -45,19 +50,15 @@ class Parameters:
 
     _fitted_name: str  # name at the fit; parameters may change afterwards
 
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-        arguments = inspect.signature(cls.__init__).parameters.values()
-        return [a.name for a in arguments if a.name != "self" and a.kind in named]
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
+        named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        arguments = inspect.signature(type(self)).parameters.values()
+        return {a.name: getattr(self, a.name) for a in arguments if a.kind in named}
 
     def set_params(self, **params: Any) -> Self:
         """Set constructor arguments by name; returns self."""
-        names = self._parameter_names()
+        names = self.get_params()
         for name, value in params.items():
             if name not in names:
                 raise TypeError(
@@ -152,7 +153,7 @@ class PointEstimator(Parameters, ABC):
         parts = self._name_parts()
         return type(self).__name__ + (f"({', '.join(parts)})" if parts else "")
 
-    @takes_one_task
+    @checked_fit
     def fit(self, task: SourceTask) -> Self:
         """Learn from a source task.
 
@@ -176,7 +177,6 @@ class PointEstimator(Parameters, ABC):
         DataWarning
             The data are probably faulty (`SourceTask.warnings`).
         """
-        source_task(task)
         self._fit(task)
         self._n_classes, self._data_notes = task.n_classes, notes_of([task])
         self._fitted_name = self.name
@@ -241,6 +241,51 @@ class LawEstimator(PointEstimator):
         return self._cdf(shares(u, "u"))
 
 
+class ScoreEstimator(LawEstimator):
+    r"""Point estimate whose law has the favorability of each instance, which comes from its scores.
+
+    The accuracy is :math:`\sum_i \omega_i \hat U_i^{k-1}`, with :math:`\omega_i` the weight and
+    :math:`\hat U_i` the favorability of instance i. A subclass learns from the scores in `_fit`,
+    where it calls `_weigh`, which repeats whatever depends on the weights of the instances and sets
+    :math:`\log \hat U`.
+    """
+
+    favorability_: FloatArray
+    _log_favorability: FloatArray
+    _weight: FloatArray
+
+    def _weigh(self, task: SourceTask) -> None:
+        """Keep the weights of the instances and, if they depend on these, the favorabilities."""
+        self._weight = task.require("scores").weight
+        self.favorability_ = np.exp(self._log_favorability)
+
+    def reweigh(self, task: SourceTask) -> Self:
+        """Learn again, from the same scores with other weights of the classes.
+
+        Parameters
+        ----------
+        task : SourceTask
+            The fitted task with other weights of its classes.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
+        self._weigh(task)
+        return self
+
+    def _curve(self, k: IntArray) -> FloatArray:
+        values = [self._weight @ np.exp((size - 1.0) * self._log_favorability) for size in k]
+        return np.minimum(values, 1.0)  # weights sum to 1 up to rounding
+
+    def _cdf(self, u: FloatArray) -> FloatArray:
+        return np.minimum(self._weight @ (self.favorability_[:, None] <= u), 1.0)
+
+
+# Notes and names
+
+
 def note_outside(values: FloatArray, k: IntArray, why: str) -> tuple[str, ...]:
     """Note on the k at which predictions lie outside [0, 1], with the reason."""
     outside = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
@@ -252,13 +297,6 @@ def note_where(bad: BoolArray, k: IntArray, text: str, why: str) -> tuple[str, .
     return (f"{text} at k = {', '.join(map(str, k[bad]))}: {why}",) if bad.any() else ()
 
 
-def favorability_curve(log_favorability: FloatArray, weight: FloatArray, k: IntArray) -> FloatArray:
-    """Accuracy on `k` classes, the weighted mean of U^(k-1) over instances, shape (n_k,)."""
-    values = [weight @ np.exp((size - 1.0) * log_favorability) for size in k]
-    # Weights sum to 1 up to rounding.
-    return np.minimum(values, 1.0)
-
-
 def sizes_text(k: ClassCounts | str) -> str:
     """Numbers of classes as part of a name; of a long list, its ends and its length."""
     if isinstance(k, str):
@@ -267,3 +305,88 @@ def sizes_text(k: ClassCounts | str) -> str:
     if sizes.size > 6:
         return f"k={sizes[0]}..{sizes[-1]}, {sizes.size} of them"
     return f"k={', '.join(map(str, sizes))}"
+
+
+# Estimators of any kind
+
+
+class Estimator(Protocol):
+    """The methods of every estimator."""
+
+    @property
+    def name(self) -> str:
+        """Name in tables and legends."""
+
+    def fit(self, task: SourceTask) -> Any:
+        """Learn from a source task; returns self."""
+
+    def predict(self, k: ClassCounts) -> Extrapolation:
+        """Expected accuracy on k classes."""
+
+
+def fitted_copy(
+    estimator: Estimator,
+    task: SourceTask,
+    random_seed: RandomSeed,
+    method: str = "fit",
+    **settings: Any,
+) -> Estimator:
+    """Fit a copy of an estimator. The estimator itself does not change.
+
+    `random_seed` seeds the fit if the estimator draws and has no seed. `settings` are
+    further arguments of `fit`, such as `sampler`; those that a `fit` does not have are ignored.
+    """
+    fresh: Any = copy(estimator)
+    fit = getattr(fresh, method)
+    parameters = inspect.signature(fit).parameters
+    if "random_seed" in parameters:
+        accepted = {name: value for name, value in settings.items() if name in parameters}
+        return fit(task, random_seed=random_seed, **accepted)
+    if getattr(fresh, "random_seed", 0) is None:
+        fresh.random_seed = random_seed
+    return fit(task)
+
+
+def require_metric(estimator: Estimator, metric: str) -> None:
+    """Raise if another metric than accuracy is wanted and the estimator predicts only accuracy."""
+    if metric != "accuracy" and "metric" not in inspect.signature(estimator.predict).parameters:
+        raise DataError(f"metric: found {metric!r}, but {estimator.name} predicts accuracy alone")
+
+
+def prediction_of(estimator: Any, k: ClassCounts, metric: str) -> Extrapolation:
+    """Prediction of a metric by a fitted estimator; `DataError` if it predicts only accuracy."""
+    require_metric(estimator, metric)
+    return estimator.predict(k) if metric == "accuracy" else estimator.predict(k, metric=metric)
+
+
+def named_estimators(
+    estimators: Sequence[Estimator] | Mapping[str, Estimator],
+) -> dict[str, Estimator]:
+    """Estimators by their names in tables. In a sequence, an estimator goes by its `name`."""
+    if not isinstance(estimators, Mapping | Sequence) or not estimators:
+        raise DataError(
+            "estimators: expected a list of estimators, or a mapping from names to estimators, "
+            f"before the task; found {estimators!r}"
+        )
+    if isinstance(estimators, Mapping):
+        names, members = [str(name) for name in estimators], list(estimators.values())
+    else:
+        names, members = [], list(estimators)
+    for member in members:
+        require_estimator(member)
+    named: dict[str, Estimator] = {}
+    for name, member in zip(names or [member.name for member in members], members, strict=True):
+        if name in named:
+            raise DataError(
+                f"estimators: {name} appears twice; give a mapping from names to estimators"
+            )
+        named[name] = member
+    return named
+
+
+def require_estimator(estimator: Any, name: str = "estimators") -> None:
+    """Raise unless the value is an estimator. Its class, without parentheses, is none."""
+    if isinstance(estimator, type) or not all(
+        callable(getattr(estimator, verb, None)) for verb in ("fit", "predict")
+    ):
+        raise DataError(f"{name}: expected an estimator, such as ClassExReg(), found {estimator!r}")

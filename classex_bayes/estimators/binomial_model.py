@@ -1,22 +1,20 @@
 """BinomialModel: favorability of each test instance from the wrong-class scores of all of them."""
 
 from collections.abc import Iterator
-from copy import copy
-from typing import Self
 
 import numpy as np
 
 from classex_bayes.core.ranks.sources import split_scores
-from classex_bayes.estimators.base import LawEstimator, favorability_curve, note_where
+from classex_bayes.estimators.base import ScoreEstimator, note_where
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import FloatArray, IntArray
 
 # About 8 MB of scores in double precision. The computation needs a few times as much.
 _BLOCK_ELEMENTS = 1_000_000
 _VISIBLE = 0.01  # of accuracies
 
 
-class BinomialModel(LawEstimator):
+class BinomialModel(ScoreEstimator):
     r"""Extrapolation by the binomial model of biometrics, after Grother and Phillips.
 
     The wrong-class scores of all test instances are pooled and have the distribution function F.
@@ -83,28 +81,8 @@ class BinomialModel(LawEstimator):
         self._true = np.concatenate(true)
         self._weigh(task)
 
-    def reweighed(self, task: SourceTask, random_seed: RandomSeed = None) -> Self:
-        """Return a copy with other weights of the instances, also in the pooled law.
-
-        Parameters
-        ----------
-        task : SourceTask
-            The fitted task with other weights of its classes. Its scores are read once.
-        random_seed : None
-            Unused, since nothing is drawn.
-
-        Returns
-        -------
-        BinomialModel
-        """
-        reweighed = copy(self)
-        reweighed._weigh(task)
-        return reweighed
-
     def _weigh(self, task: SourceTask) -> None:
-        """Find the favorabilities under the weights of the task."""
-        source, y = task.scores, task.y
-        weight = task.require("ranks").weight
+        source, y, weight = task.scores, task.y, task.require("scores").weight
         order = np.argsort(self._true)
         ascending = self._true[order]
         # At place p, the weight of the wrong scores that lie above p true scores. A wrong score
@@ -123,15 +101,8 @@ class BinomialModel(LawEstimator):
         with np.errstate(divide="ignore"):
             # Weights sum to 1 up to rounding.
             self._log_favorability = np.log1p(-np.minimum(above, 1))
-        self.favorability_ = np.exp(self._log_favorability)
-        self._weight = weight
         self._n_wrong = weighing.size * (task.n_classes - 1)
-
-    def _curve(self, k: IntArray) -> FloatArray:
-        return favorability_curve(self._log_favorability, self._weight, k)
-
-    def _cdf(self, u: FloatArray) -> FloatArray:
-        return np.minimum(self._weight @ (self.favorability_[:, None] <= u), 1.0)
+        super()._weigh(task)
 
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         unbeaten = self._weight[self._log_favorability == 0].sum()

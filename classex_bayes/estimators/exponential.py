@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from classex_bayes.estimators.base import PointEstimator, note_where
-from classex_bayes.estimators.training_curve import training_curve
+from classex_bayes.estimators.measured_curve import measured_curve
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -77,7 +77,7 @@ class MixedExponential(PointEstimator):
 
     def _fit(self, task: SourceTask) -> None:
         rates = _grid_of_rates(task.n_classes)
-        curve = training_curve(task)
+        curve = measured_curve(task)
         scale = np.sqrt(curve.weight)
         decays = np.exp(-np.outer(curve.k - 1, rates))
         self.coef_ = nnls(decays * scale[:, None], curve.accuracy * scale)[0]

@@ -4,7 +4,7 @@ import numpy as np
 
 from classex_bayes.arguments import class_counts
 from classex_bayes.estimators.base import PointEstimator, note_where, sizes_text
-from classex_bayes.estimators.training_curve import training_curve
+from classex_bayes.estimators.measured_curve import measured_curve
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
@@ -61,7 +61,7 @@ class LogLinear(PointEstimator):
 
     def _fit(self, task: SourceTask) -> None:
         k = None if self.k is None else class_counts(self.k, largest=task.n_classes)
-        curve = training_curve(task, k)
+        curve = measured_curve(task, k)
         log_k = np.log(curve.k)
         middle, level = np.average(np.stack([log_k, curve.accuracy]), axis=1, weights=curve.weight)
         lever = curve.weight * (log_k - middle)

@@ -6,7 +6,7 @@ from typing import Self
 from classex_bayes.arguments import LARGEST_K, class_counts, probability
 from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.core.rank_limits import POINTS, RankLimits
-from classex_bayes.estimators.base import Parameters, takes_one_task
+from classex_bayes.estimators.base import Parameters, checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Bounds, interval_settings
@@ -14,7 +14,6 @@ from classex_bayes.results.estimand import Estimand
 from classex_bayes.results.extrapolation import REACHED
 from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts
 
 
@@ -73,7 +72,7 @@ class MomentBounds(Parameters):
     _n_classes: int
     _data_notes: tuple[str, ...]
 
-    @takes_one_task
+    @checked_fit
     def fit(self, task: SourceTask) -> Self:
         """Read the ranks of a source task.
 
@@ -97,7 +96,6 @@ class MomentBounds(Parameters):
         DataWarning
             The data are probably faulty (`SourceTask.warnings`).
         """
-        source_task(task)
         evidence = task.require("ranks")
         permanent = evidence.variance.permanent
         self._limits = RankLimits.of(
@@ -171,5 +169,5 @@ class MomentBounds(Parameters):
         """
         self._require("_fitted_name")
         prob, _ = interval_settings(ci_prob, None)
-        of_pilot = self._n_classes
-        return self._limits.reach(probability(width, "width"), prob, of_pilot, LARGEST_K)
+        width = probability(width, "width")
+        return self._limits.reach(width, prob, self._n_classes, LARGEST_K)

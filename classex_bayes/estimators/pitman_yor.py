@@ -4,12 +4,12 @@ import numpy as np
 from scipy.special import bernoulli, binom, digamma, exprel
 
 from classex_bayes.estimators.base import PointEstimator
-from classex_bayes.estimators.high_dimensional import ROUNDING
-from classex_bayes.estimators.training_curve import (
-    TrainingCurve,
+from classex_bayes.estimators.measured_curve import (
+    ROUNDING,
+    MeasuredCurve,
     best_fit,
     coarse_starts,
-    training_curve,
+    measured_curve,
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
@@ -76,7 +76,7 @@ class PitmanYor(PointEstimator):
     """
 
     def _fit(self, task: SourceTask) -> None:
-        curve = training_curve(task)
+        curve = measured_curve(task)
         if np.all(curve.accuracy > 1 - ROUNDING):
             self._point = np.inf, 0.0
             self.discount_, self.concentration_, self.entropy_ = 0.0, np.inf, np.inf
@@ -135,7 +135,7 @@ def _log_product(concentration: FloatArray, discount: FloatArray, k: IntArray) -
     return near[np.minimum(k - 1, _FACTORS)] + far
 
 
-def _nearest(curve: TrainingCurve) -> tuple[float, float]:
+def _nearest(curve: MeasuredCurve) -> tuple[float, float]:
     """Point of the search whose curve is nearest in least squares with weights log k."""
     if np.all(curve.accuracy <= 1 / curve.k + ROUNDING):
         return 0.0, 0.0

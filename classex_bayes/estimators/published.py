@@ -1,17 +1,16 @@
 """All point estimators of the literature, ready to be compared."""
 
 from classex_bayes.arguments import truth_value
+from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.binomial_model import BinomialModel
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.cleanex.cleanex import CleaneX
-from classex_bayes.estimators.estimator import Estimator
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.cleanex import CleaneX
 from classex_bayes.estimators.exponential import MixedExponential
-from classex_bayes.estimators.high_dimensional import HighDimensional
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.estimators.log_linear import LogLinear
 from classex_bayes.estimators.pitman_yor import PitmanYor
-from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
-from classex_bayes.estimators.two_parameter import TwoParameter
+from classex_bayes.estimators.probit_normal import HighDimensional, TwoParameter
+from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
 from classex_bayes.typing import RandomSeed
 
 
@@ -62,5 +61,5 @@ def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Es
         LogLinear(),
     ]
     if truth_value(slow, "slow"):
-        estimators.append(CleaneX(random_seed=random_seed, progressbar=False))
+        estimators.append(CleaneX(random_seed=random_seed))
     return estimators

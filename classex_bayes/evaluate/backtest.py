@@ -10,7 +10,7 @@ import pandas as pd
 
 from classex_bayes.arguments import class_counts, how_many
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.estimators.estimator import Estimator, named_estimators
+from classex_bayes.estimators.base import Estimator, named_estimators
 from classex_bayes.evaluate.scoring import LEVELS, score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
@@ -152,7 +152,7 @@ def backtest(
     Examples
     --------
     >>> from classex_bayes.simulate import GaussianNearestNeighbor
-    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+    >>> from classex_bayes.estimators.classexreg import ClassExReg
     >>> law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     >>> task = SourceTask.from_embeddings(*law.sample(200, random_seed=1))
     >>> result = backtest([ClassExReg(0.5)], task, 50, n_pilots=5, progressbar=False)

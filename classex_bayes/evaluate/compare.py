@@ -11,8 +11,7 @@ import pandas as pd
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.estimators.class_bootstrap import bootstrapped
-from classex_bayes.estimators.estimator import (
+from classex_bayes.estimators.base import (
     FIT_ERRORS,
     Estimator,
     fitted_copy,
@@ -21,6 +20,7 @@ from classex_bayes.estimators.estimator import (
     require_metric,
 )
 from classex_bayes.estimators.moment_bounds import MomentBounds
+from classex_bayes.estimators.resampling import bootstrapped
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning, Interrupted
 from classex_bayes.formatting import PERCENTAGES, Display, Shown, capitalized, percent
 from classex_bayes.parallel import checked_jobs, with_progress
@@ -150,7 +150,7 @@ def compare(
     Examples
     --------
     >>> from classex_bayes.simulate import GaussianNearestNeighbor
-    >>> from classex_bayes.estimators.kde.kde import KDE
+    >>> from classex_bayes.estimators.kde import KDE
     >>> law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     >>> task = SourceTask.from_embeddings(*law.sample(100, random_seed=1))
     >>> compare([KDE("ucv"), KDE("bcv")], task, [100, 1000]).table.shape

@@ -18,7 +18,7 @@ import pandas as pd
 from classex_bayes.arguments import class_counts, file_path, how_many, seed_sequence, truth_value
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.estimators.estimator import (
+from classex_bayes.estimators.base import (
     FIT_ERRORS,
     Estimator,
     fitted_copy,
@@ -88,7 +88,10 @@ class _Study:
     ) -> tuple[Extrapolation, str]:
         """Prediction of a fitted copy, and the warnings of its sampler."""
         require_metric(estimator, self.metric)
-        settings = {"sampler": {**self.sampler, "cores": 1}, "progressbar": False}
+        settings: dict[str, Any] = {
+            "sampler": {**self.sampler, "cores": 1},
+            "progressbar": False,
+        }
         with warnings.catch_warnings(record=True) as caught:
             # Errors of predictions are measured, so warnings of the fit go into the table, but for
             # those of the data, which are the same for every estimator.

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from classex_bayes.arguments import class_counts, truth_value
 from classex_bayes.core.normal_law import signal_accuracy
-from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal, signal_curve
+from classex_bayes.estimators.probit_normal import HighDimensional, fit_signal, signal_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.information.bounds import Unit, nats_per
 from classex_bayes.results import (

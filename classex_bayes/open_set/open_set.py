@@ -33,7 +33,7 @@ from classex_bayes.bayes.tails.scale_choice import (
 )
 from classex_bayes.bayes.tails.tail_calibration import random_halves
 from classex_bayes.bayes.tails.tail_laws import DISCREPANCY, LEAST_SHARE
-from classex_bayes.estimators.base import takes_one_task
+from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
@@ -175,7 +175,7 @@ class OpenSetExtrapolator(FittedModel):
         self.discrepancy = discrepancy
         self.drift = drift
 
-    @takes_one_task
+    @checked_fit
     def fit(
         self,
         task: SourceTask,

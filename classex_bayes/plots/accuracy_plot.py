@@ -9,7 +9,7 @@ import numpy as np
 from classex_bayes.arguments import class_counts, number, probability
 from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.subsets import log_spaced
-from classex_bayes.estimators.estimator import Estimator, prediction_of
+from classex_bayes.estimators.base import Estimator, prediction_of
 from classex_bayes.evaluate.compare import Comparison
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
@@ -90,7 +90,7 @@ def plot_accuracy(
     >>> pred = Extrapolation.from_point([10, 100], [0.9, 0.8], "example", n_classes=10)
     >>> plot_accuracy(pred, truth={100: 0.82}, backend="none").backend
     'none'
-    >>> from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+    >>> from classex_bayes.estimators.classexreg import ClassExReg
     >>> task = SourceTask.from_ranks([1] * 14 + [2, 2, 3, 4, 6, 10], np.arange(20), n_classes=20)
     >>> plot = plot_accuracy(ClassExReg(0.5).fit(task), task, backend="none")
     """

@@ -19,7 +19,7 @@ from classex_bayes.bayes.checks.tail_checks import TailReport
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.subsets import log_spaced
-from classex_bayes.estimators.estimator import Estimator
+from classex_bayes.estimators.base import Estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
 from classex_bayes.plots.accuracy_plot import plot_accuracy, predictions_at

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.estimators.estimator import Estimator
+from classex_bayes.estimators.base import Estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized, count
 from classex_bayes.plots.accuracy_plot import predictions_at

@@ -16,9 +16,9 @@ from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import log_spaced
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.estimator import Estimator, prediction_of
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.base import Estimator, prediction_of
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.report.assessment import Assessment, assess, sensitivity_of

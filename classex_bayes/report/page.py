@@ -14,7 +14,7 @@ from classex_bayes._version import __version__
 from classex_bayes.arguments import class_counts, file_path, probability
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.estimators.estimator import Estimator
+from classex_bayes.estimators.base import Estimator
 from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
 from classex_bayes.report.document import by_limits, document, finite, records

@@ -16,7 +16,7 @@ from classex_bayes.bayes.idata import by_draw, described, weights_of, with_predi
 from classex_bayes.bayes.model.likelihoods import build_model
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
-from classex_bayes.estimators.base import takes_one_task
+from classex_bayes.estimators.base import checked_fit
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import RISK, Estimand, Extrapolation
 from classex_bayes.risk.average_risks import cost_matrix
@@ -145,7 +145,7 @@ class BayesianRisk(FittedModel):
         self.cost = cost
         self.prior = prior
 
-    @takes_one_task
+    @checked_fit
     def fit(
         self,
         task: SourceTask,

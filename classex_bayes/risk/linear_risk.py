@@ -14,8 +14,8 @@ from scipy.special import ndtri
 from classex_bayes.arguments import class_count, class_counts, number, numbers, truth_value
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.base import PointEstimator, note_outside
-from classex_bayes.estimators.kde.bandwidth import positive_bandwidth
-from classex_bayes.estimators.training_curve import training_curve
+from classex_bayes.estimators.kde import positive_bandwidth
+from classex_bayes.estimators.measured_curve import measured_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import RISK, Estimand
 from classex_bayes.risk.average_risks import (
@@ -279,7 +279,7 @@ class MomentRisk(LinearRisk):
         width = positive_bandwidth(self.bandwidth, _NARROWEST, _WIDEST)
         basis = RadialBasis.regular(_LOWEST_KNOT, -ndtri(1 / n_classes**2), width)
 
-        curve = training_curve(task)
+        curve = measured_curve(task)
         scale = np.sqrt(curve.weight * weights[curve.k - 2])
         design = scale[:, None] * (1 - basis.accuracy(curve.k))
         risk = average_test_risk(task, matrix, curve.k)

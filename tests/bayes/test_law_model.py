@@ -13,7 +13,7 @@ from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.estimators.base import takes_one_task
+from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import (
     ConvergenceWarning,
     DataError,
@@ -35,7 +35,7 @@ class KnownLawModel(LawModel):
         self.mean = mean
         self.concentration = concentration
 
-    @takes_one_task
+    @checked_fit
     def fit(self, task, *, sampler=None, random_seed=None):
         sampler = {"draws": 500, "chains": 1} | (sampler or {})
         seeds = seed_sequence(random_seed)

@@ -8,7 +8,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.cli.options import ReferenceVerb
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.evaluate import trials
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.compare import compare

@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.estimators import training_curve as training
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.classexreg.halves import (
+from classex_bayes.estimators import classexreg as module
+from classex_bayes.estimators import measured_curve as training
+from classex_bayes.estimators.classexreg import (
     BANDWIDTHS,
+    ClassExReg,
+    Regression,
+    basis_columns,
     choose_bandwidth,
     extrapolate_halves,
-    halve,
 )
-from classex_bayes.estimators.resampling import subtasks
+from classex_bayes.estimators.measured_curve import MeasuredCurve
+from classex_bayes.estimators.resampling import halve, subtasks
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
@@ -46,15 +49,6 @@ BARE_CURVE = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=30
 
 
 # The R package's numbers
-
-
-@GAUSSIANS
-def test_losses_and_accuracies_equal_r(stored, name):
-    task = gaussian_task(stored, name)
-    np.testing.assert_array_equal(task.table.n_better, stored[f"{name}_rank_top"] - 1)
-    np.testing.assert_allclose(
-        task.accuracy(np.arange(2, 61)), stored[f"{name}_ata"][1:], rtol=0, atol=1e-13
-    )
 
 
 @GAUSSIANS
@@ -89,12 +83,6 @@ def test_choice_of_bandwidth_replays_r(stored, name):
     np.testing.assert_allclose(model.predict(stored[f"{name}_k"]).mean, expected, rtol=0, atol=1e-8)
 
 
-def test_knots_equal_r(stored):
-    model = ClassExReg(0.3).fit(gaussian_task(stored, "gauss2"))
-    np.testing.assert_allclose(model.knots_, stored["knots_60_0.3"], atol=1e-12)
-    assert model.coef_.shape == (model.knots_.size + 1,)
-
-
 # What the parameters mean
 
 
@@ -107,12 +95,6 @@ def test_instances_that_always_win_go_to_the_constant():
     assert model.coef_[-1] == pytest.approx(0.5, abs=0.01)
 
 
-def test_one_class_pulls_the_sum_of_coefficients_to_one():
-    task = few_errors()
-    sums = [ClassExReg(1.0, k=np.arange(first, 41)).fit(task).coef_.sum() for first in (1, 2)]
-    assert abs(sums[0] - 1) <= abs(sums[1] - 1)
-
-
 def test_truth_inside_the_model_is_recovered():
     knots = ClassExReg(0.5).fit(few_errors(50)).knots_
     basis, k, far = RadialBasis(knots, 0.5), np.arange(2, 51), np.array([200, 1000])
@@ -120,21 +102,6 @@ def test_truth_inside_the_model_is_recovered():
     task = SourceTask.from_accuracies(k, basis.accuracy(k) @ weight, n_test=1000, n_classes=50)
     predicted = ClassExReg(0.5).fit(task).predict(far).mean
     np.testing.assert_allclose(predicted, basis.accuracy(far) @ weight, atol=1e-6)
-
-
-def test_a_perfect_classifier_stays_perfect():
-    task = SourceTask.from_ranks(np.ones(20, int), np.arange(20), n_classes=20)
-    result = ClassExReg(random_seed=0).fit(task).predict([2, 20, 2000])
-    np.testing.assert_allclose(result.mean, 1.0, atol=1e-9)
-    (few,) = result.notes
-    assert few.startswith("no instance lost to a competitor")
-
-
-@unsound_data
-def test_a_hopeless_classifier_stays_hopeless():
-    task = SourceTask.from_ranks(np.full(20, 20), np.arange(20), n_classes=20)
-    result = ClassExReg(random_seed=0).fit(task).predict([2, 20, 10**12])
-    np.testing.assert_allclose(result.mean, 0.0, atol=1e-9)
 
 
 def test_leaving_the_unit_interval_is_noted():
@@ -147,7 +114,88 @@ def test_leaving_the_unit_interval_is_noted():
     assert "k = 2, 3:" in note
 
 
+# The regression
+
+
+def test_matrices_are_kept_and_cannot_be_changed():
+    k = np.array([2, 3, 20])
+    columns = Regression(20, 20, 0.5).columns(k)
+    assert Regression(20, 20, 0.5).columns(k) is columns
+    assert basis_columns.cache_info().hits
+    with pytest.raises(ValueError, match="read-only"):
+        columns[0, 0] = 0.0
+
+
+@pytest.mark.parametrize("repeats", [1, 50])
+@pytest.mark.parametrize("bandwidth", [0.1, 0.35, 1.0])
+def test_knots_of_the_paper(repeats, bandwidth):
+    """JMLR 2018, section 4: the largest of absolute value Phi^-1(1 - 1/(r k1^2)), h/2 apart."""
+    k1 = 100
+    knots = Regression(k1, repeats * k1, bandwidth, "paper").knots
+    spacing = np.diff(knots)
+    largest = norm.ppf(1 - 1 / (repeats * k1**2))
+    np.testing.assert_allclose(knots[[0, -1]], [-largest, largest], rtol=1e-9)
+    np.testing.assert_allclose(spacing, spacing[0], rtol=1e-9)
+    assert spacing[0] >= bandwidth / 2 > 2 * largest / knots.size
+
+
+@given(seed=st.integers(0, 2**32 - 1), variant=st.sampled_from(["package", "paper"]))
+def test_coefficients_solve_the_normal_equations(seed, variant):
+    """With few columns; nonnegative coefficients satisfy the conditions of optimality."""
+    rng = np.random.default_rng(seed)
+    k = np.arange(2, 31)
+    curve = MeasuredCurve(k, rng.exponential(size=k.size) + 0.01, rng.uniform(size=k.size))
+    regression = Regression(30, 30, 5.0, variant)
+    columns, coef = regression.columns(k), regression.coefficients(curve)
+    values = regression.response(curve.accuracy)
+    gradient = columns.T @ (curve.weight * (columns @ coef - values))
+    if variant == "paper":
+        np.testing.assert_allclose(gradient, 0, atol=1e-8)
+        np.testing.assert_allclose(regression.gain(curve, coef) @ values, coef, rtol=1e-6)
+    else:
+        assert coef.min() >= 0 and gradient.min() >= -1e-8 and abs(gradient @ coef) < 1e-7
+
+
+def test_gain_is_the_derivative_of_nonnegative_least_squares():
+    k = np.arange(2, 61)
+    regression = Regression(60, 60, 0.5)
+    curve = MeasuredCurve(k, 1.0 / k, 0.3 + 0.7 * k**-0.2)
+    coef = regression.coefficients(curve)
+    assert 2 <= np.count_nonzero(coef) < coef.size
+    gain = regression.gain(curve, coef)
+    assert np.all(gain[coef == 0] == 0)
+    change = 1e-8 * np.sin(k)
+    moved = regression.coefficients(curve._replace(accuracy=curve.accuracy + change))
+    np.testing.assert_allclose(moved - coef, gain @ change, rtol=1e-3, atol=1e-10)
+
+
+def test_gain_drops_the_directions_that_the_fit_drops():
+    """The columns of the paper are nearly collinear."""
+    k = np.arange(2, 41)
+    regression = Regression(40, 40, 0.3, "paper")
+    curve = MeasuredCurve(k, np.ones(k.size), 0.3 + 0.7 * k**-0.2)
+    columns, coef = regression.columns(k), regression.coefficients(curve)
+    fitted = columns @ regression.gain(curve, coef) @ regression.response(curve.accuracy)
+    np.testing.assert_allclose(fitted, columns @ coef, atol=1e-3)
+    assert np.linalg.matrix_rank(columns) < columns.shape[1]
+
+
 # The choice of bandwidth
+
+
+def test_the_choice_follows_the_errors(monkeypatch):
+    task = score_task(k1=15, repeats=2)
+    # The second candidate is worse on average but nearer by root mean square.
+    made_up = task.accuracy(15)[0] + np.array([[0.3, 0.11, 0.2], [-0.3, 0.11, -0.2]])
+    monkeypatch.setattr(module, "extrapolate_halves", lambda *arguments: made_up)
+    assert choose_bandwidth(task, [], (0.2, 0.5, 0.7)).value == 0.5
+
+
+def test_a_half_with_all_classes_predicts_its_accuracy():
+    ranks, y, _ = FavorabilityLaw((1.5,), (1.2,)).sample(200, random_seed=1)
+    task = SourceTask.from_ranks(ranks, y, n_classes=200)
+    predicted = extrapolate_halves(task, [task], BANDWIDTHS)
+    np.testing.assert_allclose(predicted, np.tile(task.accuracy(200), (1, 10)), atol=0.02)
 
 
 def test_the_same_seed_gives_the_same_numbers():
@@ -161,7 +209,7 @@ def test_large_tasks_train_on_fewer_sizes_that_stand_for_all(constants):
     task = few_errors(k1=1500)
     every = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
     with constants(training, _MOST_SIZES=300):
-        curve = training.training_curve(task)
+        curve = training.measured_curve(task)
         assert curve.k.size < 300 and curve.weight.sum() == pytest.approx(1499)
         fewer = ClassExReg(0.5).fit(task).predict([3000, 15000]).mean
         np.testing.assert_allclose(fewer, every, atol=2e-4)

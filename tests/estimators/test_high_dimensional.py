@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from helpers import few_examples, ranked_task, unsound_data
+from helpers import few_examples, ranked_task
 from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.normal_law import expected_power, signal_accuracy
-from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal
+from classex_bayes.estimators.probit_normal import HighDimensional, fit_signal
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
@@ -120,26 +120,6 @@ def test_all_sizes_are_the_default_of_the_training_curve():
 
 
 # Limits
-
-
-@pytest.mark.parametrize("k", [None, "all"])
-def test_perfect_accuracy_stays_perfect(k):
-    model = HighDimensional(k).fit(ranked_task(np.zeros(10, int), 10))
-    assert model.signal_ == np.inf and model.information_ == np.inf
-    pred = model.predict([2, 1000])
-    assert pred.mean.tolist() == [1.0, 1.0]
-    assert "no errors" in pred.notes[0]
-
-
-@unsound_data
-@pytest.mark.parametrize("k", [None, "all"])
-@pytest.mark.parametrize("n_better", [np.full(10, 9), np.arange(10), np.repeat([0, 9], [1, 9])])
-def test_guessing_and_worse_is_guessing(k, n_better):
-    model = HighDimensional(k).fit(ranked_task(n_better, 10))
-    assert model.signal_ == 0 and model.information_ == 0
-    pred = model.predict([2, 7, 1000])
-    np.testing.assert_allclose(pred.mean, [1 / 2, 1 / 7, 1 / 1000], atol=1e-12)
-    assert "guessing" in pred.notes[0]
 
 
 def test_a_curve_with_one_accuracy():

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from classex_bayes.estimators.kde import kde
-from classex_bayes.estimators.kde.bandwidth import RULES, select
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators import kde
+from classex_bayes.estimators.kde import KDE, RULES, select_bandwidths
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 
@@ -74,7 +73,7 @@ def test_ruled_out_competitors_count_as_beaten():
     scores[3, [5, 6, 7]] = -np.inf
     model = KDE("ucv").fit(SourceTask.from_scores(scores, y))
     finite = np.delete(scores[3], [3, 5, 6, 7])
-    h = select("ucv", finite)
+    h = select_bandwidths("ucv", finite)
     assert model.bandwidths_[3] == h
     expected = (ndtr((scores[3, 3] - finite) / h).sum() + 3) / 11
     assert model.favorability_[3] == pytest.approx(expected, rel=1e-14)
@@ -99,7 +98,7 @@ def test_rows_with_different_numbers_of_finite_scores(rule):
     model = KDE(rule).fit(SourceTask.from_scores(scores, y))
     for row, label in enumerate(y):
         wrong = np.delete(scores[row], label)
-        h = select(rule, wrong[wrong > -np.inf])
+        h = select_bandwidths(rule, wrong[wrong > -np.inf])
         assert model.bandwidths_[row] == pytest.approx(h, rel=1e-9)
         expected = ndtr((scores[row, label] - wrong) / h).mean()
         assert model.favorability_[row] == pytest.approx(expected, rel=1e-9)

@@ -159,22 +159,6 @@ def test_the_law_is_found_again_in_ranks():
 # Degenerate tasks
 
 
-def test_no_errors():
-    model = PitmanYor().fit(ranked_task(np.zeros(10, int), 10))
-    assert (model.discount_, model.concentration_, model.entropy_) == (0, np.inf, np.inf)
-    pred = model.predict([2, 10**9])
-    assert pred.mean.tolist() == [1.0, 1.0] and "no errors" in pred.notes[0]
-
-
-@unsound_data
-@pytest.mark.parametrize("n_better", [np.full(10, 9), np.arange(10)], ids=["wrong", "guessed"])
-def test_guessing(n_better):
-    model = PitmanYor().fit(ranked_task(n_better, 10))
-    assert (model.discount_, model.concentration_, model.entropy_) == (0, 0, 0)
-    pred = model.predict([2, 1000])
-    assert pred.mean.tolist() == [0.5, 0.001] and "guessing" in pred.notes[0]
-
-
 def test_an_accuracy_just_above_guessing():
     pred = PitmanYor().fit(curve([0.51, 0.35], np.array([2, 3]))).predict([2, 3])
     np.testing.assert_allclose(pred.mean, [0.51, 0.35], atol=0.005)

@@ -14,8 +14,8 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 from classex_bayes.core import mixture_weights as mixture
-from classex_bayes.estimators.pseudolikelihood import pseudolikelihood
-from classex_bayes.estimators.pseudolikelihood.pseudolikelihood import PseudoLikelihood
+from classex_bayes.estimators import pseudolikelihood
+from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
@@ -298,27 +298,6 @@ def test_recovers_few_values():
 # Range, limits and symmetries
 
 
-@every_variant
-def test_without_errors_every_prediction_is_one(monotone, moment):
-    model = PseudoLikelihood(monotone, moment).fit(ranked_task([0] * 10, 5))
-    assert model.predict([2, 5, 10**12]).mean.tolist() == [1, 1, 1]
-    assert model.support_.tolist() == [1] and model.weights_.tolist() == [1]
-    assert model.log_likelihood_ == 0
-    assert model.discriminability([0, 0.5, 1]).tolist() == [0, 0, 1]
-
-
-@unsound_data
-@pytest.mark.parametrize("n_better", [[2, 1, 3, 4, 2], [4] * 5, [0, 1, 2, 3, 4]])
-def test_guessing_and_worse(n_better):
-    task = ranked_task(n_better, 5)
-    model = PseudoLikelihood().fit(task)
-    result = model.predict([2, 5, 50])
-    np.testing.assert_allclose(result.mean, [0.5, 0.2, 0.02], atol=1e-12)
-    assert model.support_.tolist() == [0]
-    told = any("below that of guessing" in note for note in result.notes)
-    assert told == (task.accuracy(5)[0] < 0.2)
-
-
 @unsound_data
 @pytest.mark.parametrize(("right", "others"), [(2, 100), (3, 250), (8, 950)])
 def test_just_above_guessing(right, others):
@@ -337,29 +316,6 @@ def test_no_instance_right():
     assert plain.predict(10**6).mean.item() == pytest.approx(0, abs=1e-6)
     hopeless = PseudoLikelihood(monotone=False, moment=False).fit(ranked_task([4] * 5, 5))
     assert hopeless.support_.tolist() == [0] and hopeless.predict([2, 9]).mean.tolist() == [0, 0]
-
-
-@every_variant
-def test_weights_count_like_repetitions(monotone, moment):
-    n_better, weight = np.array([0, 0, 1, 0, 2, 0]), np.array([1, 3, 2, 1, 2, 3])
-    y = np.arange(6)
-    weighted = SourceTask.from_ranks(n_better + 1, y, n_classes=6, class_weight=weight)
-    repeated = ranked_task(np.repeat(n_better, weight), 6)
-    # A class without weight may lose to any number of others.
-    unweighted = [
-        SourceTask.from_ranks([1, 1, 2, 1, 3, last], y, n_classes=6, class_weight=[1] * 5 + [0])
-        for last in (1, 6)
-    ]
-    for first, second in ((weighted, repeated), unweighted):
-        found, expected = (
-            PseudoLikelihood(monotone, moment).fit(task).predict([3, 6, 20]).mean
-            for task in (first, second)
-        )
-        np.testing.assert_allclose(found, expected, atol=1e-6)
-    only_error = SourceTask.from_ranks(
-        [1, 1, 5], range(3), n_classes=6, class_weight=[1, 1, 0, 0, 0, 0], untested="competitors"
-    )
-    assert PseudoLikelihood(monotone, moment).fit(only_error).predict(10**6).mean.item() == 1
 
 
 # Bad input

@@ -1,11 +1,13 @@
-"""Resampled tasks against brute force and against tasks made anew from the scores."""
+"""Tasks on some of the classes, against brute force and tasks made from the scores; halves."""
 
+import helpers
 import numpy as np
 import pytest
+from helpers import few_errors
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.estimators.resampling import n_better_among, redraw_test_classes, subtasks
+from classex_bayes.estimators.resampling import halve, n_better_among, subtasks
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -115,32 +117,43 @@ def test_unknown_scores_among_copies_lose_to_each_with_their_chance():
     assert np.mean(n_better) == pytest.approx(expected, abs=4 * np.sqrt(variance / (200 * 40)))
 
 
-@given(seed=st.integers(0, 2**32 - 1), k1=st.integers(3, 12))
-def test_redrawn_classes_keep_their_instances(seed, k1):
-    rng = np.random.default_rng(seed)
-    repeats = np.append(rng.integers(0, 4, k1 - 2), [1, 2])
-    y = rng.permutation(np.repeat(np.arange(k1), repeats))
-    # The rank tells the class.
-    ranks = y + 1
-    weight = rng.exponential(size=k1)
-    task = SourceTask.from_ranks(
-        ranks, y, n_classes=k1, class_weight=weight, untested="competitors"
-    )
-    drawn = redraw_test_classes(task, rng)
-    tested = np.flatnonzero(repeats)
-    assert drawn.n_classes == k1
-    np.testing.assert_array_equal(np.unique(drawn.y), tested)
-    origin = np.array([drawn.ranks[drawn.y == label][0] - 1 for label in tested])
-    assert np.unique(origin).size >= 2
-    for label, source in zip(tested, origin, strict=True):
-        assert drawn.ranks[drawn.y == label].tolist() == [source + 1] * repeats[source]
-    # One draw of a heavy class would be all of the resample.
-    np.testing.assert_allclose(drawn.table.class_weight[tested], 1 / tested.size)
+# Halves
 
 
-def test_every_class_is_drawn_as_often():
-    task = SourceTask.from_ranks(np.arange(6) + 1, np.arange(6), n_classes=6)
-    rng = np.random.default_rng(0)
-    drawn = np.concatenate([redraw_test_classes(task, rng).ranks for _ in range(2000)])
-    share = np.bincount(drawn - 1) / drawn.size
-    assert np.abs(share - 1 / 6).max() < 5 * np.sqrt(1 / 6 / drawn.size)
+SCORED = helpers.score_task(k1=15, repeats=2)
+
+
+@pytest.mark.parametrize("task", [SCORED, few_errors()], ids=["scores", "ranks"])
+def test_halves_are_subsamples(task):
+    """The draws are those of one generator that draws the classes, then thins the ranks."""
+    rng = np.random.default_rng(np.random.SeedSequence(5))
+    halves = halve(task, 4, random_seed=5)
+    assert [half.n_classes for half in halves] == [task.n_classes // 2] * 4
+    for half in halves:
+        kept = np.sort(rng.choice(task.n_classes, task.n_classes // 2, replace=False))
+        np.testing.assert_array_equal(half.ranks, 1 + select(task.table, kept, rng).n_better)
+
+
+def test_halves_have_three_classes_at_least():
+    assert [half.n_classes for half in halve(few_errors(4), 2)] == [3, 3]
+
+
+def test_halves_without_tested_classes_are_drawn_again():
+    task = SourceTask.from_ranks([1, 6], [3, 70], n_classes=80, untested="competitors")
+    assert all(half.n_test == 2 for half in halve(task, 20, random_seed=0))
+
+
+def test_halves_with_replacement_have_copies():
+    """Of draws as many as half of the classes, 1 - e^(-1/2) of the classes are different ones."""
+    task = SourceTask.from_ranks(np.ones(400, int), np.arange(400), n_classes=400)
+    halves = halve(task, 100, random_seed=1, replace=True)
+    share = [half.accuracy(200)[0] for half in halves]
+    expected = 400 * (1 - (1 - 1 / 400) ** 200) / 200
+    assert expected == pytest.approx(2 * (1 - np.exp(-0.5)), abs=1e-3)
+    assert np.mean(share) == pytest.approx(expected, abs=4 * np.std(share) / 10)
+
+
+def test_curves_have_no_halves():
+    task = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
+    with pytest.raises(DataError, match=r"^task: "):
+        halve(task)

@@ -10,8 +10,11 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import betabinom
 
 from classex_bayes.core.normal_law import expected_power
-from classex_bayes.estimators.high_dimensional import HighDimensional
-from classex_bayes.estimators.two_parameter import TwoParameter, log_pseudolikelihood
+from classex_bayes.estimators.probit_normal import (
+    HighDimensional,
+    TwoParameter,
+    log_pseudolikelihood,
+)
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -124,17 +127,6 @@ def test_pseudolikelihood_is_the_largest_of_a_grid(seed, shape, k1):
             assert objective(probit * np.hypot(1, sd), sd)[0] <= found + 1e-10
 
 
-def test_class_weights_count():
-    n_better = np.array([0, 0, 0, 3, 5, 1, 0, 2, 0, 0])
-    weight = np.array([1, 1, 1, 3, 2, 1, 1, 2, 1, 1])
-    weighted = TwoParameter("pseudolikelihood").fit(ranked_task(n_better, 10, class_weight=weight))
-    distinct = np.unique(n_better)
-    share = np.array([weight[n_better == v].sum() for v in distinct]) / weight.sum()
-    _, by_mean, by_sd = log_pseudolikelihood(distinct, share, 10)(weighted.mean_, weighted.sd_)
-    assert (by_mean, by_sd) == pytest.approx((0, 0), abs=1e-6)
-    assert weighted.mean_ < TwoParameter("pseudolikelihood").fit(ranked_task(n_better, 10)).mean_
-
-
 # Recovery
 
 
@@ -217,25 +209,6 @@ def test_least_squares_are_the_least_of_a_grid(seed, noise):
 
 
 # Degenerate tasks
-
-
-@METHODS
-def test_no_errors(method):
-    model = TwoParameter(method).fit(ranked_task(np.zeros(10, int), 10))
-    assert model.mean_ == np.inf
-    pred = model.predict([2, 1000])
-    assert pred.mean.tolist() == [1.0, 1.0] and "no errors" in pred.notes[0]
-    assert model.discriminability([0, 0.5, 1]).tolist() == [0, 0, 1]
-
-
-@unsound_data
-@METHODS
-def test_nothing_but_errors(method):
-    model = TwoParameter(method).fit(ranked_task(np.full(10, 9), 10))
-    assert model.mean_ == -np.inf
-    pred = model.predict([2, 1000])
-    assert pred.mean.tolist() == [0.0, 0.0] and "only errors" in pred.notes[0]
-    assert model.discriminability([0, 0.5, 1]).tolist() == [1, 1, 1]
 
 
 @unsound_data

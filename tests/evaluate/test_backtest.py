@@ -8,8 +8,8 @@ import pytest
 from helpers import assert_same_task
 from numpy.testing import assert_allclose
 
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.evaluate.backtest import Pilots, backtest
 from classex_bayes.evaluate.scoring import score_trials

@@ -10,10 +10,10 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
 from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.base import PointEstimator
-from classex_bayes.estimators.class_bootstrap import bootstrap
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.estimators.moment_bounds import MomentBounds
+from classex_bayes.estimators.resampling import bootstrap
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import DataError, NotFittedError
@@ -241,7 +241,7 @@ def test_what_is_not_a_list_of_estimators(pilot, estimators):
 
 @pytest.mark.parametrize("verb", [compare, backtest])
 def test_swapped_arguments_are_called_so(pilot, verb):
-    with pytest.raises(DataError, match=r"^estimators: found a SourceTask"):
+    with pytest.raises(DataError, match=r"^estimators: .* before the task; found <SourceTask"):
         verb(pilot.task, [ClassExReg()], 50)
 
 

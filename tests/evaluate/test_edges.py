@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from classex_bayes.estimators.estimator import FIT_ERRORS
+from classex_bayes.estimators.base import FIT_ERRORS
 from classex_bayes.estimators.published import literature
 from classex_bayes.task.source_task import SourceTask
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import expected_top_accuracy
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.exponential import MixedExponential
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.information import (

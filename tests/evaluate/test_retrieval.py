@@ -7,8 +7,8 @@ import pytest
 
 import classex_bayes as cb
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import DataError

@@ -9,8 +9,8 @@ import pytest
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.estimators.base import Parameters
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.results import Extrapolation

@@ -8,8 +8,8 @@ from arviz_base import rc_context
 from helpers import unsound_data
 
 from classex_bayes.core.normal_law import signal_accuracy
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.high_dimensional import HighDimensional, fit_signal
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.probit_normal import HighDimensional, fit_signal
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import implied_information, information_difference
 from classex_bayes.results import Estimand, Extrapolation

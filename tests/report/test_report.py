@@ -14,8 +14,8 @@ from scipy.special import ndtri
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.storage import load, save
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.report import page as report_page

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.estimators import training_curve
+from classex_bayes.estimators import measured_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.risk import (
     MomentRisk,
@@ -195,7 +195,7 @@ def test_standard_error_of_moments_is_that_of_simulations():
 def test_many_numbers_of_classes_are_thinned(constants):
     task, cost = sample(60, repeats=1)
     whole = MomentRisk(cost).fit(task).predict([60, 120]).mean
-    with constants(training_curve, _MOST_SIZES=40):
+    with constants(measured_curve, _MOST_SIZES=40):
         thin = MomentRisk(cost).fit(task).predict([60, 120]).mean
     np.testing.assert_allclose(thin, whole, rtol=1e-2)
 

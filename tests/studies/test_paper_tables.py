@@ -7,9 +7,9 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
+from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.exponential import MixedExponential
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.papers import nips_table as nips
 from studies.papers import paper_tables as tables

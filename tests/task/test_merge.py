@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.core.ranks.rank_counts import count_better
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.io.task_files import read_task
 from classex_bayes.simulate import GaussianNearestNeighbor

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.estimators.classexreg.basis_regression import basis_accuracy
-from classex_bayes.estimators.classexreg.classexreg import ClassExReg
-from classex_bayes.estimators.kde.kde import KDE
+from classex_bayes.estimators.classexreg import ClassExReg, basis_columns
+from classex_bayes.estimators.kde import KDE
 from classex_bayes.estimators.pitman_yor import PitmanYor
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.glyphs import load_glyphs
@@ -90,7 +89,7 @@ def classex(setup: Setup) -> list[Measurement]:
         theirs = _timed(command, {"KDE(ucv)", "ClassExReg"})
 
     def regression() -> Extrapolation:
-        basis_accuracy.cache_clear()  # R computes the basis, too
+        basis_columns.cache_clear()  # R computes the basis, too
         return ClassExReg(n_resamples=25, random_seed=1).fit(task).predict(_K)
 
     ours: dict[str, Callable[[], Any]] = {

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from helpers import few_errors
 
-from classex_bayes.estimators import training_curve as training
-from classex_bayes.estimators.training_curve import (
+from classex_bayes.estimators import measured_curve as training
+from classex_bayes.estimators.measured_curve import (
     accuracy_factor,
-    training_curve,
+    measured_curve,
 )
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
@@ -18,14 +18,14 @@ CURVE = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_
 
 def test_all_numbers_of_classes():
     task = few_errors(500)
-    curve = training_curve(task)
+    curve = measured_curve(task)
     np.testing.assert_array_equal(curve.k, np.arange(2, 501))
     np.testing.assert_array_equal(curve.weight, 1.0)
     np.testing.assert_array_equal(curve.accuracy, task.accuracy(curve.k))
 
 
 def test_fewer_numbers_stand_for_all():
-    curve = training_curve(few_errors(5000))
+    curve = measured_curve(few_errors(5000))
     assert curve.k.size <= 500 and (curve.k[0], curve.k[-1]) == (2, 5000)
     assert curve.weight.sum() == pytest.approx(4999)
     # The weighted mean of a smooth function is its mean over all numbers.
@@ -35,16 +35,16 @@ def test_fewer_numbers_stand_for_all():
 
 
 def test_given_numbers_and_a_bare_curve():
-    curve = training_curve(few_errors(40), np.array([30, 1, 50, 4]))
+    curve = measured_curve(few_errors(40), np.array([30, 1, 50, 4]))
     assert curve.k.tolist() == [30, 1, 4] and curve.weight.tolist() == [1, 1, 1]
     assert curve.accuracy[1] == 1
-    assert training_curve(CURVE).accuracy.tolist() == [0.99, 0.9, 0.8]
+    assert measured_curve(CURVE).accuracy.tolist() == [0.99, 0.9, 0.8]
 
 
 @pytest.mark.parametrize("k", [[5], [50, 60], [30, 50]])
 def test_refuses_fewer_than_two(k):
     with pytest.raises(DataError, match=r"^k: "):
-        training_curve(few_errors(40), np.array(k))
+        measured_curve(few_errors(40), np.array(k))
 
 
 # The covariance

@@ -1,4 +1,4 @@
-"""TwoParameter: the accuracy curve when Phi^-1 of the favorability is normal."""
+"""HighDimensional and TwoParameter: Phi^-1 of the favorability is normal, with sd 1 or any sd."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -7,22 +7,33 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
-from classex_bayes.arguments import one_of
-from classex_bayes.core.normal_law import expected_power, expected_power_slopes
+from classex_bayes.arguments import class_counts, one_of
+from classex_bayes.core.increasing_root import increasing_root
+from classex_bayes.core.normal_law import (
+    expected_power,
+    expected_power_slopes,
+    signal_accuracy,
+    signal_from_accuracy,
+)
 from classex_bayes.core.subsets import log_binomial
-from classex_bayes.estimators.base import LawEstimator
-from classex_bayes.estimators.high_dimensional import ROUNDING
-from classex_bayes.estimators.training_curve import (
-    TrainingCurve,
+from classex_bayes.estimators.base import LawEstimator, PointEstimator, sizes_text
+from classex_bayes.estimators.measured_curve import (
+    ROUNDING,
+    MeasuredCurve,
     best_fit,
     coarse_starts,
-    n_better_shares,
-    training_curve,
+    measured_curve,
+    rank_shares,
 )
-from classex_bayes.task.rank_table import RankTable
+from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
+# Accuracies change with the signal on a scale of about 1, so steps of 1/8 miss no minimum; at
+# the last step every accuracy is 1.
+_SIGNALS = np.arange(0, 26, 0.125)
+_TOLERANCE = 1e-14
+_WEAKEST = 1e-7  # weaker signals are rounding
 Method = Literal["least_squares", "pseudolikelihood"]
 SMALLEST_SD, LARGEST_SD = 0.05, 10.0
 # The search runs over the probit of the accuracy on 2 classes and the log of the sd.
@@ -30,6 +41,136 @@ _LIMITS = np.array([[-8.0, np.log(SMALLEST_SD)], [8.0, np.log(LARGEST_SD)]])
 _START_PROBITS = np.arange(-3, 7, 0.25)
 _START_SDS = (0.1, 0.25, 0.5, 0.8, 1.2, 2.0, 4.0, 8.0)
 _NEGLIGIBLE = 40.0  # below the peak of a log density
+
+
+class HighDimensional(PointEstimator):
+    r"""Extrapolation by the one-parameter law of high-dimensional Bayes classifiers.
+
+    The accuracy on k classes is :math:`\bar\pi_k(c) = \int \varphi(z - c) \Phi(z)^{k-1} dz` at
+    every k, with :math:`c = \sqrt{2 I}` and I the mutual information of label and features in
+    nats. A single accuracy determines the signal c. Several accuracies are fitted by least squares:
+
+    .. math::
+
+        \hat c = \bar\pi_{k_1}^{-1}(ATA_{k_1}) \quad\text{or}\quad
+        \hat c = \arg\min_{c \ge 0} \sum_k \left(ATA_k - \bar\pi_k(c)\right)^2
+
+    Parameters
+    ----------
+    k : int, array-like of int, or "all", optional
+        Numbers of classes, 2..k1, whose accuracies determine the signal. By default only k1, or
+        the largest number at which the accuracy of the task is known. "all" means 2..k1; above 500
+        classes, log-spaced numbers with weights that represent all of them. For a task without
+        ranks, "all" means the numbers at which its accuracy is known.
+
+    Attributes
+    ----------
+    signal_ : float
+        Signal c.
+    information_ : float
+        :math:`c^2 / 2`, in nats. It is the mutual information if the law holds and the classifier
+        is the Bayes classifier.
+
+    Raises
+    ------
+    DataError
+        From `fit`: `k` is outside 2..k1, or the accuracy of the task is unknown at `k`.
+
+    Notes
+    -----
+    The law holds for the Bayes classifier in the limit of many weakly informative dimensions. It
+    is `TwoParameter` with standard deviation 1. Predictions are in [0, 1] and fall with k.
+
+    If the accuracy is 1, the signal is infinite and every prediction is 1. If the accuracy is that
+    of guessing or less, the signal is 0 and predictions are 1 / k. The result then has a note.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, nips2016, section 4.3; Zheng, thesis (2017), section 5.4. The
+    former prints :math:`\pi_K(\frac12 (\pi_k^{-1}(1 - p_k))^2)`; both sides have the same argument.
+
+    Examples
+    --------
+    >>> task = SourceTask.from_accuracies(20, 0.922, n_test=2000, n_classes=20)
+    >>> model = HighDimensional().fit(task)
+    >>> round(model.information_, 2), model.predict([20, 400]).mean.round(3).tolist()
+    (5.98, [0.922, 0.678])
+    """
+
+    def __init__(self, k: ClassCounts | str | None = None) -> None:
+        self.k = k
+
+    def _name_parts(self) -> list[str]:
+        return [] if self.k is None else [sizes_text(self.k)]
+
+    def _fit(self, task: SourceTask) -> None:
+        curve = signal_curve(task, self.k)
+        self.signal_ = float(fit_signal(curve.k, curve.accuracy, curve.weight)[0])
+        self.information_ = self.signal_**2 / 2
+
+    def _curve(self, k: IntArray) -> FloatArray:
+        return np.minimum(signal_accuracy(self.signal_, k)[:, 0], 1.0)
+
+    def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
+        if np.isinf(self.signal_):
+            return ("the pilot has no errors: the signal is infinite and every prediction is 1",)
+        if self.signal_ == 0:
+            return ("the accuracy is that of guessing or less: the signal is 0",)
+        return ()
+
+
+def signal_curve(task: SourceTask, k: ClassCounts | str | None) -> MeasuredCurve:
+    """Average test accuracies that determine the signal: `measured_curve`, or a single accuracy.
+
+    `k` is that of `HighDimensional`. Any other value is a `DataError`.
+    """
+    if isinstance(k, str) and k != "all":
+        raise DataError(f"k: found {k!r}, expected numbers of classes, 'all' or None")
+    all_sizes = isinstance(k, str)
+    if k is None:
+        sizes = task.grid()[-1:]
+    else:
+        sizes = task.grid() if all_sizes else class_counts(k, largest=task.n_classes)
+    if sizes.size == 1:
+        return MeasuredCurve(sizes, np.ones(1), task.accuracy(sizes))
+    return measured_curve(task, None if all_sizes else sizes)
+
+
+def fit_signal(k: IntArray, accuracy: FloatArray, weight: FloatArray) -> FloatArray:
+    r"""Signals c (n_curves,) whose accuracy curves are nearest to given curves.
+
+    For each curve a of `accuracy` (n_k,) or (n_curves, n_k), c is the global minimum of
+    :math:`\sum_k w_k (a_k - \bar\pi_k(c))^2` over c >= 0. It is the root of the derivative next to
+    the best point of a fine grid. A single accuracy is inverted. The signal is 0 if the curve of
+    guessing is nearest, and infinite if all accuracies are 1. Zheng, thesis (2017), section 5.4, in
+    :math:`c^2 / 2`.
+    """
+    accuracy = np.atleast_2d(accuracy)
+    perfect = (accuracy > 1 - ROUNDING).all(axis=1)
+    if k.size == 1:
+        signal = signal_from_accuracy(accuracy[:, 0], k[0])
+    else:
+        signal = _least_squares(k, accuracy, weight)
+    return np.where(perfect, np.inf, np.where(signal > _WEAKEST, signal, 0.0))
+
+
+def _least_squares(k: IntArray, accuracy: FloatArray, weight: FloatArray) -> FloatArray:
+    error = np.full(accuracy.shape[0], np.inf)
+    signal = np.zeros(accuracy.shape[0])
+    for start, curve in zip(_SIGNALS, signal_accuracy(_SIGNALS, k).T, strict=True):
+        new_error = (accuracy - curve) ** 2 @ weight
+        signal = np.where(new_error < error, start, signal)
+        error = np.minimum(new_error, error)
+
+    bracket = np.maximum(signal - _SIGNALS[1], 0), signal + _SIGNALS[1]
+
+    def uphill(signal: FloatArray, number: FloatArray) -> FloatArray:
+        value, slope = (signal_accuracy(signal, k, order) for order in range(2))
+        return weight @ ((value - accuracy[number.astype(int)].T) * slope)
+
+    numbers = np.arange(len(accuracy), dtype=float)
+    root = increasing_root(uphill, bracket, numbers, xatol=_TOLERANCE, xrtol=_TOLERANCE)
+    return np.clip(root, *bracket)
 
 
 class TwoParameter(LawEstimator):
@@ -98,10 +239,10 @@ class TwoParameter(LawEstimator):
     def _fit(self, task: SourceTask) -> None:
         one_of(self.method, ("least_squares", "pseudolikelihood"), "method")
         if self.method == "least_squares":
-            self.mean_, self.sd_ = _nearest_curve(training_curve(task))
+            self.mean_, self.sd_ = _nearest_curve(measured_curve(task))
         else:
-            evidence = task.require("exact ranks")
-            self.mean_, self.sd_ = _likeliest(evidence, training_curve(task))
+            shares = rank_shares(task.require("exact ranks"))
+            self.mean_, self.sd_ = _likeliest(*shares, task.n_classes, measured_curve(task))
 
     def _curve(self, k: IntArray) -> FloatArray:
         if np.isinf(self.mean_):
@@ -139,7 +280,7 @@ def _chain(point: FloatArray, by_mean: FloatArray, by_sd: FloatArray) -> FloatAr
     return np.stack([by_mean * spread, by_log_sd], axis=-1)
 
 
-def _nearest_curve(curve: TrainingCurve) -> tuple[float, float]:
+def _nearest_curve(curve: MeasuredCurve) -> tuple[float, float]:
     """Mean and sd whose accuracy curve is nearest in least squares."""
     if np.all(curve.accuracy > 1 - ROUNDING):
         return np.inf, 1.0
@@ -157,7 +298,7 @@ def _nearest_curve(curve: TrainingCurve) -> tuple[float, float]:
     return _natural(best_fit(residual, _starts(curve), (_LIMITS[0], _LIMITS[1]), slopes))
 
 
-def _starts(curve: TrainingCurve) -> FloatArray:
+def _starts(curve: MeasuredCurve) -> FloatArray:
     """Starting points (2, 2) of the search."""
 
     def accuracy(probit: FloatArray, sd: float, k: IntArray) -> FloatArray:
@@ -167,12 +308,13 @@ def _starts(curve: TrainingCurve) -> FloatArray:
     return np.column_stack([starts[:, 0], np.log(starts[:, 1])])
 
 
-def _likeliest(evidence: RankTable, curve: TrainingCurve) -> tuple[float, float]:
+def _likeliest(
+    n_better: IntArray, share: FloatArray, n_classes: int, curve: MeasuredCurve
+) -> tuple[float, float]:
     """Mean and sd that maximise the pseudolikelihood; the search starts at the nearest curves."""
-    n_better, share = n_better_shares(evidence)
-    if n_better.size == 1 and n_better[0] in (0, evidence.n_classes - 1):
+    if n_better.size == 1 and n_better[0] in (0, n_classes - 1):
         return (np.inf if n_better[0] == 0 else -np.inf), 1.0
-    objective = log_pseudolikelihood(n_better, share, evidence.n_classes)
+    objective = log_pseudolikelihood(n_better, share, n_classes)
 
     def loss(point: FloatArray) -> tuple[float, FloatArray]:
         value, by_mean, by_sd = objective(*_natural(point))

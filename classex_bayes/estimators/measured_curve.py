@@ -1,8 +1,7 @@
-"""The curve that least-squares estimators fit: ATA_k at some k, with weights."""
+"""What estimators fit: the measured accuracies ATA_k with weights, or the shares of the ranks."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.interpolate import make_interp_spline
@@ -17,10 +16,10 @@ from classex_bayes.typing import FloatArray, IntArray
 # With so many numbers, predictions differ by less than 5e-4 from those of a fit to all numbers.
 _MOST_SIZES = 500
 _COVARIANCE_SIZES = 60
+ROUNDING = 1e-13  # of accuracies
 
 
-@dataclass(frozen=True)
-class TrainingCurve:
+class MeasuredCurve(NamedTuple):
     """Average test accuracies ATA_k (n_k,) to fit, with their weights in the sum of squares.
 
     A weight is the number of values of k that the k represents.
@@ -31,7 +30,7 @@ class TrainingCurve:
     accuracy: FloatArray
 
 
-def training_curve(task: SourceTask, k: IntArray | None = None) -> TrainingCurve:
+def measured_curve(task: SourceTask, k: IntArray | None = None) -> MeasuredCurve:
     """Average test accuracies of a task at `k`, for least squares.
 
     By default k is 2..k1; above 500 classes, log-spaced numbers with weights that represent all of
@@ -42,34 +41,40 @@ def training_curve(task: SourceTask, k: IntArray | None = None) -> TrainingCurve
     accuracy = np.ones(sizes.size)
     if np.any(sizes > 1):
         accuracy[sizes > 1] = task.accuracy(sizes[sizes > 1])
-    return TrainingCurve(sizes, weight, accuracy)
+    return MeasuredCurve(sizes, weight, accuracy)
 
 
 def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray]:
-    """Numbers of classes to train on, and how many values each represents."""
-    if k is not None or not task.table.is_exact:
-        candidates = task.grid() if k is None else k
-        sizes = candidates[candidates <= task.n_classes]
-        if sizes.size < 2:
-            if k is None and task.table.why_unknown:
-                raise DataError(
-                    f"task: its accuracy is known at {sizes.size} numbers of classes, expected at "
-                    f"least 2 to train on, because {task.table.why_unknown}; use "
-                    "BayesianExtrapolator"
-                )
-            raise DataError(
-                f"k: found {sizes.size} numbers of classes up to {task.n_classes} to train on, "
-                "expected at least 2"
-            )
+    """Numbers of classes to fit, and how many values each represents."""
+    if k is None and task.table.is_exact:
+        few = task.n_classes <= _MOST_SIZES
+        sizes = np.arange(2, task.n_classes + 1) if few else task.grid(_MOST_SIZES)
+        middle = (sizes[1:] + sizes[:-1]) / 2
+        return sizes, np.diff(np.concatenate([[sizes[0] - 0.5], middle, [sizes[-1] + 0.5]]))
+    candidates = task.grid() if k is None else k
+    sizes = candidates[candidates <= task.n_classes]
+    if sizes.size >= 2:
         return sizes, np.ones(sizes.size)
-    few = task.n_classes <= _MOST_SIZES
-    sizes = np.arange(2, task.n_classes + 1) if few else task.grid(_MOST_SIZES)
-    middle = (sizes[1:] + sizes[:-1]) / 2
-    return sizes, np.diff(np.concatenate([[sizes[0] - 0.5], middle, [sizes[-1] + 0.5]]))
+    if k is None and task.table.why_unknown:
+        raise DataError(
+            f"task: its accuracy is known at {sizes.size} numbers of classes, expected at least 2 "
+            f"to train on, because {task.table.why_unknown}; use BayesianExtrapolator"
+        )
+    raise DataError(
+        f"k: found {sizes.size} numbers of classes up to {task.n_classes} to train on, expected at "
+        "least 2"
+    )
+
+
+def rank_shares(table: RankTable) -> tuple[IntArray, FloatArray]:
+    """Distinct numbers of better classes, increasing, and their shares of the weight (sum 1)."""
+    n_better, place = np.unique(table.n_better, return_inverse=True)
+    share = np.bincount(place, weights=table.weight)
+    return n_better[share > 0], share[share > 0] / share.sum()
 
 
 def coarse_starts(
-    curve: TrainingCurve,
+    curve: MeasuredCurve,
     weight: FloatArray,
     accuracy: Callable[[FloatArray, float, IntArray], FloatArray],
     first: FloatArray,
@@ -106,17 +111,15 @@ def best_fit(
 def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     r"""Factor F of the covariance of ATA_k, :math:`F F' = \Sigma`, of shape (n_k, rank).
 
-    Errors of ATA_k change slowly with log k. For more than 60 numbers, :math:`\Sigma` is therefore
-    computed at 60 log-spaced numbers, with one pass over the scores, and a cubic spline
-    interpolates F. For a task without ranks, F is exact. ATA_1 = 1 has no error.
+    Errors of ATA_k change slowly with log k. For more than 60 numbers of a task with ranks,
+    :math:`\Sigma` is therefore computed at 60 log-spaced numbers, with one pass over the scores,
+    and a cubic spline interpolates F. ATA_1 = 1 has no error.
     """
     sizes, place = np.unique(k[k > 1], return_inverse=True)
-    thinned = sizes.size > _COVARIANCE_SIZES and task.table.is_exact
-    nodes = sizes
+    nodes, thinned = sizes, sizes.size > _COVARIANCE_SIZES and task.table.is_exact
     if thinned:
         # `accuracy_cov` treats k1 as k1 - 1, which would bend the spline: no node at k1.
-        last = min(sizes[-1], task.n_classes - 1)
-        nodes = log_spaced(sizes[0], last, _COVARIANCE_SIZES)
+        nodes = log_spaced(sizes[0], min(sizes[-1], task.n_classes - 1), _COVARIANCE_SIZES)
     values, vectors = np.linalg.eigh(task.accuracy_cov(nodes))
     at_sizes = vectors * np.sqrt(np.maximum(values, 0.0))
     if thinned:
@@ -124,11 +127,3 @@ def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
     factor = np.zeros((k.size, nodes.size))
     factor[k > 1] = at_sizes[place]
     return factor
-
-
-def n_better_shares(evidence: RankTable) -> tuple[IntArray, FloatArray]:
-    """Distinct losses, increasing, and their shares of the weight of the instances (sum 1)."""
-    n_better, place = np.unique(evidence.n_better, return_inverse=True)
-    share = np.bincount(place, weights=evidence.weight)
-    n_better, share = n_better[share > 0], share[share > 0]
-    return n_better, share / share.sum()

@@ -10,7 +10,7 @@ from classex_bayes.arguments import one_of, truth_value
 from classex_bayes.core.mixture_weights import ROUNDING, likeliest_weights
 from classex_bayes.core.subsets import log_binomial, log_spaced
 from classex_bayes.estimators.base import LawEstimator
-from classex_bayes.estimators.training_curve import n_better_shares
+from classex_bayes.estimators.measured_curve import rank_shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -155,7 +155,7 @@ class PseudoLikelihood(LawEstimator):
         constrained = truth_value(self.moment, "moment")
         one_of(self.likelihood, ("binomial", "bernoulli"), "likelihood")
         evidence = task.require("exact ranks")
-        n_better, share = n_better_shares(evidence)
+        n_better, share = rank_shares(evidence)
         laws = _Laws(_grid(task.n_classes), monotone)
         excess = np.zeros(laws.gap.size)
         notes: tuple[str, ...] = ()

@@ -1,1 +1,0 @@
-"""ClassExReg and what it alone uses."""

@@ -1,1 +1,0 @@
-"""CleaneX and what it alone uses."""

@@ -1,1 +1,0 @@
-"""KDE and what it alone uses."""

@@ -1,1 +1,0 @@
-"""PseudoLikelihood and what it alone uses."""
