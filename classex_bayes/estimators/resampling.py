@@ -200,7 +200,8 @@ def _prediction(
 def _units(task: SourceTask, with_scores: bool) -> tuple[Redraw, float, str]:
     """Draw units with replacement; the scale of deviations, and a note.
 
-    Without the scores, resamples are small and take little time to send to other processes.
+    Without the scores, resamples are small and take little time to send to other processes. Halves
+    of classes that came in groups need the scores.
     """
     table = task.require("ranks")
     total, of_resamples = np.diag(task.accuracy_cov(task.grid())), table.variance.resampled_variance
@@ -216,8 +217,9 @@ def _units(task: SourceTask, with_scores: bool) -> tuple[Redraw, float, str]:
     else:
         scale = 1.0
         note += " with equal accuracies"
-    kept = table if with_scores else replace(table, reading=replace(table.reading, source=None))
-    return lambda rng: SourceTask(redraw_groups(kept, rng), task.classes), scale, note
+    if table.is_plain and not with_scores:
+        table = replace(table, reading=replace(table.reading, source=None))
+    return lambda rng: SourceTask(redraw_groups(table, rng), task.classes), scale, note
 
 
 def _curves(task: SourceTask) -> tuple[Redraw, float, str]:

@@ -13,7 +13,6 @@ from classex_bayes.estimators import binomial_model
 from classex_bayes.estimators.binomial_model import BinomialModel
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.evaluate.compare import compare
-from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import redraw_groups
 
@@ -176,14 +175,6 @@ def test_powers_of_the_favorability_in_arbitrary_precision():
         for size, value in found.items():
             # The wrong scores of the light class beat every true score, and no others do.
             assert value == pytest.approx(float((1 - light) ** (size - 1)), rel=0, abs=1e-13)
-
-
-def test_lists_of_the_nearest_classes_are_not_enough():
-    labels = np.array([[0, 1], [1, 2], [2, 0], [1, 3]])
-    distances = np.tile([0.1, 0.5], (4, 1))
-    task = SourceTask.from_search(labels, np.arange(4), distances=distances, n_classes=4)
-    with pytest.raises(DataError, match=r"^task: .*scores, which are needed"):
-        BinomialModel().fit(task)
 
 
 def test_instances_that_are_not_exchangeable_bias_it():

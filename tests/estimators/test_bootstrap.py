@@ -11,12 +11,14 @@ from classex_bayes.estimators import kde
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.cleanex import CleaneX
 from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.log_linear import LogLinear
 from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
 from classex_bayes.estimators.published import literature
 from classex_bayes.estimators.resampling import bootstrap
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.results import Extrapolation
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
@@ -123,6 +125,16 @@ def test_bare_curve():
     seen.fits = log = []
     quiet(seen, flat, 4, n_resamples=20, random_seed=1)
     assert all(np.all(np.diff(one.accuracy([2, 3, 4])) <= 0) for one, _ in log)
+
+
+@pytest.mark.parametrize("estimator", [LogLinear(), ClassExReg(n_resamples=2, random_seed=1)])
+def test_groups_of_classes_are_drawn(estimator):
+    scores, y = embedding_task(k1=30).table.source, np.repeat(np.arange(30), 2)
+    sampling = Sampling(groups=np.arange(30) // 3, sibling_share=0.5)
+    task = SourceTask.from_scores(scores.scores(np.arange(60)), y, sampling=sampling)
+    result = quiet(estimator, task, [20, 200], n_resamples=3, random_seed=1)
+    assert "bootstrap of 10 groups of test classes" in result.notes[-1]
+    assert np.all(draws_of(result).std(axis=0) > 0)
 
 
 def test_predictions_are_centred_and_clipped():
@@ -244,14 +256,6 @@ def test_seeds_of_the_fits():
     states = [seed.generate_state(1)[0] for _, seed in resamples]
     assert len(set(states)) == 3
     assert all(one.n_classes == 20 and one.table.source is None for one, _ in resamples)
-
-
-def test_progress_is_shown_on_request(capsys):
-    task = embedding_task(k1=20)
-    quiet(Observed(), task, 20, n_resamples=3)
-    assert capsys.readouterr().err == ""
-    bootstrap(Observed(), task, 20, n_resamples=3)
-    assert capsys.readouterr().out == ""
 
 
 # The boundary

@@ -44,17 +44,6 @@ def test_recovers_two_rates(rate, slow, share, k1):
     np.testing.assert_allclose(MixedExponential().fit(task).predict(k).mean, accuracy(k), atol=3e-3)
 
 
-def test_recovers_from_many_instances():
-    rng = np.random.default_rng(1)
-    favorability = rng.choice([1.0, np.exp(-0.01), np.exp(-0.2)], 50_000, p=[0.5, 0.3, 0.2])
-    ranks = rng.binomial(99, 1 - favorability) + 1
-    task = SourceTask.from_ranks(ranks, np.arange(50_000) % 100, n_classes=100)
-    k = np.array([150, 200, 300])
-    truth = 0.5 + 0.3 * np.exp(-0.01 * (k - 1)) + 0.2 * np.exp(-0.2 * (k - 1))
-    # Standard error of the test accuracy alone: 0.002.
-    np.testing.assert_allclose(MixedExponential().fit(task).predict(k).mean, truth, atol=0.012)
-
-
 def test_is_the_fit_that_the_paper_prints():
     """The paper's columns are exp(-kappa k), ours exp(-kappa (k - 1))."""
     task = random_task(3, 25)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from helpers import few_errors
 
-from classex_bayes.estimators import measured_curve as training
 from classex_bayes.estimators.measured_curve import (
     accuracy_factor,
     measured_curve,
@@ -83,15 +82,6 @@ def test_one_class_has_no_error(embedded):
     np.testing.assert_allclose((factor @ factor.T)[np.ix_(rows, rows)], covariance, rtol=1e-9)
     single = accuracy_factor(embedded, np.array([1, 7]))
     assert np.linalg.norm(single[1]) == pytest.approx(np.sqrt(embedded.accuracy_cov(7)[0, 0]))
-
-
-def test_numbers_of_the_covariance_do_not_matter(embedded, constants):
-    k = np.arange(2, 401)
-    sixty = np.linalg.norm(accuracy_factor(embedded, k), axis=1)
-    with constants(training, _COVARIANCE_SIZES=150):
-        np.testing.assert_allclose(
-            np.linalg.norm(accuracy_factor(embedded, k), axis=1), sixty, rtol=2e-3
-        )
 
 
 def test_factor_of_a_curve_with_a_gap_is_exact():
