@@ -294,7 +294,7 @@ def predictive_group(
     A replicate has the size of its task. `law` is the law with the weights. Replicates of pooled
     tasks are independent of each other.
     """
-    data, observed = data_of(tree), tree["observed_data"].to_dataset()
+    data, observed = data_of(tree, weighted=False), tree["observed_data"].to_dataset()
     accuracies = []
     for number, (n_classes, n_test, design_effect) in enumerate(task_sizes(tree)):
         k = task_part(observed, number)["k"].values

@@ -119,14 +119,18 @@ def _groups(
     return xr.DataTree.from_dict(groups)
 
 
-def data_of(tree: xr.DataTree) -> LikelihoodData:
-    """Data of the likelihood, read from the groups of `pooled_groups`."""
+def data_of(tree: xr.DataTree, weighted: bool = True) -> LikelihoodData:
+    """Data of the likelihood, read from the groups of `pooled_groups`.
+
+    If not `weighted`, each task counts in full, as in replicates of it.
+    """
     observed, constant = tree["observed_data"].to_dataset(), tree["constant_data"].to_dataset()
     observed[["accuracy", "k"]]  # a file without them fails here, not later
     if BernsteinData.observed not in observed:
         return PowerData(constant["matrix"].values, observed[PowerData.observed].values)
     number = np.asarray(observed.coords.get(f"{BernsteinData.rows}_task", 0))
-    precision = constant["weight"].values / constant["design_effect"].values
+    weight = constant["weight"].values if weighted else 1.0
+    precision = weight / constant["design_effect"].values
     counts = observed[BernsteinData.observed].values
     return BernsteinData(constant["matrix"].values, counts, precision[number], number)
 

@@ -156,6 +156,22 @@ def test_bare_curves_put_all_in_the_power_form(tasks):
         pooled_groups([tasks[1], curve], BASIS, "bernstein", "nothing")
 
 
+def test_replicates_have_the_noise_of_their_task_whatever_its_weight():
+    tasks = [independent(60, 15), independent(60, 15)]
+    data, tree, _ = pooled_groups(tasks, BASIS, "auto", "instances")
+    assert tree["constant_data"]["weight"].values.max() < 0.6
+    weights = xr.DataArray(
+        np.full((1, 4000, BASIS.knots.size), 1 / BASIS.knots.size), dims=("chain", "draw", "knot")
+    ).assign_coords(chain=[0], draw=range(4000))
+    law, rng = MixtureLaw(BASIS, weights.values), np.random.default_rng(1)
+    right = task_part(predictive_group(weights, tree, law, rng), 1)["rank_histogram"][0, :, 0]
+    share = data.matrix[0].mean()
+    effective = 60 / tasks[1].design_effect()
+    assert right.mean() == pytest.approx(60 * share, abs=0.5)
+    sd = 60 * np.sqrt(share * (1 - share) / effective)
+    assert float(right.std()) == pytest.approx(sd, rel=0.05)
+
+
 def test_one_task_in_a_list_is_that_task(fit, tasks):
     model = fit(tasks[:1], draws=20)
     assert isinstance(model.fit_.data, BernsteinData) and model.fit_.record.n_tasks == 1

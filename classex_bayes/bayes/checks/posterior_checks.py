@@ -17,7 +17,7 @@ from classex_bayes.bayes.checks.class_ranks import (
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.bayes.pooling import task_part, task_sizes
+from classex_bayes.bayes.pooling import data_of, task_part, task_sizes
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
@@ -123,7 +123,7 @@ def posterior_checks(
       groups are rank 1, then two for each decade. Groups are joined until each has at least 5
       expected independent instances.
     - *Fit*: nats by which the log-likelihood of a draw lies below that of the best law on the
-      knots, for the data and for a replicate (`classex_bayes.bayes.fit_gap`). It is computed only
+      knots, for the data and for a replicate (`classex_bayes.bayes.fit`). It is computed only
       for the fitted task.
     - *ATA*: average test accuracy at six k.
     - *Classes*: the log-likelihood ratio of "some classes answer at random" to "no class does";
@@ -182,11 +182,12 @@ def posterior_checks(
     position = task_position(model, task)
     discrepancies: dict[str, Discrepancy] = {}
     notes = []
-    if model.fit_.histogram is None:
+    data = data_of(model.idata, weighted=False)
+    if not isinstance(data, BernsteinData):
         notes.append("ranks: the power form does not use them")
     else:
-        data = model.fit_.histogram.part(position)
-        discrepancies |= _of_ranks(observed, replicated, model.weights_.values, data)
+        part = data.part(position)
+        discrepancies |= _of_ranks(observed, replicated, model.weights_.values, part)
         gap = model.fit_gap_
         if gap is not None and (task is None or model.is_fitted_to(task)):
             discrepancies[_FIT] = gap.observed, gap.replicated
