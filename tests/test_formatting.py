@@ -135,7 +135,7 @@ def test_fitted_estimators_say_so():
 
 def test_only_what_was_changed_is_shown():
     assert repr(MixturePrior()) == "MixturePrior()"
-    assert repr(MixturePrior(monotone=True, scale=1)) == "MixturePrior(scale=1.0, monotone=True)"
+    assert repr(MixturePrior(tail=1, scale=1)) == "MixturePrior(scale=1.0, tail=1.0)"
     assert repr(DirichletPrior(bandwidth=0.25)) == "DirichletPrior(bandwidth=0.25)"
     prior = MixturePrior(deviation=0)
     assert repr(BayesianExtrapolator(prior)) == f"BayesianExtrapolator(prior={prior!r})"

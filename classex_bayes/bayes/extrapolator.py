@@ -11,8 +11,7 @@ import xarray as xr
 from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import predictive_group
-from classex_bayes.bayes.fit import LawFit
-from classex_bayes.bayes.fit_gap import FitGap, fit_gap
+from classex_bayes.bayes.fit import FitGap, LawFit, fit_gap
 from classex_bayes.bayes.fit_record import stage_seeds
 from classex_bayes.bayes.fitted import checked_tasks
 from classex_bayes.bayes.idata import (
@@ -70,9 +69,8 @@ class PosteriorFit(LawFit):
         if self.histogram is None:
             return None
         try:
-            return fit_gap(
-                self.histogram, weights_of(self.idata, "ranks").values, self.record.rng(_GAP)
-            )
+            weights = weights_of(self.idata, "ranks").values
+            return fit_gap(self.histogram, weights, self.record.rng(_GAP))
         except RuntimeError:
             return None
 

@@ -1,23 +1,17 @@
 """Groups of `idata`: draws of parameters and weights, histograms and log-likelihoods of classes."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from classex_bayes.bayes.model.likelihoods import (
-    BernsteinData,
-    PowerData,
-)
+from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, NumberArray
-
-if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a graph do
-    pass
 
 # Name of the group of mixture weights: of the law that predicts, of the law given ranks alone if
 # scores were used too, and of the prior of the latter.

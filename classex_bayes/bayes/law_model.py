@@ -20,14 +20,9 @@ from classex_bayes.bayes.finite_accuracy import (
     predictive_group,
     single_test_accuracy,
 )
-from classex_bayes.bayes.fit import LawFit
-from classex_bayes.bayes.fit_gap import FitGap
+from classex_bayes.bayes.fit import FitGap, LawFit
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.idata import (
-    by_draw,
-    mixture_group,
-    weights_of,
-)
+from classex_bayes.bayes.idata import by_draw, mixture_group, weights_of
 from classex_bayes.bayes.pooling import pooled_groups
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import named_metric

@@ -164,9 +164,7 @@ def _sample_by_pymc(
 def _nutpie_model(prior: Any, data: Any) -> Any:
     """Posterior for nutpie: the compiled density if there is one, else a compiled PyMC model."""
     # A subclass of a prior may have changed it.
-    is_written_out = type(prior) in (MixturePrior, DirichletPrior)
-    is_written_out &= not getattr(prior, "monotone", False) and isinstance(data, LikelihoodData)
-    if is_written_out:
+    if type(prior) in (MixturePrior, DirichletPrior) and isinstance(data, LikelihoodData):
         try:  # numba, nutpie's private class and the disk fail in many ways
             from classex_bayes.bayes.model.nutpie_model import compiled_model
 

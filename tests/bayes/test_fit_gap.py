@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask, load, posterior_checks
-from classex_bayes.bayes.fit_gap import fit_gap, largest_log_likelihood
+from classex_bayes.bayes.fit import fit_gap, largest_log_likelihood
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
 from studies.laws import zoo
@@ -40,7 +40,7 @@ def test_the_bound_is_that_of_another_optimiser(law):
         constraints=simplex, options={"maxiter": 1000, "ftol": 1e-13},
     )  # fmt: skip
     reached = data.log_likelihood(np.maximum(other.x, 0) / np.maximum(other.x, 0).sum())
-    bound = largest_log_likelihood(data, data.counts)
+    bound = largest_log_likelihood(data)
     assert bound == pytest.approx(reached, abs=0.01) and bound >= reached - 1e-6
     # No law on the knots does better.
     laws = np.random.default_rng(0).dirichlet(np.full(BASIS.knots.size, 0.1), 1000)
@@ -49,11 +49,11 @@ def test_the_bound_is_that_of_another_optimiser(law):
 
 def test_the_bound_of_a_pool():
     task = BernsteinData.of(task_of(zoo()["beta"]), BASIS)
-    alone = largest_log_likelihood(task, task.counts)
+    alone = largest_log_likelihood(task)
     for weight in (0.5, 1.0):
         part = replace(task, precision=weight * task.precision)
         pool = BernsteinData.joined([part, part])
-        found = largest_log_likelihood(pool, pool.counts)
+        found = largest_log_likelihood(pool)
         assert found == pytest.approx(2 * weight * alone, rel=1e-9)
 
 

@@ -43,9 +43,9 @@ def saved(plain, tmp_path_factory):
     return save(plain, tmp_path_factory.mktemp("saved") / "model.nc")
 
 
-@pytest.mark.parametrize(("kind", "ending"), [("complete", ".nc"), ("plain", ".zarr")])
-def test_round_trip(request, tmp_path, kind, ending):
-    model, path = request.getfixturevalue(kind), tmp_path / "deep" / f"model{ending}"
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_round_trip(complete, tmp_path, ending):
+    model, path = complete, tmp_path / "deep" / f"model{ending}"
     assert save(model, str(path)) == path
     again = load(str(path))
     assert again.idata.attrs == model.idata.attrs
@@ -71,7 +71,6 @@ def test_a_loaded_model_goes_on(complete, pilot, tmp_path):
         again.idata["posterior_predictive"]["accuracy"],
         complete.idata["posterior_predictive"]["accuracy"],
     )
-    again.compute_log_prior()
     xr.testing.assert_equal(
         again.compute_log_likelihood(pilot.task)["log_likelihood"].to_dataset(),
         complete.idata["log_likelihood"].to_dataset(),

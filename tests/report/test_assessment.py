@@ -151,7 +151,7 @@ def test_the_sensitivity_is_that_of_the_metric(fitted):
     accuracy, recall = (cb.sensitivity(fitted, 1000, metric=m) for m in ("accuracy", "recall@10"))
     mean = recall.table.loc[1000, "mean"]
     assert mean == pytest.approx(fitted.predict(1000, metric="recall@10").mean[1000])
-    lower, upper = recall.bounds.interval().to_numpy()[0]
+    lower, upper = recall.prediction.rank_bounds.interval().to_numpy()[0]
     assert lower < mean < upper and mean > accuracy.table.loc[1000, "mean"]
     same = cb.sensitivity(fitted, 1000, metric="recall@1").table.drop(columns="diagnosis")
     expected = accuracy.table.drop(columns="diagnosis")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from classex_bayes.arguments import how_many, is_real, truth_value
+from classex_bayes.arguments import how_many, is_real
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import call
@@ -23,8 +23,6 @@ _WEIGHT_SD = 4.0
 # Smallest variance of a group in squares of the bandwidth h. A narrower group would jump from knot
 # to knot, and so would the posterior if the data do not determine the groups.
 LEAST_VARIANCE = 0.5
-# Sharpness of the softplus that makes a log density monotone: steps above 1 / 20 hardly change.
-SHARPNESS = 50.0
 # Powers nearer to 0 are expanded in a series about the logarithm.
 NEARLY_LOG = 1e-4
 # Ranges of the fields. Wider laws overflow in double precision, and narrower ones are nearly
@@ -213,11 +211,6 @@ class MixturePrior(_OnKnots):
         Length scale of g.
     n_functions : int
         Number of sine functions.
-    monotone : bool
-        Whether to make the density of U* nondecreasing, as it is for the Bayes classifier. If
-        log w_l + t_l^2 / (2 (1 - h^2)) would fall from one knot to the next, it stays constant.
-        mu and tau then describe the law without this constraint. The first fit of a process
-        compiles for up to a minute.
 
     Raises
     ------
@@ -234,8 +227,7 @@ class MixturePrior(_OnKnots):
 
     References
     ----------
-    Zheng, thesis (2017), Lemma 1 (two-parameter family); Zheng, Achanta and Benjamini,
-    nips2016, Theorem 3.4 (monotone density); Yeo and Johnson, Biometrika 87, 2000 (T);
+    Zheng, thesis (2017), Lemma 1 (two-parameter family); Yeo and Johnson, Biometrika 87, 2000 (T);
     Riutort-Mayol et al., Statistics and Computing 33, 2023 (Gaussian processes in sine functions).
 
     Examples
@@ -266,15 +258,11 @@ class MixturePrior(_OnKnots):
     tail_sd: float = 0.4
     length: float = 1.2
     n_functions: int = 12
-    monotone: bool = False
 
     def __post_init__(self) -> None:
         """Validate."""
         super().__post_init__()
         object.__setattr__(self, "n_functions", how_many(self.n_functions, "n_functions", 4))
-        object.__setattr__(self, "monotone", truth_value(self.monotone, "monotone"))
-        if self.monotone and self.bandwidth >= 1:
-            raise DataError(f"bandwidth: expected below 1 with monotone, found {self.bandwidth!r}")
 
     @property
     def has_groups(self) -> bool:
@@ -320,7 +308,7 @@ class MixturePrior(_OnKnots):
             pm.modelcontext(None).add_coord(FUNCTION, range(functions.shape[1]))
             z = pm.Normal("z", 0.0, 1.0, dims=FUNCTION)
             logs = logs + sigma * pt.dot(functions, z)
-        return self._nondecreasing(logs) if self.monotone else logs
+        return logs
 
     def _two_groups(
         self, stretched: Any, width: Any, share: Any, separation: Any, imbalance: Any = 0.0
@@ -335,20 +323,6 @@ class MixturePrior(_OnKnots):
             pt.log(share / ratio) - 0.5 * harder**2,
             pt.log1p(-share) + pt.log(ratio) - 0.5 * easier**2,
         )
-
-    def _nondecreasing(self, logs: Any) -> Any:
-        """Turn falls of the log ratio to the normal density into steps near zero.
-
-        A mixture with weights a_l exp(-t_l^2 / (2 (1 - h^2))) has the ratio E[a(T) | Z = z] to the
-        standard normal density. Given Z = z, T is normal with a mean that grows with z. So the
-        ratio is nondecreasing if a is.
-        """
-        import pytensor.tensor as pt
-
-        standard = 0.5 * self.basis.knots**2 / (1 - self.bandwidth**2)
-        steps = pt.diff(logs + standard) * SHARPNESS
-        rise = pt.softplus(steps) / SHARPNESS
-        return pt.concatenate([pt.zeros(1), pt.cumsum(rise)]) - standard
 
     def deviations(self) -> FloatArray:
         """Functions on the knots, (m, n_functions - 3), whose normal combinations are g / sigma.

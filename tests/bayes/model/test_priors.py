@@ -9,7 +9,7 @@ import pytest
 from helpers import few_examples
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import log_ndtr, log_softmax, logsumexp, ndtr, ndtri
+from scipy.special import log_ndtr, log_softmax, ndtr, ndtri
 from scipy.stats import halfnorm, kstest, norm, t, uniform, yeojohnson
 
 from classex_bayes.bayes.model import priors
@@ -160,36 +160,6 @@ def test_the_tail_says_how_the_probit_of_accuracy_falls_with_log_k():
     assert np.ptp(straight) < 0.1 * straight.mean()
 
 
-# Monotone density of U*
-
-
-@given(st.integers(0, 2**32 - 1))
-def test_monotone_density(seed):
-    """The density of Z over the standard normal one never falls: U* has a monotone density."""
-    prior, rng = MixturePrior(monotone=True), np.random.default_rng(seed)
-    log_weights = log_weights_at(
-        prior,
-        mu=rng.normal(2.5, 1), tau=rng.lognormal(np.log(0.8), 0.5), sigma=abs(rng.normal(0, 1)),
-        share=rng.uniform(), separation=abs(rng.normal(0, 1.5)), imbalance=rng.normal(0, 0.3),
-        tail=rng.normal(0.4, 0.4),
-        z=rng.normal(size=prior.n_functions - 3),
-    )  # fmt: skip
-    # Above the last knot but two the knots' end shows; there is no mass of any consequence.
-    z = np.linspace(-4, 7.5, 400)
-    kernels = norm.logpdf(z[:, None], prior.basis.knots, prior.bandwidth)
-    log_density = logsumexp(kernels + log_weights, axis=1)
-    assert np.diff(log_density - norm.logpdf(z)).min() > -1e-6
-
-
-@pytest.mark.parametrize("mu", [1.0, 2.5, 3.5])
-def test_the_high_dimensional_law_is_monotone(mu):
-    prior = MixturePrior(monotone=True, deviation=0)
-    tau = np.sqrt(1 - 1.5 * prior.bandwidth**2)
-    plain = weights_at(MixturePrior(deviation=0), mu=mu, tau=tau)
-    # Z ~ N(mu, 1) has the ratio exp(mu z): no fall, nothing to change.
-    np.testing.assert_allclose(weights_at(prior, mu=mu, tau=tau), plain, atol=2e-3)
-
-
 @pytest.mark.nightly
 def test_parameters_have_the_stated_laws(drawn):
     prior = MixturePrior()
@@ -293,7 +263,6 @@ BAD = {
         "tail": [np.inf],
         "length": [0.0],
     },
-    "monotone": ["yes"],
 }
 
 

@@ -187,49 +187,9 @@ def test_rounding_does_not_move_the_origin_of_distances(distances):
     assert len(quietly(cb.SourceTask.from_scores(wrong, y, higher_is_better=False)).scales_) > 2
 
 
-def test_models_with_densities_are_saved_too(model, tmp_path):
-    """Groups named log_prior and log_likelihood stand beside variables of these names.
-
-    tests/bayes/test_storage.py (test_round_trip) has the other format.
-    """
-    model.compute_log_prior()
-    model.compute_log_likelihood()
-    loaded = cb.load(cb.save(model, tmp_path / "model.zarr"))
-    assert_array_equal(draws(loaded), draws(model))
-    for group in ("log_prior", "log_likelihood", "tails"):
-        assert loaded.idata[group].to_dataset().equals(model.idata[group].to_dataset())
-
-
 def test_same_seed_same_result(model, task_of):
     assert_array_equal(draws(fit(task_of())), draws(model))
     assert not np.array_equal(draws(fit(task_of(), random_seed=2)), draws(model))
-
-
-# Invariances
-
-
-def test_powers_of_distances_change_nothing(model, distances):
-    matrix, y = distances()
-    squares = cb.SourceTask.from_scores(matrix**2, y, higher_is_better=False)
-    assert_allclose(draws(fit(squares)), draws(model), atol=1e-5)
-
-
-def test_the_unit_of_logits_does_not_matter():
-    rng, y = np.random.default_rng(3), np.arange(80)
-    logits = rng.normal(size=(80, 80)) + 3 * np.eye(80)
-    plain, *others = (fit(cb.SourceTask.from_scores(size * logits, y)) for size in (1, 4, 30))
-    assert plain.evidence_.startswith("ranks and scores")
-    k = [2, 80, 800]
-    for other in others:
-        # Rounding may exchange single draws, and so the order of those between them.
-        expected, found = plain.predict(k), other.predict(k)
-        assert_allclose(found.mean, expected.mean, atol=5e-4)
-        assert_allclose(found.interval(0.9), expected.interval(0.9), atol=5e-4)
-        assert_allclose(other.scales_, plain.scales_, atol=1e-3)
-    # Of scores far from 0 the origins differ in late digits only.
-    far = fit(cb.SourceTask.from_scores(1e8 + logits, y))
-    assert len(far.scales_) == len(plain.scales_) and far.scales_.index.is_unique
-    assert_allclose(far.predict(k).mean, plain.predict(k).mean, atol=5e-4)
 
 
 @pytest.mark.parametrize(
