@@ -329,6 +329,7 @@ def fitted_copy(
     task: SourceTask,
     random_seed: RandomSeed,
     method: str = "fit",
+    /,
     **settings: Any,
 ) -> Estimator:
     """Fit a copy of an estimator. The estimator itself does not change.

@@ -181,7 +181,7 @@ def test_every_estimator_of_the_literature_has_an_interval(estimator):
 
 
 def test_a_network_has_an_interval():
-    model = CleaneX(hidden=(4,), n_steps=20)
+    model = CleaneX(hidden=(4,), learning_rate=1e-2, n_steps=20)
     result = quiet(model, score_task(k1=20), [20, 200], n_resamples=3, random_seed=1)
     assert np.all(draws_of(result).std(axis=0) > 0) and model.random_seed is None
 

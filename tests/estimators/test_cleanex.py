@@ -23,7 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.Extrap
 
 def small(n_steps=300, **options):
     """A network that is trained in a fraction of a second."""
-    return CleaneX(**{"hidden": (32, 16), "n_steps": n_steps, "random_seed": 1, **options})
+    settings = {"hidden": (32, 16), "learning_rate": 1e-3, "random_seed": 1, **options}
+    return CleaneX(n_steps=n_steps, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def gaussian():
 
 @pytest.fixture(scope="module")
 def fitted(gaussian):
-    return small().fit(gaussian)
+    return small(1000, hidden=(64, 32)).fit(gaussian)
 
 
 def inputs_of(task):
@@ -68,6 +69,30 @@ def test_loss_and_gradient_against_automatic_differentiation(hidden, block, cons
     np.testing.assert_allclose(gradient, expected, rtol=1e-9, atol=1e-14)
 
 
+def test_adam_is_the_formula():
+    rng = np.random.default_rng(2)
+    parameters = rng.normal(size=5)
+    expected = parameters.copy()
+    adam = cleanex._Adam(parameters, 0.01)
+    gradients = [rng.normal(size=5) * 10.0 ** rng.integers(-6, 2, 5) for _ in range(250)]
+    for count, gradient in enumerate(gradients, start=1):
+        adam.step(gradient)
+        past = gradients[:count]
+        age = np.arange(count)[::-1]
+        mean = 0.1 * (0.9**age @ past) / (1 - 0.9**count)
+        square = 0.001 * (0.999**age @ np.square(past)) / (1 - 0.999**count)
+        expected -= 0.01 * mean / (np.sqrt(square) + 1e-8)
+    np.testing.assert_allclose(parameters, expected, rtol=1e-9)
+
+
+def test_moments_that_decay_are_set_to_0():
+    adam = cleanex._Adam(np.zeros(3, np.float32), 1e-4)
+    adam.step(np.array([1.0, 1e-3, 0.0], np.float32))
+    for _ in range(2000):
+        adam.step(np.zeros(3, np.float32))
+    assert not adam.mean.any() and adam.square.max() > 1e-5
+
+
 # Inputs of the network
 
 
@@ -79,7 +104,7 @@ def test_inputs_are_the_true_score_then_the_sorted_others_in_standard_units():
     standard = (scores - scores.mean()) / scores.std()
     others = [np.sort(np.delete(row, label)) for row, label in zip(standard, y, strict=True)]
     expected = np.column_stack([standard[np.arange(18), y], others])
-    np.testing.assert_allclose(inputs, expected, rtol=1e-12)
+    np.testing.assert_allclose(inputs, expected, rtol=1e-6)
 
 
 def test_ruled_out_classes_have_the_smallest_finite_score():
@@ -89,8 +114,8 @@ def test_ruled_out_classes_have_the_smallest_finite_score():
     finite = scores[np.isfinite(scores)]
     scores[np.isinf(scores)] = finite.min()
     true = (scores[np.arange(9), y] - finite.mean()) / finite.std()
-    np.testing.assert_allclose(found[:, 0], true, rtol=1e-12)
-    np.testing.assert_allclose(found[8], (finite.min() - finite.mean()) / finite.std())
+    np.testing.assert_allclose(found[:, 0], true, rtol=1e-6)
+    np.testing.assert_allclose(found[8], (finite.min() - finite.mean()) / finite.std(), rtol=1e-6)
     np.testing.assert_allclose(found[3, 1:3], found[8, :2])
 
 
@@ -101,7 +126,8 @@ def started(task, seed=1):
     """Favorabilities before the training, and the inputs."""
     inputs, weight = inputs_of(task), task.table.weight
     widths = [task.n_classes, 32, 16, 1]
-    layers = cleanex._initial_layers(widths, np.random.default_rng(seed))
+    parameters = cleanex._initial_parameters(widths, np.random.default_rng(seed))
+    layers = cleanex._layers(parameters, widths)
     cleanex._start(layers, inputs, measured_curve(task), weight)
     outputs = cleanex._forward(layers, inputs)[-1][:, 0]
     return np.exp(cleanex._log_favorability(outputs)), inputs
@@ -110,7 +136,7 @@ def started(task, seed=1):
 def test_starts_where_the_mean_favorability_is_the_accuracy_at_two():
     task = score_task(repeats=2, class_weight=np.arange(1.0, 13.0))
     favorability, _ = started(task)
-    assert task.table.weight @ favorability == pytest.approx(task.accuracy(2)[0], abs=1e-9)
+    assert task.table.weight @ favorability == pytest.approx(task.accuracy(2)[0], abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -126,19 +152,18 @@ def test_starts_half_an_error_from_perfection_and_half_a_success_from_failure(si
     scores = np.random.default_rng(0).uniform(size=(12, 12)) + sign * 2 * np.eye(12)
     task = SourceTask.from_scores(scores, np.arange(12))
     assert task.accuracy([2, 12]).tolist() == [(1 + sign) / 2] * 2
-    assert started(task)[0].mean() == pytest.approx(accuracy, abs=1e-9)
+    assert started(task)[0].mean() == pytest.approx(accuracy, abs=1e-5)
     trained = small().fit(task).predict([2, 12, 10**12]).mean
     np.testing.assert_allclose(trained.loc[[2, 12]], (1 + sign) / 2, atol=0.06)
 
 
 def test_training_meets_the_curve(gaussian, fitted):
     k = np.arange(2, 61)
-    assert np.sqrt(fitted.loss_[-1]) < 0.01 < np.sqrt(fitted.loss_[0])
-    assert (np.diff(fitted.loss_) <= 0).all()
+    assert np.sqrt(fitted.loss_.min()) < 0.01 < np.sqrt(fitted.loss_[0])
     np.testing.assert_allclose(fitted.predict(k).mean, gaussian.accuracy(k), atol=0.02)
     accuracy = [gaussian.table.weight @ fitted.favorability_ ** (size - 1.0) for size in k]
     loss = np.mean((np.array(accuracy) - gaussian.accuracy(k)) ** 2)
-    assert loss == pytest.approx(fitted.loss_[-1], rel=1e-9)
+    assert loss == pytest.approx(fitted.loss_.min(), rel=1e-9)
 
 
 def test_extrapolates_where_the_favorability_is_a_function_of_the_true_score():
@@ -151,7 +176,7 @@ def test_extrapolates_where_the_favorability_is_a_function_of_the_true_score():
         scores = rng.normal(size=(400, 40))
         y = np.repeat(np.arange(40), 10)
         scores[np.arange(400), y] = 2 + rng.normal(size=400)
-        model = small(random_seed=seed).fit(SourceTask.from_scores(scores, y))
+        model = small(600, random_seed=seed).fit(SourceTask.from_scores(scores, y))
         errors.append(model.predict(k).mean - law.accuracy(k))
     assert (np.abs(np.mean(errors, axis=0)) < [0.03, 0.06, 0.1]).all()
 
@@ -167,7 +192,7 @@ def test_class_weight():
     k = [2, 6, 12]
     equal = SourceTask.from_scores(scores, y)
     assert np.abs(task.accuracy(k) - equal.accuracy(k)).max() > 0.1
-    np.testing.assert_allclose(small().fit(task).predict(k).mean, task.accuracy(k), atol=0.02)
+    np.testing.assert_allclose(small(1500).fit(task).predict(k).mean, task.accuracy(k), atol=0.02)
 
 
 def test_same_seed_same_numbers(gaussian):
@@ -205,6 +230,7 @@ def test_monotone_transforms_of_the_scores_matter():
     ("parameter", "bad"),
     [
         *(("hidden", bad) for bad in [(), None, "ab", (0,), (2.5,), (8, -1), (True,)]),
+        *(("learning_rate", bad) for bad in [0, -1.0, np.nan, np.inf, "fast", True, None]),
         *(("n_steps", bad) for bad in [0, 2.5, -3, "all", None, True]),
         *(("random_seed", bad) for bad in [-1, 1.5, "a"]),
     ],
@@ -224,8 +250,22 @@ def test_needs_scores_that_differ_within_range(scores):
 
 def test_notes_say_where_training_failed(gaussian, fitted, constants):
     with constants(cleanex, _LARGE_ERROR=1e-6):
-        short = CleaneX((8,), n_steps=1, random_seed=1).fit(gaussian)
+        short = CleaneX((8,), n_steps=3, random_seed=1).fit(gaussian)
     missed, stopped = short.predict(200).notes[:2]
-    assert f"by {np.sqrt(short.loss_[-1]):.3f} (rms)" in missed and short.loss_.shape == (2,)
-    assert "stopped after 1 steps, before the loss was flat" in stopped
-    assert not any("stopped" in note or "misses" in note for note in fitted.predict(200).notes)
+    assert f"by {np.sqrt(short.loss_.min()):.3f} (rms)" in missed and short.loss_.shape == (3,)
+    assert "stopped after 3 steps, before the loss was flat" in stopped
+    assert not any("misses" in note for note in fitted.predict(200).notes)
+
+
+def test_training_stops_when_the_loss_is_flat(gaussian, constants):
+    with constants(cleanex, _PATIENCE=5, _TOLERANCE=1.0):
+        model = small(50).fit(gaussian)
+        assert model.loss_.size == 6
+        assert not any("stopped" in note for note in model.predict(200).notes)
+    with constants(cleanex, _PATIENCE=5, _TOLERANCE=0.0):
+        assert small(50).fit(gaussian).loss_.size == 50
+
+
+def test_training_that_diverges_is_refused(gaussian):
+    with pytest.raises(DataError, match=r"^learning_rate: "):
+        small(50, learning_rate=1e30).fit(gaussian)
