@@ -1,16 +1,127 @@
-"""Limits of a metric that a histogram of ranks allows, whatever the law of U* is."""
+"""Limits of a metric that a histogram of ranks allows, whatever the law of U* is.
+
+Every law on [0, 1] is a mixture of point masses. A mean has its limits under the laws that the
+observed ranks leave plausible.
+"""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, isqrt
 from typing import Self
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import betainc, expit, ndtr, ndtri
 from scipy.stats import chi2
 
+from classex_bayes.core.basis import bin_shares
 from classex_bayes.core.metrics import Accuracy, MeanMetric
-from classex_bayes.core.plausible_laws import PlausibleLaws
-from classex_bayes.core.point_basis import PointBasis
+from classex_bayes.core.mixture_weights import likeliest_weights
 from classex_bayes.typing import FloatArray, IntArray
+
+_PRECISION = 1e-7  # of means in [0, 1]
+_PRECISION_OF_LOG = 1e-6
+_FACTOR = 2.0  # step, in logarithms, of the search for an interval that holds the number
+_SMALLEST_FALL = 1e-12
+# Logarithm of a number of further instances that changes no mean. If the fall is smaller than the
+# rounding error of the log-likelihood, even so few seem too many.
+_FEWEST = -20.0
+
+
+@dataclass(frozen=True, eq=False)
+class PlausibleLaws:
+    r"""Log-likelihood of laws F of U*, :math:`\ell(F) = n \sum_b s_b \log \int P_b(u) dF(u)`.
+
+    Attributes
+    ----------
+    chance : array of shape (n_bins, m)
+        Probability :math:`P_b` of each bin of ranks at m points u.
+    share : array of shape (n_bins,)
+        Observed share :math:`s_b` of each bin.
+    n_effective : float
+        Number n of independent instances.
+    """
+
+    chance: FloatArray
+    share: FloatArray
+    n_effective: float
+
+    @cached_property
+    def likeliest(self) -> FloatArray:
+        """Weights (m,) of the points under the likeliest law."""
+        filled = self.share > 0
+        return self._likeliest(self.chance[filled], self.share[filled])
+
+    def largest_mean(self, value: FloatArray, fall: float) -> float:
+        r"""Largest mean of `value` (m,), in [0, 1], under a law whose :math:`\ell` falls by `fall`.
+
+        The mean is linear in F and the log-likelihood is concave. So for some :math:`\lambda` the
+        law maximises :math:`\ell(F) + \lambda \log \int g(u) dF(u)`, with g the value. This is the
+        log-likelihood after :math:`\lambda` more instances that had an outcome of probability g.
+        The fall of :math:`\ell` increases with :math:`\lambda`.
+        """
+        if np.ptp(value) == 0:
+            return float(value[0])
+        filled = self.share > 0
+        share, chance = self.share[filled], np.vstack([self.chance[filled], value])
+        highest = share @ np.log(chance[:-1] @ self.likeliest)
+        law = self.likeliest
+
+        def excess(log_number: float) -> float:
+            """Logarithm of the fall, relative to `fall`, after so many more instances."""
+            nonlocal law
+            shares = np.append(share, np.exp(log_number) / self.n_effective)
+            law = self._likeliest(chance, shares / shares.sum(), law)
+            fallen = float(self.n_effective * (highest - share @ np.log(chance[:-1] @ law)))
+            return float(np.log(max(fallen, _SMALLEST_FALL) / fall))
+
+        upper = 0.0
+        while excess(upper) < 0:
+            if value.max() - value @ law < _PRECISION:
+                return float(value.max())
+            upper += _FACTOR
+        lower = upper - _FACTOR
+        while excess(lower) > 0:
+            if lower < _FEWEST:
+                return float(value @ law)
+            lower -= _FACTOR
+        excess(brentq(excess, lower, upper, xtol=_PRECISION_OF_LOG))
+        return float(value @ law)
+
+    @staticmethod
+    def _likeliest(
+        chance: FloatArray, share: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
+        return likeliest_weights(chance, share, np.zeros(chance.shape[1]), start)[0]
+
+
+# Log odds of U*. 1 - U* reaches below 1e-15, so the grid serves k up to 1e12. A finer step moves
+# limits of a mean by less than 0.001.
+_LOWEST, _HIGHEST, _STEP = -16.0, 36.0, 0.1
+
+
+@dataclass(frozen=True)
+class PointBasis:
+    """Point masses of U* at Phi(`knots`) (m,), which rise from 0 to 1."""
+
+    knots: FloatArray
+
+    @classmethod
+    def regular(cls) -> Self:
+        """Points in equal steps of the log odds of U*, with 0 and 1."""
+        log_odds = np.arange(_LOWEST, _HIGHEST + _STEP / 2, _STEP)
+        # From the smaller of U* and 1 - U*, which keeps its relative precision.
+        z = -np.sign(log_odds) * ndtri(expit(-np.abs(log_odds)))
+        return cls(np.concatenate([[-np.inf], z, [np.inf]]))
+
+    def bin_probabilities(self, bin_ends: IntArray, n_classes: int) -> FloatArray:
+        """Probability (n_bins, m) of each bin of losses, which are Binomial(k1 - 1, 1 - u)."""
+        lost = np.asarray(bin_ends[:-1], dtype=float)[:, None] + 1
+        won = n_classes - lost
+        return bin_shares(
+            betainc(won, lost, ndtr(self.knots)), betainc(lost, won, ndtr(-self.knots))
+        )
+
 
 POINTS = PointBasis.regular()
 _ACCURACY = Accuracy()

@@ -29,7 +29,7 @@ class MomentBounds(Parameters):
     with :math:`P_b(u)` the probability that Binomial(k1 - 1, 1 - u) wrong classes in bin b are
     above the true one. The limits of level c are the smallest and the largest value over the laws
     with :math:`\ell(F) \ge \max \ell - \chi^2_1(c) / 2`, a profile-likelihood interval
-    (`classex_bayes.core.plausible_laws`).
+    (`classex_bayes.core.rank_limits`).
 
     Attributes
     ----------

@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from classex_bayes.arguments import class_counts, one_of
-from classex_bayes.core.increasing_root import increasing_root
 from classex_bayes.core.normal_law import (
     expected_power,
     expected_power_slopes,
+    increasing_root,
     signal_accuracy,
     signal_from_accuracy,
 )

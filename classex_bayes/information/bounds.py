@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, xlogy
 
 from classex_bayes.arguments import as_matrix, as_numeric, class_count, one_of, probability
-from classex_bayes.core.increasing_root import increasing_root
+from classex_bayes.core.normal_law import increasing_root
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import class_weights
 from classex_bayes.task.source_task import SourceTask

@@ -13,7 +13,7 @@ import numpy as np
 from classex_bayes.arguments import matrix_shape, numeric_type
 from classex_bayes.core.influence import Influence
 from classex_bayes.core.rank_pass import RankStatistics, rank_statistics
-from classex_bayes.core.ranks.array_access import is_on_device, to_host
+from classex_bayes.core.ranks.array_backends import is_on_device, to_host
 from classex_bayes.core.ranks.embeddings import PERFECT, Distance, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts

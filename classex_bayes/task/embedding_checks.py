@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.core.ranks.array_access import read_rows
+from classex_bayes.core.ranks.array_backends import read_rows
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.check import Check

@@ -9,7 +9,7 @@ import numpy as np
 
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
-from classex_bayes.core.ranks.shards import ConcatenatedScores
+from classex_bayes.core.ranks.sources import ConcatenatedScores
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_weights

@@ -6,7 +6,7 @@ import numpy as np
 
 from classex_bayes import frames
 from classex_bayes.arguments import as_matrix, as_numeric, class_count, finite_rows
-from classex_bayes.core.ranks.array_access import is_on_device, read_rows, row_slices
+from classex_bayes.core.ranks.array_backends import is_on_device, read_rows, row_slices
 from classex_bayes.core.ranks.embeddings import SMALLEST_COORDINATE, too_small
 from classex_bayes.exceptions import DataError
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.core.increasing_root import increasing_root
+from classex_bayes.core.normal_law import increasing_root
 
 
 @given(st.lists(st.floats(-20, 20), min_size=1, max_size=6))

@@ -9,8 +9,7 @@ from scipy.stats import binom
 
 from classex_bayes.core.basis import n_better_bins, rank_histogram
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.core.plausible_laws import PlausibleLaws
-from classex_bayes.core.point_basis import PointBasis
+from classex_bayes.core.rank_limits import PlausibleLaws, PointBasis
 
 POINTS = PointBasis.regular()
 FALL = 1.35  # half of the 90% quantile of chi-squared

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
 from classex_bayes.core.ranks import rank_counts as rank_counts_module
-from classex_bayes.core.ranks.array_access import read_rows
-from classex_bayes.core.ranks.array_backends import packed
-from classex_bayes.core.ranks.packed_bits import unpack
+from classex_bayes.core.ranks.array_backends import packed, read_rows
+from classex_bayes.core.ranks.tiles import unpack
 from classex_bayes.exceptions import DataError
 
 METRICS = ["sqeuclidean", "dot", "cosine"]

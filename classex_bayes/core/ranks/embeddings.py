@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from classex_bayes.core.ranks import array_backends, tiles
-from classex_bayes.core.ranks.array_access import (
+from classex_bayes.core.ranks.array_backends import (
     compilable,
     is_on_device,
     is_on_disk,
@@ -19,9 +19,9 @@ from classex_bayes.core.ranks.array_access import (
     take,
     to_host,
 )
-from classex_bayes.core.ranks.packed_bits import WORD, word_count
 from classex_bayes.core.ranks.sources import ComparedPairs
 from classex_bayes.core.ranks.threads import for_each, ranges
+from classex_bayes.core.ranks.tiles import WORD, word_count
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from classex_bayes.core.ranks.packed_bits import WORD, clear_bits, count_bits, unpack, word_count
 from classex_bayes.core.ranks.sources import ComparedPairs, ScoreBlock, ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.ties import TieBreak, Ties
+from classex_bayes.core.ranks.tiles import WORD, clear_bits, count_bits, unpack, word_count
 from classex_bayes.typing import BoolArray, IntArray, NumberArray
 
 # Pairs of a block that is unpacked (about 16 MB in single precision) or packed (32 MB).

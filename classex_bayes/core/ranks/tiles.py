@@ -1,13 +1,39 @@
-"""Compiled loops over tiles of scores, over packed bits and over pairs of embeddings.
+"""Packed bits of pairs (instance, class), and compiled loops over tiles of scores and embeddings.
 
-They release the interpreter lock and are cached on disk once compiled.
+Bit b of word w is that of class 64 w + b. The loops release the interpreter lock and are cached on
+disk once compiled.
 """
 
 import numpy as np
 
 from classex_bayes.core.jit import compiled
-from classex_bayes.core.ranks.packed_bits import WORD
-from classex_bayes.typing import FloatArray, IntArray, NumberArray
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
+
+WORD = 64
+
+
+def word_count(n_columns: int) -> int:
+    """Number of words that hold the bits of `n_columns` columns."""
+    return -(-n_columns // WORD)
+
+
+def unpack(words: NumberArray, n_columns: int) -> BoolArray:
+    """Booleans (n, n_columns) from packed bits (n, n_words)."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, count=n_columns, bitorder="little")
+    return bits.view(bool)
+
+
+def count_bits(words: NumberArray) -> IntArray:
+    """Number (n,) of bits set in each row of packed bits (n, n_words)."""
+    return np.bitwise_count(words).sum(axis=1, dtype=np.int64)
+
+
+def clear_bits(words: NumberArray, columns: IntArray) -> None:
+    """Clear the bit of one column in each row, unless the column lies outside the words."""
+    rows = np.flatnonzero((columns >= 0) & (columns < WORD * words.shape[1]))
+    word, bit = np.divmod(columns[rows], WORD)
+    words[rows, word] &= ~(np.uint64(1) << bit.astype(np.uint64))
+
 
 _loop = compiled(nogil=True)
 

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from classex_bayes.core.ranks.array_access import to_host
-from classex_bayes.core.ranks.array_backends import matmul_roundoff
+from classex_bayes.core.ranks.array_backends import matmul_roundoff, to_host
 
 VALUES = np.arange(6.0).reshape(2, 3)
 

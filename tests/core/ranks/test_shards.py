@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.rank_counts import rank_blocks
-from classex_bayes.core.ranks.shards import ConcatenatedScores
-from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreMatrix
 
 
 @pytest.mark.parametrize("embedded", [True, False])

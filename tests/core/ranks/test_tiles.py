@@ -15,9 +15,9 @@ from classex_bayes.core.ranks import sources as scores_module
 from classex_bayes.core.ranks import threads as workers_module
 from classex_bayes.core.ranks.defeats import add_gains, common_products
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.packed_bits import unpack
 from classex_bayes.core.ranks.rank_counts import count_better
 from classex_bayes.core.ranks.sources import ScoreMatrix
+from classex_bayes.core.ranks.tiles import unpack
 from classex_bayes.exceptions import DataError
 
 SEEDS = st.integers(0, 2**32 - 1)
