@@ -1,7 +1,8 @@
 """Arrays in memory, on disk or on a device: their rows, and comparison on the device.
 
-Large arrays are read in parts. A device computes products and comparisons in single precision, and packs the outcomes into bits.
-The processor receives the bits and decides the close pairs in double precision.
+Large arrays are read in parts. A device computes products and comparisons in single precision, and
+packs the outcomes into bits. The processor receives the bits and decides the close pairs in double
+precision.
 """
 
 import os
