@@ -2,19 +2,17 @@ r"""Probability that the true class is among the R best of k classes and reaches
 
 A wrong class beats the true one with a probability p that follows from the depth of the true class
 in the local tail of its instance (`classex_bayes.bayes.tails.tail_calibration`). If the true class
-has no depth, p follows from the losses.
+has no depth, p follows from the number of better ones among the tested classes.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
 from scipy.special import betaincc
 
-from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, depths_of
 from classex_bayes.bayes.tails.scale_choice import n_better_bounds
@@ -40,10 +38,14 @@ _COARSE = 0.2  # range of depths in one cell
 # Prior of the decline: gamma, with a mean of 1.5 and a standard deviation of 1.
 _PRIOR_MEAN, _PRIOR_SHAPE = 1.5, 2.25
 _DRAWS_AT_ONCE = 200
-# Outcomes of instances unlike those of the pilot, and their numbers in Jeffreys' prior of a share.
-# A silent one reaches no threshold.
-_UNSEEN = {"identified": 0.5, "silent": 0.5}
-_DECLINE = "how fast wrong classes thin out from the true class inwards; 1 for a power law"
+# Jeffreys' prior of a share: numbers of instances unlike those of the pilot, with either outcome.
+_UNSEEN = 0.5, 0.5
+_PARAMETERS = {
+    **TAIL_PARAMETERS,
+    "decline": "how fast wrong classes thin out from the true class inwards; 1 for a power law",
+    "unseen_identified": "share of instances unlike those seen: identified",
+    "unseen_silent": "share of instances unlike those seen: they reach no threshold",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +55,13 @@ class MatedTails:
     wrong: WrongTails  # wrong scores of the same instances
     log_distance: FloatArray  # (n,): of the true class; infinite if it has no score
     depth: FloatArray  # (n,): of the true class; negative if it has none
-    bounds: IntArray  # (2, n): smallest and largest losses
+    bounds: IntArray  # (2, n): smallest and largest number of better classes
     parameters: FloatArray  # (draws, 4): those of `tail_calibration.TailPrior`
     tail_error: FloatArray  # (draws,): error of their slope
     # (draws,): factor by which wrong classes thin out faster than a power law, from the true class
     # inwards
     decline: FloatArray
-    unseen: FloatArray  # (draws, 2): shares of instances unlike those of the pilot, by outcome
+    unseen: FloatArray  # (draws, 2): shares of unlike instances that are identified, or silent
 
     @classmethod
     def of(
@@ -78,13 +80,13 @@ class MatedTails:
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
         bounds = np.array(n_better_bounds(task))
-        numbers = task.n_test / effect, *_UNSEEN.values()
+        numbers = task.n_test / effect, *_UNSEEN
         unseen = rng.dirichlet(numbers, len(parameters))[:, 1:]
         return cls(wrong, log_true, depth, bounds, parameters, tail_error, decline, unseen)
 
     @cached_property
     def _outside(self) -> tuple[IntArray, IntArray]:
-        """Distinct bounds (2, m) of losses without a depth, and the place of each instance."""
+        """Distinct bounds (2, m) without a depth, and the place of each instance."""
         bounds, place = np.unique(self.bounds[:, ~self.has_depth], axis=1, return_inverse=True)
         return bounds, place.ravel()
 
@@ -103,8 +105,7 @@ class MatedTails:
         by_depth = self._mean_by_depth(chance)
         bounds, place = self._outside
         outside = np.zeros(self.depth.size)
-        n_rivals = self.wrong.lists.n_rivals
-        laws = [law_outside(low, high, n_rivals) for low, high in bounds.T]
+        laws = [law_outside(low, high, self.wrong.lists.n_wrong) for low, high in bounds.T]
         values = [np.interp(log_p, _LOG_P, chance) @ weight for log_p, weight in laws]
         outside[~self.has_depth] = np.array(values)[place] if values else 0.0
         return by_depth, outside
@@ -123,9 +124,9 @@ class MatedTails:
         used = cells.any(axis=0)
         without_depth = wrong.group_weight @ np.bincount(wrong.group, share * outside, n_groups)
         seen = np.clip(wrong.mean(cells[:, used], by_depth[:, used]) + without_depth, 0.0, 1.0)
-        return self.with_unseen(seen)
+        return self._with_unseen(seen)
 
-    def with_unseen(self, share: FloatArray) -> FloatArray:
+    def _with_unseen(self, share: FloatArray) -> FloatArray:
         """Share (draws,) of the instances that are identified or answered, from that of the pilot.
 
         It is never exactly 0 or 1, because other instances than those of the pilot exist.
@@ -138,7 +139,7 @@ class MatedTails:
         for first in range(0, len(means), _DRAWS_AT_ONCE):
             part = slice(first, first + _DRAWS_AT_ONCE)
             points, error = self.parameters[part], self.tail_error[part]
-            log_p, weight = tail_law(points, self.wrong.lists.n_rivals, error)
+            log_p, weight = tail_law(points, self.wrong.lists.n_wrong, error)
             _put_means(log_p, weight, of_log_p, means[part])
         return means
 
@@ -152,18 +153,21 @@ class MatedTails:
         """Whether the true class of an instance lies in its tail: shape (n,)."""
         return self.depth > 0
 
-    def none_nearer(
-        self,
-        log_threshold: float,
-        n_rivals: float,
-        log_tail: Callable[[FloatArray], FloatArray],
-    ) -> FloatArray:
+    def answered(self, log_threshold: float, k: int) -> FloatArray:
+        """Share (draws,) of the instances for which one of the k classes reaches the threshold."""
+        # If the true class lies in the tail, its distance predicts the nearer wrong classes better
+        # than the tail does: a poor probe is far from all classes.
+        others = ~self.accepted(log_threshold) & ~self.has_depth
+        silent = self._none_nearer(log_threshold, k - 1)
+        silent += self.wrong.none_above(log_threshold, k - 1, others)
+        return self._with_unseen(1 - silent)
+
+    def _none_nearer(self, log_threshold: float, n_wrong: int) -> FloatArray:
         r"""Probability (draws,) that neither the true class nor a wrong one reaches a threshold.
 
         It covers the instances with a depth; others add 0. Let d be the distance of the true class.
         From d inwards, the probability that a wrong class is nearer falls like
-        :math:`(t / d)^{r m}`, with the `decline` r. It is at most that of the tail, whose log is
-        `log_tail` (draws, m) at depths (m,).
+        :math:`(t / d)^{r m}`, with the `decline` r. It is at most that of the tail.
         """
         wrong = self.wrong
         kept = self.has_depth & ~self.accepted(log_threshold) & (wrong.share > 0)
@@ -174,43 +178,42 @@ class MatedTails:
         depth, further = cells * _COARSE
         columns = np.rint(depth / (DEPTHS[1] - DEPTHS[0])).astype(int)
         log_p = self._log_nearer[:, columns] - self.decline[:, None] * further
-        log_p = np.minimum(log_p, log_tail(depth + further))
-        none = np.exp(n_rivals * np.log1p(-np.exp(np.minimum(log_p, _LARGEST_LOG_P))))
+        log_p = np.minimum(log_p, wrong.log_chance(depth + further, log_threshold))
+        none = np.exp(n_wrong * np.log1p(-np.exp(np.minimum(log_p, _LARGEST_LOG_P))))
         shape = wrong.group_weight.shape[1], depth.size
         joint = wrong.group[kept] * depth.size + cell.ravel()
         share = np.bincount(joint, wrong.share[kept], shape[0] * shape[1]).reshape(shape)
         return wrong.mean(share, none)
 
-    def groups(self) -> tuple[xr.Dataset, xr.Dataset]:
-        """Draws (sample,) of the parameters, and the instances."""
-        columns = {**named_parameters(self.parameters), "tail_error": self.tail_error}
-        drawn = {name: ("sample", values) for name, values in columns.items()}
+    def store(self, tree: xr.DataTree, name: str) -> dict[str, tuple[Any, ...]]:
+        """Put a group of the instances into a tree. Return draws (sample,) of the parameters."""
         instances = {
             "log_distance": ("instance", self.log_distance),
             "depth": ("instance", self.depth),
             "n_better": (("bound", "instance"), self.bounds),
         }
-        drawn["decline"] = "sample", self.decline
-        texts = {**TAIL_PARAMETERS, "decline": _DECLINE}
-        for outcome, share in zip(_UNSEEN, self.unseen.T, strict=True):
-            drawn[f"unseen_{outcome}"] = "sample", share
-            texts[f"unseen_{outcome}"] = f"share of instances unlike those seen: {outcome}"
-        parameters = described(xr.Dataset(drawn), texts)
-        return parameters, xr.Dataset(instances)
+        tree[name] = xr.DataTree(xr.Dataset(instances))
+        others = self.tail_error, self.decline, *self.unseen.T
+        columns = *named_parameters(self.parameters).values(), *others
+        return {
+            parameter: ("sample", values, {"description": text})
+            for (parameter, text), values in zip(_PARAMETERS.items(), columns, strict=True)
+        }
 
     @classmethod
-    def of_groups(cls, drawn: xr.Dataset, instances: xr.Dataset, wrong: WrongTails) -> Self:
-        """Inverse of `groups`."""
-        parameters = points_of({name: drawn[name].values for name in TAIL_PARAMETERS})
+    def stored(cls, tree: xr.DataTree, name: str, drawn: xr.Dataset, wrong: WrongTails) -> Self:
+        """Tails that `store` put into a tree, with the draws (sample,) of the parameters."""
+        instances = tree[name].to_dataset()
+        columns = {parameter: drawn[parameter].values for parameter in _PARAMETERS}
         return cls(
             wrong,
             instances["log_distance"].values,
             instances["depth"].values,
             instances["n_better"].values,
-            parameters,
-            drawn["tail_error"].values,
-            drawn["decline"].values,
-            np.column_stack([drawn[f"unseen_{outcome}"].values for outcome in _UNSEEN]),
+            points_of(columns),
+            columns["tail_error"],
+            columns["decline"],
+            np.column_stack([columns["unseen_identified"], columns["unseen_silent"]]),
         )
 
 
@@ -238,8 +241,8 @@ def _decline(
 ) -> FloatArray:
     r"""Draws of the rate r at which wrong classes thin out from the true class inwards.
 
-    If an instance `in_tail` lost, wrong classes at the distances :math:`d_l` are nearer than the
-    true one at d. Under the law :math:`(t / d)^{r m}` the depths :math:`m \log(d / d_l)` are
+    Let some wrong classes, at the distances :math:`d_l`, be nearer to an instance `in_tail` than
+    the true one at d. Under the law :math:`(t / d)^{r m}` the depths :math:`m \log(d / d_l)` are
     exponential with rate r. All depths of one instance count as one observation, their mean.
     """
     lists = wrong.lists
@@ -247,9 +250,9 @@ def _decline(
         inwards = wrong.exponent[:, None] * (log_true[:, None] - lists.log_distance)
     nearer = (inwards > 0) & np.isfinite(inwards) & in_tail[:, None]
     number = nearer.sum(axis=1)
-    lost = number > 0
-    mean = np.where(nearer, inwards, 0.0).sum(axis=1)[lost] / number[lost]
-    weight = lists.independent(design_effect)[lost]
+    beaten = number > 0
+    mean = np.where(nearer, inwards, 0.0).sum(axis=1)[beaten] / number[beaten]
+    weight = lists.independent(design_effect)[beaten]
     shape = _PRIOR_SHAPE + weight.sum()
     rate = _PRIOR_SHAPE / _PRIOR_MEAN + float(weight @ mean)
     return rng.gamma(shape, 1 / rate, draws)

@@ -14,7 +14,7 @@ from classex_bayes.core.subsets import (
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 _BLOCK = 2**22
 _RATES = "fnir", "fpir", "answered", "accuracy"
@@ -25,8 +25,8 @@ def open_set_rates(
 ) -> xr.Dataset:
     r"""FNIR, FPIR and rates of selective classification, averaged over subsets of the classes.
 
-    For instance i with losses :math:`L_i`, score :math:`s_i` and weight :math:`\omega_i`, let
-    :math:`N_i` be the number of wrong classes that reach the threshold t. Then
+    For instance i with :math:`L_i` better classes, score :math:`s_i` and weight :math:`\omega_i`,
+    let :math:`N_i` be the number of wrong classes that reach the threshold t. Then
 
     .. math::
 
@@ -76,44 +76,36 @@ def open_set_rates(
     counts = class_counts(k, largest=task.n_classes - 1)
     best = whole_number(rank, "rank", 1)
     thresholds = numbers(threshold, "threshold", "numbers", lambda values: values == values)
-    source, evidence = task.scores, task.require("exact ranks")
+    source, table = task.scores, task.require("exact ranks")
     y, k1 = task.y, task.n_classes
     # Thresholds have the sign of scores: larger is better. A score at the threshold is accepted.
     sign = -1 if source.perfect == 0 else 1
-    order = np.argsort(sign * thresholds)
-    levels = (sign * thresholds)[order]
-    true = np.empty(y.size)
-    above = np.empty((y.size, levels.size), dtype=np.int64)
+    true, above = np.empty(y.size), np.empty((thresholds.size, y.size), dtype=np.int64)
     for part in ranges(y.size, max(1, _BLOCK // k1)):
         rows = np.arange(part.start, part.stop)
         scores = source.scores(rows)
-        true[rows] = scores[np.arange(rows.size), y[rows]]
-        scores[np.arange(rows.size), y[rows]] = -np.inf
-        # Levels ascend, so the number of levels that a score reaches determines which they are.
-        reached = np.searchsorted(levels, scores.ravel(), side="right")
-        place = np.repeat(np.arange(rows.size), k1) * (levels.size + 1) + reached
-        table = np.bincount(place, minlength=rows.size * (levels.size + 1))
-        table = table.reshape(rows.size, -1)[:, ::-1].cumsum(axis=1)[:, ::-1]
-        above[np.ix_(rows, order)] = table[:, 1:]
-    n_better, weight = evidence.n_better, evidence.weight
+        places = np.arange(rows.size), y[rows]
+        true[rows], scores[places] = scores[places], np.nan
+        for place, threshold in enumerate(sign * thresholds):
+            above[place, rows] = np.count_nonzero(scores >= threshold, axis=1)
 
-    def identified(length: int, accepted: BoolArray) -> FloatArray:
-        return weighted_over_n_better(
-            lambda values, part: top_accuracy_given_n_better(values, k1, part, length),
-            n_better, counts, weight * accepted,
-        )  # fmt: skip
+    def identified(length: int, weight: FloatArray) -> FloatArray:
+        def listed(n_better: IntArray, part: IntArray) -> FloatArray:
+            return top_accuracy_given_n_better(n_better, k1, part, length)
+
+        return weighted_over_n_better(listed, table.n_better, counts, weight)
 
     def some_above(n_better: IntArray, part: IntArray) -> FloatArray:
         return 1 - accuracy_given_n_better(n_better, k1, part)
 
     rates: dict[str, list[FloatArray]] = {name: [] for name in _RATES}
-    for number, accepted in zip(above.T, true >= sign * thresholds[:, None], strict=True):
-        right = identified(1, accepted)
-        others = weighted_over_n_better(some_above, number, counts, weight * ~accepted)
-        answered = float(weight @ accepted) + others
-        rates["fnir"].append(1 - (right if best == 1 else identified(best, accepted)))
+    for number, accepted in zip(above, true >= sign * thresholds[:, None], strict=True):
+        seen, silent = table.weight * accepted, table.weight * ~accepted
+        right = identified(1, seen)
+        answered = seen.sum() + weighted_over_n_better(some_above, number, counts, silent)
+        rates["fnir"].append(1 - identified(best, seen))
         # If no wrong score reaches the threshold, the sum of probabilities is exactly 0.
-        rates["fpir"].append(weighted_over_n_better(some_above, number, counts + 1, weight))
+        rates["fpir"].append(weighted_over_n_better(some_above, number, counts + 1, table.weight))
         rates["answered"].append(answered)
         accuracy = np.divide(right, answered, out=np.ones(counts.size), where=answered > 0)
         rates["accuracy"].append(accuracy)

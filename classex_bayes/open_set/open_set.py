@@ -1,6 +1,6 @@
 """OpenSetExtrapolator: identification rates at a threshold, with any number of enrolled classes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
@@ -14,7 +14,6 @@ from classex_bayes.arguments import (
     how_many,
     number,
     numbers,
-    one_of,
     probability,
     seed_sequence,
     whole_number,
@@ -36,12 +35,14 @@ from classex_bayes.bayes.tails.tail_laws import DISCREPANCY, LEAST_SHARE
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
-from classex_bayes.open_set.open_set_prediction import OpenSetPrediction, SelectivePrediction
+from classex_bayes.open_set.open_set_prediction import (
+    OpenSetPrediction,
+    SelectivePrediction,
+    ThresholdPrediction,
+)
 from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_scores, possible_scales
-from classex_bayes.open_set.rates_at_thresholds import RatesAtThresholds
-from classex_bayes.open_set.scale_rates import ScaleRates
-from classex_bayes.open_set.threshold_scale import ThresholdScale
-from classex_bayes.open_set.wrong_tails import Tail, WrongTails
+from classex_bayes.open_set.threshold_rates import Rate, ScaleRates, ThresholdRates, ThresholdScale
+from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import far_beyond
@@ -54,10 +55,6 @@ if TYPE_CHECKING:
 
 # All but one of the populations of docs/corpus.md have a smaller slope.
 _LARGEST_SLOPE = 1.3
-_NAMES = {"fpir": "FPIR", "fnir": "FNIR", "accuracy": "accuracy"}
-# Limit of a rate, or None; function that finds the threshold for it; direction of the limit.
-_Target = tuple[float | None, Callable[..., float], str]
-_Rate = Callable[[float, int], FloatArray]
 _OBSERVED = {
     "true_score": "score of each instance for its true class",
     "best_wrong_score": "best score of each instance for a wrong class",
@@ -68,10 +65,27 @@ class ThresholdFit(Fit):
     """A fit with draws of rates at thresholds."""
 
     @cached_property
-    def rates(self) -> RatesAtThresholds:
+    def rates(self) -> ThresholdRates:
         """FNIR and FPIR at any threshold."""
         scales = [ThresholdScale(scale, self.record.negated) for scale in self.record.scales]
-        return RatesAtThresholds.stored(self.idata, scales)
+        return ThresholdRates.stored(self.idata, scales)
+
+    @property
+    def n_nonmated(self) -> int:
+        """Number of non-mated searches: those of separate probes, or the test instances."""
+        return len(self.rates.reference.nonmated.lists.weight)
+
+    @property
+    def nonmated_origin(self) -> str:
+        """Origin of the non-mated searches."""
+        others = self.rates.reference.has_other_probes
+        return "other probes" if others else "the mated probes against other classes"
+
+    @property
+    def best_wrong_name(self) -> str:
+        """Name of the best score of a non-mated search, beyond which FPIR has no data."""
+        others = self.rates.reference.has_other_probes
+        return "best score of the non-mated probes" if others else "best wrong score of the pilot"
 
     @cached_property
     def warned(self) -> set[str]:
@@ -112,11 +126,6 @@ class OpenSetExtrapolator(FittedModel):
 
     Parameters
     ----------
-    tail : {"local", "pareto"}
-        Decline of the mean of p beyond the observed wrong scores: "local" is that of the local
-        tails, "pareto" that of a generalised Pareto tail of all pairs in log distances.
-    discrepancy : float
-        Error of the slope of the true classes' tails far beyond the pilot.
     drift : float
         Standard deviation of the drift of log p over a decrease of log p by 1.
 
@@ -168,11 +177,7 @@ class OpenSetExtrapolator(FittedModel):
     plot = PlotMethod("plot_det")
     plot_threshold = PlotMethod("plot_threshold")
 
-    def __init__(
-        self, tail: Tail = "local", discrepancy: float = DISCREPANCY, drift: float = 0.35
-    ) -> None:
-        self.tail = tail
-        self.discrepancy = discrepancy
+    def __init__(self, drift: float = 0.35) -> None:
         self.drift = drift
 
     @checked_fit
@@ -206,9 +211,10 @@ class OpenSetExtrapolator(FittedModel):
         Raises
         ------
         DataError
-            If the scores do not determine tails (decisions, ties, fewer than 20 classes, lists of
-            fewer than 15 wrong classes), a parameter is out of range, or scores of non-mated probes
-            are not finite or have another number of classes.
+            If the classes were drawn with unequal probabilities or in groups, the scores do not
+            determine tails (decisions, ties, fewer than 20 classes, lists of fewer than 15 wrong
+            classes), a parameter is out of range, or scores of non-mated probes are not finite or
+            have another number of classes.
 
         Warns
         -----
@@ -216,11 +222,9 @@ class OpenSetExtrapolator(FittedModel):
             If the data are probably faulty, or if the importance weights are unreliable.
         """
         source_task(task)
-        one_of(self.tail, ("local", "pareto"), "tail")
-        discrepancy = number(self.discrepancy, "discrepancy", 0, whole=False)
+        task.require("plain ranks")
         drift = number(self.drift, "drift", 0, whole=False)
         drawn = SamplerSettings.of(sampler, progressbar=False)
-        shape = drawn.chains, drawn.draws
         size = drawn.chains * drawn.draws
         nearest = task.nearest_classes
         if reason := why_no_tails([task]):
@@ -240,23 +244,23 @@ class OpenSetExtrapolator(FittedModel):
         on_scales: list[ScaleRates] = []
         pareto: list[float] = []
         for fit, n_draws in zip(fits, sizes, strict=True):
-            settings = n_draws, drift, self.tail, wrong_rng
+            settings = shared, n_draws, drift, wrong_rng
             lists = ProbeLists.of_task(task, nearest, fit.scale)
-            wrong, pareto_k = WrongTails.of(lists, halves, effect, shared, *settings)
+            wrong, pareto_k = WrongTails.of(lists, halves, effect, *settings)
             parameters = fit.sample.draw(n_draws, rng)
-            error = discrepancy * rng.standard_normal(n_draws)
+            error = DISCREPANCY * rng.standard_normal(n_draws)
             mated = MatedTails.of(task, nearest, fit.scale, parameters, error, wrong, rng)
             pareto += fit.sample.pareto_k, pareto_k
             others = wrong
             if nonmated is not None:
                 lists = ProbeLists.of_scores(nonmated, fit.scale)
-                others, pareto_k = WrongTails.of(lists, halves, 1.0, shared, *settings)
+                others, pareto_k = WrongTails.of(lists, halves, 1.0, *settings)
                 pareto.append(pareto_k)
             scale = ThresholdScale(fit.scale, nearest.negated)
             on_scales.append(ScaleRates(mated, others, scale))
         place = order_rng.permutation(np.repeat(np.arange(len(fits)), sizes))
         tree, record = self._data_groups((task,))
-        tree.update(RatesAtThresholds(on_scales, place).store(shape))
+        tree.update(ThresholdRates(on_scales, place).store((drawn.chains, drawn.draws)))
         record = replace(record, scales={fit.scale: fit.prob for fit in fits}, pareto_k=max(pareto))
         return self._keep(tree, record, (task,), seeds)
 
@@ -349,24 +353,13 @@ class OpenSetExtrapolator(FittedModel):
             k lies more than 100 times beyond the enrolled classes of the pilot. Of each k it warns
             once.
         """
-        rates = self.fit_.rates
-        counts, best = class_counts(k), whole_number(rank, "rank", 1)
-        level = probability(prob_kept, "prob_kept")
-        targets: dict[str, _Target] = {
-            "fpir": (fpir, rates.for_fpir, "at most"),
-            "fnir": (fnir, partial(rates.for_fnir, rank=best), "at most"),
-        }
-        chosen, promise = self._chosen(threshold, counts, targets, level)
-        draws: dict[str, _Rate] = {"fnir": partial(rates.fnir, rank=best), "fpir": rates.fpir}
-        return OpenSetPrediction(
-            chosen,
-            self.fit_.name,
-            self.fit_.record.n_classes,
-            promise,
-            self._notes(chosen, counts, rates.reference.nonmated, best),
-            **self._draws_of(draws, chosen, counts),
-            rank=best,
-        )
+        best = whole_number(rank, "rank", 1)
+        fnir_at_rank: Rate = partial(ScaleRates.fnir, rank=best)
+        rates = {"fnir": fnir_at_rank, "fpir": ScaleRates.fpir}
+        limits = {"fpir": fpir, "fnir": fnir}
+        wrong = self.fit_.rates.reference.nonmated
+        settings = threshold, limits, prob_kept, wrong
+        return self._predicted(OpenSetPrediction, k, rates, *settings, rank=best)
 
     def predict_selective(
         self,
@@ -419,19 +412,10 @@ class OpenSetExtrapolator(FittedModel):
         ----------
         El-Yaniv and Wiener, Journal of Machine Learning Research 11, 2010.
         """
-        rates = self.fit_.rates
-        counts, level = class_counts(k), probability(prob_kept, "prob_kept")
-        targets: dict[str, _Target] = {"accuracy": (accuracy, rates.for_accuracy, "at least")}
-        chosen, promise = self._chosen(threshold, counts, targets, level)
-        draws = {"accuracy": rates.accuracy, "answered": rates.answered}
-        return SelectivePrediction(
-            chosen,
-            self.fit_.name,
-            self.fit_.record.n_classes,
-            promise,
-            self._notes(chosen, counts, rates.reference.wrong),
-            **self._draws_of(draws, chosen, counts),
-        )
+        rates = {"accuracy": ScaleRates.accuracy, "answered": ScaleRates.answered}
+        wrong = self.fit_.rates.reference.mated.wrong
+        settings = threshold, {"accuracy": accuracy}, prob_kept, wrong
+        return self._predicted(SelectivePrediction, k, rates, *settings)
 
     def thresholds(self, k: int, number_of_thresholds: int = 30) -> FloatArray:
         """Thresholds of a DET curve, evenly spaced along it.
@@ -462,27 +446,42 @@ class OpenSetExtrapolator(FittedModel):
         many = how_many(number_of_thresholds, "number_of_thresholds", 2)
         return rates.along_det(size, many)
 
-    def _chosen(
+    def _predicted[Prediction: ThresholdPrediction](
         self,
+        result: type[Prediction],
+        k: ClassCounts,
+        rates: Mapping[str, Rate],
         threshold: Any,
-        counts: IntArray,
-        targets: Mapping[str, _Target],
-        level: float,
-    ) -> tuple[xr.DataArray, str]:
-        """Thresholds, and the promise that determined them; empty if they were passed."""
-        wanted = {name: target for name, target in targets.items() if target[0] is not None}
+        limits: Mapping[str, float | None],
+        prob_kept: float,
+        wrong: WrongTails,
+        **rank: Any,
+    ) -> Prediction:
+        """Prediction of the rates at thresholds, or at those that keep the limit of a rate.
+
+        `wrong` are the tails of the wrong scores that the rates depend on.
+        """
+        fit, counts, level = self.fit_, class_counts(k), probability(prob_kept, "prob_kept")
+        wanted = {name: limit for name, limit in limits.items() if limit is not None}
         passed = [*["threshold"] * (threshold is not None), *wanted]
         if len(passed) != 1:
-            names = " nor ".join(["threshold", *targets])
-            found = f"{' and '.join(passed)}; pass only" if passed else f"neither {names}; pass"
-            raise DataError(f"threshold: found {found} one of them")
+            names = " nor ".join(["threshold", *limits])
+            which = f"{' and '.join(passed)}; pass only" if passed else f"neither {names}; pass"
+            raise DataError(f"threshold: found {which} one of them")
+        promise = ""
         if threshold is not None:
-            return self._passed(threshold, counts), ""
-        ((name, (limit, find, direction)),) = wanted.items()
-        value = probability(limit, name)
-        chosen = [find(value, k=size, level=level) for size in counts.tolist()]
-        promise = f", {_NAMES[name]} {direction} {value:g} with probability {level:g}"
-        return xr.DataArray(np.array(chosen), {"k": counts}, "k", "threshold"), promise
+            chosen = self._passed(threshold, counts)
+        else:
+            ((name, limit),) = wanted.items()
+            value = probability(limit, name)
+            rate, sizes = rates[name], counts.tolist()
+            ends = [fit.rates.threshold_for(name, rate, value, size, level) for size in sizes]
+            chosen = xr.DataArray(np.array(ends), {"k": counts}, "k", "threshold")
+            direction = "at least" if name == "accuracy" else "at most"
+            promise = f", {result.labels[name]} {direction} {value:g} with probability {level:g}"
+        fields = self._draws_of(rates, chosen, counts) | rank
+        notes = self._notes(chosen, counts, wrong, **rank)
+        return result(chosen, fit.name, fit.record.n_classes, promise, notes, **fields)
 
     def _passed(self, threshold: Any, counts: IntArray) -> xr.DataArray:
         """Thresholds within the known range: for each k if there is one, or several for all k."""
@@ -505,29 +504,26 @@ class OpenSetExtrapolator(FittedModel):
         return xr.DataArray(np.full(counts.size, passed[0]), {"k": counts}, "k", "threshold")
 
     def _draws_of(
-        self,
-        rates: Mapping[str, _Rate],
-        chosen: xr.DataArray,
-        counts: IntArray,
-    ) -> dict[str, xr.DataArray]:
+        self, rates: Mapping[str, Rate], chosen: xr.DataArray, counts: IntArray
+    ) -> dict[str, Any]:
         """Draws of rates (chain, draw, k), and threshold if there are several."""
         sample = {dim: self.posterior_[dim].values for dim in SAMPLE_DIMS}
-        dims, coords = (*SAMPLE_DIMS, "k"), {**sample, "k": counts}
-        at = chosen.values
+        coords = {**sample, "k": counts}
+        thresholds = chosen.values[:, None]
         if "threshold" in chosen.dims:
-            dims, coords = (*dims, "threshold"), {**coords, "threshold": chosen.values}
-            at = np.broadcast_to(at, (counts.size, at.size))
+            coords["threshold"] = chosen.values
+            thresholds = np.broadcast_to(chosen.values, (counts.size, chosen.size))
+        shape = [values.size for values in coords.values()]
+        rows = list(zip(counts.tolist(), thresholds.tolist(), strict=True))
         arrays = {}
         for name, rate in rates.items():
-            rows = zip(at.reshape(counts.size, -1).tolist(), counts.tolist(), strict=True)
-            draws = np.array([[rate(each, k) for each in row] for row, k in rows])
-            shape = [len(values) for values in coords.values()]
-            values = np.moveaxis(draws, -1, 0).reshape(shape)
-            arrays[name] = xr.DataArray(values, coords, dims, name)
+            draws = [[self.fit_.rates.draws(rate, at, k) for at in row] for k, row in rows]
+            values = np.moveaxis(np.array(draws), -1, 0).reshape(shape)
+            arrays[name] = xr.DataArray(values, coords, list(coords), name)
         return arrays
 
     def _notes(
-        self, chosen: xr.DataArray, counts: IntArray, tails: WrongTails, rank: int = 1
+        self, chosen: xr.DataArray, counts: IntArray, wrong: WrongTails, rank: int = 1
     ) -> tuple[str, ...]:
         notes, rates = [*self.fit_.notes], self.fit_.rates.reference
         scale, mated = rates.scale, rates.mated
@@ -541,12 +537,11 @@ class OpenSetExtrapolator(FittedModel):
                 "BayesianExtrapolator predicts"
             )
         tightest = float(scale.log_distance(chosen.values).min())
-        kind = "wrong score of the pilot" if tails is rates.wrong else "non-mated score"
-        if tightest < tails.tightest:
+        kind = "wrong score of the pilot" if wrong is mated.wrong else "non-mated score"
+        if tightest < wrong.tightest:
             notes.append(
                 f"no {kind} reaches some of these thresholds (the best one is "
-                f"{scale.text(tails.tightest)}), so the share of wrong scores there is "
-                f"extrapolated (tail={self.fit_.parameters['tail']!r})"
+                f"{scale.text(wrong.tightest)}), so the share of wrong scores there is extrapolated"
             )
         if not mated.accepted(tightest).any():
             notes.append(

@@ -1,7 +1,5 @@
 """Rates at a threshold: results of open-set identification and of selective classification."""
 
-from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,11 +39,12 @@ class ThresholdPrediction(Tabulated):
 
     labels: ClassVar[dict[str, str]]  # of the rates, by their attributes
     classes: ClassVar[str]  # name of the classes of the pilot
+    question: ClassVar[str]
 
     @property
-    @abstractmethod
     def description(self) -> str:
         """Name of the quantity."""
+        return f"{self.question}{self.promise}"
 
     @property
     def pilot(self) -> str:
@@ -101,20 +100,18 @@ class ThresholdPrediction(Tabulated):
             draws = draws.assign(threshold=self.threshold)
         return draws.to_dataframe().reset_index()
 
-    def _by_threshold(self) -> Iterator[tuple[xr.DataArray, dict[str, xr.DataArray]]]:
-        """Thresholds (k,) and rates (chain, draw, k), one threshold for each k at a time."""
-        if "threshold" not in self.threshold.dims:
-            yield self.threshold, self.rates
-            return
-        for place in range(self.threshold.size):
-            rates = {name: rate.isel(threshold=place) for name, rate in self.rates.items()}
-            yield self.threshold.isel(threshold=place).expand_dims(k=self.k), rates
-
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
+        blocks = [(self.threshold.values, self.rates)]
+        if "threshold" in self.threshold.dims:
+            blocks = [
+                (at, {name: rate.isel(threshold=place) for name, rate in self.rates.items()})
+                for place, at in enumerate(self.threshold.values)
+            ]
         tables = []
-        for threshold, rates in self._by_threshold():
+        for thresholds, rates in blocks:
             table = DrawsTable.of_several(rates, "rate", ci_prob, ci_kind)
-            tables.append(table.with_constants("threshold", np.tile(threshold, len(rates))))
+            column = np.broadcast_to(thresholds, (len(rates), self.k.size)).ravel()
+            tables.append(table.with_constants("threshold", column))
         return DrawsTable(
             pd.concat([table.numbers for table in tables]),
             pd.concat([table.errors for table in tables]),
@@ -149,12 +146,13 @@ class OpenSetPrediction(ThresholdPrediction):
 
     labels: ClassVar[dict[str, str]] = {"fnir": "FNIR", "fpir": "FPIR"}
     classes: ClassVar[str] = "enrolled classes"
+    question: ClassVar[str] = "open-set identification"
 
     @property
     def description(self) -> str:
         """Name of the quantity."""
         rank = "" if self.rank == 1 else f" at rank {self.rank}"
-        return f"open-set identification{rank}{self.promise}"
+        return f"{self.question}{rank}{self.promise}"
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -174,8 +172,4 @@ class SelectivePrediction(ThresholdPrediction):
 
     labels: ClassVar[dict[str, str]] = {"accuracy": "accuracy", "answered": "answered"}
     classes: ClassVar[str] = "source classes"
-
-    @property
-    def description(self) -> str:
-        """Name of the quantity."""
-        return f"selective classification{self.promise}"
+    question: ClassVar[str] = "selective classification"

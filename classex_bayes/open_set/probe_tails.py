@@ -1,22 +1,26 @@
-r"""Local tails of the wrong scores of each probe, and how they differ between probes.
+r"""Local tails of the wrong scores of each probe, and the law of the scores in them.
 
 The j nearest wrong classes of a probe are at the distances :math:`r_1 \le \dots \le r_j`. The tail
 of the probe has the location :math:`x = \log r_j` and an exponent m: a random one of n enrolled
-classes is within the distance d with probability :math:`(j / n) (d / r_j)^m`.
+classes is within the distance d with probability :math:`(j / n) (d / r_j)^m`. At the distance d it
+has the depth :math:`q = m (x - \log d)` in the tail.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import digamma, polygamma
+from scipy.special import digamma, gammaln, polygamma
 
 from classex_bayes.arguments import as_matrix, finite_rows
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
 from classex_bayes.bayes.tails.local_tails import N_NEAREST, share_tied
 from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE, ScaleFit
 from classex_bayes.core.jit import compiled
+from classex_bayes.core.linear_split import add_linearly
 from classex_bayes.core.ranks.nearest import LENGTH, ROUNDING, NearestClasses
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -30,6 +34,13 @@ _LOCATION_NOISE = float(polygamma(1, N_NEAREST))
 _EXTREME = 1.0, 99.0
 _SMALLEST_VARIANCE = 1e-6
 _FEWEST_PROBES = 20
+# Deeper than any pilot reaches: p is 1e-13 of its value among the nearest classes.
+DEEPEST = 30.0
+_EVENT_DEPTHS = np.linspace(0.0, DEEPEST, 601)
+# Normal priors of c, b and xi. Exponents that increase towards the probe, as in Gaussian clouds,
+# give xi < 0. Near-duplicates of some classes give xi > 0.
+_MEAN, _SCALE = np.array([0.0, 1.0, -0.02]), np.array([0.2, 0.2, 0.06])
+_SMALLEST_SLOPE, _SMALLEST_SHAPE, _IMPOSSIBLE = 0.05, 1e-6, -1e10
 
 
 class ProbeLists(NamedTuple):
@@ -39,14 +50,13 @@ class ProbeLists(NamedTuple):
     classes: IntArray  # (n, M): positions of the classes among those enrolled
     weight: FloatArray  # (n,): of the probes, summing to 1
     owner: IntArray  # (n,): number of the class, such as a person, that a probe belongs to
-    n_rivals: int  # wrong classes of a probe: k1 - 1 if it is mated, else k1
+    n_wrong: int  # wrong classes of a probe: k1 - 1 if it is mated, else k1
 
     @classmethod
     def of_task(cls, task: SourceTask, nearest: NearestClasses, scale: DistanceScale) -> Self:
         """Lists of the wrong classes of the test instances."""
-        log_distance, rivals = scale.log_distance(nearest.scores), task.n_classes - 1
-        weight = task.require("ranks").weight
-        return cls(log_distance, nearest.classes, weight, task.y, rivals)
+        weight, n_wrong = task.require("ranks").weight, task.n_classes - 1
+        return cls(scale.log_distance(nearest.scores), nearest.classes, weight, task.y, n_wrong)
 
     @classmethod
     def of_scores(cls, scores: FloatArray, scale: DistanceScale) -> Self:
@@ -70,9 +80,9 @@ class ProbeLists(NamedTuple):
 
     def at(self, kept: BoolArray) -> Self:
         """Some of the probes."""
-        log_distance, classes, weight, owner, n_rivals = self
+        log_distance, classes, weight, owner, n_wrong = self
         weight = weight[kept] / weight[kept].sum()
-        return type(self)(log_distance[kept], classes[kept], weight, owner[kept], n_rivals)
+        return type(self)(log_distance[kept], classes[kept], weight, owner[kept], n_wrong)
 
     def independent(self, design_effect: float) -> FloatArray:
         """Weights (n,) that sum to the number of independent probes.
@@ -83,9 +93,8 @@ class ProbeLists(NamedTuple):
 
     def nearest_in(self, half: BoolArray) -> FloatArray:
         """Log distances (n, j) of the nearest classes of a half (k1,), then infinite ones."""
-        nearest = np.full((len(self.weight), N_NEAREST), np.inf)
-        _put_nearest(self.log_distance, self.classes, half, nearest)
-        return nearest
+        here = (self.classes >= 0) & half[self.classes]
+        return np.sort(np.where(here, self.log_distance, np.inf), axis=1)[:, :N_NEAREST]
 
 
 def nonmated_scores(scores: Any, nearest: NearestClasses, n_classes: int) -> FloatArray:
@@ -117,22 +126,6 @@ def possible_scales(fits: Sequence[ScaleFit], scores: FloatArray) -> list[ScaleF
             "allows; expected scores of the same kind and direction as those of the task"
         )
     return possible
-
-
-@compiled(nogil=True)
-def _put_nearest(
-    log_distance: FloatArray, classes: IntArray, half: BoolArray, nearest: FloatArray
-) -> None:
-    """Put the log distances of the first classes of a half (k1,) into `nearest` (n, j)."""
-    for i in range(classes.shape[0]):
-        found = 0
-        for place in range(classes.shape[1]):
-            rival = classes[i, place]
-            if rival >= 0 and half[rival]:
-                nearest[i, found] = log_distance[i, place]
-                found += 1
-                if found == nearest.shape[1]:
-                    break
 
 
 def observed_tails(wrong: FloatArray) -> FloatArray:
@@ -202,3 +195,104 @@ def _covariance(first: FloatArray, second: FloatArray) -> FloatArray:
         return np.zeros((2, 2))
     away = [tails[in_both] - tails[in_both].mean(axis=0) for tails in (first, second)]
     return away[0].T @ away[1] / np.count_nonzero(in_both)
+
+
+@dataclass(frozen=True)
+class HeldOutDepths:
+    r"""Depths of the classes of one half in the tails that the classes of the other half give.
+
+    Held-out classes have a positive depth. If tails were exact powers of the distance, j classes
+    would have one on average, and depths would be exponential with mean 1. The calibration
+    generalises the number and the law: a wrong class is deeper than q with the probability
+
+    .. math:: p(q) = \frac{j}{n} e^{c} S(q), \qquad S(q) = (1 + \xi b q)^{-1 / \xi}.
+    """
+
+    depths: FloatArray  # (601,): weight of the held-out classes by depth
+    weight: FloatArray  # (n_counts,): of the probes with 0, 1, 2, ... held-out classes
+    scatter: float  # standard deviation of log p at depth 0
+
+    @classmethod
+    def of(
+        cls,
+        lists: ProbeLists,
+        halves: Sequence[BoolArray],
+        tails: Iterable[tuple[FloatArray, FloatArray]],
+        design_effect: float,
+        scatter: float,
+    ) -> Self:
+        """Count the classes outside each of the halves (k1,), in the tails of those inside.
+
+        `tails` holds locations and exponents (n,) for each half. A location is NaN if a probe has
+        no tail.
+        """
+        depths, number = np.zeros(_EVENT_DEPTHS.size), np.zeros(lists.classes.shape[1] + 1)
+        # The weights of a probe in all halves add up to its weight.
+        weight = lists.independent(design_effect) / len(halves)
+        for half, tail in zip(halves, tails, strict=True):
+            _add_held_out(lists.log_distance, lists.classes, weight, half, *tail, depths, number)
+        return cls(depths, number, scatter)
+
+    @cached_property
+    def _deepest(self) -> float:
+        """Largest observed depth."""
+        return float(_EVENT_DEPTHS[self.depths > 0].max(initial=0.0))
+
+    def log_density(self, points: FloatArray) -> FloatArray:
+        """Log densities (n,) of the posterior at points (n, 3): c, b, xi; up to a constant.
+
+        The numbers of held-out classes are Poisson. Their rate has a gamma law with the variance of
+        the scatter.
+        """
+        prior = (((points - _MEAN) / _SCALE) ** 2).sum(axis=1)
+        level, slope, shape = points.T[:, :, None]
+        # Where a depth lies beyond the end point of the law.
+        impossible = (slope <= _SMALLEST_SLOPE) | (1 + shape * slope * self._deepest <= 0)
+        slope = np.maximum(slope, _SMALLEST_SLOPE)
+        rate, gamma = N_NEAREST * np.exp(level), self.scatter**-2
+        counts = np.arange(self.weight.size)
+        of_count = gammaln(counts + gamma) - gammaln(gamma) + gamma * np.log(gamma)
+        of_count = of_count + counts * np.log(rate) - (counts + gamma) * np.log(rate + gamma)
+        survival = log_survival(_EVENT_DEPTHS, slope, shape)
+        # The density is b (1 + xi b q)^(-1 / xi - 1) = b S^(1 + xi).
+        of_depth = np.log(slope) + (1 + shape) * survival
+        total = of_count @ self.weight + of_depth @ self.depths - 0.5 * prior
+        return np.where(impossible[:, 0], _IMPOSSIBLE, total)
+
+    def sample(self, rng: np.random.Generator) -> ImportanceSample:
+        """Importance sample of (c, b, xi)."""
+        mode = mode_of(self.log_density, _MEAN, _SCALE)
+        return ImportanceSample.of(self.log_density, mode, _SCALE, rng)
+
+
+@compiled(nogil=True)
+def _add_held_out(
+    log_distance: FloatArray,
+    classes: IntArray,
+    weight: FloatArray,
+    half: BoolArray,
+    location: FloatArray,
+    exponent: FloatArray,
+    depths: FloatArray,
+    number: FloatArray,
+) -> None:
+    """Add the weights (n,) of held-out classes by depth, and of probes by their number."""
+    for i in range(classes.shape[0]):
+        if not np.isnan(location[i]):
+            n_held_out = 0
+            for place in range(classes.shape[1]):
+                wrong = classes[i, place]
+                depth = exponent[i] * (location[i] - log_distance[i, place])
+                if depth > 0 and wrong >= 0 and not half[wrong]:
+                    n_held_out += 1
+                    add_linearly(weight[i], depth / DEEPEST * (depths.size - 1), depths)
+            number[n_held_out] += weight[i]
+
+
+def log_survival(depth: FloatArray, slope: FloatArray, shape: FloatArray) -> FloatArray:
+    r"""Log of :math:`S(q) = (1 + \xi b q)^{-1 / \xi}`; :math:`- b q` for a shape of 0.
+
+    Beyond the end point of a law with a negative shape, S is as small as rounding allows.
+    """
+    shape = np.where(np.abs(shape) < _SMALLEST_SHAPE, _SMALLEST_SHAPE, shape)
+    return -np.log1p(np.maximum(shape * slope * depth, -1 + 1e-12)) / shape

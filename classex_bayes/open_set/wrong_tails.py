@@ -2,13 +2,16 @@ r"""Probability that no wrong class scores at or above a threshold, with any num
 
 A wrong class reaches the threshold t with probability p_i(t) for probe i. Local tails determine how
 p differs between probes. A calibration in halves of the enrolled classes determines how fast p
-falls (`classex_bayes.open_set.depth_law`). The wrong scores that reach t determine the mean of p
-(`classex_bayes.open_set.level_drift`).
+falls (`classex_bayes.open_set.probe_tails`). The wrong scores that reach t determine the mean of p:
+as the threshold gets tighter, the log of the mean may drift away from the tails. Steps of the drift
+are normal, with a variance proportional to the decrease of the log probability. If no wrong score
+of the pilot reaches a threshold, nothing constrains the step, and the intervals widen.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from functools import cache, cached_property, lru_cache, partial
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
@@ -16,29 +19,41 @@ import xarray as xr
 from classex_bayes.bayes.tails.local_tails import N_NEAREST
 from classex_bayes.bayes.tails.tail_laws import resampled
 from classex_bayes.core.jit import compiled
-from classex_bayes.core.linear_split import add_linearly
-from classex_bayes.open_set.depth_law import DEEPEST, HeldOutDepths, log_survival
-from classex_bayes.open_set.level_drift import level_drift, threshold_grid
-from classex_bayes.open_set.pareto_level import pareto_level
-from classex_bayes.open_set.probe_tails import ProbeLists, TailHierarchy, observed_tails
-from classex_bayes.open_set.scattered_rates import chance_of_none
+from classex_bayes.core.linear_split import add_linearly, between_points
+from classex_bayes.open_set.probe_tails import (
+    DEEPEST,
+    HeldOutDepths,
+    ProbeLists,
+    TailHierarchy,
+    log_survival,
+    observed_tails,
+)
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
-Tail = Literal["local", "pareto"]
 DEPTHS = np.linspace(0.0, DEEPEST, 301)
 # For functions of the depth that are nearly linear.
 _SPARSE_DEPTHS = DEPTHS[::4]
 _MOST_GROUPS = 500  # of classes that are resampled together
-_COARSE_RATIO = 3.0  # of the numbers above neighbouring thresholds, for a subset of the probes
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
 _SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below the former, 1 - p is 1
 _MOST_UNKNOWN = 0.01  # share of the probes whose scores may be unknown at the loosest threshold
+MOST_KEPT = 8  # results of slow functions of k
+_TINY = 1e-300
 _PARAMETERS = {
     "level": "log number of near wrong scores, minus that of power laws of the distance",
     "slope": "how fast wrong scores thin out towards the probe; 1 for power laws",
     "shape": "shape of the law of their depths; 0 for an exponential law",
     "spread": "factor of the differences between probes",
 }
+# The thresholds of the drift: numbers of wrong scores above neighbouring ones have this ratio. It
+# is larger for a subset of the probes. Some wrong scores of a probe are above the loosest one.
+_RATIO, _COARSE_RATIO, _MOST_ABOVE = 1.5, 3.0, 3.0
+_N_BEYOND = 60
+_FIRST_SD = 0.2  # prior sd of the drift at the loosest threshold, which many wrong scores reach
+_NEWTON_STEPS, _LARGEST_MOVE, _LARGEST_CHANCE = 20, 0.5, 0.999
+# The table of `chance_of_none`.
+_STEP, _LARGEST_LOG_RATE, _LARGEST_SD = 0.05, 30.0, 8.0
+_NODES = np.linspace(-9, 9, 181)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +81,12 @@ class WrongTails:
         design_effect: float,
         competitor_effect: float,
         draws: int,
-        drift: float,
-        tail: Tail,
+        drift_sd: float,
         rng: np.random.Generator,
     ) -> tuple[Self, float]:
         """Fit the tails. Return them and the Pareto k of the importance sample.
 
-        `halves` (k1,) come in pairs of complements. `drift` is the standard deviation of the drift
-        over a decrease of the log probability by 1.
+        `halves` (k1,) come in pairs of complements.
         """
         observed = [observed_tails(lists.nearest_in(half)) for half in halves]
         whole = observed_tails(lists.log_distance[:, :N_NEAREST])
@@ -82,55 +95,51 @@ class WrongTails:
         shrunk, scatter = map(hierarchy.shrunk, observed), hierarchy.scatter(DEPTHS)
         held_out = HeldOutDepths.of(lists, halves, shrunk, design_effect, float(scatter[0]))
         sample = held_out.sample(rng)
-        location, exponent = hierarchy.shrunk(whole)
         group = _groups(lists.owner, rng)
         by_group = np.bincount(group, lists.weight)
-        parameters = sample.draw(draws, rng)
         tails = cls(
             lists,
-            location,
-            exponent,
+            *hierarchy.shrunk(whole),
             scatter,
-            parameters,
+            sample.draw(draws, rng),
             np.exp(_SPREAD_SD * rng.standard_normal(draws)),
             group,
             resampled(by_group, 1 / competitor_effect, draws, rng),
             np.zeros(1),
             np.zeros((draws, 1)),
-            drift,
+            drift_sd,
             int(rng.integers(2**31)),
         )
-        return tails._with_drift(tail, rng), sample.pareto_k
-
-    def _with_drift(self, tail: Tail, rng: np.random.Generator) -> Self:
-        grid = threshold_grid(self.lists, self.slope)
-        # The drift to a Pareto tail makes up for the levels, so they must be those of `none_above`.
-        log_level = self._log_levels(grid, as_predicted=tail == "pareto")
-        drift = level_drift(self.lists, grid, log_level, self.drift_sd, rng)
-        if tail == "pareto":
-            drift = pareto_level(self.lists, grid, log_level + drift, rng) - log_level
-        return replace(self, grid=grid, drift=drift)
+        grid = threshold_grid(lists, tails.slope)
+        log_level = tails._log_levels(grid, tails.share)
+        drift = level_drift(lists, grid, log_level, drift_sd, rng)
+        return replace(tails, grid=grid, drift=drift), sample.pareto_k
 
     @property
     def slope(self) -> float:
         """Typical slope of the log probability in the log distance."""
         return float(np.nanmedian(self.exponent) * self.parameters[:, 1].mean())
 
-    def loosest(self, n_rivals: int) -> float:
+    def loosest(self, n_wrong: int) -> float:
         """Log distance that the lists of nearly all probes reach.
 
-        Beyond the end of a list, unlisted ones of `n_rivals` classes may be nearer. It matters for
+        Beyond the end of a list, unlisted ones of `n_wrong` classes may be nearer. It matters for
         few of them, because a list contains none of these.
         """
         lists = self.lists
         length = lists.log_distance.shape[1]
-        none_listed = (1 + n_rivals / lists.n_rivals) ** -length if length < lists.n_rivals else 0.0
+        none_listed = (1 + n_wrong / lists.n_wrong) ** -length if length < lists.n_wrong else 0.0
         return before(lists.log_distance[:, -1], lists.weight * none_listed)
 
     @property
     def tightest(self) -> float:
         """Log distance of the nearest wrong class of any probe."""
         return float(self.lists.log_distance[:, 0].min())
+
+    @cached_property
+    def curve(self) -> Callable[[int], "FpirCurve"]:
+        """FPIR as a function of the threshold, by k."""
+        return lru_cache(MOST_KEPT)(partial(FpirCurve, self))
 
     @property
     def share(self) -> FloatArray:
@@ -141,6 +150,49 @@ class WrongTails:
     def mean(self, cells: FloatArray, values: FloatArray) -> FloatArray:
         """Mean (draws,) of values (draws, m) over shares of the groups (n_groups, m)."""
         return np.einsum("dm,dm->d", self.group_weight @ cells, values)
+
+    def log_chance(self, depth: FloatArray, log_threshold: float) -> FloatArray:
+        """Log of the mean probability (draws, m) of a wrong class at depths (m,).
+
+        Its drift is that at the threshold.
+        """
+        return self._log_chance(depth) + self._drift_at(log_threshold)[:, None]
+
+    def _log_chance(self, depth: FloatArray) -> FloatArray:
+        """The same without drift."""
+        level, slope, shape = self.parameters.T[:, :, None]
+        return np.log(N_NEAREST / self.lists.n_wrong) + level + log_survival(depth, slope, shape)
+
+    def none_above(
+        self, log_threshold: float, n_wrong: float, kept: BoolArray | None = None
+    ) -> FloatArray:
+        """Probability (draws,) that none of `n_wrong` wrong classes reaches the threshold.
+
+        The mean is over the probes that are `kept`; others add 0.
+        """
+        share = self.share if kept is None else self.share * kept
+        if not share.any():
+            return np.zeros(len(self.parameters))
+        if kept is None:
+            drift = self._drift_at(log_threshold)
+        else:
+            drift = self._drift_of(kept, log_threshold)
+        by_depth = self._by_depth(np.array([log_threshold]), share, DEPTHS, 0.0)[0]
+        used = by_depth.any(axis=0)
+        log_p = self._log_chance(DEPTHS[used]) + drift[:, None]
+        log_p = np.clip(log_p, _SMALLEST_LOG_P, _LARGEST_LOG_P)
+        log_rate = np.log(n_wrong) + np.log(-np.log1p(-np.exp(log_p)))
+        none = chance_of_none(log_rate, self.scatter[used] * self.spread[:, None])
+        # Outside the tails the number of wrong scores is Poisson. The log rate has a flat prior.
+        outside = ~(self.location > log_threshold)
+        above = (self.lists.log_distance[outside] <= log_threshold).sum(axis=1)
+        counts, column = np.unique(above, return_inverse=True)
+        by_count = np.zeros((self.group_weight.shape[1], counts.size))
+        np.add.at(by_count, (self.group[outside], column), share[outside])
+        rate = n_wrong / self.lists.n_wrong * np.exp(drift)
+        none_outside = (1 + rate[:, None]) ** -(counts + 0.5)
+        mean = self.mean(by_depth[:, used], none) + self.mean(by_count, none_outside)
+        return np.clip(mean, 0.0, 1.0)
 
     def _by_depth(
         self, log_thresholds: FloatArray, share: FloatArray, depths: FloatArray, decline: float
@@ -155,22 +207,13 @@ class WrongTails:
         _add_by_depth(*tails, log_thresholds, depths[1], decline, cells)
         return cells
 
-    def _log_levels(
-        self,
-        log_thresholds: FloatArray,
-        kept: BoolArray | None = None,
-        as_predicted: bool = False,
-    ) -> FloatArray:
+    def _log_levels(self, log_thresholds: FloatArray, share: FloatArray) -> FloatArray:
         """Log of the mean probability (draws, T) of a wrong score above descending thresholds.
 
-        The mean is over the probes that are `kept`, without drift. It is less exact near the end
-        point of a law of depths, unless it is interpolated as in predictions.
+        The mean is over probes with these shares of their groups (n,), without drift.
         """
-        share = self.share if kept is None else self.share * kept
         # Divided by an exponential law, the law of depths is nearly linear between sparse depths.
         depths, decline = _SPARSE_DEPTHS, float(self.parameters[:, 1].mean())
-        if as_predicted:
-            depths, decline = DEPTHS, 0.0
         chance = np.exp(self._log_chance(depths) + decline * depths)
         levels = []
         for cells in self._by_depth(log_thresholds, share, depths, decline):
@@ -178,8 +221,7 @@ class WrongTails:
             levels.append(self.mean(cells[:, used], chance[:, used]))
         outside = self.group_weight @ self._outside_tails(log_thresholds, share)
         level = np.column_stack(levels) + outside
-        if kept is not None:
-            level /= (self.group_weight @ np.bincount(self.group, share))[:, None]
+        level /= (self.group_weight @ np.bincount(self.group, share))[:, None]
         # The mean over random weights of the classes need not decrease; that of the tails does.
         level = np.minimum.accumulate(level, axis=1)
         return np.log(np.maximum(level, np.finfo(float).tiny))
@@ -195,13 +237,7 @@ class WrongTails:
         shape = self.group_weight.shape[1], log_thresholds.size
         joint = self.group[probe] * shape[1] + first
         above = np.bincount(joint, share[probe], shape[0] * shape[1]).reshape(shape)
-        return above.cumsum(axis=1)[:, ::-1] / self.lists.n_rivals
-
-    def _log_chance(self, depth: FloatArray) -> FloatArray:
-        """Log of the mean probability (draws, m) of a wrong class at depths (m,), without drift."""
-        level, slope, shape = self.parameters.T[:, :, None]
-        log_p = np.log(N_NEAREST / self.lists.n_rivals) + level
-        return log_p + log_survival(depth, slope, shape)
+        return above.cumsum(axis=1)[:, ::-1] / self.lists.n_wrong
 
     def _drift_at(self, log_threshold: float) -> FloatArray:
         """Drift (draws,) of the mean over all probes; constant beyond the tight end of the grid."""
@@ -218,65 +254,21 @@ class WrongTails:
         lists = self.lists.at(kept)
         grid = threshold_grid(lists, self.slope, ratio=_COARSE_RATIO)
         grid = np.append(grid[grid > log_threshold], log_threshold)
+        log_level = self._log_levels(grid, self.share * kept)
         rng = np.random.default_rng(self.seed)
-        return level_drift(lists, grid, self._log_levels(grid, kept), self.drift_sd, rng)[:, -1]
-
-    def log_tail(self, log_threshold: float) -> Callable[[FloatArray], FloatArray]:
-        """Log probability (draws, m) as a function of depths (m,), with drift at a threshold."""
-        drift = self._drift_at(log_threshold)[:, None]
-        return lambda depth: self._log_chance(depth) + drift
-
-    def none_above(
-        self, log_threshold: float, n_rivals: float, kept: BoolArray | None = None
-    ) -> FloatArray:
-        """Probability (draws,) that none of `n_rivals` wrong classes reaches the threshold.
-
-        The mean is over the probes that are `kept`; others add 0.
-        """
-        share = self.share if kept is None else self.share * kept
-        if not share.any():
-            return np.zeros(len(self.parameters))
-        if kept is None:
-            drift = self._drift_at(log_threshold)
-        else:
-            drift = self._drift_of(kept, log_threshold)
-        by_depth = self._by_depth(np.array([log_threshold]), share, DEPTHS, 0.0)[0]
-        used = by_depth.any(axis=0)
-        log_p = self._log_chance(DEPTHS[used]) + drift[:, None]
-        log_p = np.clip(log_p, _SMALLEST_LOG_P, _LARGEST_LOG_P)
-        log_rate = np.log(n_rivals) + np.log(-np.log1p(-np.exp(log_p)))
-        none = chance_of_none(log_rate, self.scatter[used] * self.spread[:, None])
-        # Outside the tails the number of wrong scores is Poisson. The log rate has a flat prior.
-        outside = ~(self.location > log_threshold)
-        above = (self.lists.log_distance[outside] <= log_threshold).sum(axis=1)
-        counts, column = np.unique(above, return_inverse=True)
-        by_count = np.zeros((self.group_weight.shape[1], counts.size))
-        np.add.at(by_count, (self.group[outside], column), share[outside])
-        rate = n_rivals / self.lists.n_rivals * np.exp(drift)
-        none_outside = (1 + rate[:, None]) ** -(counts + 0.5)
-        mean = self.mean(by_depth[:, used], none) + self.mean(by_count, none_outside)
-        return np.clip(mean, 0.0, 1.0)
+        return level_drift(lists, grid, log_level, self.drift_sd, rng)[:, -1]
 
     def store(self, tree: xr.DataTree, name: str) -> dict[str, tuple[Any, ...]]:
         """Put groups of probes and draws into a tree. Return draws (sample,) of the parameters."""
-        lists = self.lists
-        probes = {
-            "log_distance": (("probe", "place"), lists.log_distance),
-            "class": (("probe", "place"), lists.classes),
-            "weight": ("probe", lists.weight),
-            "owner": ("probe", lists.owner),
-            "group": ("probe", self.group),
-            "location": ("probe", self.location),
-            "exponent": ("probe", self.exponent),
-            "scatter": ("depth", self.scatter),
-            "n_rivals": lists.n_rivals,
-            "drift_sd": self.drift_sd,
-            "seed": self.seed,
-        }
+        fields = "location", "exponent", "group", "drift_sd", "seed"
+        values = self.lists._asdict() | {field: getattr(self, field) for field in fields}
+        dims = ("probe", "place")
+        probes = {field: (dims[: np.ndim(value)], value) for field, value in values.items()}
         draws = {
             "group_weight": (("sample", "group"), self.group_weight),
             "drift": (("sample", "threshold"), self.drift),
         }
+        probes["scatter"] = ("depth",), self.scatter
         tree[name] = xr.DataTree(xr.Dataset(probes, {"depth": DEPTHS}))
         tree[f"{name}_draws"] = xr.DataTree(xr.Dataset(draws, {"threshold": self.grid}))
         columns = np.column_stack([self.parameters, self.spread]).T
@@ -289,21 +281,16 @@ class WrongTails:
     def stored(cls, tree: xr.DataTree, name: str, drawn: xr.Dataset) -> Self:
         """Tails that `store` put into a tree, with the draws (sample,) of the parameters."""
         probes, draws = tree[name].to_dataset(), tree[f"{name}_draws"].to_dataset()
-        columns = [drawn[f"{name}_{parameter}"].values for parameter in _PARAMETERS]
-        lists = ProbeLists(
-            probes["log_distance"].values,
-            probes["class"].values,
-            probes["weight"].values,
-            probes["owner"].values,
-            int(probes["n_rivals"]),
-        )
+        *law, spread = (drawn[f"{name}_{parameter}"].values for parameter in _PARAMETERS)
+        lists: dict[str, Any] = {field: probes[field].values for field in ProbeLists._fields}
+        lists["n_wrong"] = int(lists["n_wrong"])
         return cls(
-            lists,
+            ProbeLists(**lists),
             probes["location"].values,
             probes["exponent"].values,
             probes["scatter"].values,
-            np.column_stack(columns[:3]),
-            columns[3],
+            np.column_stack(law),
+            spread,
             probes["group"].values,
             draws["group_weight"].values,
             draws["threshold"].values,
@@ -311,6 +298,39 @@ class WrongTails:
             float(probes["drift_sd"]),
             int(probes["seed"]),
         )
+
+
+class FpirCurve:
+    """Draws of FPIR with k enrolled classes at any threshold, which decrease in every draw.
+
+    FPIR is computed at knots. A draw of the drift may lift it a little from one knot to the next
+    tighter one, or probes that enter their tails may. So each draw is replaced by its running
+    minimum. Between knots the log of the rate -log(1 - FPIR) is linear in the log distance.
+    """
+
+    def __init__(self, tails: WrongTails, k: int) -> None:
+        self._tails, self._k = tails, k
+        # Log distances, descending: from where the lists end to where the tails do.
+        grid = threshold_grid(tails.lists, tails.slope, np.inf)
+        self.knots = np.unique(np.minimum(grid, tails.loosest(k)))[::-1]
+        self._log_rates: list[FloatArray] = []  # at the first knots, as far as they were needed
+
+    def at(self, log_threshold: float) -> FloatArray:
+        """FPIR (draws,) at a threshold; beyond the knots that of the last one."""
+        knots = self.knots
+        place = float(np.interp(-log_threshold, -knots, np.arange(knots.size)))
+        left = min(int(place), knots.size - 2)
+        first, second = self._log_rate(left), self._log_rate(left + 1)
+        return -np.expm1(-np.exp(first + (place - left) * (second - first)))
+
+    def _log_rate(self, knot: int) -> FloatArray:
+        """Log rate (draws,) at a knot, after those at looser ones."""
+        rates = self._log_rates
+        for at in self.knots[len(rates) : knot + 1].tolist():
+            none = np.maximum(self._tails.none_above(at, self._k), _TINY)
+            log_rate = np.log(np.maximum(-np.log(none), _TINY))
+            rates.append(np.minimum(log_rate, rates[-1]) if rates else log_rate)
+        return rates[knot]
 
 
 @compiled(nogil=True)
@@ -348,3 +368,144 @@ def before(ends: FloatArray, weight: FloatArray) -> float:
     order = np.argsort(ends)
     place = int(np.searchsorted(weight[order].cumsum(), _MOST_UNKNOWN, side="right"))
     return float(np.nextafter(np.append(ends[order], np.inf)[place], -np.inf))
+
+
+def threshold_grid(
+    lists: ProbeLists, slope: float, most_above: float = _MOST_ABOVE, ratio: float = _RATIO
+) -> FloatArray:
+    """Log distances, descending: observed wrong scores, then steps beyond the best of them.
+
+    `slope` is that of the log probability in the log distance. The loosest threshold has
+    `most_above` wrong scores of a probe above it, on average, or all that are listed. From one
+    threshold to the next, the number of wrong scores falls by the factor `ratio`.
+    """
+    finite = lists.log_distance[np.isfinite(lists.log_distance)]
+    most = int(min(most_above * len(lists.weight), finite.size))
+    numbers = np.unique(np.ceil(most / ratio ** np.arange(np.log(most) / np.log(ratio) + 1)))
+    nearest = np.sort(np.partition(finite, most - 1)[:most])
+    observed = nearest[numbers.astype(int) - 1]
+    beyond = observed[0] - np.log(ratio) / slope * np.arange(1, _N_BEYOND + 1)
+    return np.unique(np.concatenate([observed, beyond]))[::-1]
+
+
+def observed_levels(lists: ProbeLists, log_thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean shares (T,) of wrong classes above thresholds, and the independent pairs behind each.
+
+    Pairs (probe, class) are dependent if they share the owner of the probe or the class. The
+    variance of their weighted number is the sum of squared deviations of the owners plus that of
+    the classes, minus that of single pairs, which both sums contain.
+    """
+    counted = (lists.log_distance <= log_thresholds.max()) & (lists.weight > 0)[:, None]
+    probe, place = np.nonzero(counted)
+    log_distance = lists.log_distance[probe, place]
+    order = np.argsort(log_distance)
+    numbers = np.searchsorted(log_distance[order], log_thresholds, side="right")
+    probe = probe[order]
+    pair, owner, wrong = lists.weight[probe], lists.owner[probe], lists.classes[probe, place[order]]
+    of_owners = np.bincount(lists.owner, lists.weight)
+    level = np.zeros(numbers.size)
+    pairs = np.full(numbers.size, lists.n_wrong / (lists.weight**2).sum())
+    for row in np.flatnonzero(numbers).tolist():
+        above = slice(numbers[row])
+        total, single = pair[above].sum(), (pair[above] ** 2).sum()
+        of_owner = np.bincount(owner[above], pair[above], of_owners.size) - total * of_owners
+        of_class = np.bincount(wrong[above], pair[above], lists.n_wrong) - total / lists.n_wrong
+        variance = (of_owner**2).sum() + (of_class**2).sum() - single
+        level[row] = total / lists.n_wrong
+        pairs[row] = total * lists.n_wrong / max(variance, single)
+    return level, pairs
+
+
+def level_drift(
+    lists: ProbeLists, grid: FloatArray, log_level: FloatArray, sd: float, rng: np.random.Generator
+) -> FloatArray:
+    """Draws (draws, T) of the drift at a descending grid (T,) of log distances.
+
+    `log_level` (draws, T) is the log of the mean probability that the tails predict, descending.
+    `sd` is the standard deviation of the drift over a decrease of the log probability by 1.
+    """
+    level, pairs = observed_levels(lists, grid)
+    first = _first_step(level[0] * pairs[0], np.exp(log_level[:, 0]) * pairs[0], rng)
+    fall = np.maximum(-np.diff(log_level), 1e-9)
+    steps = _steps(level[:-1] * pairs[1:], level[1:] * pairs[1:], fall, sd, rng)
+    return np.column_stack([first, steps]).cumsum(axis=1)
+
+
+def _first_step(number: float, expected: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draws of the drift, given a Poisson `number` with mean expected * exp(drift)."""
+    move = np.zeros_like(expected)
+    for _ in range(_NEWTON_STEPS):
+        mean = expected * np.exp(move)
+        curvature = mean + _FIRST_SD**-2
+        slope = number - mean - move / _FIRST_SD**2
+        move += np.clip(slope / curvature, -_LARGEST_MOVE, _LARGEST_MOVE)
+    sd = (expected * np.exp(move) + _FIRST_SD**-2) ** -0.5
+    return move + sd * rng.standard_normal(expected.size)
+
+
+def _steps(
+    before: FloatArray, after: FloatArray, fall: FloatArray, sd: float, rng: np.random.Generator
+) -> FloatArray:
+    """Draws (draws, m) of steps: `after` (m,) of `before` pairs reach the next threshold.
+
+    The tails predict the shares e^-fall. The mean probability never increases as the threshold gets
+    tighter, so a step is at most the fall.
+    """
+    prior = sd**2 * fall
+    mode, variance = np.zeros_like(fall), prior.copy()
+    # If no pair is left, the posterior is the prior.
+    left = before > 0
+    before, after, expected, prior = before[left], after[left], fall[:, left], prior[:, left]
+    move = mode[:, left]
+    for _ in range(_NEWTON_STEPS):
+        share = np.minimum(np.exp(move - expected), _LARGEST_CHANCE)
+        # Slope and curvature are multiplied by the prior variance, which may be 0.
+        slope = (after - before * share) / (1 - share) * prior - move
+        curvature = before * share / (1 - share) * prior + 1
+        move += np.clip(slope / curvature, -_LARGEST_MOVE, _LARGEST_MOVE)
+        move = np.minimum(move, expected)
+    mode[:, left], variance[:, left] = move, prior / curvature
+    # Drawn step by step, so that the first ones do not depend on how many follow.
+    normal = rng.standard_normal(fall.T.shape).T
+    return np.minimum(mode + np.sqrt(variance) * normal, fall)
+
+
+def chance_of_none(log_rate: FloatArray, sd: FloatArray) -> FloatArray:
+    r""":math:`E[e^{-\lambda F}]` for a lognormal factor F with mean 1.
+
+    `log_rate` and the standard deviation `sd` of log F broadcast; they are clipped to [-30, 30] and
+    to at most 8. Values are interpolated linearly in a table. Their error is below 3e-4, and the
+    relative error of one minus the value is below 0.2%.
+    """
+    log_rate, sd = np.broadcast_arrays(log_rate, sd)
+    chance = np.empty(sd.size)
+    _interpolate(np.ravel(log_rate), np.ravel(sd), _table(), chance)
+    return chance.reshape(sd.shape)
+
+
+@compiled(nogil=True)
+def _interpolate(
+    log_rate: FloatArray, sd: FloatArray, table: FloatArray, chance: FloatArray
+) -> None:
+    """Interpolate the table bilinearly at points (n,)."""
+    last = table.shape[0] - 1
+    for i in range(chance.size):
+        row = min(max((log_rate[i] + _LARGEST_LOG_RATE) / _STEP, 0.0), last)
+        above = min(int(row), last - 1)
+        upper = between_points(table[above], sd[i] / _STEP)
+        lower = between_points(table[above + 1], sd[i] / _STEP)
+        chance[i] = upper + (row - above) * (lower - upper)
+
+
+@cache
+def _table() -> FloatArray:
+    """Chance of no event by log rate and standard deviation, in steps of 0.05."""
+    log_rates = np.arange(-_LARGEST_LOG_RATE, _LARGEST_LOG_RATE + _STEP / 2, _STEP)
+    sd = np.arange(0.0, _LARGEST_SD + _STEP / 2, _STEP)
+    density = np.exp(-0.5 * _NODES**2)
+    density /= density.sum()
+    scatter = np.outer(sd, _NODES) - 0.5 * sd[:, None] ** 2
+    table = np.empty((log_rates.size, sd.size))
+    for row, log_rate in enumerate(log_rates):
+        table[row] = np.exp(-np.exp(np.minimum(log_rate + scatter, 50.0))) @ density
+    return table

@@ -7,7 +7,6 @@ import xarray as xr
 
 from classex_bayes.arguments import class_counts, whole_number
 from classex_bayes.exceptions import DataError
-from classex_bayes.open_set.nonmated_searches import NonmatedSearches
 from classex_bayes.open_set.observed_rates import open_set_rates
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
@@ -99,7 +98,7 @@ def plot_det(
         if size in tested:
             exact.append(open_set_rates(task, size, thresholds, rank=rank).isel(k=0))
     for fpir, fnir in seen:
-        name = NonmatedSearches.of(model.idata).best_score
+        name = model.fit_.best_wrong_name
         chart.add("points", name, [fpir], [fnir], visual="best_wrong", color=INK)
     for curve in exact:
         shown = (curve.fpir >= _SMALLEST) & (curve.fnir >= _SMALLEST)
@@ -162,7 +161,7 @@ def plot_threshold(
             curve = curve[curve >= _SMALLEST]
             chart.add("line", TRUTH, curve.threshold, curve, panel=rate, **_EXACT)
         lowest = min(mark.y[0].min() for mark in chart.marks if mark.panel == rate)
-        name, limit = NonmatedSearches.of(model.idata).best_score, model.best_wrong_score_
+        name, limit = model.fit_.best_wrong_name, model.best_wrong_score_
         chart.vertical(name, limit, (lowest, 1.0), "best_wrong", rate)
     title = f"FPIR and FNIR by threshold, from a pilot of {rates.n_classes:,} enrolled classes"
     accepted = "distances up to" if model.fit_.record.negated else "scores from"

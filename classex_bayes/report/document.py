@@ -96,12 +96,10 @@ def _rates(
     model: "OpenSetExtrapolator", rates: "OpenSetPrediction", ci_prob: float
 ) -> dict[str, Any]:
     """FNIR and FPIR at their thresholds, with settings, Pareto k and notes."""
-    from classex_bayes.open_set.nonmated_searches import NonmatedSearches
-
     return {
         "description": rates.description,
         "rank": rates.rank,
-        "n_nonmated": NonmatedSearches.of(model.idata).n,
+        "n_nonmated": model.fit_.n_nonmated,
         "predictions": records(by_limits(rates.summary(ci_prob, round_to="none"))),
         "pareto_k": finite(model.pareto_k_),
         "notes": notes_of(rates.notes, model.name),

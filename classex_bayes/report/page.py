@@ -303,8 +303,6 @@ def _rows(findings: Findings) -> list[dict[str, Any]]:
 
 def _open_set(findings: Findings, numbers: dict[str, Any]) -> dict[str, Any]:
     """Rates, thresholds and settings of open-set identification."""
-    from classex_bayes.open_set.nonmated_searches import NonmatedSearches
-
     model, rates = findings.open_set  # type: ignore[misc]
     by_rate: dict[str, dict[int, Any]] = {"FNIR": {}, "FPIR": {}}
     for row in numbers["predictions"]:
@@ -316,7 +314,7 @@ def _open_set(findings: Findings, numbers: dict[str, Any]) -> dict[str, Any]:
         "rows": [{"k": k, "fnir": fnir[k], "fpir": fpir[k]} for k in sorted(fnir)],
         "notes": rates.notes,
         "rank": rates.rank,
-        "nonmated": NonmatedSearches.of(model.idata).origin,
+        "nonmated": model.fit_.nonmated_origin,
         "scores": score_direction(findings.task),
         "scales": model.fit_.record.scales_text,
         "seed": model.fit_.record.random_seed,

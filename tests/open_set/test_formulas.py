@@ -12,12 +12,9 @@ from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import HalfLists
 from classex_bayes.bayes.tails.scale_choice import competitor_effect
 from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, random_halves
-from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_scores
-from classex_bayes.open_set.wrong_tails import WrongTails
 
 MANY = {"sampler": {"draws": 2000, "chains": 2}, "random_seed": 1}
-SAMPLES = ["chain", "draw"]
 
 
 @pytest.fixture(scope="module")
@@ -30,25 +27,14 @@ def model(pilot):
     return cb.OpenSetExtrapolator().fit(pilot, **MANY)
 
 
-def parts(model):
-    """Draws of the parameters of a fit on one scale, and the groups of this scale."""
-    return model.posterior_.stack(sample=SAMPLES), model.idata["scales/0"]
-
-
-def tails(model, name):
-    drawn, groups = parts(model)
-    return WrongTails.stored(groups, name, drawn)
+@pytest.fixture(scope="module")
+def mated(model):
+    return model.fit_.rates.reference.mated
 
 
 @pytest.fixture(scope="module")
-def wrong(model):
-    return tails(model, "wrong")
-
-
-@pytest.fixture(scope="module")
-def mated(model, wrong):
-    drawn, groups = parts(model)
-    return MatedTails.of_groups(drawn, groups["mated"].to_dataset(), wrong)
+def wrong(mated):
+    return mated.wrong
 
 
 # True classes
@@ -104,33 +90,33 @@ def test_wrong_classes_of_a_power_law_decline_at_the_rate_of_their_tail(world):
     assert float(decline.mean()) == pytest.approx(1, abs=3 * float(decline.std()))
 
 
+def answered_by_wrong_classes(model, threshold):
+    """Mean shares of the instances that only wrong classes answer, one and two of them."""
+    shares = []
+    for k in (2, 3):
+        accepted = 1 - model.predict(k, threshold=threshold, rank=k).fnir
+        answered = model.predict_selective(k, threshold=threshold).answered
+        shares.append(float((answered - accepted).mean()))
+    return shares
+
+
 def test_instances_answered_by_wrong_classes_alone_double_with_their_number(world):
-    """Of 2 classes one is wrong, of 3 classes two are."""
+    """Two wrong classes answer with 1 - (1 - p)^2, nearly 2 p for a small p."""
     distances = np.array(world.task(30, 5).table.source.matrix)  # with complete lists
     far = np.arange(30) < 8
     distances[np.arange(8), np.arange(8)] = 5.0
     np.fill_diagonal(distances[8:, 8:], 1e-3)
     pilot = cb.SourceTask.from_scores(distances, range(30), higher_is_better=False)
     model = cb.OpenSetExtrapolator().fit(pilot, **MANY)
-    threshold = float(np.quantile(distances[far], 0.1))
-    added = []
-    for k in (2, 3):
-        accepted = 1 - model.predict(k, threshold=threshold, rank=k).fnir
-        answered = model.predict_selective(k, threshold=threshold).answered
-        added.append(float((answered - accepted).mean()))
-    # Two wrong classes answer with 1 - (1 - p)^2, nearly 2 p for a small p.
-    assert 1.6 < added[1] / added[0] <= 2
+    first, both = answered_by_wrong_classes(model, float(np.quantile(distances[far], 0.1)))
+    assert 1.6 < both / first <= 2
 
 
 def test_nearer_wrong_classes_double_with_their_number(pilot, model):
     """Most true classes that do not reach this threshold lie in the tail of their instance."""
     threshold = float(np.median(-pilot.nearest_classes.true))
-    added = []
-    for k in (2, 3):
-        accepted = 1 - model.predict(k, threshold=threshold, rank=k).fnir
-        answered = model.predict_selective(k, threshold=threshold).answered
-        added.append(float((answered - accepted).mean()))
-    assert added[0] > 0 and 1.8 < added[1] / added[0] <= 2
+    first, both = answered_by_wrong_classes(model, threshold)
+    assert first > 0 and 1.8 < both / first <= 2
 
 
 # Wrong scores
@@ -166,18 +152,6 @@ def test_inside_the_tails_the_number_of_wrong_scores_is_poisson_with_a_lognormal
     np.testing.assert_allclose(none, np.exp(-rate).mean(), atol=0.003)
 
 
-def test_beyond_the_wrong_scores_a_pareto_tail_has_its_form(pilot):
-    """The inverse slope of the log of (1 + xi y / s)^(-1 / xi) is s + xi y: a line in y."""
-    few = {"sampler": {"draws": 100, "chains": 2}, "random_seed": 1}
-    wrong = tails(cb.OpenSetExtrapolator(tail="pareto").fit(pilot, **few), "wrong")
-    grid = wrong.grid[wrong.grid < wrong.tightest][:16]
-    rate = np.array([1 - wrong.none_above(float(at), 1) for at in grid])
-    rate = rate[:, rate[-1] > 1e-10]  # of smaller ones rounding leaves too few digits
-    inverse = np.diff(grid)[:, None] / np.diff(np.log(rate), axis=0)
-    assert inverse.shape[1] > 100 and np.ptp(inverse) > 0.5
-    assert np.all(np.abs(np.diff(inverse, n=2, axis=0)) < 0.03 * inverse[1:-1])
-
-
 @pytest.mark.parametrize("name", ["wrong", "nonmated"])
 def test_random_weights_have_the_variance_of_classes_that_share_competitors(name):
     """Dirichlet weights of n groups with the sum n / e of their shapes, e being the effect."""
@@ -188,7 +162,8 @@ def test_random_weights_have_the_variance_of_classes_that_share_competitors(name
     assert effect > 1.15
     others = rng.normal(size=(80, 80))
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, **MANY)
-    weight = tails(model, name).group_weight
+    rates = model.fit_.rates.reference
+    weight = {"wrong": rates.mated.wrong, "nonmated": rates.nonmated}[name].group_weight
     expected = (1 / 80) * (1 - 1 / 80) / (80 / effect + 1)
     assert weight.var(axis=0).mean() == pytest.approx(expected, rel=0.03)
 
@@ -208,7 +183,7 @@ def test_nonmated_probes_are_independent_and_meet_all_classes(world):
         assert repeats == 1 or task.design_effect() > 4
         model = cb.OpenSetExtrapolator().fit(task, nonmated=strangers, **MANY)
         slopes.append(float(model.posterior_["nonmated_slope"].std()))
-        assert tails(model, "nonmated").lists.n_rivals == 60
+        assert model.fit_.rates.reference.nonmated.lists.n_wrong == 60
     assert slopes[1] == pytest.approx(slopes[0], rel=0.06)
 
 

@@ -6,10 +6,19 @@ from scipy.integrate import quad
 from scipy.special import digamma, polygamma
 from scipy.stats import genpareto, norm
 
-from classex_bayes.open_set.depth_law import HeldOutDepths, log_survival
-from classex_bayes.open_set.level_drift import level_drift, observed_levels, threshold_grid
-from classex_bayes.open_set.probe_tails import ProbeLists, TailHierarchy, observed_tails
-from classex_bayes.open_set.scattered_rates import chance_of_none
+from classex_bayes.open_set.probe_tails import (
+    HeldOutDepths,
+    ProbeLists,
+    TailHierarchy,
+    log_survival,
+    observed_tails,
+)
+from classex_bayes.open_set.wrong_tails import (
+    chance_of_none,
+    level_drift,
+    observed_levels,
+    threshold_grid,
+)
 
 N = 4  # nearest classes of a tail
 
@@ -169,7 +178,7 @@ def test_independent_pairs_are_counted():
     # Neither owners nor classes matter: every pair is independent.
     assert level * pairs == pytest.approx(301, rel=0.25)
     # Two probes of each owner with the same scores are one.
-    doubled = ProbeLists(*(np.repeat(part, 2, axis=0) for part in lists[:4]), lists.n_rivals)
+    doubled = ProbeLists(*(np.repeat(part, 2, axis=0) for part in lists[:4]), lists.n_wrong)
     doubled = doubled._replace(weight=doubled.weight / 2)
     (again,), (fewer,) = observed_levels(doubled, np.array([threshold]))
     assert again == pytest.approx(level) and 0.6 * pairs < fewer < 1.01 * pairs
