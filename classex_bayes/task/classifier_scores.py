@@ -1,7 +1,6 @@
 """Scores of a fitted classifier that rank the classes as its `predict` does."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -13,31 +12,39 @@ from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import refuse_masked, refuse_unread, with_labels
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_names, encode_labels
-from classex_bayes.task.classifier_marginality import marginality_of, steps_of
 from classex_bayes.task.score_arguments import LabelledScores, refuse_disorder
 from classex_bayes.task.validation import enough_classes
-from classex_bayes.typing import FloatArray, IntArray, NumberArray
+from classex_bayes.typing import IntArray, NumberArray
 
 # In this order, because the first have the fewest ties: probabilities saturate at 0 and 1.
 _METHODS = "decision_function", "predict_joint_log_proba", "predict_log_proba", "predict_proba"
+# Classifiers that describe each class by its own training rows alone, as scikit-learn fits them.
+_MARGINAL = {
+    "BernoulliNB",
+    "GaussianNB",
+    "MultinomialNB",
+    "NearestCentroid",
+    "QuadraticDiscriminantAnalysis",
+}
+# The end of a note, which a prediction with drift no longer has.
+MEASURE_DRIFT = (
+    "train it on some smaller sets of classes too, and pass these tasks to cb.measure_drift"
+)
 _BLOCK_ELEMENTS = 2**22
 _ROUNDING = 8  # units in the last place within which scores tie
-_SAME_ROW = 1e-6  # times the largest distance, since formulas round
-_MOSTLY, _SHOWN = 0.5, 5
+_SHOWN = 5
 
 
 class _Scorer(NamedTuple):
-    """A scoring method: its name, its function of some rows, and the width of its result."""
+    """A scoring method: its name, and its function of some rows."""
 
     name: str
     score: Callable[[Any], Any]
-    width: int
     higher_is_better: bool = True
-    reaches_training_rows: bool = False
 
 
 def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
-    """Arguments of `SourceTask.from_classifier`; warns if the scores are doubtful."""
+    """Arguments of `SourceTask.from_classifier`; warns if the scores disagree with `predict`."""
     names = _fitted_classes(clf)
     X, y = with_labels(X), with_labels(y)
     rows = _Rows(X)
@@ -47,15 +54,18 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     if predicted.ndim == 2 and predicted.shape[1] == 1:
         predicted = predicted[:, 0]
     predicted = encode_labels(predicted, rows.n, len(names), names, "clf.predict(X)")
-    tried = _tried(_scorers(clf, len(names)), rows, predicted, len(names))
+    tried = _tried(_scorers(clf), rows, predicted, len(names))
     n_other, scorer, scores = min(tried, key=itemgetter(0))
-    faults = [*_other_classifier(clf, scorer, n_other, rows.n), *_known_rows(scorer, scores)]
-    checks = [Check("classifier", not faults, "; ".join(faults))]
-    marginality = marginality_of(clf)
-    if marginality.note is not None:
-        checks.append(Check("marginality", True, marginality.note, is_note=True))
-    for sentence in (*faults, *([marginality.note] if marginality.degree == "not" else ())):
-        warn(sentence, DataWarning)
+    checks = [_agreement(clf, scorer, n_other, rows.n)]
+    if not checks[0].passed:
+        warn(checks[0].sentence, DataWarning)
+    if not _is_marginal(clf):
+        sentence = (
+            f"{type(_classifier(clf)).__name__} may score a class by the other classes that it was "
+            "trained with. If it is retrained for more classes, it becomes another classifier; "
+            f"{MEASURE_DRIFT}"
+        )
+        checks.append(Check("marginality", True, sentence, is_note=True))
     source = ScoreMatrix(scores, scorer.higher_is_better)
     return LabelledScores(source, labels, names, checks=tuple(checks))
 
@@ -105,10 +115,8 @@ def _fitted_classes(clf: Any) -> list[Any]:
 def _seen_labels(y: Any, n: int, names: list[Any]) -> Any:
     """True classes as the classifier names them."""
     labels = as_vector(y, "y")
-    if labels.ndim != 1:
-        raise DataError(f"y: expected one label per row, found shape {labels.shape}")
-    if labels.size != n:
-        raise DataError(f"y: found {labels.size} labels for {n} rows of X")
+    if labels.ndim != 1 or labels.size != n:
+        raise DataError(f"y: found shape {labels.shape} for {n} rows of X, expected a label each")
     known = set(names)
     unseen = list(dict.fromkeys(repr(label) for label in labels.tolist() if label not in known))
     if unseen:
@@ -121,15 +129,38 @@ def _seen_labels(y: Any, n: int, names: list[Any]) -> Any:
     return labels
 
 
-def _scorers(clf: Any, n_classes: int) -> Iterator[_Scorer]:
-    """Scoring methods, the best first: distances if `predict` uses them, then methods."""
-    *transformers, last = steps_of(clf)
-    features = partial(_features, transformers)
+def _classifier(clf: Any) -> Any:
+    """The classifier of a pipeline or search, which have `steps` and `best_estimator_`."""
+    if hasattr(clf, "best_estimator_"):
+        return _classifier(clf.best_estimator_)
+    return _classifier(clf.steps[-1][1]) if hasattr(clf, "steps") else clf
+
+
+def _is_marginal(clf: Any) -> bool:
+    """Whether the classifier is known to score each class on its own, by its name or a base's."""
+    return any(base.__name__ in _MARGINAL for base in type(_classifier(clf)).__mro__)
+
+
+def _scorers(clf: Any) -> Iterator[_Scorer]:
+    """Scoring methods, the best first."""
+    last = _classifier(clf)
     bases = {base.__name__ for base in type(last).__mro__}
-    if "NearestCentroid" in bases:
-        yield _Scorer("the distance to centroids_", _to_centroids(features, last), n_classes, False)
+    if "NearestCentroid" in bases:  # its probabilities rescale the features
+        from sklearn.metrics import pairwise_distances
+
+        whole = getattr(clf, "best_estimator_", clf)
+        features = whole[:-1].transform if hasattr(whole, "steps") else _unchanged
+        yield _Scorer(
+            "the distance to centroids_",
+            lambda rows: pairwise_distances(features(rows), last.centroids_, last.metric),
+            False,
+        )
     if "KNeighborsClassifier" in bases and last.n_neighbors == 1:
-        yield _to_training_rows(features, last, n_classes)
+        raise DataError(
+            "clf: KNeighborsClassifier(n_neighbors=1) shows only which class won; pass the "
+            "training rows as templates: SourceTask.from_embeddings(X, X_train, y, "
+            "gallery_y=y_train)"
+        )
     if getattr(last, "decision_function_shape", "ovr") == "ovo":
         raise DataError(
             f"clf: found {type(last).__name__} with decision_function_shape='ovo', which scores "
@@ -137,7 +168,7 @@ def _scorers(clf: Any, n_classes: int) -> Iterator[_Scorer]:
             "new fit"
         )
     methods = [name for name in _METHODS if callable(getattr(clf, name, None))]
-    if not methods and not bases & {"NearestCentroid", "KNeighborsClassifier"}:
+    if not methods:
         raise DataError(
             f"clf: {type(clf).__name__} has only predict, expected one of {', '.join(_METHODS)}; "
             "decisions give only the accuracy among all classes. If you have only decisions, "
@@ -145,7 +176,11 @@ def _scorers(clf: Any, n_classes: int) -> Iterator[_Scorer]:
             "classes=clf.classes_"
         )
     for name in methods:
-        yield _Scorer(f"clf.{name}", getattr(clf, name), n_classes)
+        yield _Scorer(f"clf.{name}", getattr(clf, name))
+
+
+def _unchanged(rows: Any) -> Any:
+    return rows
 
 
 def _tried(
@@ -160,49 +195,9 @@ def _tried(
             return
 
 
-def _features(transformers: list[Any], rows: Any) -> Any:
-    """Input of the last step of a pipeline."""
-    for step in transformers:
-        rows = step.transform(rows)
-    return rows
-
-
-def _to_centroids(features: Callable[[Any], Any], last: Any) -> Callable[[Any], Any]:
-    """Distances of `NearestCentroid.predict`; its probabilities rescale the features."""
-    from sklearn.metrics import pairwise_distances
-
-    return lambda rows: pairwise_distances(features(rows), last.centroids_, last.metric)
-
-
-def _to_training_rows(features: Callable[[Any], Any], last: Any, n_classes: int) -> _Scorer:
-    """Smallest distance to the training rows of each class; probabilities give only the winner."""
-    from sklearn.metrics import pairwise_distances
-
-    n = int(last.n_samples_fit_)
-    # The only attributes that contain them.
-    training: Any = getattr(last, "_fit_X", None)
-    label = np.asarray(getattr(last, "_y", ()))
-    kept = getattr(training, "shape", ())[:1] == label.shape == (n,)
-    if not (kept and np.array_equal(np.unique(label), np.arange(n_classes))):
-        raise DataError(
-            "clf: the training rows and their labels cannot be read from KNeighborsClassifier; "
-            "pass SourceTask.from_embeddings(X, X_train, y, gallery_y=y_train) instead"
-        )
-    order = np.argsort(label, kind="stable")
-    starts = np.searchsorted(label[order], np.arange(n_classes))
-
-    def smallest(rows: Any) -> FloatArray:
-        distance = pairwise_distances(
-            features(rows), training, last.effective_metric_, **last.effective_metric_params_
-        )
-        return np.asarray(np.minimum.reduceat(distance[:, order], starts, axis=1))
-
-    return _Scorer("the distance to training rows", smallest, n, False, True)
-
-
 def _scores(scorer: _Scorer, rows: _Rows, n_classes: int) -> NumberArray:
     """Scores of all rows, from blocks of them."""
-    for place, part in rows.blocks(max(scorer.width, n_classes)):
+    for place, part in rows.blocks(n_classes):
         with np.errstate(divide="ignore"):  # logarithms of probabilities that are zero
             block = np.asarray(scorer.score(part))
         shape = place.stop - place.start, n_classes
@@ -231,27 +226,13 @@ def _count_other(scores: NumberArray, predicted: IntArray, higher_is_better: boo
     return number
 
 
-def _other_classifier(clf: Any, scorer: _Scorer, n_other: int, n: int) -> Iterator[str]:
-    """Sentence if the scores disagree with `predict`."""
-    if n_other == 0:
-        return
-    *_, last = steps_of(clf)
+def _agreement(clf: Any, scorer: _Scorer, n_other: int, n: int) -> Check:
+    """Whether the best scores are those of the predicted classes."""
     remedy = "pass scores whose best class is the predicted one to SourceTask.from_scores"
-    if getattr(last, "break_ties", True) is False:
+    if getattr(_classifier(clf), "break_ties", True) is False:
         remedy = "set break_ties=True, so that predict uses these scores; no new fit is needed"
-    yield (
+    sentence = (
         f"the best class by {scorer.name} is not that of clf.predict in {n_other} of {n} "
         f"instances, so the task describes another classifier; {remedy}"
     )
-
-
-def _known_rows(scorer: _Scorer, scores: NumberArray) -> Iterator[str]:
-    """Sentence if most instances have a distance of zero to a training row."""
-    if not scorer.reaches_training_rows:
-        return
-    known = float(np.mean(scores.min(axis=1) <= _SAME_ROW * scores.max(axis=1)))
-    if known > _MOSTLY:
-        yield (
-            f"{100 * known:.0f}% of the instances have a distance of 0 to a training row; use "
-            "test instances that the classifier has not seen"
-        )
+    return Check("classifier", n_other == 0, sentence if n_other else "")

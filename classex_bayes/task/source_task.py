@@ -249,17 +249,17 @@ class SourceTask:
     ) -> Self:
         """Make a task from a fitted classifier that follows the conventions of scikit-learn.
 
-        Scores are distances if ``clf.predict`` uses distances. Otherwise they are the first of
-        `decision_function`, `predict_joint_log_proba`, `predict_log_proba` and `predict_proba`
-        whose best class is most often the predicted class (docs/from_sklearn.md).
+        Scores are the first of `decision_function`, `predict_joint_log_proba`, `predict_log_proba`
+        and `predict_proba` whose best class is most often the predicted class. Those of
+        `NearestCentroid` are distances (docs/from_sklearn.md).
 
         Parameters
         ----------
         clf : fitted classifier, pipeline or search
             Object with `predict` and `classes_`. The latter name the classes of the task.
         X : array-like of shape (n, d), DataFrame, sparse matrix or list
-            Test instances as ``clf.predict`` accepts them. They must not be training rows; these
-            are detected only if the classifier is one nearest neighbour.
+            Test instances as ``clf.predict`` accepts them. They must not be training rows, which
+            cannot be detected.
         y : array-like of shape (n,)
             True classes, as labels of ``clf.classes_``.
         ties, class_weight, untested, sampling, random_seed
@@ -272,14 +272,14 @@ class SourceTask:
         Raises
         ------
         DataError
-            If the classifier is not fitted, has several outputs or has no scores, or if it has not
-            seen a label. Also as in `from_scores`.
+            If the classifier is not fitted, has several outputs or has no scores of all classes, or
+            if it has not seen a label. Also as in `from_scores`.
 
         Warns
         -----
         DataWarning
-            If the scores disagree with `predict`, or if the classifier is not marginal
-            (`measure_drift`). Both are also notes of every prediction.
+            If the scores disagree with `predict`. Predictions carry a note on this, and on a
+            classifier that is not known to be marginal (`measure_drift`).
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Tasks from fitted classifiers: scores are those of `predict`, and the page's table is true."""
+"""Tasks from fitted classifiers: their scores are those of `predict`."""
 
 import re
 import warnings
@@ -14,37 +14,26 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, NeighborhoodComponentsAnalysis
+from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, RadiusNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, Normalizer, StandardScaler
-from sklearn.svm import SVC
+from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import all_estimators
 
+from classex_bayes import ClassExReg, Sampling, SourceTask
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.task import classifier_scores
-from classex_bayes.task.classifier_marginality import (
-    MARGINAL,
-    NEARLY,
-    NOT,
-    marginality_of,
-)
-from classex_bayes.task.data_checks import notes_of
-from classex_bayes.task.sampling_design import Sampling
-from classex_bayes.task.source_task import SourceTask
 
 PAGE = (Path(__file__).parents[2] / "docs/from_sklearn.md").read_text(encoding="utf-8")
-NAMESPACE = dict(all_estimators())
 K1, TRAIN, TEST = 12, 10, 8
 KEPT = np.array([0, 1, 2, 4, 5, 7, 8, 9, 11])
-QUICK = {"random_state": 0, "n_estimators": 8, "Cs": 2, "cv": 2}
 
 
 @pytest.fixture(scope="module")
@@ -64,166 +53,123 @@ def data():
 
 
 def fitted(clf, X, y):
-    with warnings.catch_warnings():  # few iterations, and classes that leave scikit-learn
+    with warnings.catch_warnings():  # few iterations
         warnings.simplefilter("ignore")
         return clone(clf).fit(X, y)
 
 
-def task_of(clf, X, y, **options):
-    """Task that is not marginal, as is known."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* is not marginal", DataWarning)
-        return SourceTask.from_classifier(clf, X, y, **options)
-
-
-# The table of the page
-
-
-def table():
-    """Rows of the page: expression, degree and scores."""
-    for cells in re.findall(r"^\| (`.+?) \| (\w+) \| (.*?)\| .+? \|$", PAGE, re.MULTILINE):
-        for expression in re.findall(r"`([^`]+)`", cells[0]):
-            yield expression, cells[1], cells[2].strip()
-
-
-def made(expression):
-    """Classifier of a row, made quicker; one of another package by its name alone."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        try:
-            found = eval(expression, dict(NAMESPACE))
-        except NameError:
-            return type(expression, (), {})()
-        clf = found() if isinstance(found, type) else found
-    # An iteration of this one is a tree for every class.
-    quick = QUICK | ({"max_iter": 2} if expression.startswith("HistGradient") else {})
-    clf.set_params(**{key: value for key, value in quick.items() if key in clf.get_params()})
-    return clf
-
-
-def prepared(clf, *matrices):
-    """Features that the naive Bayes classifiers of counts or categories take."""
-    first = matrices[0]
-    if type(clf).__name__ in {"MultinomialNB", "ComplementNB", "CategoricalNB"}:
-        low, high = first.min(axis=0), first.max(axis=0)
-        counts = [np.rint(12 * np.clip((X - low) / (high - low), 0, 1)) for X in matrices]
-        # No category is asked for that only a class that is left out has.
-        return [counts[0], *(np.minimum(tested, 6) for tested in counts[1:])]
-    return list(matrices)
-
-
 def order_of(task):
     """Rank of every class for every instance, tied ones at their worst."""
-    return rankdata(-task.table.source.scores(np.arange(task.n_test)), method="max", axis=1)
+    return rankdata(-task.scores.scores(np.arange(task.n_test)), method="max", axis=1)
 
 
-ROWS = list(table())
-SCORED = [row for row in ROWS if row[2] and not row[2].startswith("none")]
+# Scores of predict
 
 
-def test_the_table_has_what_the_code_knows():
-    listed = {expression.partition("(")[0] for expression, *_ in ROWS}
-    known = MARGINAL | NEARLY.keys() | {name for names in NOT.values() for name in names}
-    assert listed == known and len(ROWS) > 40
+def centroid_distances(clf, X):
+    return -np.linalg.norm(X[:, None] - clf.centroids_, axis=2)
 
 
-@pytest.mark.parametrize(("expression", "degree", "_"), ROWS, ids=[row[0] for row in ROWS])
-def test_degrees_of_the_table(expression, degree, _):
-    assert marginality_of(made(expression)).degree == degree
+def scaled_centroid_distances(clf, X):
+    return centroid_distances(clf[-1], clf[:-1].transform(X))
 
 
-@pytest.mark.parametrize(("expression", "degree", "scores"), SCORED, ids=[row[0] for row in SCORED])
-def test_rows_of_the_table(data, expression, degree, scores):
-    clf = made(expression)
-    X, y, X_test, y_test = data
-    X, X_test = prepared(clf, X, X_test)
-    clf = fitted(clf, X, y)
-    task = task_of(clf, X_test, y_test, ties="pessimistic")  # warns if predict disagrees
-    taken = re.search(r"`(\w+)`", scores)
-    options = {"ties": "pessimistic", "classes": clf.classes_}
-    if taken and taken[1] == "centroids_":
-        expected = SourceTask.from_embeddings(X_test, clf.centroids_, y_test, **options)
-    elif taken:
-        with np.errstate(divide="ignore"):
-            values = getattr(clf, taken[1])(X_test)
-        expected = SourceTask.from_scores(values, y_test, **options)
-    else:
-        expected = SourceTask.from_embeddings(X_test, X, y_test, gallery_y=y, ties="pessimistic")
-    np.testing.assert_array_equal(task.ranks, expected.ranks)
-    right = clf.predict(X_test) == y_test
-    assert np.all(right[task.ranks == 1])
-    best = task_of(clf, X_test, y_test, ties="optimistic")
-    assert np.all(best.ranks[right] == 1)
-    # A classifier that is trained without some classes ranks the others as before, or not.
-    names = clf.classes_[KEPT]
-    train, test = np.isin(y, names), np.isin(y_test, names)
-    again = task_of(fitted(clf, X[train], y[train]), X_test[test], y_test[test], ties="pessimistic")
-    changed = np.mean(order_of(again) != order_of(task.select(KEPT)))
-    assert (changed == 0) == (degree == "marginal")
-    assert degree != "nearly" or changed < 0.4
+def manhattan_distances(clf, X):
+    return -np.abs(X[:, None] - clf[-1].centroids_).sum(axis=2)
 
 
-def test_predict_alone(data):
-    X, y, X_test, y_test = data
-    clf = fitted(made("OutputCodeClassifier(LinearSVC())"), X, y)
-    with pytest.raises(DataError, match=r"^clf: OutputCodeClassifier has only predict.*1\.0 to"):
-        SourceTask.from_classifier(clf, X_test, y_test)
-    decisions = (clf.predict(X_test)[:, None] == clf.classes_) * 1.0  # as the message says
-    task = SourceTask.from_scores(decisions, y_test, classes=clf.classes_)
-    lower, upper = task.accuracy_bounds(K1)
-    assert lower == upper == pytest.approx(np.mean(clf.predict(X_test) == y_test))
-
-
-# Pipelines and searches
-
-
-SCALED = make_pipeline(StandardScaler(), PCA(4))
-COMPOSED = {
-    "scaled": (make_pipeline(StandardScaler(), NearestCentroid()), "nearly"),
-    "minkowski": (KNeighborsClassifier(1, p=3, algorithm="ball_tree"), "marginal"),
-    "components": (make_pipeline(SCALED, KNeighborsClassifier(1)), "nearly"),
-    "manhattan": (make_pipeline("passthrough", NearestCentroid(metric="manhattan")), "marginal"),
-    "fixed": (make_pipeline(Normalizer(), KNeighborsClassifier(1, metric="cosine")), "marginal"),
-    "learned": (make_pipeline(NeighborhoodComponentsAnalysis(3), NearestCentroid()), "not"),
-    "search": (GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9]}, cv=2), "marginal"),
-    "search in a pipeline": (
-        make_pipeline(MinMaxScaler(), GridSearchCV(NearestCentroid(), {"metric": ["euclidean"]})),
-        "nearly",
+SEARCH = GridSearchCV(make_pipeline(StandardScaler(), PCA(4), NearestCentroid()), {}, cv=2)
+INNER = GridSearchCV(NearestCentroid(), {"metric": ["euclidean"]}, cv=2)
+SCORED = {
+    "centroids": (NearestCentroid(), centroid_distances),
+    "centroids, manhattan": (
+        make_pipeline("passthrough", NearestCentroid(metric="manhattan")),
+        manhattan_distances,
+    ),
+    "scaled centroids": (
+        make_pipeline(StandardScaler(), NearestCentroid()),
+        scaled_centroid_distances,
     ),
     "pipeline in a search": (
-        GridSearchCV(
-            make_pipeline(StandardScaler(), KNeighborsClassifier()),
-            {"kneighborsclassifier__n_neighbors": [1]},
-            cv=2,
-        ),
-        "nearly",
+        SEARCH,
+        lambda clf, X: scaled_centroid_distances(clf.best_estimator_, X),
     ),
-    "unequal priors": (NearestCentroid(priors=[0.3, *[0.7 / 11] * 11]), "nearly"),
-    "bins": (make_pipeline(KBinsDiscretizer(3), MultinomialNB()), "nearly"),
-    "votes": (make_pipeline(StandardScaler(), LogisticRegression()), "not"),
+    "search in a pipeline": (
+        make_pipeline(MinMaxScaler(), INNER),
+        lambda clf, X: centroid_distances(clf[-1].best_estimator_, clf[:-1].transform(X)),
+    ),
+    "radius": (RadiusNeighborsClassifier(9.0), "predict_proba"),
+    "naive Bayes": (GaussianNB(), "predict_joint_log_proba"),
+    "search": (GridSearchCV(GaussianNB(), {}, cv=2), "predict_log_proba"),
+    "bins": (make_pipeline(KBinsDiscretizer(3), MultinomialNB()), "predict_log_proba"),
+    "quadratic": (QuadraticDiscriminantAnalysis(), "decision_function"),
+    "linear": (LinearDiscriminantAnalysis(), "decision_function"),
+    "logistic": (make_pipeline(StandardScaler(), LogisticRegression()), "decision_function"),
+    "one against others": (LinearSVC(), "decision_function"),
+    "pairs": (SVC(break_ties=True), "decision_function"),
+    "forest": (RandomForestClassifier(8, random_state=0), "predict_log_proba"),
+    "neighbours": (KNeighborsClassifier(), "predict_proba"),
 }
 
 
-@pytest.mark.parametrize(("clf", "degree"), COMPOSED.values(), ids=COMPOSED)
-def test_pipelines_and_searches(data, clf, degree):
+@pytest.mark.parametrize(("clf", "expected"), SCORED.values(), ids=SCORED)
+def test_scores_are_those_of_predict(data, clf, expected):
     X, y, X_test, y_test = data
     clf = fitted(clf, X, y)
-    task = task_of(clf, X_test, y_test)
-    assert task.classes == clf.classes_.tolist() and task.table.n_tied == 0
-    np.testing.assert_array_equal(task.ranks == 1, clf.predict(X_test) == y_test)
-    assert marginality_of(clf).degree == degree
+    worst, best = (
+        SourceTask.from_classifier(clf, X_test, y_test, ties=ties)
+        for ties in ("pessimistic", "optimistic")
+    )
+    with np.errstate(divide="ignore"):
+        scores = (
+            getattr(clf, expected)(X_test) if isinstance(expected, str) else expected(clf, X_test)
+        )
+    by_scores = SourceTask.from_scores(scores, y_test, ties="pessimistic", classes=clf.classes_)
+    np.testing.assert_array_equal(worst.ranks, by_scores.ranks)
+    assert worst.classes == clf.classes_.tolist()
+    right = clf.predict(X_test) == y_test
+    assert right[worst.ranks == 1].all() and (best.ranks[right] == 1).all()
+    assert not any("clf.predict" in warning for warning in worst.warnings)
 
 
-def test_what_is_frozen_is_fixed(data):
+# Marginal classifiers
+
+
+class MyBayes(GaussianNB):
+    """Derived from a known one."""
+
+
+@pytest.mark.parametrize(
+    ("clf", "is_marginal"),
+    [
+        (NearestCentroid(), True),
+        (GaussianNB(), True),
+        (MyBayes(), True),
+        (BernoulliNB(), True),
+        (QuadraticDiscriminantAnalysis(), True),
+        (LinearDiscriminantAnalysis(), False),
+        (LogisticRegression(), False),
+        (KNeighborsClassifier(), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_note_on_classifiers_that_are_not_marginal(data, clf, is_marginal):
+    """A marginal classifier that is trained without some classes ranks the others as before."""
     X, y, X_test, y_test = data
-    scaler = FrozenEstimator(StandardScaler().fit(X))
-    clf = make_pipeline(scaler, FrozenEstimator(NearestCentroid().fit(scaler.transform(X), y)))
-    task = SourceTask.from_classifier(clf.fit(X, y), X_test, y_test)
-    np.testing.assert_array_equal(task.ranks == 1, clf.predict(X_test) == y_test)
-    assert marginality_of(clf).degree == "marginal"
-    lda = FrozenEstimator(LinearDiscriminantAnalysis().fit(X, y))
-    assert marginality_of(lda).degree == "nearly"
-    assert marginality_of(make_pipeline(lda, NearestCentroid())).degree == "marginal"
+    clf = fitted(clf, X, y)
+    task = SourceTask.from_classifier(clf, X_test, y_test, ties="pessimistic")
+    names = clf.classes_[KEPT]
+    train, test = np.isin(y, names), np.isin(y_test, names)
+    again = SourceTask.from_classifier(
+        fitted(clf, X[train], y[train]), X_test[test], y_test[test], ties="pessimistic"
+    )
+    assert np.array_equal(order_of(again), order_of(task.select(KEPT))) == is_marginal
+    said = f"{type(clf).__name__} may score .*another classifier.*measure_drift"
+    assert any(re.search(said, note) for note in task.notes) == (not is_marginal)
+    assert not any(re.search(said, warning) for warning in task.warnings)
+
+
+# Scores that disagree with predict
 
 
 class Templates(ClassifierMixin, BaseEstimator):
@@ -273,10 +219,6 @@ class Both(Templates):
         return softmax(self.decision_function(X), axis=1)
 
 
-class MyBayes(GaussianNB):
-    """Derived from a known one."""
-
-
 def test_classes_in_an_order_of_their_own(data):
     X, y, X_test, y_test = data
     task, usual = (
@@ -285,24 +227,16 @@ def test_classes_in_an_order_of_their_own(data):
     )
     assert task.classes != usual.classes
     np.testing.assert_array_equal(task.ranks, usual.ranks)
-    assert any("whether Templates is marginal is unknown" in note for note in notes_of([task]))
-    assert not any("marginal" in note for note in notes_of([usual]))
-    assert marginality_of(MyBayes()).degree == "marginal"
 
 
-def test_disagreement_is_a_doubt(data):
+def test_disagreement_is_warned_of(data):
     X, y, X_test, y_test = data
     clf, said = Templates(wrong=7).fit(X, y), r"decision_function is not .*predict in 7 of 96"
     with pytest.warns(DataWarning, match=said):
         task = SourceTask.from_classifier(clf, X_test, y_test)
-    kept = (task, task.select(KEPT), task.without_scores())
-    for each in kept:
-        assert re.search(said, " ".join(each.warnings)) and set(each.warnings) <= {
-            *notes_of([each])
-        }
+    for kept in (task, task.select(KEPT), task.without_scores()):
+        assert re.search(said, " ".join(kept.warnings)) and set(kept.warnings) <= {*kept.notes}
     with pytest.warns(DataWarning, match=said):
-        from classex_bayes import ClassExReg
-
         prediction = ClassExReg(0.5).fit(task).predict([20])
     assert re.search(said, " ".join(prediction.notes))
 
@@ -315,11 +249,11 @@ def test_one_instance_counts_and_rounding_does_not(data):
         tied = SourceTask.from_classifier(
             Coarse(wrong=60).fit(X, y), X_test, y_test, ties="unknown"
         )
-    assert not tied.table.is_exact and any("of clf.predict" in doubt for doubt in tied.warnings)
+    assert not tied.table.is_exact and any("of clf.predict" in text for text in tied.warnings)
     assert SourceTask.from_classifier(Rounded().fit(X, y), X_test, y_test).warnings == ()
 
 
-def test_doubts_of_parts_are_those_of_the_whole(data):
+def test_warnings_of_parts_are_those_of_the_whole(data):
     X, y, X_test, y_test = data
     first = np.isin(y_test, np.unique(y)[:5])
     with pytest.warns(DataWarning, match="in 7 of 56"):
@@ -332,16 +266,16 @@ def test_doubts_of_parts_are_those_of_the_whole(data):
     whole = SourceTask.merge(parts)
     small = SourceTask.merge([part.without_scores() for part in parts])
     for task in (whole, whole.select(KEPT), small):
-        assert any("in 7 of 56" in doubt for doubt in task.warnings)
-        assert any("Templates is marginal is unknown" in note for note in notes_of([task]))
+        assert any("in 7 of 56" in text for text in task.warnings)
+        assert any("Templates may score" in note for note in task.notes)
 
 
 def test_votes_between_pairs(data):
     X, y, X_test, y_test = data
     clf = SVC(C=1e-3).fit(X, y)
     with pytest.warns(DataWarning, match="set break_ties=True"):
-        task_of(clf, X_test, y_test)
-    task_of(clf.set_params(break_ties=True), X_test, y_test)
+        SourceTask.from_classifier(clf, X_test, y_test)
+    SourceTask.from_classifier(clf.set_params(break_ties=True), X_test, y_test)
     clf.set_params(break_ties=False, decision_function_shape="ovo")
     for names in (np.unique(y), np.unique(y)[:3]):  # three pairs of three classes
         train, test = np.isin(y, names), np.isin(y_test, names)
@@ -349,37 +283,25 @@ def test_votes_between_pairs(data):
             SourceTask.from_classifier(clf.fit(X[train], y[train]), X_test[test], y_test[test])
 
 
-def test_not_marginal_is_said(data):
+def test_one_neighbour_has_a_remedy(data):
+    """Distances to the training rows rank the classes as one nearest neighbour does."""
     X, y, X_test, y_test = data
-    clf = fitted(LogisticRegression(), X, y)
-    said = "^LogisticRegression is not marginal.*retrained.*another classifier.*measure_drift"
-    with pytest.warns(DataWarning, match=said):
-        task = SourceTask.from_classifier(clf, X_test, y_test)
-    assert task.warnings == () and any(re.search(said, note) for note in notes_of([task]))
-
-
-# One nearest neighbour
-
-
-@pytest.mark.parametrize("options", [{"algorithm": "brute"}, {"algorithm": "kd_tree"}, {"p": 1}])
-def test_training_rows_are_told(data, options):
-    X, y, X_test, y_test = data
-    clf = KNeighborsClassifier(1, **options).fit(X, y)
-    with pytest.warns(DataWarning, match="^100% of the instances have a distance of 0"):
-        task = SourceTask.from_classifier(clf, X, y)
-    assert task.accuracy(K1) == pytest.approx(1) and "distance of 0" in task.warnings[0]
-    assert SourceTask.from_classifier(clf, X_test, y_test).warnings == ()
-
-
-def test_labels_of_training_rows_that_cannot_be_read(data):
-    X, y, X_test, y_test = data
-    clf = KNeighborsClassifier(1).fit(X, y)
-    clf._y = None
-    clf.predict = lambda rows: y_test[: len(rows)]
-    with pytest.raises(
-        DataError, match=r"^clf: the training rows and their labels.*from_embeddings"
-    ):
+    clf = make_pipeline("passthrough", KNeighborsClassifier(1)).fit(X, y)
+    with pytest.raises(DataError, match=r"^clf: KNeighborsClassifier.*gallery_y=y_train"):
         SourceTask.from_classifier(clf, X_test, y_test)
+    task = SourceTask.from_embeddings(X_test, X, y_test, gallery_y=y)  # as the message says
+    np.testing.assert_array_equal(task.ranks == 1, clf.predict(X_test) == y_test)
+
+
+def test_predict_alone_has_a_remedy(data):
+    X, y, X_test, y_test = data
+    clf = fitted(OutputCodeClassifier(LinearSVC(), random_state=0), X, y)
+    with pytest.raises(DataError, match=r"^clf: OutputCodeClassifier has only predict.*1\.0 to"):
+        SourceTask.from_classifier(clf, X_test, y_test)
+    decisions = (clf.predict(X_test)[:, None] == clf.classes_) * 1.0  # as the message says
+    task = SourceTask.from_scores(decisions, y_test, classes=clf.classes_)
+    lower, upper = task.accuracy_bounds(K1)
+    assert lower == upper == pytest.approx(np.mean(clf.predict(X_test) == y_test))
 
 
 # What holds instances and labels
@@ -402,12 +324,11 @@ def test_all_kinds_of_rows(data, constants):
             labels = pd.Series(y_test) if frame is pd.DataFrame else pl.Series(y_test)
             found = SourceTask.from_classifier(named, rows, labels).ranks
             np.testing.assert_array_equal(found, expected)
-        for clf in (KNeighborsClassifier(1), NearestCentroid()):
-            clf.fit(scipy.sparse.csr_array(X), y)
-            dense = SourceTask.from_classifier(clf, X_test, y_test).ranks
-            for kind in (scipy.sparse.csr_array, scipy.sparse.coo_matrix):
-                found = SourceTask.from_classifier(clf, kind(X_test), y_test).ranks
-                np.testing.assert_array_equal(found, dense)
+        centroids = NearestCentroid().fit(scipy.sparse.csr_array(X), y)
+        dense = SourceTask.from_classifier(centroids, X_test, y_test).ranks
+        for kind in (scipy.sparse.csr_array, scipy.sparse.coo_matrix):
+            found = SourceTask.from_classifier(centroids, kind(X_test), y_test).ranks
+            np.testing.assert_array_equal(found, dense)
 
 
 def test_texts():
@@ -504,8 +425,8 @@ def test_rows_that_are_refused(data):
     X, y, X_test, y_test = data
     clf = GaussianNB().fit(X, y)
     for rows, labels, message in (
-        (X_test, y_test[:-1], "^y: found 95 labels for 96 rows of X"),
-        (X_test, np.c_[y_test, y_test], "^y: expected one label per row"),
+        (X_test, y_test[:-1], r"^y: found shape \(95,\) for 96 rows of X"),
+        (X_test, np.c_[y_test, y_test], r"^y: found shape \(96, 2\)"),
         (X_test[:0], y_test[:0], "^X: expected at least one test instance"),
         (np.ma.masked_less(X_test, 0), y_test, "^X: found a masked value"),
         (X_test, np.where(y_test == y_test[0], None, y_test), "^y: .* not seen None; expected"),
@@ -566,13 +487,3 @@ def test_a_class_that_a_fold_has_not_trained(page):
         )
     task = SourceTask.from_scores(scores, names["y"][rows])
     assert scores.min() == np.finfo(float).min and set(task.ranks) == {4}
-
-
-def test_votes_of_ensembles_keep_their_ties(data):
-    """Ties within rounding are none of two classifiers, whichever class wins."""
-    X, y, X_test, y_test = data
-    clf = fitted(made("RandomForestClassifier"), X, y)
-    task = task_of(clf, X_test, y_test)
-    assert task.table.n_tied > 0 and not any(
-        "not that of clf.predict" in doubt for doubt in task.warnings
-    )
