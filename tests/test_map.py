@@ -32,8 +32,9 @@ def run():
     metrics.METRICS.update(known)
 
 
-def test_there_are_five_short_recipes():
-    assert list(RECIPES) == ["A prior", "A point estimator", "A metric", "A plot", "A wing"]
+def test_there_are_six_short_recipes():
+    titles = "A prior, A point estimator, A metric, A new kind of data, A plot, A wing"
+    assert list(RECIPES) == titles.split(", ")
     lengths = {title: len(re.findall(r"^.*\S", code, re.M)) for title, code in RECIPES.items()}
     assert {title: n for title, n in lengths.items() if n > LONGEST} == {}
 
@@ -100,6 +101,42 @@ def test_metric(run):
         classex_bayes.DataError, match=r"predicts rbp and not accuracy; read \.draws"
     ):
         prediction.accuracy  # noqa: B018, since reading it raises
+
+
+def test_new_kind_of_data(run):
+    """Among negatives of their own, instances have the accuracy of plain tests of that size."""
+    names = run("A new kind of data")
+    task, model, ranks = (names[name] for name in ("task", "model", "ranks"))
+    whole = SourceTask.from_ranks(ranks, range(ranks.size), n_classes=ranks.size)
+    prediction = model.predict([2, 100, 2965])
+    truth, sd = whole.accuracy([2, 100, 2965]), prediction.summary()["sd"].to_numpy()
+    assert np.all(np.abs(prediction.mean - truth) < 3 * sd) and sd[-1] < 0.05
+    assert not any("same wrong classes" in note for note in prediction.notes)
+    # Independent instances: shares of n answers, without the factor of shared competitors.
+    right = task.accuracy(100).item()
+    variance = right * (1 - right) / (task.n_test - 1)
+    assert task.accuracy_cov(100).item() == pytest.approx(variance)
+    with pytest.raises(classex_bayes.DataError, match=r"k: expected numbers in 2\.\.100"):
+        task.accuracy(101)
+    with pytest.raises(classex_bayes.DataError, match="competitors of their own"):
+        classex_bayes.KDE().fit(task)
+
+
+def test_lost_instances_lose_at_every_k(run):
+    """Of a test with 30% lost rows, 70% have the accuracy that they have without these."""
+    names = run("A new kind of data")
+    n_better, lost = names["n_better"][:400], np.arange(400) % 10 < 3
+    task = names["among_negatives"](n_better, 99, lost)
+    k = np.array([2, 10, 100])
+    others = names["among_negatives"](n_better[~lost], 99).accuracy(k)
+    np.testing.assert_allclose(task.accuracy(k), 0.7 * others)
+    model = classex_bayes.BayesianExtrapolator()
+    model.fit(task, sampler={"chains": 2}, random_seed=1, progressbar=False)
+    prediction = model.predict([2, 100, 1000])
+    sd = prediction.summary()["sd"].to_numpy()
+    assert np.all(prediction.mean <= 0.7) and np.all(np.diff(prediction.mean) < 0)
+    assert np.all(np.abs(prediction.mean[:2] - task.accuracy([2, 100])) < 2 * sd[:2])
+    assert model.law_.cdf(np.array([1e-9])).mean() == pytest.approx(0.3, abs=0.02)
 
 
 def test_plot(run):

@@ -26,8 +26,7 @@ from classex_bayes.formatting import html_block, html_facts
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import interval_name, interval_settings
 from classex_bayes.results.extrapolation import REACHED
-from classex_bayes.task.check import Check
-from classex_bayes.task.data_checks import noted, participation
+from classex_bayes.task.data_checks import Check, noted, participation
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_checks import scores_fit
 from classex_bayes.task.source_task import SourceTask

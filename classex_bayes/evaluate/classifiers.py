@@ -358,7 +358,7 @@ def compare_classifiers(
     .. math:: \Sigma_{ab} / \sqrt{\Sigma_{aa} \Sigma_{bb}}
 
     of the sampling errors of :math:`ATA_{k_1}`, estimated by deleting classes from both tests
-    (`classex_bayes.task.joint_covariance`). Without scores, as for lists of the best classes, only
+    (`classex_bayes.task.rank_variance`). Without scores, as for lists of the best classes, only
     the test classes are deleted. Whole curves are reordered, so each marginal posterior is
     unchanged. The correlation is printed with the comparison. Its estimate is imprecise if classes
     are few, and may be negative.

@@ -21,7 +21,7 @@ from classex_bayes.results import (
     interval_of,
     interval_settings,
 )
-from classex_bayes.task.joint_covariance import joint_covariance
+from classex_bayes.task.rank_variance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import require_same_classes, require_same_weights
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
@@ -278,7 +278,7 @@ def information_difference(
     Errors of two classifiers, or of two regions of a brain, tested on the same classes are
     correlated, because a hard class changes both accuracies. Let :math:`d_a` be the derivative of
     the information of test a by its accuracies, and :math:`\Sigma_{ab}` the covariance of the
-    accuracies within and between the tests (`classex_bayes.task.joint_covariance`). With the
+    accuracies within and between the tests (`classex_bayes.task.rank_variance`). With the
     standard errors :math:`s_a, s_b` of `implied_information`,
 
     .. math::

@@ -25,9 +25,9 @@ from classex_bayes.io.arrays import (
     readable,
 )
 from classex_bayes.io.tables import read_csv, read_parquet, read_trec
-from classex_bayes.task.merge import warn_of_equal_positions
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.table_reading import warn_of_equal_positions
 from classex_bayes.task.validation import finite_embeddings
 from classex_bayes.typing import FloatArray, RandomSeed
 

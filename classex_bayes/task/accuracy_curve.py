@@ -10,8 +10,7 @@ from classex_bayes.arguments import as_numeric, as_vector, class_counts, number,
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
-from classex_bayes.task.check import Check
-from classex_bayes.task.data_checks import better_than_chance, few_classes
+from classex_bayes.task.data_checks import Check, better_than_chance, few_classes
 from classex_bayes.task.rank_variance import N_GRID
 from classex_bayes.task.reading import MadeFrom
 from classex_bayes.typing import FloatArray, IntArray
@@ -95,6 +94,11 @@ class AccuracyCurve:
         if size[worst] > _REFUSE_AT:
             raise DataError(f"{message}. Check that k and accuracy belong together")
         warn(message, ExtrapolationWarning)
+
+    @property
+    def most_classes(self) -> int:
+        """Largest number of classes at which metrics may be asked for."""
+        return self.n_classes
 
     @property
     def variance(self) -> Self:

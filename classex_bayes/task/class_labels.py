@@ -260,16 +260,16 @@ def by_class(values: Any, name: str, n_classes: int, classes: Sequence[Any] | No
         values = values.to_dict()
     if not isinstance(values, Mapping):
         return values
-    given = {_of_python(label): value for label, value in values.items()}
+    by_name = {_of_python(label): value for label, value in values.items()}
     names = list(range(n_classes)) if classes is None else classes
     for label in names:
-        if label not in given:
-            found = ", ".join(map(repr, [*given][:3]))
+        if label not in by_name:
+            examples = ", ".join(map(repr, [*by_name][:3]))
             raise DataError(
-                f"{name}: no {NOUNS[name]} for class {label!r}; {len(given)} classes have one"
-                f"{f', such as {found}' if given else ''}"
+                f"{name}: no {NOUNS[name]} for class {label!r}; {len(by_name)} classes have one"
+                f"{f', such as {examples}' if by_name else ''}"
             )
-    return [given[label] for label in names]
+    return [by_name[label] for label in names]
 
 
 def _column_classes(frame_names: list[Any], y_holds_numbers: bool) -> list[Any] | None:

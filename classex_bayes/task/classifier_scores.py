@@ -10,8 +10,8 @@ from classex_bayes.arguments import as_vector
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import refuse_masked, refuse_unread, with_labels
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_names, encode_labels
+from classex_bayes.task.data_checks import Check
 from classex_bayes.task.score_arguments import LabelledScores, refuse_disorder
 from classex_bayes.task.validation import enough_classes
 from classex_bayes.typing import IntArray, NumberArray
@@ -117,8 +117,8 @@ def _seen_labels(y: Any, n: int, names: list[Any]) -> Any:
     labels = as_vector(y, "y")
     if labels.ndim != 1 or labels.size != n:
         raise DataError(f"y: found shape {labels.shape} for {n} rows of X, expected a label each")
-    known = set(names)
-    unseen = list(dict.fromkeys(repr(label) for label in labels.tolist() if label not in known))
+    trained = set(names)
+    unseen = list(dict.fromkeys(repr(label) for label in labels.tolist() if label not in trained))
     if unseen:
         shown = ", ".join(unseen[:_SHOWN])
         more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""

@@ -55,7 +55,7 @@ class DaskSource(ABC):
     def statistics(
         self, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
     ) -> RankStatistics:
-        """Losses and the influence of each class, the sum of those of blocks of whole classes."""
+        """Numbers of better classes and the influence of each class, added up over blocks."""
         from dask import delayed
 
         in_order = np.count_nonzero(np.diff(y)) + 1 == np.unique(y).size

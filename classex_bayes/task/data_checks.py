@@ -6,6 +6,7 @@ too. The checks are cheap, because none reads the scores again.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,58 @@ import numpy as np
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.core.metrics import Accuracy
 from classex_bayes.exceptions import DataWarning, warn
-from classex_bayes.task.check import Check
+from classex_bayes.formatting import folded
 from classex_bayes.task.rank_variance import FEWEST_ERRING_CLASSES
 from classex_bayes.typing import FloatArray, IntArray
+
+_WORDS = {True: "ok", False: "WARNING", None: "not checked"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question about a task and its answer.
+
+    Attributes
+    ----------
+    name : str
+        Name of the check.
+    passed : bool or None
+        False if the data are probably faulty. None where it could not be checked.
+    sentence : str
+        The finding, its meaning and the remedy, or the reason why nothing was checked.
+    value : float
+        Number that decided the check; NaN if nothing was checked.
+    limit : float
+        Limit that `value` was compared with; NaN if there is none.
+    is_note : bool
+        Whether predictions show the sentence although the check passed. It is a fact about small
+        samples, which sound data may have too.
+    """
+
+    name: str
+    passed: bool | None
+    sentence: str
+    value: float = float("nan")
+    limit: float = float("nan")
+    is_note: bool = False
+
+    @property
+    def _word(self) -> str:
+        return "note" if self.is_note else _WORDS[self.passed]
+
+    def gravity(self) -> int:
+        """2 for a fault, 1 for a note, 0 otherwise."""
+        return 2 if self.passed is False else int(self.is_note)
+
+    @property
+    def verdict(self) -> str:
+        """The answer and the sentence: "WARNING: ..."."""
+        return f"{self._word}: {self.sentence}"
+
+    def __repr__(self) -> str:
+        """One line: the verdict, the name and the sentence."""
+        return folded(f"{self._word:<11}  {self.name}: {self.sentence}", indent=13)
+
 
 FEW_CLASSES, FEWEST_ERRORS, MOST_TIES, _FARTHEST_RULES = 20, 10, 0.05, 2.0
 FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20

@@ -17,8 +17,7 @@ from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.check import Check
-from classex_bayes.task.data_checks import instance_checks
+from classex_bayes.task.data_checks import Check, instance_checks
 from classex_bayes.task.rank_variance import N_GRID, RankVariance
 from classex_bayes.task.reading import MadeFrom, Reading
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -96,6 +95,7 @@ class RankTable:
     - plain: N = k1 - 1, a = b = rank - 1 and no siblings;
     - decisions, tied scores, cut lists: a < b in some rows;
     - classes in groups: siblings, and groups as the `unit` that was drawn;
+    - negatives of each instance's own: N is their number, and no two instances share competitors;
     - classes with unequal probabilities: N is the number of equally weighted competitors that stand
       for those that were met (`classex_bayes.core.rank_pass.design_statistics`).
 
@@ -232,6 +232,11 @@ class RankTable:
         return self.reading.design is None and not others
 
     @property
+    def most_classes(self) -> int:
+        """Largest number of classes at which metrics may be asked for."""
+        return self.n_classes if self.competitors_shared else self.largest_k
+
+    @property
     def are_decisions(self) -> bool:
         """Whether most rows of scores have two different values, like one-hot decisions."""
         return self.counts is not None and bool(self.counts.two_values.mean() > _MOSTLY)
@@ -240,7 +245,9 @@ class RankTable:
     def kind(self) -> MadeFrom:
         """What the task is made from, which says why ranks are unknown if they are."""
         if self.is_exact:
-            return self.reading.made_from
+            if self.competitors_shared:
+                return self.reading.made_from
+            return "ranks among competitors of their own"
         if self.counts is None:
             return "cut ranks"
         return "decisions" if self.are_decisions else "tied scores"

@@ -1,8 +1,11 @@
-"""Variance of the accuracies of a table of ranks: dependence through classes and competitors.
+"""Variance of the accuracies of tables of ranks: dependence through classes and competitors.
 
-At every k with a known ATA_k, any numbers of better classes within the bounds give the same.
+At every k with a known ATA_k, any numbers of better classes within the bounds give the same. The
+errors of two classifiers on the same instances, or of two groups of instances of the same classes,
+are correlated. A class that is hard, or that beats many instances, changes both accuracies.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,6 +14,11 @@ import numpy as np
 
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence
 from classex_bayes.core.influence import (
+    GivenBetter,
+    Influence,
+    Instances,
+    accuracy_after_deletion,
+    class_accuracies,
     clustered_covariance,
     design_effect,
     equal_weights,
@@ -19,6 +27,8 @@ from classex_bayes.core.influence import (
     weight_effect,
 )
 from classex_bayes.core.metrics import Accuracy
+from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
+from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import accuracy_given_n_better, log_spaced
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -166,7 +176,7 @@ class RankVariance:
         if table.source is None:
             between = _interpolation(k, grid)
         elif not np.array_equal(k, grid):
-            influence = table.reading.competitors(table.y, table.weight, k).influence
+            influence = table.reading.statistics(table.y, table.weight, k).influence
         scaled = influence if share == 1 else influence.scaled(1 / share)
         dyadic = scaled.covariance(of_units)
         if between is not None:
@@ -209,10 +219,10 @@ class RankVariance:
         variance = clustered + of_competitors * independent
         # The mean number of repeats if weights are equal.
         repeats = round(float(n * (of_units**2).sum()), 6)
-        known = self._inflation(variance, clustered, independent, repeats, self._of_units(equal))
+        of_ranks = self._inflation(variance, clustered, independent, repeats, self._of_units(equal))
         if self.table.is_exact:
-            return known
-        return round(known + self._inflation_by_orders(), 6)
+            return of_ranks
+        return round(of_ranks + self._inflation_by_orders(), 6)
 
     def _of_design(self, k: IntArray, weight: FloatArray) -> float:
         """`design_effect` of classes that came in groups or with unequal probabilities."""
@@ -304,14 +314,13 @@ class RankVariance:
             variance = float(self.covariance(self._grid)[-1, -1]) if self.has_influence else None
             return answer_dependence(self._typical, table.y, table.class_weight, variance)
         prior = table.class_weight / design.class_weight
-        plain = answer_dependence(table.n_better, table.y, prior / prior.sum())
+        ungrouped = answer_dependence(table.n_better, table.y, prior / prior.sum())
         if not design.is_grouped:
-            return plain
+            return ungrouped
         correct = table.n_better == 0
-        more = max(
-            self._effect_on_mean(correct.astype(float)) - plain.design_effect(plain.repeats), 0
-        )
-        return replace(plain, between=plain.between + more / plain.repeats)
+        of_groups = self._effect_on_mean(correct.astype(float))
+        more = max(of_groups - ungrouped.design_effect(ungrouped.repeats), 0)
+        return replace(ungrouped, between=ungrouped.between + more / ungrouped.repeats)
 
     @cached_property
     def permanent(self) -> PermanentLosses | None:
@@ -337,3 +346,76 @@ class RankVariance:
 def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:
     """Matrix (n_k, n_grid) that interpolates statistics on `grid` at `k`, linearly in log k."""
     return np.column_stack([np.interp(np.log(k), np.log(grid), unit) for unit in np.eye(grid.size)])
+
+
+# Several tests
+
+
+def joint_covariance(
+    tests: Sequence[Any],
+    k: IntArray,
+    given_n_better: GivenBetter = accuracy_given_n_better,
+) -> FloatArray:
+    r"""Covariance (m n_k, m n_k) of ATA_k within and between m tests on the same k1 classes.
+
+    With the influences :math:`\psi^a_j` and their parts :math:`\phi^a_{lj}` of test a, as in
+    `classex_bayes.core.influence.Influence`,
+
+    .. math::
+
+        \Sigma_{ab} = \frac{\sum_j \psi^a_j {\psi^b_j}'}{k_1 (k_1 - 1)}
+            - \sum_{lj} \phi^a_{lj} {\phi^b_{lj}}'.
+
+    Both sums include instances that two tests share, so no further term is needed. If the scores of
+    a test are unknown, the result is `classex_bayes.core.influence.clustered_covariance`.
+    With `given_n_better` of another `classex_bayes.core.metrics.MeanMetric` it is the covariance of
+    that metric.
+    """
+    n_classes = tests[0].n_classes
+    accuracies = [
+        class_accuracies(test.n_better, test.y, n_classes, k, given_n_better) for test in tests
+    ]
+    weights = [np.repeat(test.class_weight[:, None], k.size, axis=1) for test in tests]
+    class_weight = np.hstack(weights)
+    clustered = clustered_covariance(np.hstack(accuracies), class_weight)
+    sources = [test.source for test in tests if test.source is not None]
+    if len(sources) < len(tests):
+        return clustered
+    influence = Influence.zeros(n_classes, len(tests) * k.size)
+    for blocks in _blocks_of_classes(tests, sources):
+        influence.add(_instances_of_all_tests(tests, blocks, k, given_n_better))
+    return repair_covariance(influence.covariance(class_weight), clustered)
+
+
+def _blocks_of_classes(
+    tests: Sequence[Any], sources: Sequence[ScoreSource]
+) -> Iterator[tuple[RankBlock, ...]]:
+    """Tuples with one block of each test; all blocks of a tuple have the same complete classes."""
+    ends = np.cumsum([test.y.size for test in tests])
+    y = np.concatenate([test.y for test in tests])
+    groups = list(row_groups(y, tests[0].n_classes, packed=True))
+    walks = []
+    for test, source, end in zip(tests, sources, ends, strict=True):
+        start = end - test.y.size
+        rows = [group[(group >= start) & (group < end)] - start for group in groups]
+        walks.append(rank_blocks(source, test.y, rows, test.reading.ties, test.reading.tie_seed))
+    return zip(*walks, strict=True)
+
+
+def _instances_of_all_tests(
+    tests: Sequence[Any],
+    blocks: Sequence[RankBlock],
+    k: IntArray,
+    given_n_better: GivenBetter,
+) -> Instances:
+    """Instances of one block of each test. They contribute only to the means of their test."""
+    parts = []
+    for place, (test, block) in enumerate(zip(tests, blocks, strict=True)):
+        y, weight = test.y[block.rows], test.weight[block.rows]
+        columns = slice(place * k.size, (place + 1) * k.size)
+        values = np.zeros((2, y.size, len(tests) * k.size))
+        values[:, :, columns] = accuracy_after_deletion(
+            block.n_better, weight, test.n_classes, k, given_n_better
+        )
+        parts.append(Instances(y, block.defeats, block.n_better, *values))
+    return Instances.joined(parts)

@@ -5,45 +5,32 @@ from typing import Literal, Self
 
 import numpy as np
 
-from classex_bayes.core.influence import Influence
-from classex_bayes.core.rank_pass import N_NEAREST, design_statistics, rank_statistics
+from classex_bayes.core.rank_pass import (
+    N_NEAREST,
+    DesignStatistics,
+    RankStatistics,
+    design_statistics,
+    rank_statistics,
+)
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.check import Check
 from classex_bayes.task.dask_sources import DaskSource
+from classex_bayes.task.data_checks import Check
 from classex_bayes.task.sampling_design import SamplingDesign
 from classex_bayes.typing import FloatArray, IntArray
 
 MadeFrom = Literal[  # what a task is made from
-    "scores", "embeddings", "ranks", "accuracies", "decisions", "tied scores", "cut ranks"
+    "scores",
+    "embeddings",
+    "ranks",
+    "ranks among competitors of their own",
+    "accuracies",
+    "decisions",
+    "tied scores",
+    "cut ranks",
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class Competitors:
-    """Columns of a `RankTable` that a pass over the scores gives.
-
-    Attributes
-    ----------
-    counts : RankCounts
-        Numbers of all better classes.
-    influence : Influence
-        Influence of the units on ATA_k.
-    n_better : int array of shape (n,)
-        Number of better classes of other units, out of `met` (n,).
-    siblings, siblings_better : int arrays of shape (n,), or 0
-        Other classes of the instance's own unit, and those of them that are better.
-    """
-
-    counts: RankCounts
-    influence: Influence
-    n_better: IntArray
-    met: IntArray | None = None
-    siblings: IntArray | int = 0
-    siblings_better: IntArray | int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,25 +58,25 @@ class Reading:
     design: SamplingDesign | None = None
     checks: tuple[Check, ...] = ()
 
-    def competitors(self, y: IntArray, weight: FloatArray, k: IntArray) -> Competitors:
-        """Columns of the table and influences on ATA_k, from one pass over the scores.
+    def statistics(
+        self, y: IntArray, weight: FloatArray, k: IntArray
+    ) -> RankStatistics | DesignStatistics:
+        """Numbers of better classes and influences on ATA_k, from one pass over the scores.
 
         `y` (n,) are the true classes and `weight` (n,) the weights of the instances.
         """
         source, design = self.source, self.design
         assert source is not None
-        if isinstance(source, DaskSource):
-            if design is not None:
-                raise DataError(
-                    "sampling: found a Dask array of scores, expected scores in memory or on a "
-                    "disk; pass scores.compute()"
-                )
-            statistics = source.statistics(y, weight, k, self.ties, self.tie_seed)
-            return Competitors(*statistics, statistics.n_better)
         if design is None:
-            statistics = rank_statistics(source, y, weight, k, self.ties, self.tie_seed)
-            return Competitors(*statistics, statistics.n_better)
-        found = design_statistics(
+            if isinstance(source, DaskSource):
+                return source.statistics(y, weight, k, self.ties, self.tie_seed)
+            return rank_statistics(source, y, weight, k, self.ties, self.tie_seed)
+        if isinstance(source, DaskSource):
+            raise DataError(
+                "sampling: found a Dask array of scores, expected scores in memory or on a disk; "
+                "pass scores.compute()"
+            )
+        return design_statistics(
             source,
             y,
             weight,
@@ -97,23 +84,13 @@ class Reading:
             design.group,
             design.sibling_share,
             k,
-            self._weight_of_nearest(y),
+            self._weight_of_nearest(y, design),
             self.ties,
             self.tie_seed,
         )
-        return Competitors(
-            found.counts,
-            found.influence,
-            found.n_better,
-            found.met,
-            np.bincount(design.group)[design.group[y]] - 1,
-            found.siblings_better,
-        )
 
-    def _weight_of_nearest(self, y: IntArray) -> FloatArray:
+    def _weight_of_nearest(self, y: IntArray, design: SamplingDesign) -> FloatArray:
         """Mean weight (n,) of the best competitors of other groups, at most `N_NEAREST`."""
-        design = self.design
-        assert design is not None
         if not design.is_weighted:
             return np.ones(y.size)
         lists, group = self.nearest(y), design.group

@@ -10,7 +10,6 @@ from classex_bayes.core.ranks.embeddings import Distance, EmbeddingScores, Reduc
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
     class_names,
     column_names,
@@ -19,8 +18,9 @@ from classex_bayes.task.class_labels import (
     row_names,
 )
 from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
-from classex_bayes.task.embedding_checks import embeddings_fit
+from classex_bayes.task.data_checks import Check
 from classex_bayes.task.reading import MadeFrom
+from classex_bayes.task.score_checks import embeddings_fit
 from classex_bayes.task.validation import as_matrix_anywhere, enough_classes, finite_embeddings
 from classex_bayes.typing import IntArray
 

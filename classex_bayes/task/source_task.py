@@ -20,9 +20,8 @@ from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.core.ranks.ties import TieHandling, Ties
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import folded, html_block, html_facts
+from classex_bayes.formatting import folded, html_block, html_facts, with_error
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
     ClassLabels,
     Untested,
@@ -31,12 +30,19 @@ from classex_bayes.task.class_labels import (
     encode_labels,
 )
 from classex_bayes.task.classifier_scores import read_classifier
-from classex_bayes.task.embedding_checks import refuse_foreign_coordinates
-from classex_bayes.task.merge import merged_table
+from classex_bayes.task.data_checks import Check
 from classex_bayes.task.rank_table import KNOWN, UNKNOWN_RANKS, RankTable
 from classex_bayes.task.rank_variance import N_GRID
+from classex_bayes.task.ranked_lists import (
+    Missing,
+    SearchResults,
+    one_answer,
+    read_distances,
+    read_ids,
+    read_run,
+    search_results,
+)
 from classex_bayes.task.reading import Reading
-from classex_bayes.task.retrieval_runs import Missing, read_run
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.task.score_arguments import (
     LabelledScores,
@@ -44,16 +50,14 @@ from classex_bayes.task.score_arguments import (
     read_ranks,
     read_scores,
 )
-from classex_bayes.task.score_checks import scores_fit
-from classex_bayes.task.search_results import (
-    SearchResults,
-    one_answer,
-    read_distances,
-    read_ids,
-    search_results,
+from classex_bayes.task.score_checks import refuse_foreign_coordinates, scores_fit
+from classex_bayes.task.table_reading import (
+    draw_classes,
+    instance_weights,
+    merged_table,
+    read_table,
+    select,
 )
-from classex_bayes.task.table_reading import draw_classes, instance_weights, read_table, select
-from classex_bayes.task.task_facts import task_facts, task_line
 from classex_bayes.task.validation import FEWEST_CLASSES, class_total, enough_classes
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -63,10 +67,11 @@ Need = Literal["ranks", "plain ranks", "exact ranks", "scores"]
 class SourceTask:
     r"""A classifier tested on k1 source classes.
 
-    Create a task with `from_scores`, `from_classifier`, `from_embeddings`, `from_ranks`,
-    `from_search`, `from_run` or `from_accuracies`, or read one from files with
-    `classex_bayes.read_task`. Ranks and the covariance of ATA_k at 12 log-spaced k are computed
-    once, in one pass over the scores. The task refers to its arrays and never copies them.
+    Each constructor returns a task: `from_scores`, whose documentation has the arguments that they
+    share, `from_classifier`, `from_embeddings`, `from_ranks`, `from_search`, `from_run` and
+    `from_accuracies`. `classex_bayes.read_task` reads one from files. Ranks and the covariance of
+    ATA_k at 12 log-spaced k are computed once, in one pass over the scores. The task refers to its
+    arrays and never copies them.
 
     Attributes
     ----------
@@ -138,10 +143,6 @@ class SourceTask:
         random_seed : int, SeedSequence or None
             Seed of the noise that breaks ties. By default the same scores give the same ranks.
 
-        Returns
-        -------
-        SourceTask
-
         Raises
         ------
         DataError
@@ -206,10 +207,6 @@ class SourceTask:
         classes, ties, class_weight, untested, sampling, random_seed
             As in `from_scores`.
 
-        Returns
-        -------
-        SourceTask
-
         Raises
         ------
         DataError
@@ -264,10 +261,6 @@ class SourceTask:
             True classes, as labels of ``clf.classes_``.
         ties, class_weight, untested, sampling, random_seed
             As in `from_scores`.
-
-        Returns
-        -------
-        SourceTask
 
         Raises
         ------
@@ -352,10 +345,6 @@ class SourceTask:
         classes, class_weight, untested
             As in `from_scores`.
 
-        Returns
-        -------
-        SourceTask
-
         Raises
         ------
         DataError
@@ -374,13 +363,10 @@ class SourceTask:
         n_better = read_ranks(ranks, y, k1, length) - 1
         names = class_names(classes, k1)
         labels = class_labels(y, n_better.size, k1, names, class_weight, untested)
-        lowest = highest = n_better
-        if length is not None:
-            lowest, highest = (
-                np.minimum(n_better, length),
-                np.where(n_better < length, n_better, k1 - 1),
-            )
-        return cls(_table(labels, lowest, highest), names)
+        if length is None:
+            return cls(_table(labels, n_better, n_better), names)
+        highest = np.where(n_better < length, n_better, k1 - 1)
+        return cls(_table(labels, np.minimum(n_better, length), highest), names)
 
     @classmethod
     def from_search(
@@ -420,10 +406,6 @@ class SourceTask:
         class_weight, untested
             As in `from_scores`. Pass "competitors" if the index contains untested classes.
 
-        Returns
-        -------
-        SourceTask
-
         Raises
         ------
         DataError
@@ -452,8 +434,7 @@ class SourceTask:
         if distances is not None:
             distances = read_distances(distances, lists)
         labels = class_labels(one_answer(y, names), len(lists), k1, names, class_weight, untested)
-        seed = _tie_seed(0)
-        results = search_results(lists, labels.y, k1, distances, higher, seed)
+        results = search_results(lists, labels.y, k1, distances, higher, _tie_seed(0))
         return cls(_of_lists(labels, results), names)
 
     @classmethod
@@ -486,10 +467,6 @@ class SourceTask:
             Treatment of queries that have relevant documents and are missing in the run. "error"
             raises `DataError`. "unanswered" counts an empty list, like ``trec_eval -c``.
             "unsearched" leaves the query out, like pytrec_eval.
-
-        Returns
-        -------
-        SourceTask
 
         Raises
         ------
@@ -544,10 +521,6 @@ class SourceTask:
             Number k1 of source classes that the curve was measured on.
         design_effect : float
             Ratio of the variance to the variance with independent instances.
-
-        Returns
-        -------
-        SourceTask
 
         Raises
         ------
@@ -654,9 +627,10 @@ class SourceTask:
             return table
         if not table.is_plain:
             raise DataError(
-                f"{argument}: its classes were drawn with unequal probabilities or in groups, but "
-                f"{need} of classes that were drawn one by one, equally, are needed; use "
-                "BayesianExtrapolator, or make the task without sampling="
+                f"{argument}: its classes were drawn with unequal probabilities or in groups, or "
+                f"its instances met competitors of their own, but {need} among the same classes, "
+                "drawn one by one, equally, are needed; use BayesianExtrapolator, or make the task "
+                "without sampling="
             )
         if need != "plain ranks" and not table.is_exact:
             unknown = UNKNOWN_RANKS[table.kind]
@@ -712,7 +686,6 @@ class SourceTask:
 
         Examples
         --------
-        >>> from classex_bayes import SourceTask
         >>> scores = [[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]]
         >>> SourceTask.from_scores(scores, [0, 1, 2]).nearest_classes.classes.tolist()
         [[1, 2], [2, 0], [1, 0]]
@@ -795,12 +768,13 @@ class SourceTask:
 
         Examples
         --------
-        >>> from classex_bayes import SourceTask
         >>> task = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4, truncated_at=2)
         >>> [bound.round(3).tolist() for bound in task.accuracy_bounds([2, 4])]
         [[0.667, 0.5], [0.75, 0.5]]
         """
-        return self.table.metric_bounds(Accuracy(), class_counts(k, largest=self.n_classes))
+        return self.table.metric_bounds(
+            Accuracy(), class_counts(k, largest=self.table.most_classes)
+        )
 
     def metric(self, metric: str, k: ClassCounts) -> FloatArray:
         """Average of a metric over all subsets of k source classes, k <= k1.
@@ -829,7 +803,6 @@ class SourceTask:
 
         Examples
         --------
-        >>> from classex_bayes import SourceTask
         >>> task = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
         >>> [task.metric(name, [2, 4]).round(3).tolist() for name in ("mrr", "mean_rank")]
         [[0.875, 0.708], [1.25, 1.75]]
@@ -838,7 +811,7 @@ class SourceTask:
 
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:
         """Average (n_k,) of a metric; DataError where it is unknown."""
-        counts = class_counts(k, largest=self.n_classes)
+        counts = class_counts(k, largest=self.table.most_classes)
         lower, upper = self.table.metric_bounds(metric, counts)
         unknown = upper - lower > KNOWN
         if unknown.any():
@@ -872,7 +845,7 @@ class SourceTask:
         --------
         classex_bayes.core.influence.Influence : The dyadic formula.
         """
-        return self.table.variance.covariance(class_counts(k, largest=self.n_classes))
+        return self.table.variance.covariance(class_counts(k, largest=self.table.most_classes))
 
     def design_effect(self) -> float:
         r"""Ratio of the variance of ATA_k to its variance with independent instances.
@@ -934,10 +907,6 @@ class SourceTask:
         random_seed : int, SeedSequence or None
             Seed of the ranks on these classes if the scores are unknown.
 
-        Returns
-        -------
-        SourceTask
-
         Raises
         ------
         DataError
@@ -961,23 +930,50 @@ class SourceTask:
         another pass over the scores. `KDE`, costs and diagnosis need scores and do not accept it.
         `subsample` treats it like a task made from ranks.
 
-        Returns
-        -------
-        SourceTask
-
         See Also
         --------
         classex_bayes.SourceTask.merge : Join tasks on parts of the test instances.
         """
         return type(self)(self.require("ranks").without_source(), self.classes)
 
+    def _facts(self) -> dict[str, str]:
+        """Size, accuracy with its standard error, design effect, ties and warnings."""
+        grid, table = self.grid(), self.table
+        if grid.size:
+            error = float(np.sqrt(self.accuracy_cov(grid)[-1, -1]))
+            accuracy = with_error(float(self.accuracy(grid)[-1]), error)
+            accuracy += "" if grid[-1] == self.n_classes else f" at k = {grid[-1]}"
+        else:
+            lower, upper = self.accuracy_bounds(self.n_classes)
+            accuracy = f"between {lower[0]:.3g} and {upper[0]:.3g}"
+        made_from: str = table.kind
+        if (nearest := getattr(table, "nearest", None)) is not None:
+            made_from += f" with the scores of the {nearest.classes.shape[1]} nearest classes"
+        facts = {
+            "classes": f"{self.n_classes:,}",
+            "test instances": f"{self.n_test:,}",
+            "made from": made_from,
+            "accuracy": accuracy,
+            "design effect": f"{self.design_effect():.3g}",
+        }
+        if isinstance(table, RankTable) and table.n_tied:
+            facts["ties"] = f"{table.n_tied:,} ({table.ties})"
+        if self.warnings:
+            facts["warnings"] = "; ".join(self.warnings)
+        return facts
+
     def __repr__(self) -> str:
         """Size, accuracy with its standard error, ties, and warnings about the data."""
-        warnings = (folded(f"warning: {warning}") for warning in self.warnings)
-        return "\n".join([task_line(self), *warnings])
+        facts = self._facts()
+        ties = f", ties: {facts['ties']}" if "ties" in facts else ""
+        line = (
+            f"<SourceTask: {facts['classes']} classes, {facts['test instances']} test instances "
+            f"from {facts['made from']}, accuracy {facts['accuracy']}{ties}>"
+        )
+        return "\n".join(map(folded, [line, *(f"warning: {text}" for text in self.warnings)]))
 
     def _repr_html_(self) -> str:
-        return html_block("SourceTask", html_facts(task_facts(self)))
+        return html_block("SourceTask", html_facts(self._facts()))
 
 
 def _tie_seed(random_seed: RandomSeed) -> int:

@@ -14,7 +14,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.information import implied_information, information_difference
 from classex_bayes.results import Estimand, Extrapolation
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
-from classex_bayes.task.joint_covariance import joint_covariance
+from classex_bayes.task.rank_variance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
 from studies.laws import bivariate_normal
 

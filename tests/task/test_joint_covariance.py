@@ -12,8 +12,8 @@ from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task import joint_covariance as joint_module
-from classex_bayes.task.joint_covariance import joint_covariance
+from classex_bayes.task import rank_variance as joint_module
+from classex_bayes.task.rank_variance import joint_covariance
 from classex_bayes.task.reading import Reading
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import instance_weights

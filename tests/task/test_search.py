@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from classex_bayes import DataError, SourceTask, read_task
-from classex_bayes.task import search_results
+from classex_bayes.task import ranked_lists
 
 N_CLASSES = 60
 NAMES = [f"class {j}" for j in range(N_CLASSES)]
@@ -132,7 +132,7 @@ def test_rows_are_read_in_blocks(matrix, monkeypatch):
     distances, y = matrix
     ids, near = listed(distances, 10)
     whole = SourceTask.from_search(ids, y, distances=near, **SCORED)
-    monkeypatch.setattr(search_results, "_BLOCK", 70)
+    monkeypatch.setattr(ranked_lists, "_BLOCK", 70)
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     same_lists(task.nearest_classes, whole.nearest_classes, 9)
     for entry in (np.nan, 0.0):
