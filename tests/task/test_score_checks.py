@@ -1,5 +1,6 @@
-"""Scores that are not what they seem: each fault is named, sound scores are silent."""
+"""Scores and embeddings that are not what they seem: faults are named, sound ones are silent."""
 
+import h5py
 import numpy as np
 import pytest
 from scipy.special import expit, log_softmax, softmax
@@ -154,9 +155,62 @@ def test_cosines_are_asked_about():
 
 
 def test_scores_in_a_file_are_checked_by_the_diagnosis(tmp_path):
-    import h5py
-
     with h5py.File(tmp_path / "ranks.h5", "w") as file:
         stored = file.create_dataset("scores", data=rankdata(-logits(), axis=1))
         task = cb.SourceTask.from_scores(stored, Y, higher_is_better=False)
         assert cb.diagnose(task)["scores"].passed is False
+
+
+# Embeddings
+
+
+def test_row_numbers_and_labels_among_coordinates():
+    rng = np.random.default_rng(5)
+    law = GaussianNearestNeighbor(dim=4, noise_variance=0.2)
+    probes, gallery, y = law.sample(40, repeats=2, random_seed=1)
+    accuracy = cb.SourceTask.from_embeddings(probes, gallery, y).accuracy(40)
+    for left, right, what in (
+        (np.arange(80), np.arange(40), "probes: coordinate 4 contains the numbers of the rows"),
+        (y, np.arange(40), "probes: coordinate 4 contains one number for each class"),
+        (
+            rng.choice(9999, 80),
+            np.arange(40),
+            "gallery: coordinate 4 contains the numbers of the rows",
+        ),
+    ):
+        with pytest.raises(cb.DataError, match=what):
+            cb.SourceTask.from_embeddings(
+                np.column_stack([probes, left]), np.column_stack([gallery, right]), y
+            )
+    noise = rng.normal(size=(80, 1)), rng.normal(size=(40, 1))
+    wider = cb.SourceTask.from_embeddings(
+        np.hstack([probes, noise[0]]), np.hstack([gallery, noise[1]]), y
+    )
+    assert wider.accuracy(40) < accuracy
+
+
+def test_probes_that_are_templates_or_of_another_unit():
+    law = GaussianNearestNeighbor(dim=4, noise_variance=0.5)
+    probes, gallery, y = law.sample(40, repeats=2, random_seed=2)
+    assert cb.SourceTask.from_embeddings(probes, gallery, y).warnings == ()
+    (doubt,) = cb.SourceTask.from_embeddings(probes, probes, y, gallery_y=y).warnings
+    assert doubt.startswith("100% of the first 80 probes are templates")
+    doubts = cb.SourceTask.from_embeddings(1000 * probes, gallery, y).warnings
+    assert any("times as far from the mean" in doubt for doubt in doubts)
+    cosine = cb.SourceTask.from_embeddings(1000 * probes, gallery, y, distance="cosine")
+    assert cosine.warnings == ()
+
+
+def test_warnings_outlive_the_file_and_the_scores(tmp_path):
+    gallery = np.random.default_rng(7).normal(size=(30, 8))
+    y = np.arange(60) % 25
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        task = cb.SourceTask.from_embeddings(
+            file.create_dataset("probes", data=gallery[y]),
+            file.create_dataset("gallery", data=gallery),
+            y,
+            untested="competitors",
+        )
+        light = task.without_scores()
+    for each in (task, light, cb.SourceTask.merge([light])):
+        assert any("100% of the first 60 probes" in warning for warning in each.warnings)

@@ -97,13 +97,6 @@ def test_keeps_a_reference_to_the_scores():
     assert SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3).table.source is None
 
 
-def test_memory_mapped_scores(tmp_path):
-    scores, y = random_scores()
-    np.save(tmp_path / "scores.npy", scores)
-    mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
-    assert_same(SourceTask.from_scores(mapped, y), SourceTask.from_scores(scores, y))
-
-
 @pytest.mark.parametrize("templates", [1, 20])
 def test_embeddings_never_form_the_score_matrix(templates):
     n, n_classes = 4000, 4000 // templates
@@ -190,10 +183,10 @@ def test_weights_by_name():
     by_position = SourceTask.from_scores(scores, y, class_weight=[1, 2, 3])
     assert_same(SourceTask.from_scores(scores, y, class_weight={2: 3, 1: 2, 0: 1}), by_position)
     names = np.array(["a", "b", "c"])
-    named = SourceTask.from_scores(
-        scores, names[y], classes=names, class_weight={"c": 0.3, "a": 0.1, "b": 0.2}
-    )
-    assert_same(named, by_position)
+    by_name = {"c": 0.3, "a": 0.1, "b": 0.2}
+    for weight in (by_name, pd.Series(by_name), pd.Series(by_name).sort_index()):
+        named = SourceTask.from_scores(scores, names[y], classes=names, class_weight=weight)
+        assert_same(named, by_position)
 
 
 def test_untested_classes_compete():
@@ -209,6 +202,52 @@ def test_untested_classes_compete():
     balanced = np.mean([right[y == j].mean() for j in (0, 1, 2, 3, 5)])
     assert task.accuracy(6)[0] == pytest.approx(balanced)
     assert np.linalg.eigvalsh(task.accuracy_cov([2, 4, 6])).min() > -1e-12
+
+
+@pytest.mark.parametrize("given", [[5, 1, 3, 9], {"a": 5, "b": 1, "c": 3, "d": 9}])
+def test_untested_classes_have_no_weight(given):
+    given = pd.Series(given) if isinstance(given, dict) else given
+    for class_weight, expected in ((given, [0.625, 0, 0.375, 0]), (None, [0.5, 0, 0.5, 0])):
+        task = SourceTask.from_ranks(
+            [1, 1, 1], list("aac"), n_classes=4, classes=list("abcd"), class_weight=class_weight,
+            untested="competitors",
+        )  # fmt: skip
+        np.testing.assert_allclose(task.table.class_weight, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e308])
+def test_weights_of_any_size_sum_to_one(size):
+    weight = np.array([1, 1, 0.5]) * size
+    task = SourceTask.from_ranks([1, 1, 2], range(3), n_classes=3, class_weight=weight)
+    np.testing.assert_allclose(task.table.class_weight, [0.4, 0.4, 0.2], rtol=1e-14)
+
+
+DATES = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [1, "1", 2.5, None],
+        [1, "1", 2.5, "b"],
+        [("a", 1), ("a", 2), ("b", 1), ("b", 2)],
+        [*DATES],
+    ],
+)
+def test_labels_in_a_list_keep_their_types(names):
+    rows = [1, 0, 3, 2]
+    task = SourceTask.from_ranks([1, 2, 1, 3], [names[c] for c in rows], n_classes=4, classes=names)
+    assert task.y.tolist() == rows
+
+
+def test_dates_in_an_array_are_those_in_a_list():
+    for y, classes in ((DATES, [*DATES]), ([*DATES], DATES)):
+        weight = {day: 1 + place for place, day in enumerate(classes)}
+        task = SourceTask.from_ranks(
+            [1, 2, 1, 3], y, n_classes=4, classes=classes, class_weight=weight
+        )
+        assert task.y.tolist() == [0, 1, 2, 3]
+        np.testing.assert_allclose(task.table.class_weight, [0.1, 0.2, 0.3, 0.4], rtol=1e-14)
 
 
 # Ties
@@ -369,17 +408,6 @@ def test_repr():
     )
 
 
-def test_weights_in_a_series_are_told_by_name():
-    scores = np.random.default_rng(1).normal(size=(12, 4)) + np.eye(4)[np.arange(12) % 4]
-    names = list("dacb")
-    y = np.array(names)[np.arange(12) % 4]
-    weight = pd.Series([1.0, 2, 3, 4], names)
-    expected = SourceTask.from_scores(scores, y, classes=names, class_weight=weight.to_numpy())
-    for same in (weight, weight.sort_index(), weight.to_dict()):
-        task = SourceTask.from_scores(scores, y, classes=names, class_weight=same)
-        np.testing.assert_array_equal(task.table.weight, expected.table.weight)
-
-
 @pytest.mark.parametrize(
     ("kept", "message"),
     [
@@ -419,13 +447,6 @@ def test_metrics_are_checked(metric):
     task = SourceTask.from_ranks([1, 2, 1, 3, 1], range(5), n_classes=5)
     with pytest.raises(DataError, match="metric: found"):
         task.metric(metric, 3)
-
-
-def test_bare_curves_know_accuracy_alone():
-    curve = SourceTask.from_accuracies([2, 10], [0.9, 0.7], n_test=50, n_classes=10)
-    assert curve.metric("accuracy", [2, 10]).tolist() == [0.9, 0.7]
-    with pytest.raises(DataError, match=r"accuracy@2.*accuracies alone"):
-        curve.metric("accuracy@2", 10)
 
 
 HEAVY = {"equal": 0.02, "half": 0.5, "nearly all": 0.95}
@@ -482,5 +503,7 @@ def test_a_curve_knows_no_metric_but_the_accuracy():
     k = np.arange(2, 10)
     assert curve.table.known_counts(named_metric("accuracy"), k).tolist() == [2, 5, 9]
     assert curve.table.known_counts(named_metric("mrr"), k).size == 0
-    with pytest.raises(DataError, match=r"^metric: .*accuracies alone"):
-        curve.metric("mrr", 5)
+    assert curve.metric("accuracy", [2, 9]).tolist() == [0.9, 0.7]
+    for metric in ("mrr", "accuracy@2"):
+        with pytest.raises(DataError, match=rf"^metric: .*{metric}.*accuracies alone"):
+            curve.metric(metric, 5)
