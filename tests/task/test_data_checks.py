@@ -259,11 +259,7 @@ def test_twins_are_named_with_one_confusion_a_class():
     expected = wrong**2 * 198 / (2 * 199 * right)
     assert f"at least {expected:.4g} would have rank 3" in warning
     report = cb.diagnose(task, random_seed=1)
-    pairs = report["copies of classes"]
-    assert [check.name for check in report.warnings] == ["gaps between ranks"] and pairs.is_note
-    # Both lost to the other: 3 instances each, of which a half loses.
-    n_mutual = int(pairs.sentence.split(". ")[1].split(" pairs are confused")[0])
-    assert abs(n_mutual - 100 * (1 - 1 / 8) ** 2) < 15
+    assert [check.name for check in report.warnings] == ["gaps between ranks"]
     ranks = SourceTask.from_ranks(task.ranks, task.y, n_classes=200)
     assert ranks.warnings == task.warnings
     cut = SourceTask.from_ranks(task.ranks, task.y, n_classes=200, truncated_at=5)
