@@ -429,7 +429,7 @@ def test_redrawn_pilots_vary_as_groups_drawn_with_replacement():
     found = np.array(
         [
             cb.SourceTask(redraw_groups(evidence, rng), task.classes).accuracy(k[[-1]])[0]
-            for _ in range(2000)
+            for _ in range(400)
         ]
     )
     # Of every group its weight and, by deleting it, its part of the accuracy.
