@@ -551,7 +551,6 @@ def test_small_rises_add_up():
 
 REPORTS = {
     "date": ["2026-01-02", 5],
-    "source": [b"x", None],
     "references": [cb.KDE(), "KDE", [5], np.zeros(2)],
 }
 

@@ -14,7 +14,7 @@ from classex_bayes._version import __version__
 from classex_bayes.arguments import class_counts, file_path, probability
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.metrics import named_metric
-from classex_bayes.estimators.base import Estimator
+from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
 from classex_bayes.report.document import by_limits, document, finite, records
@@ -152,6 +152,8 @@ def write_report(
     source_task(task)
     if not model.is_fitted_to(task):
         raise DataError("task: the model was fitted to another task or with other parameters")
+    if not isinstance(date, datetime.date | None):
+        raise DataError(f"date: expected a datetime.date, found {date!r}")
     wanted = None if target is None else probability(target, "target")
     counts = class_counts(k)
     rates = None
@@ -166,6 +168,10 @@ def write_report(
     if references is None:
         # The default references predict accuracy only.
         references = usual_references(seeds) if named_metric(metric).name == "accuracy" else []
+    if not isinstance(references, Sequence):
+        raise DataError(f"references: expected a list of estimators, found {references!r}")
+    for reference in references:
+        require_estimator(reference, "references")
     findings = findings_of(
         model,
         references,
