@@ -188,7 +188,7 @@ def test_information_is_the_smallest_for_the_bound():
 def coverage(law, k1, repeats, alpha, n_classifiers, repetitions):
     """Shares of bounds that hold, and of those above guessing, for each method."""
     accuracy = law.accuracy(k1).item()
-    information = -law.dim / 2 * np.log(1 - law.rho**2)
+    information = law.dim / 2 * np.log1p(1 / law.noise_variance)
     rng = np.random.default_rng([17, k1])
     held, useful = [], []
     for seed in range(repetitions):
