@@ -9,7 +9,7 @@ from scipy.special import betaincinv, ndtr, ndtri
 from classex_bayes.core.normal_law import expected_power
 from classex_bayes.typing import FloatArray, IntArray
 
-N_BINS = 48  # of losses
+N_BINS = 48  # of the number of better classes
 _SINGLE_N_BETTER = 9
 _QUADRATURE_ERROR = 1e-12
 _LARGEST_STEP = 0.4
@@ -23,7 +23,7 @@ class Basis(Protocol):
         """Places (m,) of the elements, as Phi^-1(u)."""
 
     def bin_probabilities(self, bin_ends: IntArray, n_classes: int) -> FloatArray:
-        """Probability (n_bins, m) of each bin of losses under each element."""
+        """Probability (n_bins, m) of each bin of n_better under each element."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class RadialBasis:
         return expected_power(self.knots, self.bandwidth, np.asarray(k, dtype=float))
 
     def bin_probabilities(self, bin_ends: IntArray, n_classes: int) -> FloatArray:
-        r"""Probability (n_bins, m) of each bin of losses under each basis element.
+        r"""Probability (n_bins, m) of each bin of n_better under each basis element.
 
-        `bin_ends` (n_bins,) is the largest loss of each bin. It increases, and the last one is
-        k1 - 1. Given U* = u the losses L are Binomial(k1 - 1, 1 - u), so the probabilities are
-        differences of the Bernstein moments :math:`P(L \le v) = E[1 - h_l(X)]` with
-        X ~ Beta(k1 - 1 - v, v + 1) (Zheng, Achanta and Benjamini, draft, 2016, section 4). The
+        `bin_ends` (n_bins,) is the largest number of better classes in each bin. It increases, and
+        the last one is k1 - 1. Given U* = u this number L is Binomial(k1 - 1, 1 - u), so the
+        probabilities are differences of the Bernstein moments :math:`P(L \le v) = E[1 - h_l(X)]`
+        with X ~ Beta(k1 - 1 - v, v + 1) (Zheng, Achanta and Benjamini, draft, 2016, section 4). The
         integral runs over the quantiles of X, because the integrand is then smooth for every k1.
         The absolute error is below 1e-9 for k1 up to 1e6 and below 1e-7 up to 1e12.
         """
@@ -106,7 +106,7 @@ def _beta_quantile(s: FloatArray, v: float, n_classes: int) -> FloatArray:
 
 
 def bin_shares(below: FloatArray, above: FloatArray) -> FloatArray:
-    """Probabilities (n_bins, m) of bins from those of losses up to, and above, their ends.
+    """Probabilities (n_bins, m) of bins from those of n_better up to, and above, their ends.
 
     `below` and `above` (n_bins - 1, m) leave out the end of the last bin. Rare bins stay accurate
     because the smaller of the two tails is differenced.
@@ -119,7 +119,7 @@ def bin_shares(below: FloatArray, above: FloatArray) -> FloatArray:
 
 
 def n_better_bins(n_classes: int, n_bins: int = N_BINS) -> IntArray:
-    """Largest loss of each bin: 0 to 8 have a bin each, then log-spaced bins reach k1 - 1.
+    """Largest n_better of each bin: 0 to 8 have a bin each, then log-spaced bins reach k1 - 1.
 
     There are `n_bins` bins, or k1 if k1 is smaller.
 
@@ -136,6 +136,6 @@ def n_better_bins(n_classes: int, n_bins: int = N_BINS) -> IntArray:
 
 
 def rank_histogram(n_better: IntArray, bin_ends: IntArray, weights: FloatArray) -> FloatArray:
-    """Total weight (n_bins,) of the losses in each bin. It sums to the sum of `weights`."""
+    """Total weight (n_bins,) of the instances in each bin. It sums to the sum of `weights`."""
     where = np.searchsorted(bin_ends, n_better)
     return np.bincount(where, weights=weights, minlength=bin_ends.size)

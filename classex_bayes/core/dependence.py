@@ -148,7 +148,7 @@ class AnswerDependence:
 def typical_dependence(
     n_classes: int, n_test: int, accuracy: float | None = None
 ) -> AnswerDependence:
-    """Dependence assumed for a pilot with unknown losses: rho = 0.20, c = 0.08."""
+    """Dependence assumed for a pilot whose scores are unknown: rho = 0.20, c = 0.08."""
     return AnswerDependence(
         _TYPICAL_CLASS, _TYPICAL_COMPETITOR, 1.0, n_test / n_classes, accuracy, n_classes
     )
@@ -157,7 +157,7 @@ def typical_dependence(
 def answer_dependence(
     n_better: IntArray, y: IntArray, class_weight: FloatArray, variance: float | None = None
 ) -> AnswerDependence:
-    r"""Estimate the dependence between the answers of a pilot at k1 from losses and y (n,).
+    r"""Estimate the dependence between the answers of a pilot at k1 from n_better and y (n,).
 
     Let e_i be the deviation of answer i among all k1 classes from TA_k1, and
     :math:`V = TA_{k_1} (1 - TA_{k_1}) + \widehat{Var}(TA_{k_1})`. Then

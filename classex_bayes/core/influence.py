@@ -20,7 +20,7 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 # of variance to class-clustered variance was 0.8 to 1.4 with one instance per class, and up to 2
 # with many.
 UNSEEN_COMPETITORS = 1.25
-# Mean (n, n_k) of a metric over subsets of k classes, given losses (n,), k1 and k (n_k,).
+# Mean (n, n_k) of a metric over subsets of k classes, given n_better (n,), k1 and k (n_k,).
 GivenBetter = Callable[[IntArray, int, IntArray], FloatArray]
 
 
@@ -30,7 +30,7 @@ class Instances(NamedTuple):
     y: IntArray  # (n,): true classes
     defeats: NumberArray  # uint64 (n, n_words): bit b of word w is set if class 64 w + b beat it
     n_better: IntArray  # (n,): number of competitors that beat the instance
-    contribution: FloatArray  # (n, m): values after deletion of a competitor that lost
+    contribution: FloatArray  # (n, m): values after deletion of a competitor that did not beat it
     gain: FloatArray  # (n, m): added to it if the deleted competitor had beaten the instance
 
     def at(self, places: IntArray | BoolArray) -> "Instances":

@@ -38,7 +38,7 @@ class SpareCache(FunctionCache):
         """Save a compiled function if the disk permits it."""
         try:
             super().save_overload(sig, data)
-        except Exception as error:  # a full disk, a folder that was taken away
+        except Exception as error:  # a full disk, a folder that was removed
             log_failed_cache(error)
 
 

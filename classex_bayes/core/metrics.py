@@ -147,7 +147,7 @@ class Accuracy(MeanMetric):
 
     @property
     def name(self) -> str:
-        """The name it was asked for by, such as "recall@m"; "accuracy" if m is 1."""
+        """The name by which it was requested, such as "recall@m"; "accuracy" if m is 1."""
         return "accuracy" if self.m == 1 else f"{self.called}@{self.m}"
 
     @property
@@ -301,8 +301,8 @@ class MeanRank(MeanMetric):
 
     def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
         """1 + (k - 1) P(a random competitor scores above the true class)."""
-        lost = ndtr(-basis.knots / np.hypot(1, basis.bandwidth))
-        return 1 + (np.atleast_1d(np.asarray(k, dtype=float)) - 1)[:, None] * lost
+        beaten = ndtr(-basis.knots / np.hypot(1, basis.bandwidth))
+        return 1 + (np.atleast_1d(np.asarray(k, dtype=float)) - 1)[:, None] * beaten
 
 
 @dataclass(frozen=True)
@@ -413,8 +413,8 @@ def named_metric(name: str) -> Metric:
 def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int) -> FloatArray:
     r"""Expected top-m accuracy on k classes for each element of a radial basis.
 
-    Given the favorability U, the losses L on k classes are Binomial(k - 1, 1 - U). So the accuracy
-    of element l, with CDF :math:`h_l`, is
+    Given the favorability U, the number L of better classes among k is Binomial(k - 1, 1 - U). So
+    the accuracy of element l, with CDF :math:`h_l`, is
 
     .. math:: A_l(k; m) = E[P(L < m)] = E[1 - h_l(X)], \qquad X \sim Beta(k - m, m).
 

@@ -28,7 +28,7 @@ def likeliest_weights(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Weights w (m,) that maximise :math:`\sum_v n_v \log (P w)_v`, with b'w = 0, on the simplex.
 
-    P is `chance` (n_losses, m), n is `share` (n_losses,) with sum 1, and b is `excess` (m,); zeros
+    P is `chance` (n_values, m), n is `share` (n_values,) with sum 1, and b is `excess` (m,); zeros
     mean no constraint. If all of b has the same sign, b'w is as near 0 as possible. Each step
     maximises a quadratic model over the simplex by nonnegative least squares, which selects few
     columns and is exact on them. The step goes towards this maximum as far as the likelihood

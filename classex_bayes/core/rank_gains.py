@@ -1,8 +1,9 @@
 r"""Mean of gains, such as 1 / r, that decrease slowly with the rank r of the true class.
 
-The losses L = R - 1 are hypergeometric in a pilot and binomial given the favorability. If their
-mean is small, the gains are summed over all values of L. If it is large, the standard deviation of
-L is small relative to the mean, and a five-point rule with the moments of L replaces the sum.
+The number L = R - 1 of better classes is hypergeometric in a pilot and binomial given the
+favorability. If its mean is small, the gains are summed over all values of L. If it is large, the
+standard deviation of L is small relative to the mean, and a five-point rule with the moments of L
+replaces the sum.
 """
 
 from collections.abc import Callable
@@ -15,10 +16,10 @@ from classex_bayes.typing import FloatArray, IntArray
 
 Gain = Callable[[FloatArray], FloatArray]
 
-# Below this mean of the losses the gains of all ranks are summed. The error of the five-point rule
+# Below this mean of L the gains of all ranks are summed. The error of the five-point rule
 # falls with the cube of the mean and is below 1e-12 here.
 _SUMMED = 600
-# Losses farther from their mean than 12 standard deviations + 40 have probability below 1e-18.
+# Values of L farther from the mean than 12 standard deviations + 40 have probability below 1e-18.
 _SPREADS, _MORE = 12.0, 40
 _BLOCK = 256
 # Largest steps of the trapezoid rule, in three units: the standard deviation of the elements, the
@@ -72,17 +73,17 @@ def _nodes(basis: RadialBasis, size: float, cut: int | None) -> FloatArray:
 def gain_given_favorability(z: FloatArray, size: float, gain: Gain, cut: int | None) -> FloatArray:
     """Mean gain (n_z,) on `size` classes at favorabilities U = Phi(z)."""
     z = np.clip(z, -_FARTHEST, _FARTHEST)
-    lost, log_odds = ndtr(-z), log_ndtr(-z) - log_ndtr(z)
+    beaten, log_odds = ndtr(-z), log_ndtr(-z) - log_ndtr(z)
     competitors = size - 1
-    sd = np.sqrt(competitors * lost * ndtr(z))
-    skew = (1 - 2 * lost) / np.maximum(sd, 1)
+    sd = np.sqrt(competitors * beaten * ndtr(z))
+    skew = (1 - 2 * beaten) / np.maximum(sd, 1)
 
     def log_ratio(rows: IntArray, j: FloatArray) -> FloatArray:
         """Log of P(L = j + 1) / P(L = j)."""
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(competitors - j, 0) / (j + 1)) + log_odds[rows, None]
 
-    return _mean_gain(gain, cut, competitors * lost, sd, skew, np.zeros(z.size), log_ratio)
+    return _mean_gain(gain, cut, competitors * beaten, sd, skew, np.zeros(z.size), log_ratio)
 
 
 def gain_given_n_better(
@@ -96,26 +97,26 @@ def gain_given_n_better(
     1e6.
     """
     competitors = float(n_classes - 1)
-    lost, drawn = (
+    better, drawn = (
         values.ravel()
         for values in np.broadcast_arrays(
             np.asarray(n_better, dtype=float)[:, None], np.atleast_1d(k).astype(float) - 1
         )
     )
-    spared, left_out = competitors - lost, competitors - drawn
-    mean = lost * drawn / competitors
+    spared, left_out = competitors - better, competitors - drawn
+    mean = better * drawn / competitors
     # Denominators k1 - 2 and k1 - 3 of the hypergeometric variance and skewness, at least 1.
     rest = max(competitors - 1, 1)
     sd = np.sqrt(mean * spared / competitors * left_out / rest)
-    asymmetry = (spared - lost) * (left_out - drawn) / competitors / max(competitors - 2, 1)
+    asymmetry = (spared - better) * (left_out - drawn) / competitors / max(competitors - 2, 1)
     skew = asymmetry / np.maximum(sd, 1)
     fewest = np.maximum(drawn - spared, 0)
 
     def log_ratio(rows: IntArray, j: FloatArray) -> FloatArray:
         """Log of P(L = j + 1) / P(L = j)."""
-        better, sampled = lost[rows, None], drawn[rows, None]
+        above, sampled = better[rows, None], drawn[rows, None]
         with np.errstate(divide="ignore"):
-            more = np.maximum(better - j, 0) * np.maximum(sampled - j, 0)
+            more = np.maximum(above - j, 0) * np.maximum(sampled - j, 0)
             return np.log(more / ((j + 1) * (spared[rows, None] - sampled + j + 1)))
 
     values = _mean_gain(gain, cut, mean, sd, skew, fewest, log_ratio)

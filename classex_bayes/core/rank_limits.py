@@ -115,11 +115,11 @@ class PointBasis:
         return cls(np.concatenate([[-np.inf], z, [np.inf]]))
 
     def bin_probabilities(self, bin_ends: IntArray, n_classes: int) -> FloatArray:
-        """Probability (n_bins, m) of each bin of losses, which are Binomial(k1 - 1, 1 - u)."""
-        lost = np.asarray(bin_ends[:-1], dtype=float)[:, None] + 1
-        won = n_classes - lost
+        """Probability (n_bins, m) of each bin of n_better, which is Binomial(k1 - 1, 1 - u)."""
+        better = np.asarray(bin_ends[:-1], dtype=float)[:, None] + 1
+        rest = n_classes - better
         return bin_shares(
-            betainc(won, lost, ndtr(self.knots)), betainc(lost, won, ndtr(-self.knots))
+            betainc(rest, better, ndtr(self.knots)), betainc(better, rest, ndtr(-self.knots))
         )
 
 

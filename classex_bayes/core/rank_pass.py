@@ -1,7 +1,7 @@
 """One pass over the scores: ranks of the instances, and the influence of the classes on ATA_k.
 
-`rank_statistics` is the pass of a plain test, with packed bits. `design_statistics` is that of a
-test whose competitors have unequal weights or come in groups.
+`rank_statistics` is the pass of a test with equal weights, with packed bits. `design_statistics` is
+that of a test whose competitors have unequal weights or come in groups.
 """
 
 from collections.abc import Iterator
@@ -122,7 +122,7 @@ class DesignStatistics(NamedTuple):
     n_better : int array of shape (n,)
         Number of classes of other groups that beat it.
     met : int array of shape (n,)
-        Number of equally weighted competitors that stand for all classes of other groups.
+        Number of equally weighted competitors that represent all classes of other groups.
     siblings_better : int array of shape (n,)
         Number of classes of its own group that beat it.
     influence : Influence
@@ -150,16 +150,16 @@ def design_statistics(
 ) -> DesignStatistics:
     r"""Competitors of the instances and influences of groups on ATA_k, in one pass.
 
-    A class stands for `competitor_weight` classes of the population. Classes of one group are one
+    A class represents `competitor_weight` classes of the population. Classes of one group are one
     draw. Siblings, the competitors from an instance's own group, are counted separately.
 
     Let b_ij be 1 if class j beat instance i and 0 otherwise, c_j the weight of class j, and W_i the
     total weight of the classes outside the group of instance i. The share of competitors that beat
-    it is :math:`p_i = \sum_j b_{ij} c_j / W_i`, with the sum over these classes. In their place
-    stand :math:`N_i = W_i / \bar c_i` equally weighted competitors, where :math:`\bar c_i` is the
-    mean weight of those that beat the instance, so that :math:`N_i = L_i / p_i`. If fewer than 8
-    beat it, it is the mean of the 8 that score best. Group h reduces the accuracy of the instances
-    of group g, to first order, by
+    it is :math:`p_i = \sum_j b_{ij} c_j / W_i`, with the sum over these classes. They are replaced
+    by :math:`N_i = W_i / \bar c_i` equally weighted competitors, where :math:`\bar c_i` is the mean
+    weight of those that beat the instance, so that :math:`N_i = L_i / p_i`. If fewer than 8 beat
+    it, it is the mean of the 8 that score best. Group h reduces the accuracy of the instances of
+    group g, to first order, by
 
     .. math:: \phi_{gh} = \sum_{i \in g} \omega_i D_i \frac{N_i}{W_i}
         \sum_{j \in h} c_j (b_{ij} - p_i),
@@ -178,7 +178,7 @@ def design_statistics(
     instance_weight : array of shape (n,)
         Weights omega of the instances. They sum to 1.
     competitor_weight : array of shape (k1,)
-        Number of classes of the population that each class stands for, up to a factor.
+        Number of classes of the population that each class represents, up to a factor.
     group : int array of shape (k1,)
         Group of each class, 0, 1, ....
     sibling_share : float
@@ -205,9 +205,9 @@ def design_statistics(
         rows, own_group = block.rows, group[y[block.rows]]
         for total, of_block in zip(counts, block.counts, strict=True):
             total[rows] = of_block
-        lost, siblings = _by_group(block, competitor_weight, group, own_group)
+        beaten_weight, siblings = _by_group(block, competitor_weight, group, own_group)
         others = of_group.sum() - of_group[own_group]
-        better, share = block.n_better - siblings, lost.sum(axis=1) / others
+        better, share = block.n_better - siblings, beaten_weight.sum(axis=1) / others
         number = others / nearest_weight[rows]
         np.divide(better, share, out=number, where=better >= N_NEAREST)
         number = np.maximum(number, np.maximum(better, 1))
@@ -219,7 +219,7 @@ def design_statistics(
         )
         erring = np.flatnonzero(better)
         gain = (weight * _gain(better, number, sizes))[erring]
-        excess = lost[erring] - share[erring, None] * of_group
+        excess = beaten_weight[erring] - share[erring, None] * of_group
         excess[np.arange(erring.size), own_group[erring]] = 0.0
         excess *= (number[erring] / others[erring])[:, None]
         influence.add_shares(own_group[erring], excess, gain)
@@ -259,6 +259,6 @@ def _by_group(
     siblings = np.count_nonzero(beaten & (group == own_group[:, None]), axis=1)
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    lost = np.add.reduceat((beaten * competitor_weight)[:, order], starts, axis=1)
-    lost[np.arange(len(lost)), own_group] = 0.0
-    return lost, siblings
+    weight = np.add.reduceat((beaten * competitor_weight)[:, order], starts, axis=1)
+    weight[np.arange(len(weight)), own_group] = 0.0
+    return weight, siblings

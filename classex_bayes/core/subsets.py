@@ -1,4 +1,4 @@
-"""Accuracy on random subsets of the source classes, from losses alone."""
+"""Accuracy on random subsets of the source classes, from ranks alone."""
 
 from collections.abc import Callable
 from typing import Any
@@ -87,28 +87,28 @@ def accuracy_given_n_better(
     """
     number = np.asarray(n_classes, dtype=float) - 1
     competitors = number[:, None] if number.ndim else float(number)
-    lost = np.asarray(n_better, dtype=float)[:, None]
+    better = np.asarray(n_better, dtype=float)[:, None]
     drawn = np.atleast_2d(np.asarray(k, dtype=float)) - 1
     if len(drawn) > 1 or np.any(np.diff(drawn) != 1):
-        return _chance(lost, drawn, competitors)
+        return _chance(better, drawn, competitors)
     earlier = drawn[:, :-1]
-    ratio = np.maximum(competitors - lost - earlier, 0.0)
+    ratio = np.maximum(competitors - better - earlier, 0.0)
     ratio /= np.maximum(competitors - earlier, 1.0)
-    return np.cumprod(np.hstack([_chance(lost, drawn[:, :1], competitors), ratio]), axis=1)
+    return np.cumprod(np.hstack([_chance(better, drawn[:, :1], competitors), ratio]), axis=1)
 
 
-def _chance(lost: FloatArray, drawn: FloatArray, competitors: float | FloatArray) -> FloatArray:
+def _chance(better: FloatArray, drawn: FloatArray, competitors: float | FloatArray) -> FloatArray:
     """C(N - L, m) / C(N, m) for L of shape (n, 1), m of (1 or n, n_k), and N a number or (n, 1)."""
-    possible = lost + drawn < competitors + 1
+    possible = better + drawn < competitors + 1
     # The ratio is symmetric in L and m. The shorter product has less cancellation.
-    short = np.minimum(lost, drawn)
-    long = np.maximum(lost, drawn)
+    short = np.minimum(better, drawn)
+    long = np.maximum(better, drawn)
     rest = np.where(possible, competitors - long, short)
     log_f = log_gamma_ratio(rest - short + 1, short) - log_gamma_ratio(
         np.maximum(competitors - short, 0) + 1, short
     )
     # An instance that nobody beats is correct among any number of classes.
-    return np.where(possible, np.exp(log_f), lost == 0)
+    return np.where(possible, np.exp(log_f), better == 0)
 
 
 def top_accuracy_given_n_better(
@@ -128,36 +128,36 @@ def top_accuracy_given_n_better(
         return accuracy_given_n_better(n_better, n_classes, k)
     if top < 1:
         return np.zeros((np.size(n_better), np.size(k)))
-    lost = np.asarray(n_better, dtype=float)[:, None]
+    better = np.asarray(n_better, dtype=float)[:, None]
     drawn = np.asarray(k, dtype=float) - 1
-    lost, drawn = np.broadcast_arrays(lost, drawn)
+    better, drawn = np.broadcast_arrays(better, drawn)
     most, competitors = float(top - 1), float(n_classes - 1)
-    chance = np.where(np.minimum(lost, drawn) <= most, 1.0, 0.0)
-    undecided = (chance == 0) & (lost + drawn - competitors <= most)
+    chance = np.where(np.minimum(better, drawn) <= most, 1.0, 0.0)
+    undecided = (chance == 0) & (better + drawn - competitors <= most)
     at_most = np.empty(np.count_nonzero(undecided))
-    undecided_lost, undecided_drawn = lost[undecided], drawn[undecided]
+    undecided_better, undecided_drawn = better[undecided], drawn[undecided]
     for start in range(0, at_most.size, _MOST_PAIRS):
         part = slice(start, start + _MOST_PAIRS)
         at_most[part] = _chance_at_most(
-            most, undecided_lost[part], undecided_drawn[part], competitors
+            most, undecided_better[part], undecided_drawn[part], competitors
         )
     chance[undecided] = at_most
     return chance
 
 
 def _chance_at_most(
-    most: float, lost: FloatArray, drawn: FloatArray, competitors: float
+    most: float, n_better: FloatArray, drawn: FloatArray, competitors: float
 ) -> FloatArray:
     """Hypergeometric CDF at `most`, which must be a possible value, for pairs of L and k - 1."""
     # Sums of the probabilities of most, most - 1, ... and of most + 1, ..., relative to that of
     # `most`.
-    below, above = np.ones(lost.size), np.zeros(lost.size)
-    term_below, term_above = np.ones(lost.size), np.ones(lost.size)
-    left = np.arange(lost.size)
-    spare = competitors - lost - drawn
+    below, above = np.ones(n_better.size), np.zeros(n_better.size)
+    term_below, term_above = np.ones(n_better.size), np.ones(n_better.size)
+    left = np.arange(n_better.size)
+    spare = competitors - n_better - drawn
     for first in range(0, int(competitors) + 1, _STEPS):
         step = first + np.arange(_STEPS)
-        better, sampled, rest = (values[left, None] for values in (lost, drawn, spare))
+        better, sampled, rest = (values[left, None] for values in (n_better, drawn, spare))
         # The ratios reach 0 at the ends of the range of possible values.
         j = most - step
         fall = j * (rest + j) / ((better - j + 1) * (sampled - j + 1))
@@ -178,7 +178,7 @@ def _chance_at_most(
 
 
 def distinct_n_better(n_better: IntArray) -> tuple[IntArray, IntArray]:
-    """Distinct losses in increasing order, and the index (n,) of each instance's loss in them."""
+    """Distinct numbers in increasing order, and the index (n,) of each instance in them."""
     if n_better.max(initial=0) > _LARGEST_TABLE + n_better.size:
         values, where = np.unique(n_better, return_inverse=True)
         return values, where

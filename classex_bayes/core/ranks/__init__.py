@@ -1,7 +1,8 @@
 """From scores or embeddings to ranks.
 
-The losses of an instance are the number of wrong classes ("competitors") that score above its true
-class. The rank is 1 + losses. The package computes with losses and shows ranks to users.
+`n_better` is the number of wrong classes ("competitors") that score better than the true class of
+an instance: the "better classes". Its rank is 1 + n_better. The package computes with n_better and
+shows ranks to users.
 
 A pass over the scores goes through these modules:
 
@@ -9,8 +10,8 @@ A pass over the scores goes through these modules:
    the result is certain. Pairs (instance, competitor) within the rounding bound are "close".
 2. `tiles` or `array_backends` do the comparison, in code compiled for the processor or in the array
    namespace of the device that holds the arrays. They write `packed_bits`.
-3. `n_better` decides the close pairs by the reference formula, breaks ties (`ties`) and counts.
+3. `rank_counts` decides the close pairs by the reference formula, breaks ties (`ties`) and counts.
 
-`array_access` reads rows of arrays on disks and devices. `threads` divides the work. `progress`
-reports progress. `defeats` and `shards` combine tests that were scored in parts.
+`array_backends` also reads rows of arrays on disks and devices. `threads` divides the work.
+`progress` reports progress. `defeats` sums over the packed bits.
 """

@@ -1,7 +1,6 @@
 """Ranks of all test instances, in one streaming pass over blocks of rows of the scores.
 
-Inside the package, `n_better` is the number of wrong classes that score better than the true one:
-rank - 1, which texts also call the losses of an instance.
+The rank is 1 + `n_better`, the number of wrong classes that score better than the true one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +32,7 @@ class RankCounts(NamedTuple):
 
     n_better: IntArray  # (n,): ties broken by the rule
     lowest: IntArray  # (n,): every tie won by the true class
-    highest: IntArray  # (n,): every tie lost by it
+    highest: IntArray  # (n,): every tie won by the competitor
     two_values: IntArray  # (n,): 1 if the scores have exactly two values, like 0/1 decisions, or 0
 
     @classmethod
@@ -103,7 +102,7 @@ def rank_blocks(
 def compare_block(
     block: ScoreBlock, y: IntArray, tie_break: TieBreak, defeats: NumberArray
 ) -> RankCounts:
-    """Compare a block of n instances with all classes and return their loss counts.
+    """Compare a block of n instances with all classes and count the better ones.
 
     `y` (n,) are the columns of the true classes. The packed bits of the competitors that beat each
     instance are written to `defeats` (n, n_words).
@@ -194,7 +193,7 @@ def block_height(n_classes: int, packed: bool) -> int:
 def count_better(
     source: ScoreSource, y: IntArray, ties: Ties = "random", seed: int = 0
 ) -> tuple[IntArray, int]:
-    """Losses (n,) of every instance, 0..k1 - 1, and the number of tied pairs.
+    """Number of better classes (n,) of every instance, 0..k1 - 1, and the number of tied pairs.
 
     >>> from classex_bayes.core.ranks.sources import ScoreMatrix
     >>> scores = np.array([[3.0, 1.0, 2.0], [3.0, 1.0, 2.0]])

@@ -57,7 +57,7 @@ class ScoreBlock(Protocol):
 
 
 class ScoreSource(Protocol):
-    """The interface to scores that losses, their covariance and KDE use."""
+    """The interface to scores that ranks, their covariance and KDE use."""
 
     @property
     def shape(self) -> tuple[int, int]:
