@@ -25,7 +25,7 @@ from classex_bayes.core.rank_limits import POINTS, RankLimits
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 
-_PERMANENT_LOSSES = 9  # stage of the seed
+_PERMANENT_STAGE = 9  # stage of the seed
 # The law contradicts its pilot beyond both: posterior standard deviations, and a difference.
 _CONFLICT, _SMALLEST_CONFLICT = 3.0, 0.02
 _UNUSUAL = 0.01
@@ -201,13 +201,13 @@ class LawFit(Fit):
         if self.record.permanent_losses is None:
             return law
         unbeaten, beaten, present = self.record.permanent_losses
-        rng = self.record.rng(_PERMANENT_LOSSES)
+        rng = self.record.rng(_PERMANENT_STAGE)
         share = rng.beta(unbeaten + 0.5, beaten + 0.5, law.weights.shape[:-1])
         return law.thinned(share, present)
 
     @cached_property
     def rank_limits(self) -> RankLimits | None:
-        """What the ranks of the fitted task allow without a prior.
+        """Accuracies that the ranks of the fitted task allow without a prior.
 
         None without ranks, for several tasks, and for classes that were drawn by a design, whose
         probabilities of ranks `idata` does not hold.

@@ -159,9 +159,9 @@ def pooled_record(tasks: Sequence[SourceTask], weight: FloatArray, shared: str) 
     n_test = np.array([task.n_test for task in tasks])
     design_effect = np.array([task.design_effect() for task in tasks])
     of_tasks = [task.table.variance.permanent for task in tasks]
-    losses, permanent = [part for part in of_tasks if part is not None], None
-    if losses:
-        unbeaten, beaten, present = np.transpose(losses)
+    counts, permanent = [part for part in of_tasks if part is not None], None
+    if counts:
+        unbeaten, beaten, present = np.transpose(counts)
         permanent = float(unbeaten.sum()), float(beaten.sum()), float(present.mean())
     return FitRecord(
         task_kind=", ".join(sorted({task.table.kind for task in tasks})),
@@ -182,7 +182,7 @@ def pool_weights(tasks: Sequence[SourceTask], shared: str) -> FloatArray:
 
     They are those of the best combination of correlated estimates (Bates and Granger, Operational
     Research Quarterly 20, 1969). Classes are matched by name. If one of two tasks has no names, the
-    smaller one is taken to be a part of the larger one.
+    smaller one is treated as a part of the larger one.
 
     >>> large = SourceTask.from_ranks([1] * 30 + [2] * 10, range(40), n_classes=40)
     >>> small = SourceTask.from_ranks([1] * 15 + [2] * 5, range(20), n_classes=20)

@@ -1,4 +1,4 @@
-"""What an estimator is: parameters, `fit`, `predict` and a name; lists and copies of estimators."""
+"""Interface of estimators: parameters, `fit`, `predict`, a name; lists and copies of them."""
 
 import inspect
 from abc import ABC, abstractmethod

@@ -53,7 +53,7 @@ class BinomialModel(ScoreEstimator):
 
     The favorability of an instance that scores above all N pooled scores is 1, so the estimate
     never falls below the share of these instances. The result has a note at k where the estimate
-    would be lower by more than 0.01 if each of them lost to 1 in N competitors.
+    would be lower by more than 0.01 if each of them were beaten by 1 in N competitors.
 
     A competitor with score -inf is ruled out and counts as beaten. If the true class is ruled out
     too, it is tied with all pooled scores of -inf. Ties count as half.

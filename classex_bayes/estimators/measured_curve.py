@@ -1,4 +1,4 @@
-"""What estimators fit: the measured accuracies ATA_k with weights, or the shares of the ranks."""
+"""Data that estimators fit: the measured accuracies ATA_k with weights, or the shares of ranks."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple

@@ -54,7 +54,7 @@ class PitmanYor(PointEstimator):
     -----
     The law also describes scores: 1 - U* is the product of p, distributed as Beta(1 - d,
     :math:`\alpha + d`), and an independent uniform variable. Predictions are at least 1 / k, at
-    most 1, and decrease with k. The parameters are sought where the paper has them: :math:`\gamma =
+    most 1, and decrease with k. The parameters are limited as in the paper: :math:`\gamma =
     (\psi(1) - \psi(1 - d)) / (\psi(\alpha + 1) - \psi(1 - d))` lies in [0, 1]. The result has a
     note if the discount or the concentration is 0, the limit of its range.
 

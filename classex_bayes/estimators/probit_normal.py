@@ -206,7 +206,7 @@ class TwoParameter(LawEstimator):
 
     Notes
     -----
-    The standard deviation is sought in 0.05..10, and the result has a note if it is at a limit.
+    The standard deviation is limited to 0.05..10, and the result has a note if it is at a limit.
     Near 10 almost all instances win or lose against all competitors. Near 0.05 all instances have
     the same favorability. If the pilot has no errors, the mean is infinite and every prediction is
     1. If it has only errors, the mean is minus infinity and every prediction is 0. In both cases
@@ -316,13 +316,13 @@ def _likeliest(
         return (np.inf if n_better[0] == 0 else -np.inf), 1.0
     objective = log_pseudolikelihood(n_better, share, n_classes)
 
-    def loss(point: FloatArray) -> tuple[float, FloatArray]:
+    def negative(point: FloatArray) -> tuple[float, FloatArray]:
         value, by_mean, by_sd = objective(*_natural(point))
         return -value, -_chain(point, np.array(by_mean), np.array(by_sd))
 
     fits = [
         minimize(
-            loss,
+            negative,
             start,
             jac=True,
             method="L-BFGS-B",
@@ -337,21 +337,21 @@ def _likeliest(
 def log_pseudolikelihood(
     n_better: IntArray, weight: FloatArray, n_classes: int
 ) -> Callable[[float, float], tuple[float, float, float]]:
-    r"""Pseudolikelihood of losses as a function of mean and standard deviation.
+    r"""Pseudolikelihood of ranks as a function of mean and standard deviation.
 
     :math:`\sum_L w_L \log \int \frac1\nu \varphi(\frac{z - \mu}{\nu}) \binom{k_1 - 1}{L}
     \Phi(z)^{k_1 - 1 - L} \Phi(-z)^{L} dz`. In z the binomial factor is log-concave. Its peak, at
-    :math:`\Phi(-z) = L / (k_1 - 1)`, is as narrow as :math:`k_1^{-1/2}`. Every loss therefore has
+    :math:`\Phi(-z) = L / (k_1 - 1)`, is as narrow as :math:`k_1^{-1/2}`. Every L therefore has
     separate nodes over the range in which the factor is not negligible, for all means and sds. For
-    losses 0 and k1 - 1 the factor has no peak, so the nodes depend on mean and sd.
+    L = 0 and L = k1 - 1 the factor has no peak, so the nodes depend on mean and sd.
 
-    The function maps mean and sd (at least 0.05) to the pseudolikelihood of distinct losses (m,)
+    The function maps mean and sd (at least 0.05) to the pseudolikelihood of distinct L (m,)
     with weights w, and to its derivatives by mean and sd. The relative error of each probability
     above 1e-12 is below 1e-9 for k1 up to 1e6, and below 1e-5 up to 1e9.
     """
     n_wrong = n_classes - 1
     inner = (n_better > 0) & (n_better < n_wrong)
-    none, all_lost = weight[n_better == 0].sum(), weight[n_better == n_wrong].sum()
+    none, all_better = weight[n_better == 0].sum(), weight[n_better == n_wrong].sum()
     z, log_mass = _binomial_nodes(n_better[inner].astype(float), n_wrong)
 
     def evaluate(mean: float, sd: float) -> tuple[float, float, float]:
@@ -360,8 +360,8 @@ def log_pseudolikelihood(
         total = weight[inner] @ _log_integrals(log_step, standard, sd)
         if none:
             total += none * _log_extreme(mean, sd, n_wrong)
-        if all_lost:
-            total += all_lost * _log_extreme(-mean, sd, n_wrong) * [1, -1, 1]
+        if all_better:
+            total += all_better * _log_extreme(-mean, sd, n_wrong) * [1, -1, 1]
         return float(total[0]), float(total[1]), float(total[2])
 
     return evaluate
@@ -381,7 +381,7 @@ def _log_integrals(log_step: FloatArray, standard: FloatArray, sd: float) -> Flo
 
 
 def _log_extreme(mean: float, sd: float, n_wrong: int) -> FloatArray:
-    """Log probability of no losses and its derivatives: log of `expected_power`, no underflow."""
+    """Log probability of L = 0 and its derivatives: log of `expected_power`, no underflow."""
     step = 0.3 / (1 + sd * np.sqrt(2 * np.log(n_wrong + 1)))
     standard = np.arange(-_NEGLIGIBLE, _NEGLIGIBLE, step)
     log_step = n_wrong * log_ndtr(mean + sd * standard) + np.log(step)
@@ -392,13 +392,13 @@ def _binomial_nodes(n_better: FloatArray, n_wrong: int) -> tuple[FloatArray, Flo
     """Nodes z and the log of step times binomial probability, of shape (m, n_nodes)."""
     if n_better.size == 0:
         return np.empty((0, 1)), np.empty((0, 1))
-    wins = n_wrong - n_better
+    n_worse = n_wrong - n_better
     log_choose = log_binomial(n_wrong, n_better)
 
     def log_chance(z: FloatArray) -> FloatArray:
         shape = (-1,) + (1,) * (z.ndim - 1)
-        lost, won, choose = (x.reshape(shape) for x in (n_better, wins, log_choose))
-        return choose + won * log_ndtr(z) + lost * log_ndtr(-z)
+        better, worse, choose = (x.reshape(shape) for x in (n_better, n_worse, log_choose))
+        return choose + worse * log_ndtr(z) + better * log_ndtr(-z)
 
     peak = -ndtri(n_better / n_wrong)
     floor = log_chance(peak) - _NEGLIGIBLE

@@ -26,7 +26,7 @@ Likelihood = Literal["binomial", "bernoulli"]
 
 
 class PseudoLikelihood(LawEstimator):
-    r"""Extrapolation by maximum pseudolikelihood of the losses.
+    r"""Extrapolation by maximum pseudolikelihood of the ranks.
 
     An instance with favorability U* beats :math:`V \sim \mathrm{Binomial}(k_1 - 1, U^*)` of its
     competitors. The estimated law :math:`\eta` of U* maximises the product of the probabilities of
@@ -84,8 +84,8 @@ class PseudoLikelihood(LawEstimator):
     Notes
     -----
     The default, with both constraints, is the constrained estimate of the paper,
-    :math:`\hat p^{CON}`. Without constraints it is the plain estimate of the paper. Predictions are
-    in [0, 1] and do not increase with k.
+    :math:`\hat p^{CON}`. Without constraints it is the unconstrained estimate of the paper.
+    Predictions are in [0, 1] and do not increase with k.
 
     The two likelihoods treat an instance differently. The binomial likelihood is the probability of
     its rank. The Bernoulli likelihood sums the log-probabilities of k1 - 1 events, as if they were
@@ -101,14 +101,14 @@ class PseudoLikelihood(LawEstimator):
     :math:`P(U^* \le u)`, which never decreases. ``monotone=True`` requires a nondecreasing
     derivative instead. The draft prints k1 for the k1 - 1 competitors.
 
-    The law is sought on a grid of s. The grid is equally spaced on the arcsine square-root scale,
-    with 8 points per binomial standard deviation. Then come log-spaced gaps 1 - s down to
+    The law has its mass on a grid of s. The grid is equally spaced on the arcsine square-root
+    scale, with 8 points per binomial standard deviation. Then come log-spaced gaps 1 - s down to
     1e-9 / k1, and s = 1. The maximum has positive weight at a few of these points. The grid has
     about :math:`25 \sqrt{k_1}` points. Above 25,000 classes it is coarser, with about 4000 points.
-    Time and memory grow with the number of points times the number of distinct losses.
+    Time and memory grow with the number of points times the number of distinct ranks.
 
     The point mass at 1 is allowed because the likelihood often has no maximum among the densities
-    without it: far more instances never lose than lose once. With the point mass, predictions never
+    without it: far more instances have no better class than have one. With the point mass, predictions never
     fall below its weight. Without it they fall fast. Noise decides between the two: with 500
     simulated classes, the root mean square error at 20 k1 was 0.13 with ``monotone=True`` and 0.19
     without (`ClassExReg(0.5)`: 0.08).
@@ -221,18 +221,18 @@ class _Laws:
         return np.where(self.gap > 0, mean_power, 1.0)
 
     def log_probabilities(self, n_better: IntArray, n_classes: int) -> FloatArray:
-        """Log-probabilities of losses among k1 classes: array of shape (n_losses, m)."""
-        lost = n_better[:, None].astype(float)
-        won = n_classes - 1 - lost
+        """Log-probabilities of n_better among k1 classes: array of shape (n_values, m)."""
+        better = n_better[:, None].astype(float)
+        worse = n_classes - 1 - better
         if not self.monotone:
-            ways = log_binomial(n_classes - 1, lost)
-            return ways + xlog1py(won, -self.gap) + xlogy(lost, self.gap)
+            ways = log_binomial(n_classes - 1, better)
+            return ways + xlog1py(worse, -self.gap) + xlogy(better, self.gap)
         with np.errstate(divide="ignore", invalid="ignore"):
-            chance = betainc(lost + 1, won + 1, self.gap) / (n_classes * self.gap)
-            return np.log(np.where(self.gap > 0, chance, lost == 0))
+            chance = betainc(better + 1, worse + 1, self.gap) / (n_classes * self.gap)
+            return np.log(np.where(self.gap > 0, chance, better == 0))
 
     def reaches(self, threshold: FloatArray, n_classes: int) -> tuple[FloatArray, FloatArray]:
-        """Probabilities that losses among k1 classes reach, or miss, a threshold 1..k1 - 1.
+        """Probabilities that n_better among k1 classes reaches, or misses, a threshold 1..k1 - 1.
 
         Two arrays of shape (n_thresholds, m).
         """
@@ -258,10 +258,10 @@ class _Laws:
 def _nested_events(
     laws: _Laws, n_better: IntArray, share: FloatArray, n_classes: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Probabilities (n_events, m) that losses reach, and miss, 1..k1 - 1; shares of these events.
+    """Probabilities (n_events, m) that n_better reaches, and misses, 1..k1 - 1; shares.
 
-    Rank h from the bottom corresponds to k1 - h losses. More than 500 thresholds are represented by
-    log-spaced thresholds with weights.
+    The shares are those of the events. Rank h from the bottom corresponds to k1 - h better classes.
+    More than 500 thresholds are represented by log-spaced thresholds with weights.
     """
     threshold = np.arange(1.0, n_classes)
     if threshold.size > _MOST_EVENTS:

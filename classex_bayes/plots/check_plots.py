@@ -211,11 +211,11 @@ def plot_tail_checks(
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
 ) -> Chart:
-    """Draw which share of the instances lost in held-out halves, by predicted p.
+    """Draw the share of instances with a better class in held-out halves, by predicted p.
 
-    A group of instances stands at 1 / p: one class in so many is predicted to be nearer than the
-    true one. Instances deep in the tail of their distances are on the right. Mean and limits of
-    the replicates are beside the observed shares, and the title has the p-value.
+    The x coordinate of a group of instances is 1 / p: one class in so many is predicted to be
+    nearer than the true one. Instances deep in the tail of their distances are on the right. Mean
+    and limits of the replicates are next to the observed shares, and the title has the p-value.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def plot_tail_checks(
     chart.add("points", "observed", x, checks.table["lost"], color=INK)
     title = f"Local tails against held-out classes: p-value {checks.p_value:.2f}"
     x_label = "predicted: one class in so many is nearer than the true one"
-    return chart.labelled(title, x_label, "share that lost in the other half")
+    return chart.labelled(title, x_label, "share with a better class in the other half")
 
 
 @plot_function("curve", "ref_line")

@@ -107,8 +107,8 @@ class GaussianNearestNeighbor(EmbeddedLaw):
         root = np.logaddexp(0, s)
         density = 2 * root * ncx2.pdf(root**2, self.dim, true_shift) * -np.expm1(-root)
         weights = np.ravel(radius_weight * step * density)
-        lost = ncx2.cdf(root**2 * true_scale / other_scale, self.dim, other_shift)
-        log_u = np.log1p(-np.minimum(np.ravel(lost), 1 - 1e-16))
+        beaten = ncx2.cdf(root**2 * true_scale / other_scale, self.dim, other_shift)
+        log_u = np.log1p(-np.minimum(np.ravel(beaten), 1 - 1e-16))
         kept = weights > 1e-24  # lighter nodes do not change the sum
         return log_u[kept], weights[kept]
 

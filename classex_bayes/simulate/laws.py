@@ -241,8 +241,8 @@ class FavorabilityLaw(IndependentInstances):
     def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:
         shares, means, sds = self._components
         drawn = rng.choice(shares.size, size=n, p=shares)
-        lost = ndtr(-(means[drawn] + sds[drawn] * rng.standard_normal(n)))
-        return self.near_duplicates + (1 - self.near_duplicates) * lost
+        beaten = ndtr(-(means[drawn] + sds[drawn] * rng.standard_normal(n)))
+        return self.near_duplicates + (1 - self.near_duplicates) * beaten
 
     def _accuracy(self, k: FloatArray) -> FloatArray:
         shares, means, sds = self._components

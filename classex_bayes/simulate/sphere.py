@@ -78,8 +78,8 @@ class VonMisesFisher(EmbeddedLaw):
         log_density = -2 * kappa * expit(2 * s) - a * np.logaddexp(s, -s)
         weights = np.exp(log_density - log_density.max())
         kept = weights > _LIGHTEST
-        lost = betainc(a / 2, a / 2, expit(2 * s[kept]))
-        return np.log1p(-np.minimum(lost, 1 - 1e-16)), weights[kept] / weights[kept].sum()
+        beaten = betainc(a / 2, a / 2, expit(2 * s[kept]))
+        return np.log1p(-np.minimum(beaten, 1 - 1e-16)), weights[kept] / weights[kept].sum()
 
 
 def _unit(vectors: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Posterior predictive check of the calibration: losses of held-out halves by predicted p."""
+"""Posterior predictive check of the calibration: ranks in held-out halves by predicted p."""
 
 from dataclasses import dataclass
 
@@ -26,20 +26,21 @@ _LEVEL = 0.01
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TailReport(Shown):
-    """Losses in held-out halves of the classes compared with replicates; made by `tail_checks`.
+    """Ranks in held-out halves of the classes compared with replicates; made by `tail_checks`.
 
     Attributes
     ----------
     table : DataFrame
         One row for each group of instances, from shallow to deep: "p" (mean predicted probability
         that a class is nearer than the true one), "instances" (their effective number by the design
-        effect), "lost" (share that lost to a class of the other half), and mean and limits of this
+        effect), "lost" (share with a better class in the other half), and mean and limits of this
         share over replicates.
     p_value : float
         Share of replicates whose distance from their expectation is above that of the data. It is
-        not uniform even if the model is correct, because the same losses were fitted.
+        not uniform even if the model is correct, because the same halves were fitted.
     replicated : DataArray
-        Share that lost in each group of each replicate, with dimensions chain, draw and group.
+        Share with a better class in each group of each replicate, with dimensions chain, draw and
+        group.
     """
 
     plot = PlotMethod("plot_tail_checks")
@@ -55,7 +56,7 @@ class TailReport(Shown):
 
     def _display(self) -> Display:
         verdict = "nothing unusual" if self.passed else "unusual"
-        title = f"Losses in held-out halves by predicted p: {verdict} (p-value {self.p_value:.2f})"
+        title = f"Ranks in held-out halves by predicted p: {verdict} (p-value {self.p_value:.2f})"
         return Display(title, self.table, (), decimals=4)
 
 
@@ -66,7 +67,7 @@ def tail_checks(
     ci_kind: str | None = None,
     random_seed: RandomSeed = None,
 ) -> TailReport:
-    r"""Compare losses in held-out halves with replicates from the calibration of the tails.
+    r"""Compare ranks in held-out halves with replicates from the calibration of the tails.
 
     Instances are grouped by their depth in the tail of one half. A replicate draws, for each
     group, how many of its instances lose to some of the n classes of the other half, with

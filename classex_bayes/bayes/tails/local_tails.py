@@ -24,8 +24,8 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 # the populations of docs/corpus.md errors are equal with 3 and 4 and larger from 5.
 N_NEAREST = 4
 # In 98% of the lists of this length a given half of the classes has j classes. The other lists are
-# not used. They have more classes, and so more losses, in the other half. If many were left out,
-# losses would seem rare.
+# not used. They have more classes in the other half, and so more better classes there. If many
+# were left out, better classes would seem rare.
 SHORTEST_LIST = 15
 # Here p is about 1e-6 / k1, which no pilot can distinguish from 0.
 LARGEST_DEPTH = 15.0

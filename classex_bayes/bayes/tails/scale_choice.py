@@ -111,11 +111,13 @@ def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
     usable = [place for place, weight in enumerate(held_out) if weight >= _USABLE * max(held_out)]
     scales, tables = [scales[place] for place in usable], [tables[place] for place in usable]
     *to_find, to_draw = N_PROPOSALS
-    found = [prior.sample(table, rng, to_find) for table in tables]
-    numbers = np.rint(to_draw * softmax([sample.log_evidence for sample in found])).astype(int)
+    first_samples = [prior.sample(table, rng, to_find) for table in tables]
+    numbers = np.rint(to_draw * softmax([sample.log_evidence for sample in first_samples])).astype(
+        int
+    )
     samples = [
         sample.again(prior.density(table), max(number, to_find[-1]), rng)
-        for sample, table, number in zip(found, tables, numbers.tolist(), strict=True)
+        for sample, table, number in zip(first_samples, tables, numbers.tolist(), strict=True)
     ]
     fits = [ScaleFit(prior, *fit) for fit in zip(scales, tables, samples, strict=True)]
     return sorted(_with_probabilities(fits), key=lambda fit: fit.prob, reverse=True)
@@ -136,7 +138,7 @@ def _with_probabilities(fits: Sequence[ScaleFit]) -> list[ScaleFit]:
 
 
 def numbers_of_draws(fits: Sequence[ScaleFit], size: int) -> list[int]:
-    """Number of the `size` draws that are taken on each scale, in proportion to its probability."""
+    """Number of the `size` draws on each scale, in proportion to its probability."""
     ends = np.cumsum([0.0, *(fit.prob for fit in fits)])
     return np.diff(np.rint(ends / ends[-1] * size).astype(int)).tolist()
 
@@ -158,7 +160,7 @@ def _priority_sample(
 
 
 def n_better_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
-    """Smallest and largest losses (n,) that the ranks allow."""
+    """Smallest and largest number (n,) of better classes that the ranks allow."""
     evidence = task.require("plain ranks")
     return evidence.lowest, evidence.highest
 

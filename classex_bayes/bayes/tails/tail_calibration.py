@@ -51,11 +51,11 @@ _LARGEST_LOG_SPREAD = 1.0  # far out in the priors; slopes of such instances wou
 # Enough for means over instances: with tau = 0.3 the error is .001 in an accuracy.
 _SCATTER_NODES, _HERMITE = np.polynomial.hermite_e.hermegauss(15)
 _SCATTER_WEIGHT = _HERMITE / _HERMITE.sum()
-# Depth at which p is about e^-2 / k1. Beyond it losses are too rare to estimate the slope.
+# Depth at which p is about e^-2 / k1. Beyond it better classes are too rare to estimate the slope.
 _INFORMATIVE_DEPTH = np.log(N_NEAREST) + 2.0
 _SHORTER = (np.arange(10) + 0.5) / 10
 _N_NODES = _SCATTER_NODES.size + _SHORTER.size
-# Levels of the quantiles that stand for the law of p given losses, and how many losses are tried
+# Levels of the quantiles that represent the law of p given n_better, and how many values are tried
 # between bounds.
 _LEVELS, _WITHIN_BOUNDS = (np.arange(15) + 0.5) / 15, 20
 _MOST_TERMS = 200_000  # of the likelihood at once: 1.6 MB, which a cache holds
@@ -97,14 +97,14 @@ class HeldOutTable:
     def log_likelihood(self, points: FloatArray) -> FloatArray:
         """Log-likelihoods (n,) of points (n, 4) of a `TailPrior`."""
         row, column = self._filled
-        lost, weight = self.n_better[row, None], self.weight[row, column]
+        better, weight = self.n_better[row, None], self.weight[row, column]
         at_once = max(_MOST_TERMS // max(row.size * _N_NODES, 1), 1)
         values = np.empty(len(points))
         for first in range(0, len(points), at_once):
             part = slice(first, first + at_once)
             log_p, chance = tail_law(points[part], self.n_wrong)
             log_wins = np.log1p(-np.exp(log_p))
-            terms = lost * log_p[:, column] + (self.n_wrong - lost) * log_wins[:, column]
+            terms = better * log_p[:, column] + (self.n_wrong - better) * log_wins[:, column]
             # Without the checks of `logsumexp`, which take longer than the sum.
             top = terms.max(axis=2, keepdims=True)
             terms -= top
@@ -209,7 +209,7 @@ class TailPrior:
         return -0.5 * (level + odds + spread + of_slope)
 
     def density(self, table: HeldOutTable) -> LogDensity:
-        """Log density, up to a constant, of the posterior given held-out losses."""
+        """Log density, up to a constant, of the posterior given held-out classes."""
         return lambda points: table.log_likelihood(points) + self.log_density(points)
 
     def sample(
@@ -218,7 +218,7 @@ class TailPrior:
         rng: np.random.Generator,
         numbers: Sequence[int] = N_PROPOSALS,
     ) -> ImportanceSample:
-        """Importance sample of the parameters given held-out losses."""
+        """Importance sample of the parameters given held-out classes."""
         density, mean, scale = self.density(table), np.array(self.mean), np.array(self.scale)
         return ImportanceSample.of(density, mode_of(density, mean, scale), scale, rng, numbers)
 
