@@ -79,8 +79,8 @@ def plot_accuracy(
     Raises
     ------
     DataError
-        Nothing to draw, two predictions of the same name, different metrics, a task beside risks,
-        a true task that knows the metric nowhere, another metric than accuracy of an estimator
+        Nothing to draw, two predictions of the same name, different metrics, a task together with
+        risks, a true task that has the metric at no k, another metric than accuracy of an estimator
         that predicts accuracy alone.
     NotFittedError
         An estimator that was not fitted.
@@ -108,7 +108,7 @@ def plot_accuracy(
     metric = shared_metric(predicted)
     if metric == RISK and (task is not None or isinstance(truth, SourceTask)):
         raise DataError(
-            "task, truth: a task knows accuracies and the predictions are risks; give known risks "
+            "task, truth: a task has accuracies and the predictions are risks; give known risks "
             "as a mapping from k to risk"
         )
     estimand = predicted[0].estimand
@@ -201,7 +201,7 @@ def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None
         grid = log_spaced(min(max(ends.min(), _smallest(metric)), end), end, _N_K)
     values = reference_values(truth, grid, metric)
     if values.empty:
-        raise DataError(f"truth: the task knows the {metric} at no number of classes shown")
+        raise DataError(f"truth: the task has the {metric} at no number of classes shown")
     kind: Kind = "points" if grid is None else "line"
     look = {"marker": "C4"} if grid is None else {"linestyle": "C1"}
     chart.add(kind, TRUTH, values.index, values, visual="truth", color=INK, **look)

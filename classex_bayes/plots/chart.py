@@ -28,7 +28,7 @@ INK, MUTED = "B1", "#606060"
 _VISUALS = {"line": "mean", "points": "observed", "band": "ci_band", "bar": "ci_band"}
 _MOST_NAMED = 8
 _DOTTED = 12  # a curve at so few places has a dot at each
-_SLACK = 1.25  # a level beside a single number of classes reaches so far to both sides
+_SLACK = 1.25  # a level at a single number of classes is drawn over this factor to both sides
 
 
 def number_of(units: str) -> str:

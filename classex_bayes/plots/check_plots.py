@@ -47,7 +47,7 @@ def plot_ppc(
     random_seed: RandomSeed = None,
     **drawing: Unpack[Drawing],
 ) -> Chart:
-    """Draw replicated data of the posterior, or of the prior, beside the observed.
+    """Draw replicated data of the posterior, or of the prior, next to the observed.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def plot_ppc(
         x, observed, draws = data["k"].values, data["accuracy"], replicates["accuracy"]
         texts = "Average test accuracy", N_CLASSES, "accuracy"
         if not x.size:
-            raise DataError("kind: the task knows the accuracy at no k; use kind='ranks'")
+            raise DataError("kind: the task has the accuracy at no k; use kind='ranks'")
     elif "rank_histogram" not in data:
         raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
     else:
@@ -113,7 +113,7 @@ def plot_prior_predictive(
     random_seed: RandomSeed = None,
     **drawing: Unpack[Drawing],
 ) -> Chart:
-    """Draw what the prior believes of accuracy up to k1 and beyond, beside the posterior.
+    """Draw the prior of the accuracy up to k1 and beyond, next to the posterior.
 
     Parameters
     ----------
@@ -162,16 +162,16 @@ def plot_sensitivity(
 ) -> Chart:
     """Draw the prediction with the prior, or the likelihood, raised to some powers.
 
-    Mean and limits for each power, filled for the posterior as it is (power 1). Where the lines
-    part, accuracy is sensitive to what was scaled. The light outer band is what the ranks alone
-    allow (`MomentBounds`). Where it is wider than the posterior, prior and scores decide.
+    Mean and limits for each power, filled for the posterior as it is (power 1). If the lines part,
+    accuracy is sensitive to the scaled component. The light outer band has the accuracies that the
+    ranks alone allow (`MomentBounds`). Prior and scores decide if it is wider than the posterior.
 
     Parameters
     ----------
     result : Sensitivity
         Of `classex_bayes.bayes.checks.sensitivity.sensitivity`, at several k.
     component : {"prior", "likelihood"}
-        What is scaled.
+        The component that is scaled.
     k : int or array-like of int, optional
         Numbers of classes that are drawn; all of the result by default.
     alphas : sequence of float
@@ -234,10 +234,10 @@ def plot_tail_checks(
 
 @plot_function("curve", "ref_line")
 def plot_diagnosis(report: TaskReport, **drawing: Unpack[Drawing]) -> Chart:
-    """Draw which share of the errors how many of the classes carry.
+    """Draw how the errors concentrate in few classes.
 
     Lorenz curves, worst classes first: of the errors of test classes, of the defeats that
-    competitors inflict (hubs stand out as a steep start), and of the squared influences on
+    competitors inflict (hubs show as a steep start), and of the squared influences on
     ATA at k = k1, which make up its sampling error. The title counts the warnings.
 
     Parameters
@@ -265,13 +265,13 @@ def plot_diagnosis(report: TaskReport, **drawing: Unpack[Drawing]) -> Chart:
     chart = Chart(log_x=False)
     for name, values in parts.items():
         if values.sum() > 0:
-            carried = np.append(0.0, np.cumsum(np.sort(values)[::-1]))
-            share = np.linspace(0, 1, carried.size)
-            chart.add("line", name, share, carried / carried[-1], visual="curve")
+            total = np.append(0.0, np.cumsum(np.sort(values)[::-1]))
+            share = np.linspace(0, 1, total.size)
+            chart.add("line", name, share, total / total[-1], visual="curve")
     chart.add("line", "equal shares", [0, 1], [0, 1], visual="ref_line", color=MUTED)
     n = len(report.warnings)
-    title = f"Who carries the errors: {errors.missed.size} classes, {n} warning{'s' * (n != 1)}"
-    return chart.labelled(title, "share of the classes, worst first", "share carried")
+    title = f"Concentration of errors: {errors.missed.size} classes, {n} warning{'s' * (n != 1)}"
+    return chart.labelled(title, "share of the classes, worst first", "cumulative share")
 
 
 @plot_function("ci_band", "mean", "measured", "subsampled", "ref_line")

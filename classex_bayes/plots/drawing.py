@@ -23,8 +23,8 @@ Visuals = Mapping[str, bool | Style]
 BackendName = Literal["matplotlib", "plotly", "bokeh", "none"]
 BACKENDS = "matplotlib", "plotly", "bokeh", "none"
 TEXTS = "title", "xlabel", "ylabel", "legend"  # of every plot
-# Okabe and Ito's colours, told apart in every form of colour blindness; their yellow is left out,
-# which is too light for a line on white.
+# Okabe and Ito's colours, distinct in every form of colour blindness. Their yellow is left out,
+# because it is too light for a line on white.
 PALETTE: tuple[str, ...] = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 _N_DASHES = 4  # line styles of every backend, by ArviZ's names C0 to C3
 _MARKERS = ("C0", "C5", "C2", "C4")  # circle, square, triangle, diamond
@@ -36,7 +36,7 @@ _FUNCTIONS = {
     "band": ("fill_between_y", "alpha"),
     "bar": ("ciliney",),
 }
-_BESIDE = 1.03  # so far is a bar beside the next at the same number of classes
+_BAR_STEP = 1.03  # ratio of the places of bars at the same number of classes
 
 
 class Drawing(TypedDict, total=False):
@@ -49,8 +49,8 @@ class Drawing(TypedDict, total=False):
     col_wrap: int | None
 
 
-# What takes the place of {shared} in the docstring of a plot: parameters that some plots have by
-# their names, then those of all plots.
+# Text that replaces {shared} in the docstring of a plot: parameters that some plots have, by name,
+# then those of all plots.
 _OF_SOME = {
     "ci_kind": """\
 ci_prob, ci_kind : optional
@@ -137,7 +137,7 @@ def draw(
     ------
     DataError
         A visual that the chart has not, a wrong number of axes, or arguments of a new figure
-        beside axes.
+        together with axes.
     """
     styles = visual_styles(visuals, [*chart.visuals, *(m.visual for m in chart.marks), *TEXTS])
     of_new = {"backend": backend, "figure_kwargs": figure_kwargs, "col_wrap": col_wrap}
@@ -298,7 +298,7 @@ def _dodge(chart: Chart) -> dict[str, float]:
     """Factors that set bars at a single number of classes side by side."""
     names = [mark.series for mark in chart.marks if mark.kind == "bar"]
     bars = list(dict.fromkeys(names)) if chart.log_x else []
-    return {name: _BESIDE ** (i - (len(bars) - 1) / 2) for i, name in enumerate(bars)}
+    return {name: _BAR_STEP ** (i - (len(bars) - 1) / 2) for i, name in enumerate(bars)}
 
 
 def _label(

@@ -42,7 +42,7 @@ def plot_classifiers(
     Parameters
     ----------
     result : ClassifierComparison
-        What `classex_bayes.compare_classifiers` returned.
+        Result of `classex_bayes.compare_classifiers`.
     k : int or array-like of int, optional
         Numbers of classes that are drawn; all of the result by default.
     {shared}
@@ -71,7 +71,7 @@ def plot_groups(
     Parameters
     ----------
     result : GroupedExtrapolation
-        What `classex_bayes.extrapolate_groups` returned.
+        Result of `classex_bayes.extrapolate_groups`.
     k : int or array-like of int, optional
         Numbers of classes that are drawn; all of the result by default.
     {shared}
@@ -97,7 +97,7 @@ def plot_backtest(
     Parameters
     ----------
     result : Backtest
-        What `classex_bayes.backtest` returned.
+        Result of `classex_bayes.backtest`.
     score : str
         A column of its scores: "rmse", "bias", "crps", "interval_score", "width" or "coverage90"
         and its like, which have a line at the nominal level. Bands reach two Monte Carlo standard
@@ -180,7 +180,7 @@ def plot_plan(result: Plan, **drawing: Unpack[Drawing]) -> Chart:
     Parameters
     ----------
     result : Plan
-        What `classex_bayes.evaluate.plan.plan` returned.
+        Result of `classex_bayes.evaluate.plan.plan`.
     {shared}
     """
     table: Any = result.table

@@ -20,7 +20,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 TRUTH = "truth"
 _RATES = "fpir", "fnir"
 _N_THRESHOLDS, _N_RATES = 30, 100
-_SMALLEST = 1e-6  # rates below it are not told apart on a logarithmic axis
+_SMALLEST = 1e-6  # smaller rates are drawn at it on a logarithmic axis
 _EXACT: dict[str, Any] = {"visual": "truth", "linestyle": "C1", "color": INK}
 
 
@@ -181,7 +181,7 @@ def _exact_counts(truth: Any, counts: IntArray) -> tuple[Any, IntArray]:
     source_task(truth, "truth")
     if counts.min() >= truth.n_classes:
         raise DataError(
-            f"truth: it has {truth.n_classes:,} classes and tells rates on at most "
+            f"truth: it has {truth.n_classes:,} classes and has rates on at most "
             f"{truth.n_classes - 1:,}, fewer than k = {counts.min():,}"
         )
     return truth, counts[counts < truth.n_classes]

@@ -1,4 +1,4 @@
-"""What a posterior says beside accuracies: probabilities, numbers of classes, and D(u)."""
+"""Plots of a posterior other than accuracies: probabilities, numbers of classes, and D(u)."""
 
 from collections.abc import Sequence
 from typing import Unpack

@@ -163,7 +163,7 @@ def test_tails_draw_their_table(results, prob, kind):
 def test_lorenz_curves_of_the_errors(results):
     report = results["report"]
     chart = diagnosis_chart(report)
-    assert chart.title.startswith("Who carries the errors: 60 classes, ")
+    assert chart.title.startswith("Concentration of errors: 60 classes, ")
     assert len(chart.marks) == 4
     worst = np.sort(report.class_errors.missed)[::-1]
     first = chart.marks[0]
