@@ -37,7 +37,7 @@ class Diagnosis:
     problems : tuple of str
         One phrase for each failed criterion.
     remedy : str
-        What to do about the problems.
+        Advice on the problems.
     independent : bool
         Whether the draws were made independently. Such draws need not converge.
     pareto_k : float or None

@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a gra
     import pymc as pm
 
 _DEFAULT_PRIOR = MixturePrior()
-# Stages of one seed, beside those of `LawModel`.
+# Stages of one seed, in addition to those of `LawModel`.
 _PRIOR_PREDICTIVE, _GAP, _SCORES = 1, 6, 8
 
 
@@ -96,10 +96,10 @@ class BayesianExtrapolator(LawModel):
     moment likelihood links them to the ranks. The expected accuracy on k classes is
     :math:`AGA_k = \sum_l w_l E[\Phi(t_l + h\varepsilon)^{k-1}]`.
 
-    Ranks say how accurate the classifier is on up to k1 classes. Scores say how the curve goes on.
-    Let d be the distance of the true class of an instance, :math:`r_1 \le \dots \le r_j` those of
-    its j = 4 nearest wrong classes and m their local exponent (Hill's estimate). A random class is
-    nearer than the true one with probability
+    Ranks say how accurate the classifier is on up to k1 classes. Scores say how the curve
+    continues. Let d be the distance of the true class of an instance, :math:`r_1 \le \dots \le r_j`
+    those of its j = 4 nearest wrong classes and m their local exponent (Hill's estimate). A random
+    class is nearer than the true one with probability
 
     .. math:: \log p = \log \frac{j}{k_1 - 1} + c - b v q e^{-\tau z} + \frac{z}{\sqrt{j}},
               \qquad q = m \log \frac{r_j}{d}, \qquad z \sim N(0, 1).
@@ -132,7 +132,7 @@ class BayesianExtrapolator(LawModel):
         mixture_given_ranks, tails (parameters) and held_out_ranks are added. The attribute evidence
         is "ranks" or "ranks and scores".
     evidence_ : str
-        What was used, with the scales on which scores are distances.
+        The evidence that was used, with the scales on which scores are distances.
     scales_ : Series
         Probability of every scale on which scores were tried as distances; empty if only ranks
         were used.
@@ -233,7 +233,7 @@ class BayesianExtrapolator(LawModel):
             they have classes and test instances in common, for example if one pilot is a part of
             another. Weights of the log-likelihoods in [0, 1] keep common data from being counted
             twice (`classex_bayes.bayes.pooling`). Classes are matched by name. If one of two
-            tasks has no names, the smaller one is taken to be a part of the larger one.
+            tasks has no names, the smaller one is treated as a part of the larger one.
         sampler : mapping, optional
             Settings of the sampler that differ from these: draws=1000 of each chain, after
             tune=600 tuning steps, in chains=4, of which cores run at the same time (by default as
@@ -334,7 +334,7 @@ class BayesianExtrapolator(LawModel):
 
     @property
     def evidence_(self) -> str:
-        """What was used: "ranks", or "ranks and scores" with scales of the scores."""
+        """Evidence: "ranks", or "ranks and scores" with scales of the scores."""
         return evidence_text(self.fit_.record)
 
     @property
@@ -396,7 +396,7 @@ class BayesianExtrapolator(LawModel):
     def _prior_draws(
         self, task: SourceTask | None, draws: int, random_seed: RandomSeed
     ) -> tuple[Prior, xr.DataTree, int, xr.Dataset, np.random.Generator]:
-        """The prior, groups of its data, their k1, draws of it, and the generator that goes on."""
+        """The prior, groups of its data, their k1, draws of it, and the generator after them."""
         n_draws = how_many(draws, "draws")
         if task is None:
             fit = self.fit_

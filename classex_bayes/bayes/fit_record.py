@@ -28,7 +28,7 @@ class FitRecord:
     """All that is known of a fit apart from its arrays.
 
     A field is an attribute of `idata` with the same name, unless it is empty. Numbers and text are
-    attributes as they are, and other values are JSON. Only `attributes` and `of` know this.
+    attributes as they are, and other values are JSON. Only `attributes` and `of` depend on this.
     """
 
     # The data
@@ -62,7 +62,7 @@ class FitRecord:
     modeling_interface_version: str = __version__
 
     @classmethod
-    def of_task(cls, task: SourceTask, **known: Any) -> Self:
+    def of_task(cls, task: SourceTask, **fields: Any) -> Self:
         """Record of a fit to one task, with further fields."""
         return cls(
             task_kind=task.table.kind,
@@ -72,7 +72,7 @@ class FitRecord:
             dependence=task.table.variance.dependence,
             designed=not task.table.is_plain,
             permanent_losses=task.table.variance.permanent,
-            **known,
+            **fields,
         )
 
     @classmethod
@@ -165,7 +165,8 @@ def stage_seeds(fit: np.random.SeedSequence, stage: int) -> np.random.SeedSequen
 def described(parameters: Mapping[str, Any], *, strict: bool = False) -> dict[str, Any]:
     """Parameters as JSON types, a prior by the name and the fields of its class.
 
-    What JSON cannot hold is described by the name of its class, or, if `strict`, is a DataError.
+    A value that JSON cannot hold is described by the name of its class, or, if `strict`, is a
+    DataError.
     """
     values: dict[str, Any] = {}
     for name, value in parameters.items():

@@ -45,7 +45,7 @@ class FittedModel(Parameters, ABC):
 
     # Places in `idata` of the parameters that are arrays. The others are text in an attribute.
     _arrays: ClassVar[Mapping[str, str]] = {}
-    # What the task has, in the words of the field.
+    # Names of the classes and the instances of a task.
     _counted: ClassVar[tuple[str, str]] = "classes", "instances"
     _fit_class: ClassVar[type[Fit]] = Fit
     _fit: Fit

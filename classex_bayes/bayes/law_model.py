@@ -185,7 +185,7 @@ class LawModel(FittedModel):
             Test instances of each class.
         nested : bool
             Whether the k >= k1 classes of the test contain the source classes with their instances.
-            Of several pilots, the one with the most classes is taken.
+            Of several pilots, the one with the most classes is used.
         random_seed : int, SeedSequence or None
             Seed of the noise; by default that of the fit.
 

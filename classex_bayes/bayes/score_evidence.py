@@ -1,4 +1,4 @@
-r"""Evidence of scores beside ranks: groups of a fit whose law follows both.
+r"""Evidence of scores in addition to ranks: groups of a fit whose law follows both.
 
 Laws from tails of scores are moved to the accuracy on the source classes that ranks support. Let
 :math:`r` be the logit of the accuracy on the k1 source classes given ranks, and :math:`t` given
@@ -14,7 +14,7 @@ which one is efficient (Hausman, Econometrica 46, 1978), but their correlation i
 
 Each law is then transported, :math:`Z \to Z + \delta / (1 + |x|)`, where x is the number of decades
 between p = 1 - U* and 1 / k1. The shift :math:`\delta` gives the law the accuracy :math:`\alpha` on
-k1 classes. It fades for instances that lose clearly, whose p the ranks give, and far out.
+k1 classes. It fades for instances with many better classes, whose p the ranks give, and far out.
 """
 
 from collections.abc import Sequence
@@ -137,7 +137,7 @@ def ranks_alone(record: FitRecord, reason: str) -> FitRecord:
 
 
 def evidence_text(record: FitRecord) -> str:
-    """What a fit used, in words: "ranks", or "ranks and scores" with the scales of the scores."""
+    """Evidence of a fit, in words: "ranks", or "ranks and scores" with the scales of the scores."""
     return f"{_BOTH}, as distances {record.scales_text}" if record.scales else _RANKS
 
 

@@ -63,7 +63,7 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     estimator with a posterior
         It predicts like the saved model. Its `task` is None, because files hold no scores. Plots
         and checks that compare the model with its pilot have an argument `task`. A model of your
-        own class (`LawModel`) is found if the class is defined or imported.
+        own class (`LawModel`) can be loaded if the class is defined or imported.
 
     Raises
     ------

@@ -101,9 +101,9 @@ class PointEstimator(Parameters, ABC):
     - ``_fit(task)`` checks the parameters and learns from a `SourceTask`.
     - ``_curve(k)`` returns the accuracy, or the risk, on `k` (n_k,) classes: shape (n_k,).
     - ``_notes(k, values)`` returns notes for the reader of the curve at `k`, as a tuple of str.
-    - ``_name_parts()`` returns the parameters that tell variants apart in tables, as a list of str.
+    - ``_name_parts()`` returns the parameters that distinguish variants, as a list of str.
 
-    Its constructor stores its arguments unchanged and does nothing else. What it learns is kept in
+    Its constructor stores its arguments unchanged and does nothing else. Fitted values are kept in
     attributes whose names end in an underscore. `fit`, `predict`, `get_params`, `set_params`, the
     name and the plots come from this class. `classex_bayes.compare`, `classex_bayes.backtest` and
     `classex_bayes.estimators.bootstrap` accept the subclass at once.

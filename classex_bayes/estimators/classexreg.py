@@ -371,6 +371,6 @@ def extrapolate_halves(
             )
         curve = measured_curve(half, k)
         predicted.append(
-            [one.accuracy(task.grid()[-1:], one.coefficients(curve))[0] for one in regressions]
+            [fit.accuracy(task.grid()[-1:], fit.coefficients(curve))[0] for fit in regressions]
         )
     return np.array(predicted)

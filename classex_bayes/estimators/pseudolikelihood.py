@@ -108,8 +108,8 @@ class PseudoLikelihood(LawEstimator):
     Time and memory grow with the number of points times the number of distinct ranks.
 
     The point mass at 1 is allowed because the likelihood often has no maximum among the densities
-    without it: far more instances have no better class than have one. With the point mass, predictions never
-    fall below its weight. Without it they fall fast. Noise decides between the two: with 500
+    without it: far more instances have 0 than 1 better class. With the point mass, predictions
+    never fall below its weight. Without it they fall fast. Noise decides between the two: with 500
     simulated classes, the root mean square error at 20 k1 was 0.13 with ``monotone=True`` and 0.19
     without (`ClassExReg(0.5)`: 0.08).
 

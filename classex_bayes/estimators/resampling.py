@@ -212,8 +212,8 @@ def _units(task: SourceTask, with_scores: bool) -> tuple[Redraw, float, str]:
     note = f"bootstrap of {n_units} {'test classes' if are_classes else 'groups of test classes'}"
     if varies.any():
         scale = float(np.sqrt(np.median(total[varies] / of_resamples[varies])))
-        known = "shared" if table.influence else "unknown"
-        note += f", deviations scaled by {scale:.2f} for {known} competitors"
+        state = "shared" if table.influence else "unknown"
+        note += f", deviations scaled by {scale:.2f} for {state} competitors"
     else:
         scale = 1.0
         note += " with equal accuracies"

@@ -25,7 +25,7 @@ COMPONENTS = ("prior", "likelihood")
 # Threshold of Kallioinen et al. (2024). A normal posterior reaches it if its mean moves by about
 # 0.3 sd as the power doubles.
 _THRESHOLD = 0.05
-_ALPHAS = {"lower": 0.99, "upper": 1.01}  # powers at which the slope is taken
+_ALPHAS = {"lower": 0.99, "upper": 1.01}  # powers for the slope
 # In trials on sound tasks, prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
 _PULL = 0.5
 _FEWEST_EFFECTIVE = 100
