@@ -28,15 +28,15 @@ def program(
         typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Predict how accurate a classifier will be on more classes, and how sure that is."""
+    """Predict how accurate a classifier will be on more classes, and how certain that is."""
 
 
 def main() -> None:
-    """Run the command line; what is wrong with the input is one line and an exit code."""
+    """Run the command line. Wrong input ends with one line and an exit code."""
     from classex_bayes.exceptions import DataError
 
     _ready_streams()
-    # Where its folder cannot be written, matplotlib says so at length, and works all the same.
+    # matplotlib logs long warnings if its folder is read-only, and works all the same.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     # Help and errors of usage have frames and colours on terminals alone.
     app.rich_markup_mode = "rich" if sys.stdout.isatty() else None
@@ -65,14 +65,14 @@ def _of_the_shell(message: str) -> str:
 
 
 def _code(error: Exception) -> ExitCode:
-    """What an error means for the shell."""
+    """Exit code of an error."""
     if isinstance(error, OSError):
         return ExitCode.NOT_WRITTEN
     return ExitCode.BAD_DATA if isinstance(error, BadData) else ExitCode.USAGE
 
 
 def _ready_streams() -> None:
-    """Have streams for words even where they are closed, or do not know a letter of a name."""
+    """Make streams that accept all text, also if they are closed or lack a letter of a name."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

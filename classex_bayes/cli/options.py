@@ -40,7 +40,7 @@ class _Verbs(TyperGroup):
         except OSError as error:
             if error.errno != errno.EPIPE:
                 raise
-            # What is left in the buffer goes nowhere, or the interpreter would complain of it.
+            # The rest of the buffer is discarded, or the interpreter would complain of it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(ExitCode.READER_GONE) from None
 
@@ -98,7 +98,7 @@ def flag(text: str, *names: str, panel: str | None = None) -> Any:
 
 
 def output(metavar: str, text: str) -> Any:
-    """Where files go."""
+    """The option for files that are written."""
     return typer.Option("--out", "-o", metavar=metavar, help=text, rich_help_panel="Output")
 
 

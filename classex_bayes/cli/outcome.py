@@ -1,4 +1,4 @@
-"""What becomes of a verb: files that it wrote, what failed, and its exit code."""
+"""Outcome of a verb: files that it wrote, failures, and its exit code."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +79,7 @@ class Outcome:
 
 
 def faults_of(model: Any) -> list[str]:
-    """What forbids to rely on a fit, of the checks that every fit makes."""
+    """Reasons not to rely on a fit, from the checks that every fit makes."""
     from classex_bayes.report.assessment import faults_of_fit
 
     of_data = [f"data: {warning}" for task in model.tasks for warning in task.warnings]

@@ -61,10 +61,10 @@ class PredictionVerb(FitVerb):
             return findings_of(model, references, task, counts, **question)
         except KeyboardInterrupt as stop:
             outcome.interruption = str(stop) or "interrupted"
-            if (found := getattr(stop, "partial", None)) is None:
+            if (findings := getattr(stop, "partial", None)) is None:
                 where = outcome.files.get("posterior", "no file")
                 raise Interrupted(f"{outcome.interruption}; the posterior is in {where}") from None
-            return found
+            return findings
 
     def show(
         self, findings: "Findings", strict: bool = False, require: float | None = None
@@ -119,7 +119,7 @@ def _draw(findings: "Findings", truth: Any, path: Path) -> None:
 
 
 def _comparison_table(comparison: Any, ci_prob: float) -> str:
-    """Predictions with intervals and, where it is known, the truth."""
+    """Predictions with intervals and, if it is known, the true accuracy."""
     from classex_bayes.formatting import DECIMALS, capitalized
     from classex_bayes.results import interval_name
 
@@ -134,8 +134,8 @@ def _comparison_table(comparison: Any, ci_prob: float) -> str:
         DECIMALS.span(*pair, _DECIMALS) if pair[0] == pair[0] else "-" for pair in limits
     ]
     if "truth" in rows:
-        held = rows["covered"].astype(object).map({True: "yes", False: "no"}).fillna("-")
-        shown = shown.assign(truth=text(rows["truth"]), held=held)
+        covered = rows["covered"].astype(object).map({True: "yes", False: "no"}).fillna("-")
+        shown = shown.assign(truth=text(rows["truth"]), covered=covered)
     title = f"{capitalized(whole.description)}, from {whole.n_classes} source classes"
     title += f" ({whole.estimator}: {whole.evidence})" if whole.evidence else ""
     return table(title, shown)
@@ -166,7 +166,7 @@ def _rates_table(rates: Any, task: "cb.SourceTask", ci_prob: float) -> str:
     "classex-bayes demo --seed 7 --n-classes 300",
 )
 class DemoVerb(PredictionVerb, ReferenceVerb):
-    """Predict the accuracy on 2965 printed characters from a pilot of 100, and show the truth."""
+    """Predict the accuracy on 2965 printed characters from a pilot of 100, with the true one."""
 
     n_classes: Annotated[int, option("N", "Classes in the pilot.")] = 100
     seed: Seed = 3
@@ -180,7 +180,8 @@ class DemoVerb(PredictionVerb, ReferenceVerb):
         self.terminal.message("Scoring 8895 probes against 2965 characters ...")
         whole = cb.load_glyphs().task()
         pilot = whole.subsample(self.n_classes, random_seed=self.seed)
-        # The same ranks from plain distances. On squared ones KDE errs several times as much.
+        # Distances give the same ranks as squared distances. On squared ones KDE errs several times
+        # as much.
         rows, names = np.arange(pilot.n_test), np.array(pilot.classes)
         squares = np.maximum(-pilot.scores.scores(rows), 0)
         pilot = cb.SourceTask.from_scores(

@@ -138,8 +138,8 @@ def _guessed(text: str) -> cb.SourceTask:
 class BacktestVerb(FileVerb, ReferenceVerb):
     """Extrapolate from many pilots of a large task, and compare with the accuracy on all classes.
 
-    The folder --out keeps finished pilots. A back-test that was interrupted goes on from there when
-    it is begun again.
+    The folder --out keeps finished pilots. A back-test that was interrupted continues from there
+    when it is started again.
     """
 
     n_source: Annotated[str, option("N,N,...", "Numbers of classes of the pilots.")]
@@ -188,7 +188,7 @@ class BacktestVerb(FileVerb, ReferenceVerb):
         except Interrupted as stop:
             if stop.partial is None:
                 raise
-            again = "; begun again, the back-test goes on from there" if store else ""
+            again = "; started again, the back-test continues from there" if store else ""
             result, outcome.interruption = stop.partial, f"{stop}{again}"
         level = f"{100 * ci_prob:g}"
         if store is not None:
@@ -219,7 +219,7 @@ def _compact(scores: Any, level: str) -> Any:
     text = {name: scores[name].map("{:.3f}".format) for name in ("rmse", "rmse_se")}
     shown["RMSE (se)"] = text["rmse"] + " (" + text["rmse_se"] + ")"
     shown["bias"], shown["width"] = scores["bias"], scores["width"]
-    shown[f"{level}% held"] = scores[f"coverage{level}"]
+    shown[f"{level}% coverage"] = scores[f"coverage{level}"]
     return shown.reset_index()
 
 
