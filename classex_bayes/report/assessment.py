@@ -65,7 +65,7 @@ class Caveat:
 
 @dataclass(frozen=True)
 class DrivingEvidence:
-    """What drives a prediction, in a few words and in sentences, and whether it asks for care."""
+    """Evidence that drives a prediction, as title and sentences, and whether it needs care."""
 
     title: str
     sentences: str
@@ -88,7 +88,7 @@ class Assessment:
 
     @property
     def state(self) -> str:
-        """The worst that was found: "fault", "caveat" or "sound"."""
+        """The worst result of all checks: "fault", "caveat" or "sound"."""
         if self.faults:
             return "fault"
         return "caveat" if self.caveats or self.driver.needs_care else "sound"
@@ -174,7 +174,7 @@ def sensitivity_of(model: LawModel, prediction: Extrapolation) -> Sensitivity | 
 def _driver(
     model: LawModel, prediction: Extrapolation, ci_prob: float, sensitive: Sensitivity | None
 ) -> DrivingEvidence:
-    """What drives the prediction on the most classes."""
+    """Evidence that drives the prediction on the most classes."""
     k = int(prediction.k.max())
     diagnosis = "" if sensitive is None else str(sensitive.table["diagnosis"][k])
     title, advice = _BY_PRIOR.get(diagnosis, ("", ""))

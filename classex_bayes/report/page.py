@@ -297,12 +297,12 @@ def _headline(findings: Findings, row: dict[str, Any]) -> str:
 def _rows(findings: Findings) -> list[dict[str, Any]]:
     """Rows of the table of predictions, sorted by the number of classes."""
     posterior, *others = findings.shown.predictions
-    beside = by_limits(findings.shown.table)
+    by_estimator = by_limits(findings.shown.table)
     table = posterior.interval(findings.ci_prob).assign(mean=posterior.mean)
     if findings.target is not None:
         table["reached"] = posterior.prob_at_least(findings.target)
     return [
-        {**row, "references": [beside.loc[(other.estimator, row["k"])] for other in others]}
+        {**row, "references": [by_estimator.loc[(other.estimator, row["k"])] for other in others]}
         for row in records(table.sort_index())
     ]
 

@@ -39,12 +39,12 @@ if TYPE_CHECKING:  # most pages have no part on open sets
 _INNER = 0.5
 _N_POINTS, _N_ROWS, _N_PILOT = 100, 12, 12
 _FEWEST_DECADES = 4
-_LONGEST = 10**5  # number that is written out beside smaller ones
+_LONGEST = 10**5  # number that is written out next to smaller ones
 _DASHES = ("7,3", "2,3", "9,3,2,3", "12,4", "4,2")
 _WIDE, _THIN = 2.5, 1.75
 _ROOM = 0.03  # at both ends of an axis, as a share of its range
 _MOST_NUMBERS, _MOST_DECADES = 9, 6  # of an axis, and decades that all have small ticks
-# Letters that fit beside an axis on a phone, and the gap between two labels in letters.
+# Letters that fit next to an axis on a phone, and the gap between two labels in letters.
 _LETTERS, _GAP = 32, 2
 
 
@@ -262,8 +262,10 @@ def _posterior(chart: Chart, series: str, ci_prob: float) -> list[PageSeries]:
     ]
 
 
-def _beside(number: int, key: str, name: str, *marks: Mark, **settings: Any) -> PageSeries:
-    """A series beside others; each round of colours has the dashes in another order."""
+def _reference_series(
+    number: int, key: str, name: str, *marks: Mark, **settings: Any
+) -> PageSeries:
+    """A series of another estimator; each round of colours has the dashes in another order."""
     turn, place = divmod(number, len(_DASHES))
     color, dash = f"--reference-{place + 1}", _DASHES[(place + turn) % len(_DASHES)]
     return PageSeries(f"{key}-{number + 1}", name, color, marks, dash=dash, **settings)
@@ -291,7 +293,7 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
         mark = chart.mark(name, "line")
         if in_percent:  # regressions on accuracies may exceed 100%
             mark = replace(mark, y=(np.clip(mark.y[0], 0, 1),))
-        drawn.append(_beside(number, "reference", reference.estimator, mark))
+        drawn.append(_reference_series(number, "reference", reference.estimator, mark))
     drawn.append(mean)
     if target is not None:
         name, mark = f"target {exact_percent(target)}", chart.mark(TARGET, "line")
@@ -385,7 +387,9 @@ def detection(
     drawn: list[PageSeries] = []
     for number, (k, name) in enumerate(enrolled):
         band, line = chart.mark(name, "band"), chart.mark(name, "line")
-        drawn.append(_beside(number, "enrolled", f"{k:,} enrolled", band, line, limits=band.y))
+        drawn.append(
+            _reference_series(number, "enrolled", f"{k:,} enrolled", band, line, limits=band.y)
+        )
     for mark in chart.marks:
         if mark.visual == "best_wrong":
             look = "best-wrong", mark.series, "--ink"

@@ -71,7 +71,7 @@ class Estimand:
 
     @property
     def units(self) -> str:
-        """What is ranked: "documents" for metrics of retrieval, else "classes"."""
+        """Name of the ranked items: "documents" for metrics of retrieval, else "classes"."""
         return "documents" if self.metric.startswith(_OF_RETRIEVAL) else "classes"
 
     @property

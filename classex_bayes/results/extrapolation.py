@@ -57,10 +57,10 @@ class Extrapolation(CurveDraws):
         The predicted quantity: its metric, whether it is expected or measured in one test, and
         whether the population is finite.
     evidence : str
-        What the posterior used: "ranks" or "ranks and scores". Empty for other estimators.
+        Evidence of the posterior: "ranks" or "ranks and scores". Empty for other estimators.
     rank_limits : RankLimits or None
-        What the ranks of the pilot allow without a prior, if the prediction is a posterior of an
-        expectation.
+        Values that the ranks of the pilot allow without a prior, if the prediction is a posterior
+        of an expectation.
 
     Examples
     --------
@@ -145,9 +145,9 @@ class Extrapolation(CurveDraws):
         estimand : Estimand
             The quantity that is predicted.
         evidence : str
-            What the posterior used.
+            Evidence of the posterior.
         rank_limits : RankLimits, optional
-            What the ranks of the pilot allow without a prior.
+            Values that the ranks of the pilot allow without a prior.
 
         Returns
         -------
@@ -187,7 +187,7 @@ class Extrapolation(CurveDraws):
 
     @property
     def rank_bounds(self) -> "Bounds | None":
-        """What the ranks alone allow at the same k, as from `MomentBounds`; None if unknown."""
+        """Limits from the ranks alone at the same k, as from `MomentBounds`; None if unknown."""
         metric = None if self.rank_limits is None else named_metric(self.estimand.metric)
         if self.rank_limits is None or not isinstance(metric, MeanMetric):
             return None

@@ -19,7 +19,7 @@ from classex_bayes.typing import IntArray
 def reference_values(truth: Any, k: IntArray | None, metric: str = "accuracy") -> pd.Series:
     """Reference values of a metric indexed by k, at those of `k` (None: all) where there is one.
 
-    `truth` is a task on more classes, whose average over its subsets is taken, or a mapping from k
+    `truth` is a task on more classes, whose average over its subsets is used, or a mapping from k
     to values or a Series.
     """
     if isinstance(truth, SourceTask):

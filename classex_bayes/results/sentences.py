@@ -13,7 +13,7 @@ _SCORES: dict[str | None, str] = {
     "cosine": "cosines",
     "dot": "dot products",
 }
-_CARRIED, _MOST_NAMED = 0.4, 5
+_ERROR_SHARE, _MOST_NAMED = 0.4, 5
 _PILOTS = {
     "classes": ("tested", "instances", ("got", "right")),
     "documents": ("searched", "queries", ("answered", "right at rank 1")),
@@ -87,13 +87,13 @@ def pilot_accuracy(task: SourceTask) -> tuple[int, str]:
 
 
 def errors_sentence(task: SourceTask) -> str:
-    """Return how few classes carry 40% of the errors among all k1 classes.
+    """Return how few classes account for 40% of the errors among all k1 classes.
 
     They are named unless others have as many errors as the last of them.
 
     >>> task = SourceTask.from_ranks([1, 4, 2, 1, 3, 1], [0, 1, 1, 2, 2, 3], n_classes=4)
     >>> errors_sentence(task)
-    'One class carries 67% of the 3 errors: 1.'
+    'One class accounts for 67% of the 3 errors: 1.'
     """
     if task.table.kind == "accuracies":
         return (
@@ -108,14 +108,14 @@ def errors_sentence(task: SourceTask) -> str:
     if total == 0:
         return f"None of the {task.n_test:,} instances is wrong among {task.n_classes:,} classes."
     worst = np.argsort(-errors, kind="stable")
-    carried = np.cumsum(errors[worst]) / total
-    number = int(np.searchsorted(carried, _CARRIED - 1e-12)) + 1
-    share = f"{percent(carried[number - 1])} of the {total:,} errors"
+    cumulative = np.cumsum(errors[worst]) / total
+    number = int(np.searchsorted(cumulative, _ERROR_SHARE - 1e-12)) + 1
+    share = f"{percent(cumulative[number - 1])} of the {total:,} errors"
     if number > _MOST_NAMED:
         tested = np.unique(task.y).size
-        return f"{number:,} of the {tested:,} tested classes carry {share}."
+        return f"{number:,} of the {tested:,} tested classes account for {share}."
     if errors[worst[number - 1]] == errors[worst[number]]:  # one of equals is not named
         return f"The {total:,} errors are spread over {np.count_nonzero(errors):,} classes."
     names = ", ".join(str(j if task.classes is None else task.classes[j]) for j in worst[:number])
-    verb = "class carries" if number == 1 else "classes carry"
+    verb = "class accounts for" if number == 1 else "classes account for"
     return f"{_NUMERALS[number]} {verb} {share}: {names}."

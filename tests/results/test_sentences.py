@@ -29,7 +29,10 @@ def test_the_classes_that_carry_the_errors_are_fewest(instances):
         assert sentence == f"The {total} errors are spread over {spread} classes."
         return
     assert f"{round(100 * sum(errors[:few]) / total)}% of the {total} errors" in sentence
-    numerals = ["One class carries", "Two classes carry", "Three classes carry"]
+    numerals = [
+        f"{n} account{s} for"
+        for n, s in (("One class", "s"), ("Two classes", ""), ("Three classes", ""))
+    ]
     assert sentence.startswith(numerals[few - 1] if few <= 3 else ("Four", "Five"))
 
 
