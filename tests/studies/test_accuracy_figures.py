@@ -27,7 +27,7 @@ def references(seed):
 
 
 def run(tasks, k, truth):
-    """Errors of every estimator and whether the 90% intervals held the truth: long table."""
+    """Errors and coverage of the 90% intervals of every estimator: long table."""
     model, rows = cb.BayesianExtrapolator(), []
     for seed, task in enumerate(tasks):
         prediction = model.fit(task, random_seed=seed, **CHAINS).predict(k)
@@ -62,7 +62,7 @@ def test_gaussian_nearest_neighbour():
         tasks = (distance_task(law, seed) for seed in range(n))
         tables[noise], shares[noise] = run(tasks, k, law.accuracy(k))
         print(f"\nnoise variance {noise}, {n} repetitions\n", tables[noise].round(4))
-        print("share of 90% intervals that held the truth", shares[noise].mean().to_dict())
+        print("coverage of 90% intervals", shares[noise].mean().to_dict())
     worst = pd.concat(tables).groupby(level=1).max()
     coverage = float(pd.concat(shares).to_numpy(dtype=float).mean())
     print("\nlargest RMSE over noise levels\n", worst.round(4), f"\npooled coverage {coverage:.3f}")

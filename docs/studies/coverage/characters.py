@@ -39,7 +39,7 @@ def characters(scores):
         rows.append(
             {
                 "pilot": int(pilot), "predicted for": f"{k:,}", "truth": f"{row['truth']:.3f}",
-                "held of 90% intervals": f"{row['coverage90']:.2f}",
+                "90% intervals held": f"{row['coverage90']:.2f}",
                 "mean width": f"{row['width']:.3f}",
                 "bias": f"{row['bias']:+.3f}",
                 "RMSE": f"{row['rmse']:.3f} ({row['rmse_se']:.3f})",
@@ -60,8 +60,8 @@ def front_page(scores):
     held = scores.loc[[(100, OURS, k) for k in far], "coverage90"]
     return (
         "On printed characters, from 100 random pilots of 100 of the 2,965 (root mean square "
-        f"error; 90% intervals\ncontained the truth in {held.min():.0%} to {held.max():.0%} "
-        "of the cases):"
+        f"error; 90% intervals\ncontained the true accuracy in {held.min():.0%} to "
+        f"{held.max():.0%} of the cases):"
         f"\n\n{markdown(table, dict.fromkeys(table.columns[1:], '.3f'))}"
     )
 

@@ -44,7 +44,7 @@ PRIORS = {
 }
 SEEDS = {"default": (1, 2), ROUGHER: (1,)}
 K1, ASKED = 1000, [1000, 10_000]
-HELD = ["90% intervals held the truth at k1", "at 10 k1"]
+HELD = ["90% intervals held at k1", "at 10 k1"]
 
 
 def task_of(law, seed):

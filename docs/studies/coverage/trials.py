@@ -15,8 +15,8 @@ def all_rows(pilot, cases, jobs):
 def summary(trials, by):
     """Errors in each cell, from columns "truth", "mean", "lower" and "upper".
 
-    The columns are the number of pilots, the share of intervals that held the truth, bias, RMSE and
-    mean width.
+    The columns are the number of pilots, the share of intervals that contained the true accuracy,
+    bias, RMSE and mean width.
     """
     error = trials["mean"] - trials["truth"]
     trials = trials.assign(
