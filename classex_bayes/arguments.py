@@ -1,6 +1,6 @@
 """Checks of single arguments: each takes a value and its name, and returns the checked value.
 
-An error names the argument, says what was found and what is expected.
+An error names the argument and states the value found and the value expected.
 """
 
 import os
@@ -49,7 +49,7 @@ def as_numeric(values: Any, name: str) -> Any:
 
 
 def contents(array: Any) -> str:
-    """What an array contains, in words for messages."""
+    """Type of the values of an array, in words for messages."""
     words = {"b": "True and False", "c": "complex numbers", "O": "objects"}
     words |= {"M": "dates", "m": "durations"} | dict.fromkeys("UST", "text")
     return words.get(array.dtype.kind, f"the type {array.dtype}")

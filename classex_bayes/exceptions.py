@@ -20,7 +20,7 @@ def no_such_file(path: Path) -> DataError:
 
 
 class NotFittedError(RuntimeError):
-    """A fitted quantity was asked for before `fit`."""
+    """A fitted quantity was requested before `fit`."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -191,7 +191,7 @@ class Numerals:
 
     A mean and its limits have the same decimals: as many as show two digits of the width of the
     interval, from `fewest` to `most`, and more if the mean would be rounded to an end of its scale.
-    What is still rounded to an end is a bound, "under 0.01%".
+    A value that is still rounded to an end is a bound, "under 0.01%".
 
     >>> PERCENTAGES.estimate(0.7123, 0.6312, 0.7799).span
     '63.1 to 78.0%'
@@ -206,7 +206,7 @@ class Numerals:
     most: int
 
     def decimals(self, width: float) -> int:
-        """Return the decimals of a value beside an interval of this width."""
+        """Return the decimals of a value next to an interval of this width."""
         digits = math.ceil(-math.log10(max(width, 1e-12))) + 1 - 2 * self.in_percent
         return min(max(digits, self.fewest), self.most)
 

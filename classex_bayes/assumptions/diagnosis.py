@@ -178,7 +178,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
           wrong pairs of `SourceTask.nearest_classes`;
         - "concentration of errors": fewer than 7 classes make up the sampling error;
         - "groups of classes": confusions fall into separate groups of classes;
-        - "order of classes": confusions join classes that stand next to each other, a note alone;
+        - "order of classes": confusions join classes that are next to each other, a note alone;
         - "normalisation of scores": a note alone.
 
     Raises
@@ -210,22 +210,22 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     checks = {check.name: check for check in table.checks(task.classes)}
     checks[_REACH] = _reach(task)
     title = f"{task.n_classes} classes, {task.n_test} test instances from {table.kind}"
-    plain = table if isinstance(table, RankTable) and table.is_exact else None
-    if plain is None or plain.source is None:
+    exact = table if isinstance(table, RankTable) and table.is_exact else None
+    if exact is None or exact.source is None:
         unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
         reason = f"the task was made from {table.kind}"
         return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
-    if _SCORES not in checks and plain.reading.made_from == "scores":
-        checks[_SCORES] = scores_fit(plain.source, plain.y)
+    if _SCORES not in checks and exact.reading.made_from == "scores":
+        checks[_SCORES] = scores_fit(exact.source, exact.y)
     rng = np.random.default_rng(seed_sequence(random_seed))
-    facts = ScoreFacts(plain, rng)
+    facts = ScoreFacts(exact, rng)
     of_scores = [_copies_of_instances(facts), _copies_of_classes(facts.sketch, task.classes)]
     if table.is_plain:
         of_scores += [_groups(facts.edges, rng), _order(facts.edges, task, rng)]
     else:
         of_scores += _unknown((_GROUPS, _ORDER), "the groups that the classes came in are known")
     of_scores.append(_normalisation(facts))
-    return TaskReport((*checks.values(), *of_scores), title, _class_errors(plain, facts))
+    return TaskReport((*checks.values(), *of_scores), title, _class_errors(exact, facts))
 
 
 def _class_errors(table: RankTable, facts: ScoreFacts) -> ClassErrors:

@@ -422,7 +422,7 @@ def measure_drift(
     Warns
     -----
     ExtrapolationWarning
-        The measured drifts contradict a line in log k. Predictions carry this as a note.
+        The measured drifts contradict a line in log k. Predictions have this as a note.
 
     See Also
     --------

@@ -175,7 +175,7 @@ def backtest(
             f"k: found {max(counts)} as the largest, expected at least the {max(sizes)} classes of "
             "the largest pilots"
         )
-    # What a task has computed on demand is no setting of the back-test.
+    # Values that a task has computed on demand are not settings of the back-test.
     fresh = SourceTask(task.table, task.classes)
     try:
         trials = run_trials(

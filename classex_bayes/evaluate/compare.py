@@ -54,7 +54,7 @@ class Comparison(Shown):
     ----------
     table : DataFrame
         Indexed by estimator and k: "mean", interval limits (missing for point estimates),
-        "interval_type" and, where the truth is known, "truth", "error" and "covered".
+        "interval_type" and, where the true accuracy is known, "truth", "error" and "covered".
     predictions : list of Extrapolation
         One prediction for each estimator that could be fitted.
     estimators : list of estimators
@@ -193,7 +193,7 @@ def compare(
                 continue
             if prediction.estimand.metric == RISK and isinstance(truth, SourceTask):
                 raise DataError(
-                    "truth: a task knows accuracies; give risks as a mapping from k to risk"
+                    "truth: a task has accuracies; give risks as a mapping from k to risk"
                 )
             result.predictions.append(replace(prediction, estimator=name))
             result.estimators.append(fitted)

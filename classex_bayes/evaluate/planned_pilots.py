@@ -32,7 +32,7 @@ from classex_bayes.typing import FloatArray, IntArray
 PRIOR = MixturePrior()
 # Draws of one posterior serve for several pilots. Chains start at maxima and need little tuning.
 SAMPLER = {"draws": 1000, "tune": 100, "chains": 2, "target_accept": 0.9}
-N_DRAWS = 1000  # that stand for a posterior
+N_DRAWS = 1000  # that represent a posterior
 # A fit that serves for others counts a quarter of its pilot's instances, so that it is wider than
 # theirs. Without that, intervals of the reweighted draws are a few percent too narrow.
 _WIDENING = 4.0

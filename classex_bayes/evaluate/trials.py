@@ -55,7 +55,7 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class _Study:
-    """What all trials have in common."""
+    """Settings that all trials have in common."""
 
     draw: Callable[..., Trial]
     k: IntArray

@@ -128,7 +128,7 @@ def implied_information(
     Parameters
     ----------
     source : SourceTask, fitted estimator, or Extrapolation
-        Where the accuracy curve comes from.
+        Source of the accuracy curve.
     unit : {"nats", "bits"}
         Unit of the result.
     k : int or array-like of int, optional

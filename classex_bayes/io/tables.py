@@ -62,7 +62,7 @@ def read_parquet(path: Path) -> dict[str, Any]:
     with readable(path):
         table = pd.read_parquet(path, engine="pyarrow")
         if "y" in table:
-            # What is no text shows only where it is looked at.
+            # Values that are not text raise an error only when they are read.
             table["y"] = table["y"].to_numpy()
         return _arrays(table)
 
@@ -118,8 +118,8 @@ def read_trec(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame:
         short = (table == "").any(axis=1)
         if table.shape[1] != len(names) or short.any():
             row = int(short.argmax())
-            found = " ".join(table.iloc[row]).strip()
-            raise DataError(f"{kind}: found {found!r} in row {row}, expected {' '.join(names)}")
+            entries = " ".join(table.iloc[row]).strip()
+            raise DataError(f"{kind}: found {entries!r} in row {row}, expected {' '.join(names)}")
         table.columns = names
         table[wanted[2]] = table[wanted[2]].astype(float)
     return table[list(wanted)]

@@ -118,7 +118,7 @@ class OpenSetExtrapolator(FittedModel):
     tails in two halves. The wrong scores of the pilot that reach t constrain the drift
     :math:`\delta(t)`. Classes are resampled for both rates together, so their draws are paired.
 
-    Scores without a known origin are distances on an unknown scale. Draws are taken on each of the
+    Scores without a known origin are distances on an unknown scale. Draws come from each of the
     probable scales, in proportion to its probability.
 
     Beyond the best wrong score of the pilot, FPIR depends only on S and on the drift. The intervals

@@ -246,7 +246,7 @@ class HeldOutDepths:
         """
         prior = (((points - _MEAN) / _SCALE) ** 2).sum(axis=1)
         level, slope, shape = points.T[:, :, None]
-        # Where a depth lies beyond the end point of the law.
+        # A depth is beyond the end point of the law.
         impossible = (slope <= _SMALLEST_SLOPE) | (1 + shape * slope * self._deepest <= 0)
         slope = np.maximum(slope, _SMALLEST_SLOPE)
         rate, gamma = N_NEAREST * np.exp(level), self.scatter**-2

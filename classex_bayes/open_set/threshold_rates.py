@@ -110,7 +110,7 @@ class ScaleRates:
         where the tails end, or the smallest observed distance.
         """
         wrong = self.mated.wrong
-        # Where a list ends without the true class, it is unknown whether that reaches a threshold.
+        # If a list ends without the true class, it is unknown whether that reaches a threshold.
         is_listed = ~np.isposinf(self.mated.log_distance)
         ends = np.where(is_listed, np.inf, wrong.lists.log_distance[:, -1])
         loosest = [float(self.observed.max()), before(ends, wrong.lists.weight)]

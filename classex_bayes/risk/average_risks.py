@@ -98,8 +98,8 @@ def average_test_risk_cov(task: SourceTask, cost: Any, k: ClassCounts) -> FloatA
     """
     matrix = cost_matrix(cost, task)
     coefficients = risk_coefficients(class_counts(k, largest=task.n_classes))
-    found = linear_statistics(task, [matrix], coefficients)
-    return repair_covariance(found.covariance, found.clustered)
+    statistics = linear_statistics(task, [matrix], coefficients)
+    return repair_covariance(statistics.covariance, statistics.clustered)
 
 
 def cost_matrix(cost: Any, task: SourceTask) -> NumberArray:

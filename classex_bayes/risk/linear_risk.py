@@ -33,7 +33,7 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 _LARGEST_CONDITION = 1e10
 _NARROWEST, _WIDEST = 0.05, 10.0
 _LOWEST_KNOT = -4.0
-# Directions of the basis below this share of the largest are lost in rounding.
+# Directions of the basis below this share of the largest are dominated by rounding.
 _SMALLEST_DIRECTION = 1e-10
 
 
@@ -243,7 +243,8 @@ class MomentRisk(LinearRisk):
     -----
     Predictions may leave [0, 1]. Standard errors are those of the large-sample theory,
     :math:`(H'wH)^{-1} H'w \Sigma w H (H'wH)^{-1}`, with the dyadic covariance of the average test
-    risks. Under the constraint, the set of functions with positive coefficients is taken as fixed.
+    risks. Under the constraint, the set of functions with positive coefficients is treated as
+    fixed.
 
     References
     ----------

@@ -74,15 +74,15 @@ class ObservedRisk(NamedTuple):
             raise DataError("cost: found only zeros, expected at least one cost above 0")
         between = cost[~np.eye(n_classes, dtype=bool)] / largest
         errors = np.broadcast_to(1.0, cost.shape)
-        found = linear_statistics(task, [errors, cost], risk_coefficients(k))
+        statistics = linear_statistics(task, [errors, cost], risk_coefficients(k))
         unit = np.repeat([1.0, largest], k.size)
-        error, risk = (average_risk(by_rank, k) for by_rank in found.cost_by_rank)
+        error, risk = (average_risk(by_rank, k) for by_rank in statistics.cost_by_rank)
         return cls(
             k,
             error,
             risk / largest,
-            found.covariance / np.outer(unit, unit),
-            found.clustered / np.outer(unit, unit),
+            statistics.covariance / np.outer(unit, unit),
+            statistics.clustered / np.outer(unit, unit),
             float(between.std()) * ((k - 1) / (n_classes - 1) / task.n_test),
             float(between.min()),
             largest,
@@ -128,8 +128,8 @@ class RiskData(Likelihood):
             contrast @ observed.clustered @ contrast.T,
         )
         # If all errors cost the same, their relative cost is known, up to rounding.
-        known = np.diag(covariance) <= _ROUNDING * np.diag(observed.covariance)[risk.size :]
-        covariance[known, :] = covariance[:, known] = 0.0
+        is_exact = np.diag(covariance) <= _ROUNDING * np.diag(observed.covariance)[risk.size :]
+        covariance[is_exact, :] = covariance[:, is_exact] = 0.0
         # The uncertainty of one error is added, because costs of few errors may agree by chance.
         covariance += np.outer(observed.one_error, observed.one_error)
         whiten = whitening(covariance, _SMALLEST_DIRECTION)
