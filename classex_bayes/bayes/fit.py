@@ -158,7 +158,7 @@ class Fit:
 
     @property
     def contradiction(self) -> str:
-        """Sentence if the model contradicts what was measured on its pilot; else empty."""
+        """Sentence if the model contradicts the measurements on its pilot; else empty."""
         return ""
 
     @property
@@ -259,7 +259,7 @@ class LawFit(Fit):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the data, the draws and what the law rests on, for readers of predictions."""
+        """Notes on the data, the draws and the basis of the law, for readers of predictions."""
         notes, kinds = list(super().notes), self.record.task_kind.split(", ")
         if self.gap is not None:
             notes += self.gap.notes

@@ -64,9 +64,10 @@ class FittedModel(Parameters, ABC):
     ) -> Self:
         """End a fit: keep its draws, then warn of problems, or raise `Interrupted`.
 
-        `idata` has the groups of the draws and of the data. `record` has what is known of the data
-        and the evidence, the settings of the sampler if there was one, and perhaps notes for the
-        readers of predictions. `stop` says what was interrupted, if it was not the sampler.
+        `idata` has the groups of the draws and of the data. `record` has the facts on the data and
+        the evidence, the settings of the sampler if there was one, and perhaps notes for the
+        readers of predictions. `stop` names the step that was interrupted, if it was not the
+        sampler.
         """
         record = replace(
             record,
@@ -175,8 +176,8 @@ class FittedModel(Parameters, ABC):
     @property
     def _is_current(self) -> bool:
         """Whether the parameters are those of the fit."""
-        now = self.get_params()
-        return all(same(value, now[name]) for name, value in self._fit.parameters.items())
+        current = self.get_params()
+        return all(same(value, current[name]) for name, value in self._fit.parameters.items())
 
     @property
     def diagnosis_(self) -> Diagnosis:
@@ -185,7 +186,7 @@ class FittedModel(Parameters, ABC):
 
     @property
     def contradiction_(self) -> str:
-        """Sentence if the model contradicts what was measured on its pilot; else empty."""
+        """Sentence if the model contradicts the measurements on its pilot; else empty."""
         return self.fit_.contradiction
 
     def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:

@@ -8,9 +8,10 @@ tails. Tails may be biased, and both have sampling errors of the same test insta
 
 The discrepancy :math:`\Delta` has heavy tails. If r and t differ by no more than sampling errors
 explain, :math:`\alpha` is the best linear combination of both. If they differ more, :math:`\alpha`
-follows the ranks. It never leaves the draws given ranks, which hold what a pilot without errors
-allows. The covariance of the errors is the smaller variance, as for any two estimates of
-which one is efficient (Hausman, Econometrica 46, 1978), but their correlation is at most 0.9.
+follows the ranks. It never leaves the draws given ranks, which have the accuracies that a pilot
+without errors allows. The covariance of the errors is the smaller variance, as for any two
+estimates of which one is efficient (Hausman, Econometrica 46, 1978), but their correlation is at
+most 0.9.
 
 Each law is then transported, :math:`Z \to Z + \delta / (1 + |x|)`, where x is the number of decades
 between p = 1 - U* and 1 / k1. The shift :math:`\delta` gives the law the accuracy :math:`\alpha` on
@@ -70,8 +71,8 @@ def add_scores(
     """Add the evidence of scores to the groups of a fit to ranks, if there are scores to use.
 
     The group "mixture" becomes the law given ranks and scores. The law given ranks alone becomes
-    another group (`weights_of`). The record that is returned says what was used, or has a note why
-    scores were not.
+    another group (`weights_of`). The returned record states the evidence, or has a note why scores
+    were not used.
     """
     basis, by_ranks = basis_of(tree), weights_of(tree)
     if (unused := why_unused(tasks, evidence, basis.bandwidth)) is not None:

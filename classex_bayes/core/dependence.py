@@ -76,7 +76,7 @@ class AnswerDependence:
         return max(of_classes + repeats * self.between, self.spread)
 
     def without_influence(self) -> Self:
-        """Dependence that a fit assumes if it does not know who beat whom.
+        """Dependence that a fit assumes if defeats are unknown.
 
         Its design effect is that of the classes times
         `classex_bayes.core.influence.unseen_competitors`.

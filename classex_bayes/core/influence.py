@@ -59,10 +59,10 @@ def accuracy_after_deletion(
     """
     remaining, sizes = n_classes - 1, np.minimum(k, n_classes - 1)
     values, place = distinct_n_better(n_better)
-    beaten = given_n_better(np.minimum(values, remaining - 1), remaining, sizes)
-    lost_to = given_n_better(np.maximum(values - 1, 0), remaining, sizes)
+    if_worse = given_n_better(np.minimum(values, remaining - 1), remaining, sizes)
+    if_better = given_n_better(np.maximum(values - 1, 0), remaining, sizes)
     weights = weight[:, None]
-    return weights * beaten[place], weights * (lost_to - beaten)[place]
+    return weights * if_worse[place], weights * (if_better - if_worse)[place]
 
 
 @dataclass

@@ -26,7 +26,7 @@ _ROUNDING = 1e-9  # of predictions
 
 
 def checked_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a method `fit`: it refuses what is no task, and warns once of faulty data."""
+    """Decorate a method `fit`: it accepts only a task, and warns once of faulty data."""
 
     @wraps(fit)
     def checked(self: Any, *arguments: Any, **settings: Any) -> Any:
@@ -149,7 +149,7 @@ class PointEstimator(Parameters, ABC):
 
     @property
     def name(self) -> str:
-        """Name in tables and legends, with the parameters that change what is estimated."""
+        """Name in tables and legends, with the parameters that change the estimate."""
         parts = self._name_parts()
         return type(self).__name__ + (f"({', '.join(parts)})" if parts else "")
 

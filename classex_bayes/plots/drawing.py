@@ -58,7 +58,7 @@ ci_prob, ci_kind : optional
 """,
     "random_seed": """\
 random_seed : int, SeedSequence or None
-    Seed of what is drawn at random.
+    Seed of the random draws.
 """,
 }
 _DRAWING = """\

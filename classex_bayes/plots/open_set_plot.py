@@ -41,7 +41,7 @@ def plot_det(
     which are even along the curve of the means. Between them FNIR is interpolated linearly in log
     FPIR. The ribbon has mean and limits of FNIR over these curves at a given FPIR, as far as the
     curves of the draws reach. A point on a curve is where the mean FPIR is that of the best wrong
-    score of the pilot, or of the non-mated probes of the fit: left of it, FPIR rests on the tail
+    score of the pilot, or of the non-mated probes of the fit: left of it, FPIR depends on the tail
     and not on data.
 
     Parameters
@@ -121,8 +121,8 @@ def plot_threshold(
     """Draw FPIR and FNIR against the threshold, a curve for each number of classes.
 
     Thresholds reach from a mean FPIR of 0.9 with the fewest classes to one of 1e-5 with the most,
-    or as far as the tails do. A vertical line is at the best wrong score of the pilot, or of
-    the non-mated probes of the fit: beyond it, FPIR rests on the tail and not on data. Rates below
+    or as far as the tails do. A vertical line is at the best wrong score of the pilot, or of the
+    non-mated probes of the fit: beyond it, FPIR depends on the tail and not on data. Rates below
     1e-6 are drawn there.
 
     Parameters

@@ -63,11 +63,11 @@ class ReplicatedClasses:
         wrong = self.weight * (1 - both)
         worst = max(round(_WORST_SHARE * both.shape[1]), 1)
         heaviest = -np.partition(-wrong, worst - 1, axis=1)[:, :worst].sum(axis=1)
-        carried = heaviest / np.maximum(wrong.sum(axis=1), np.finfo(float).tiny)
+        worst_share = heaviest / np.maximum(wrong.sum(axis=1), np.finfo(float).tiny)
         values = {
             "sd of accuracy": spread,
             "lowest accuracy": both.min(axis=1),
-            f"errors in the worst {100 * _WORST_SHARE:g}%": carried,
+            f"errors in the worst {100 * _WORST_SHARE:g}%": worst_share,
         }
         discrepancies = {"answered at random": self.evidence}
         discrepancies |= {name: (value[0], value[1:]) for name, value in values.items()}

@@ -53,8 +53,8 @@ class Sensitivity(Shown):
 
     Notes
     -----
-    The column "prior_share" is 1 - (width of the interval given ranks) / (width of what the ranks
-    alone allow, as from `MomentBounds`): how much of the uncertainty left by the ranks the prior
+    The column "prior_share" is 1 - (width of the interval given ranks) / (width of the limits
+    from ranks alone, as of `MomentBounds`): how much of the uncertainty left by the ranks the prior
     removes. It is near 0 at the source classes and 1 where the prior alone decides. There is no
     such column without ranks, for several tasks, and for classes that were drawn by a design.
 

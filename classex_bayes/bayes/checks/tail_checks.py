@@ -127,21 +127,21 @@ def tail_checks(
     size = by_depth @ membership
     log_p, chance = tail_law(points, table.n_wrong)
     wins = _mean(np.exp(table.n_wrong * np.log1p(-np.exp(log_p))), chance)
-    losing = by_depth * (1 - wins) @ membership / size
+    expected = by_depth * (1 - wins) @ membership / size
     p = (by_depth * _mean(np.exp(log_p), chance)).mean(axis=0) @ membership / size
     number = np.maximum(np.rint(size), 1).astype(int)
-    replicated = rng.binomial(number, losing) / number
-    lost = table.weight[table.n_better > 0].sum(axis=0) @ membership / size
+    replicated = rng.binomial(number, expected) / number
+    observed = table.weight[table.n_better > 0].sum(axis=0) @ membership / size
 
     def distance(share: FloatArray) -> FloatArray:
-        variance = np.maximum(losing * (1 - losing), 0.5 / number) / number
-        return ((share - losing) ** 2 / variance).sum(axis=1)
+        variance = np.maximum(expected * (1 - expected), 0.5 / number) / number
+        return ((share - expected) ** 2 / variance).sum(axis=1)
 
-    above = distance(replicated) - distance(lost)
+    above = distance(replicated) - distance(observed)
     p_value = float(np.mean(above > 0) + 0.5 * np.mean(above == 0))
     draws = xr.DataArray(replicated[None], dims=(*SAMPLE_DIMS, "group"))
     rows = pd.DataFrame(
-        {"p": p, "instances": size, "lost": lost, "mean": replicated.mean(axis=0)},
+        {"p": p, "instances": size, "lost": observed, "mean": replicated.mean(axis=0)},
         index=pd.RangeIndex(size.size, name="group"),
     )
     rows[list(interval_columns(prob, kind))] = interval_of(draws, prob, kind).values

@@ -74,7 +74,7 @@ class BernsteinData(Likelihood):
     task: Any = 0  # (n_bins,), or one number for all: number of the task
 
     def __post_init__(self) -> None:
-        """Repeat what is the same for all bins."""
+        """Repeat values that are the same for all bins."""
         for name in ("precision", "task"):
             repeated = np.broadcast_to(getattr(self, name), self.counts.shape)
             object.__setattr__(self, name, repeated)

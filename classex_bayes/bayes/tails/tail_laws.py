@@ -87,7 +87,7 @@ class TailDraws(NamedTuple):
 
 
 class TailCells(NamedTuple):
-    """Instances of the tested classes by what is known of their p.
+    """Instances of the tested classes by the evidence on their p.
 
     The cells are the depths of `tail_calibration.DEPTHS`, and the numbers of better classes of
     instances outside their tails.

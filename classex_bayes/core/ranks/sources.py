@@ -248,7 +248,7 @@ class ConcatenatedScores:
     def subset(self, rows: IntArray, columns: IntArray) -> "ConcatenatedScores":
         """Return the source of the instances `rows` (ascending) scored on the classes `columns`."""
         return ConcatenatedScores(
-            [self.sources[number].subset(own, columns) for number, _, own in self.parts(rows)]
+            [self.sources[number].subset(at, columns) for number, _, at in self.parts(rows)]
         )
 
 
