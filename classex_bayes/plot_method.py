@@ -1,6 +1,6 @@
-"""`.plot()` of results: functions of `classex_bayes.plots`, imported when they are asked for.
+"""`.plot()` of results: functions of `classex_bayes.plots`, imported when they are called.
 
-Results stand below the plots and import nothing of them. This is the one place that looks upwards.
+Results are below the plots and import nothing of them. This module is the only exception.
 """
 
 from collections.abc import Callable

@@ -68,7 +68,7 @@ class Outcome:
         for failure in self.failures:
             self.terminal.error(failure)
         if self.interruption:
-            raise Interrupted(f"{self.interruption}; what was finished is above")
+            raise Interrupted(f"{self.interruption}; the finished part is above")
         if self.failures:
             raise typer.Exit(ExitCode.NOT_WRITTEN)
         # The notes name them.

@@ -196,7 +196,7 @@ class DemoVerb(PredictionVerb, ReferenceVerb):
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionVerb(FileVerb, PredictionVerb):
-    """A verb that predicts a metric of a task on K classes, and what is required of it."""
+    """A verb that predicts a metric of a task on K classes, with requirements on it."""
 
     k: Counts
     metric: Metric = "accuracy"

@@ -93,7 +93,7 @@ class Terminal:
                 yield
 
     def message(self, text: str) -> None:
-        """Show what is no result; silent with --quiet."""
+        """Show a text that is not the result; silent with --quiet."""
         if not self.quiet:
             print(text, file=sys.stderr)
 

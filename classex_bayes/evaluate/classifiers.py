@@ -219,7 +219,7 @@ class ClassifierComparison(Tabulated):
 
     @property
     def _prediction(self) -> Extrapolation:
-        """One of the predictions, for what they have in common."""
+        """The first prediction, for attributes that all have in common."""
         return next(iter(self.predictions.values()))
 
     @property
@@ -397,7 +397,7 @@ def compare_classifiers(
     ------
     DataError
         If there are fewer than two tasks, if the metric is a rank, or if paired tasks differ in
-        classes, instances or class weights, have only accuracies, or do not know the metric at k1;
+        classes, instances or class weights, have only accuracies, or do not have the metric at k1;
         or if it is 1 at k1 for every classifier.
 
     Notes
@@ -465,7 +465,7 @@ def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
 
 
 def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric) -> None:
-    """Raise unless the tasks are tests on the same instances that know the metric at k1."""
+    """Raise unless the tasks are tests on the same instances and have the metric at k1."""
     remedy = "pass paired=False"
     for name, task in tasks.items():
         k1, table = np.array([task.n_classes]), task.table

@@ -238,7 +238,7 @@ def _with_interval(
 
 
 def _bounds(task: SourceTask) -> MomentBounds | None:
-    """Limits of what the ranks allow, or None without ranks."""
+    """Limits that the ranks allow, or None without ranks."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)

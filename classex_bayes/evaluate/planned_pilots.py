@@ -30,11 +30,12 @@ from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray
 
 PRIOR = MixturePrior()
-# Draws of one posterior serve for several pilots. Chains start at maxima and need little tuning.
+# Draws of one posterior are reweighted to several pilots. Chains start at maxima and need little tuning.
 SAMPLER = {"draws": 1000, "tune": 100, "chains": 2, "target_accept": 0.9}
 N_DRAWS = 1000  # that represent a posterior
-# A fit that serves for others counts a quarter of its pilot's instances, so that it is wider than
-# theirs. Without that, intervals of the reweighted draws are a few percent too narrow.
+# A fit that is reweighted counts a quarter of the instances of its pilot, so that it is wider than
+# the posteriors of the others. Otherwise, intervals of the reweighted draws are a few percent too
+# narrow.
 _WIDENING = 4.0
 _FEWEST_EFFECTIVE = 100
 
@@ -152,10 +153,10 @@ def simulated_draws(
 
     `designs` are pairs of a number of classes and a number of instances of each.
 
-    Few pilots are fitted. All posteriors have the same prior, so draws of one serve for another
-    with the weights :math:`L / L_j`, in which L is the likelihood of the pilot and L_j that of the
-    fit. Of all fits, the one whose weights are most equal serves. A pilot that none can serve gets
-    a wider fit, and if that cannot serve either, one of its own.
+    Few pilots are fitted. All posteriors have the same prior, so draws of one represent another
+    with the weights :math:`L / L_j`, where L is the likelihood of the pilot and L_j that of the
+    fit. Of all fits, the one with the most equal weights is used. A pilot for which every fit
+    has too unequal weights gets a wider fit, and if that fails too, a separate fit.
 
     References
     ----------

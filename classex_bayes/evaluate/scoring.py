@@ -94,8 +94,8 @@ def _averages(fitted: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> 
     for level in levels:
         covered = np.where(no_draws, np.nan, from_middle <= level / 2)
         if level == ci_prob:  # of bounds, whose limits are known at this level alone
-            held = np.where(np.isnan(lower), np.nan, (lower <= truth) & (truth <= upper))
-            covered = np.where(no_draws, held, covered)
+            within = np.where(np.isnan(lower), np.nan, (lower <= truth) & (truth <= upper))
+            covered = np.where(no_draws, within, covered)
         scores[f"coverage{100 * level:g}"] = _share(covered)
     columns: dict[str, float] = {}
     for name, (value, standard_error) in scores.items():

@@ -134,7 +134,7 @@ def run_trials(
     The table has one row for each cell, simulation, estimator and k: "truth", "mean", "lower" and
     "upper" (missing for point estimates), "crps" (missing for bounds) and "pit" (missing for both;
     see `classex_bayes.evaluate.scoring`), "seconds" of fit and prediction, and "note": why an
-    estimator could not be fitted ("mean" is missing then), or what is wrong with its draws. It is
+    estimator could not be fitted ("mean" is missing then), or the problems of its draws. It is
     also the `partial` of an `Interrupted`.
     """
     SamplerSettings.of(sampler, progressbar)  # refused before the first fit
@@ -175,7 +175,7 @@ def run_trials(
         message = lost if isinstance(error, BrokenExecutor) else ""
         message += f"interrupted after {n_done} of {len(pending)} fits"
         if store and finished.rows:
-            message += f"; {store} keeps what was finished"
+            message += f"; {store} keeps the finished fits"
         raise Interrupted(message, table()) from None
     return table()
 

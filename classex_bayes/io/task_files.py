@@ -105,8 +105,8 @@ def read_task(
     ------
     DataError
         If a file cannot be understood or does not match the others, or the constructor does not
-        have an argument. The message names the file, what was found and what was expected. Pickles
-        are never loaded.
+        have an argument. The message names the file and states the value found and the value
+        expected. Pickles are never loaded.
     ImportError
         If zarr is not installed (.zarr and .zip) or pyarrow is not (.parquet).
 
@@ -274,7 +274,7 @@ def _task_of(
 
 
 def _joined(parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> dict[str, Any]:
-    """Arrays of all files together; what is not of test instances must be the same in all."""
+    """Arrays of all files together; arrays without test instances must be the same in all."""
     first = parts[0]
     for part, file in zip(parts, files, strict=True):
         pair = f"{files[0]}, {file}"

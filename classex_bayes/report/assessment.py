@@ -19,9 +19,9 @@ from classex_bayes.results import Extrapolation
 from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 from classex_bayes.task.source_task import SourceTask
 
-# An interval narrower than this share of what the ranks allow is driven by scores or prior.
+# An interval narrower than this share of the limits of the ranks is driven by scores or prior.
 _NARROWED = 0.5
-_WIDEST = 0.5  # limits of the ranks that still say something
+_WIDEST = 0.5  # widest limits of the ranks that are informative
 _FAULTY = {
     "data": "the data are probably faulty",
     "model": "the model does not fit the pilot",
@@ -46,10 +46,10 @@ _BY_PRIOR = {
 
 @dataclass(frozen=True)
 class Caveat:
-    """A reason for care with a prediction. A fault forbids to rely on it.
+    """A reason for care with a prediction. Do not rely on one with a fault.
 
-    `part` says what it concerns: "data", "model", "draws" or "prediction". The place on the page
-    that says more has the id `place`. `details` are for those who know the method.
+    `part` is its subject: "data", "model", "draws" or "prediction". `place` is the id of the part
+    of the page that says more. `details` are for those who know the method.
     """
 
     part: str
@@ -83,7 +83,7 @@ class Assessment:
 
     @property
     def faults(self) -> list[Caveat]:
-        """Caveats that forbid to rely on the prediction."""
+        """Caveats because of which the prediction is not reliable."""
         return [caveat for caveat in self.caveats if caveat.is_fault]
 
     @property
@@ -116,7 +116,7 @@ def assess(
     ci_prob: float,
     sensitive: Sensitivity | None,
 ) -> Assessment:
-    """Check data and fits, and find what drives the prediction on the most classes.
+    """Check data and fits, and find the evidence that drives the prediction on the most classes.
 
     `model` predicts; `others` are fits to the same task.
     """
@@ -149,7 +149,7 @@ def assess(
 
 
 def faults_of_fit(model: FittedModel) -> list[Caveat]:
-    """Faults that every fit looks for: draws that did not converge, and a contradicted pilot."""
+    """Faults that every fit checks: draws that did not converge, and a contradicted pilot."""
     faults = []
     if model.contradiction_:
         sentence = capitalized(model.contradiction_)
@@ -191,8 +191,8 @@ def _driver(
     sentences = f"Without a prior, the ranks of the pilot allow {span}."
     by_scores = "scores" in prediction.evidence
     if narrowed:
-        helpers = "Scores and prior narrow" if by_scores else "The prior, a smooth law, narrows"
-        sentences += f" {helpers} this to the interval above."
+        narrowing = "Scores and prior narrow" if by_scores else "The prior, a smooth law, narrows"
+        sentences += f" {narrowing} this to the interval above."
     if title:
         if narrowed and diagnosis == "prior matters":
             title = "Scores and prior decide" if by_scores else "Ranks and prior decide"

@@ -195,7 +195,7 @@ class Extrapolation(CurveDraws):
         return Bounds.of(self.k, limits, "ranks alone", self.n_classes, estimand=self.estimand)
 
     def _notes_on_limits(self) -> tuple[str, ...]:
-        """A sentence on what the ranks alone allow at the largest k, if their limits are apart."""
+        """A sentence on the limits from ranks alone at the largest k, if they are apart."""
         if self.rank_limits is None:
             return ()
         metric = named_metric(self.estimand.metric)

@@ -66,7 +66,7 @@ def pilot_sentence(task: SourceTask, estimand: Estimand = _ACCURACY) -> str:
 
 
 def score_direction(task: SourceTask) -> str:
-    """Return what the scores of a task are, and which thresholds are strict.
+    """Return the kind of the scores of a task, and which thresholds are strict.
 
     >>> gallery = np.eye(20)
     >>> score_direction(SourceTask.from_embeddings(gallery, gallery, range(20)))

@@ -254,7 +254,7 @@ def linear_statistics(
 
 
 def _at_rank(by_rank: FloatArray, rank: IntArray, pair_costs: Sequence[FloatArray]) -> FloatArray:
-    """Coefficients of pairs times what they cost: shape (n_pairs, n_c m)."""
+    """Coefficients of pairs times their costs: shape (n_pairs, n_c m)."""
     return np.hstack([values[:, None] * by_rank[rank] for values in pair_costs])
 
 

@@ -114,7 +114,7 @@ def cost_from_tree(tree: Any, *, classes: Any = None) -> pd.DataFrame:
     if isinstance(tree, np.ndarray):
         try:
             distance = squareform(tree if tree.ndim == 1 else cophenet(tree))
-        except ValueError as error:  # SciPy says what is wrong with the array
+        except ValueError as error:  # SciPy describes the fault of the array
             raise DataError(f"tree: {error}") from None
         names = class_names(classes, len(distance)) or list(range(len(distance)))
         return _named(distance / (distance.max() or 1), names)

@@ -55,7 +55,7 @@ def read_options(
     """Read a command line, of this process by default, and make the folder."""
     parser.add_argument(
         "--out", type=Path, default=Path("build/studies"), metavar="FOLDER",
-        help="folder that keeps data and trials (%(default)s); a study goes on from there",
+        help="folder that keeps data and trials (%(default)s); a study continues from there",
     )  # fmt: skip
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes; -1 for one a processor"

@@ -1,4 +1,4 @@
-"""Interrupted work: what was finished is saved and shown, and goes on from there."""
+"""Interrupted work: what was finished is saved and shown, and continues from there."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def test_a_command_interrupted_while_it_draws_the_figure(run, strict, embeddings
         "extrapolate", embeddings, "--k", "500", "--json", "--out", "results", *few
     )
     assert code == 130 and list(paths(strict(out))) == ["posterior"]
-    assert "interrupted while the figure was written; what was finished is above" in err
+    assert "interrupted while the figure was written; the finished part is above" in err
 
 
 def test_a_command_without_draws_says_so(run, stopped, embeddings, tmp_path):
@@ -186,7 +186,7 @@ def test_the_back_test_command_shows_a_partial_table(
     found = strict(out)
     table, store = tmp_path / paths(found)["trials"], tmp_path / "b" / "pilot-backtest.jsonl"
     assert code == 130
-    assert "6 of 8 fits; b/pilot-backtest.jsonl keeps what was finished; begun again" in err
+    assert "6 of 8 fits; b/pilot-backtest.jsonl keeps the finished fits; started again" in err
     assert {row["n"] for row in found["rows"]} == {1, 2}
     before, lines = store.read_text(), len(table.read_text().splitlines())
     go_on()
