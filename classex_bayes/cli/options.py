@@ -28,10 +28,10 @@ _PANELS = None, "Input", "Model", "Output"
 
 
 class _Verbs(TyperGroup):
-    """Verbs that end in the ways of a shell."""
+    """Verbs that end with the exit codes of a shell."""
 
     def invoke(self, context: Any) -> Any:
-        """Run a verb; say what an interruption left, and end in silence when no one reads on."""
+        """Run a verb; say what an interruption left, and end in silence if the output is closed."""
         try:
             return super().invoke(context)
         except KeyboardInterrupt as stop:
@@ -93,7 +93,7 @@ def option(metavar: str | None, text: str, panel: str | None = None, **more: Any
 
 
 def flag(text: str, *names: str, panel: str | None = None) -> Any:
-    """An option that is given or not."""
+    """An option without a value."""
     return typer.Option(*names, help=text, rich_help_panel=panel)
 
 
@@ -156,20 +156,20 @@ Metric = Annotated[
 ]
 Fpir = Annotated[
     float | None,
-    option("FPIR", "FPIR wanted: thresholds keep below it with probability 0.95.", parser=share),
+    option("FPIR", "Wanted FPIR: thresholds keep it with probability 0.95.", parser=share),
 ]
 Resamples = Annotated[
     int | None,
     option("N", "Resamples for bootstrap intervals of point estimates, such as 200.", min=2),
 ]
-Seed = Annotated[int, option("N", "Seed of everything random.", "Model", min=0)]
+Seed = Annotated[int, option("N", "Random seed.", "Model", min=0)]
 Draws = Annotated[int, option("N", "Draws in each chain.", "Model", min=1)]
 Chains = Annotated[int, option("N", "Number of chains.", "Model", min=1)]
 Level = Annotated[
     float | None,
     option("PROB", "Level of intervals; ArviZ's rcParams if not given.", "Model", parser=share),
 ]
-Jobs = Annotated[int, option("N", "Processes; -1 for one a processor.", "Model")]
+Jobs = Annotated[int, option("N", "Processes; -1 for one per processor.", "Model")]
 Folder = Annotated[Path | None, output("FOLDER", "Write files (posterior, figure) to it.")]
 
 

@@ -201,7 +201,7 @@ class QuestionVerb(FileVerb, PredictionVerb):
     k: Counts
     metric: Metric = "accuracy"
     target: Annotated[
-        float | None, option("ACCURACY", "Accuracy wanted: until how many classes?", parser=share)
+        float | None, option("ACCURACY", "Wanted accuracy: until how many classes?", parser=share)
     ] = None
     require: Annotated[
         float | None,
@@ -327,13 +327,16 @@ class OpenSetVerb(FileVerb, FitVerb):
 
     k: Counts
     fpir: Fpir = None
-    fnir: Annotated[
-        float | None, option("FNIR", "Instead: thresholds keep FNIR below it.", parser=share)
-    ] = None
+    fnir: Annotated[float | None, option("FNIR", "Wanted FNIR, instead of FPIR.", parser=share)] = (
+        None
+    )
     threshold: Annotated[
-        float | None, option("SCORE", "Instead: the worst score, or distance, that is accepted.")
+        float | None,
+        option(
+            "SCORE", "Threshold, instead of a rate: the worst score, or distance, that is accepted."
+        ),
     ] = None
-    rank: Annotated[int, option("N", "Length of the lists that FNIR is of.", min=1)] = 1
+    rank: Annotated[int, option("N", "Length R of the candidate lists in FNIR.", min=1)] = 1
     ci_prob: Level = None
     out: Folder = None
 

@@ -51,7 +51,7 @@ _MEANINGS = {
 
 
 class BadData(DataError):
-    """The error lies in the files, and in no option."""
+    """An error of the files, not of the options."""
 
 
 @contextmanager
@@ -77,13 +77,13 @@ class Terminal:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Show how far the pass over the scores has come."""
+        """Show the progress of the pass over the scores."""
         from rich.console import Console
         from rich.progress import Progress
 
         from classex_bayes.core.ranks.progress import progress_callback
 
-        # A bar that is gone when it is full: small files are read at once.
+        # The bar disappears when it is full, because small files are read at once.
         console = Console(stderr=True)
         with Progress(console=console, transient=True, disable=not self.shows_progress) as bars:
             bar = bars.add_task("reading", total=None)

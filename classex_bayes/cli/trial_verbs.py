@@ -39,12 +39,12 @@ class PlanVerb(FileVerb):
 
     files: Files = cast(list[Path], ())
     k: Annotated[str, option("K", "Number of classes to predict for.")]
-    width: Annotated[float | None, option("WIDTH", "Width wanted of the interval at K.")] = None
+    width: Annotated[float | None, option("WIDTH", "Wanted width of the interval at K.")] = None
     excludes: Annotated[
-        float | None, option("VALUE", "Accuracy that the interval is not to hold.")
+        float | None, option("VALUE", "Accuracy that the interval should exclude.")
     ] = None
     guess: Annotated[
-        str, option("K=A,...", "Guessed accuracies, such as 100=0.9, and no files.")
+        str, option("K=A,...", "Guessed accuracies, such as 100=0.9, instead of files.")
     ] = ""
     metric: Metric = "accuracy"
     classes: Annotated[

@@ -30,7 +30,8 @@ from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray
 
 PRIOR = MixturePrior()
-# Draws of one posterior are reweighted to several pilots. Chains start at maxima and need little tuning.
+# Draws of one posterior are reweighted to several pilots. Chains start at maxima and need few
+# tuning steps.
 SAMPLER = {"draws": 1000, "tune": 100, "chains": 2, "target_accept": 0.9}
 N_DRAWS = 1000  # that represent a posterior
 # A fit that is reweighted counts a quarter of the instances of its pilot, so that it is wider than
@@ -184,7 +185,7 @@ def simulated_draws(
 
     fits: list[_Fit] = []
     draws = np.empty((len(pilots), N_DRAWS))
-    # Small pilots come first, since the draws of a wide posterior may serve for a narrow one.
+    # Small pilots come first, since draws of a wide posterior may be reweighted to a narrow one.
     order = np.argsort([counts.sum() for _, counts in pilots], kind="stable")
     for place in with_progress(order, len(order), "pilots", progressbar):
         n_classes, counts = pilot = pilots[place]

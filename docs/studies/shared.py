@@ -58,7 +58,7 @@ def read_options(
         help="folder that keeps data and trials (%(default)s); a study continues from there",
     )  # fmt: skip
     parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="processes; -1 for one a processor"
+        "--jobs", type=int, default=1, metavar="N", help="processes; -1 for one per processor"
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--small", action="store_true", help="two trials each, to see that it runs")
