@@ -194,8 +194,8 @@ class LawFit(Fit):
     def law(self) -> MixtureLaw:
         """Draws of the law of U*: weights (chain, draw, knot) on their basis.
 
-        If competitors of the own group are always present, the share of instances that lose to one
-        of them has U* = 0. Draws of this share have a beta law.
+        If competitors of the own group are always present, the share of instances that one
+        of them beats has U* = 0. Draws of this share have a beta law.
         """
         law = MixtureLaw(basis_of(self.idata), weights_of(self.idata).values)
         if self.record.permanent_losses is None:
@@ -221,7 +221,7 @@ class LawFit(Fit):
 
     @property
     def gap(self) -> FitGap | None:
-        """Gap to the best law on the knots; None if the law is no posterior on these."""
+        """Gap to the best law on the knots; None if the law is not a posterior on these."""
         return None
 
     @cached_property

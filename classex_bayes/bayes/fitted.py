@@ -26,7 +26,7 @@ from classex_bayes.task.validation import source_task
 
 
 def checked_tasks(task: Any) -> tuple[SourceTask, ...]:
-    """Tuple of the tasks of a fit. Raise DataError if one of them is no `SourceTask`."""
+    """Tuple of the tasks of a fit. Raise DataError if one of them is not a `SourceTask`."""
     several = isinstance(task, Sequence) and not isinstance(task, str)
     tasks = tuple(task) if several else (task,)
     if not tasks:

@@ -114,7 +114,7 @@ class LawModel(FittedModel):
         """Draws of the law of U*: weights (chain, draw, knot) on their basis.
 
         If competitors of the own group are among the target classes (`SourceTask.from_scores`), the
-        share of instances that lose to one of them has U* = 0. Draws of this share have a beta law.
+        share of instances that one of them beats has U* = 0. Draws of this share have a beta law.
         """
         return self.fit_.law
 
@@ -363,7 +363,7 @@ class LawModel(FittedModel):
 
 
 def checked_model(model: Any) -> LawModel:
-    """Return the model. Raise DataError if it is no `LawModel`."""
+    """Return the model. Raise DataError if it is not a `LawModel`."""
     if not isinstance(model, LawModel):
         raise DataError(
             f"model: expected a BayesianExtrapolator, found {type(model).__name__}; a model must "

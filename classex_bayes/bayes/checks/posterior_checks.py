@@ -158,7 +158,7 @@ def posterior_checks(
     Raises
     ------
     DataError
-        `model` is no model, `task` has another number of classes, or the model was fitted to
+        `model` is not a model, `task` has another number of classes, or the model was fitted to
         several tasks and none is given.
     NotFittedError
         The model has no draws.

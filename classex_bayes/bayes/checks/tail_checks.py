@@ -70,7 +70,7 @@ def tail_checks(
     r"""Compare ranks in held-out halves with replicates from the calibration of the tails.
 
     Instances are grouped by their depth in the tail of one half. A replicate draws, for each
-    group, how many of its instances lose to some of the n classes of the other half, with
+    group, how many of its instances have a better class among the n of the other half, with
     probability :math:`1 - E[(1 - p)^n]`. The distance is Pearson's.
 
     Parameters
@@ -126,8 +126,8 @@ def tail_checks(
     membership = group[:, None] == np.arange(group.max() + 1)
     size = by_depth @ membership
     log_p, chance = tail_law(points, table.n_wrong)
-    wins = _mean(np.exp(table.n_wrong * np.log1p(-np.exp(log_p))), chance)
-    expected = by_depth * (1 - wins) @ membership / size
+    none_better = _mean(np.exp(table.n_wrong * np.log1p(-np.exp(log_p))), chance)
+    expected = by_depth * (1 - none_better) @ membership / size
     p = (by_depth * _mean(np.exp(log_p), chance)).mean(axis=0) @ membership / size
     number = np.maximum(np.rint(size), 1).astype(int)
     replicated = rng.binomial(number, expected) / number

@@ -172,14 +172,14 @@ class MixturePrior(_OnKnots):
         \tau_{1, 2} = \sqrt{\tau^2 + h^2 / 2} \, e^{\pm b}.
 
     The tail a determines how accuracy falls at large k. Let :math:`1 - U^*` be the probability that
-    an instance loses to a random class. Then :math:`-\log_2 (1 - U^*)` is its identifying
+    a random class is better than the true one. Then :math:`-\log_2 (1 - U^*)` is its identifying
     information in bits.
 
     - With a = 0 the groups are normal in :math:`Z = \Phi^{-1}(U^*)`. One group is the two-parameter
       family with mean mu and variance tau^2 + 1.5 h^2.
     - With a = 1 the groups are nearly normal in bits, because :math:`T_1(Z)` is nearly linear in
       bits. The probit of the accuracy is nearly a straight line in log k.
-    - With a < 0 some instances hardly ever lose, and the curve flattens.
+    - With a < 0 some instances almost never have a better class, and the curve flattens.
 
     The scale y has the unit of Z at mu. On it, mu is the mean over both groups, p the share of the
     harder group, and Delta the distance between the means of the groups. The deviation g is a
@@ -215,7 +215,7 @@ class MixturePrior(_OnKnots):
     Raises
     ------
     DataError
-        A parameter is no number, or outside of its range.
+        A parameter is not a number, or outside of its range.
 
     Notes
     -----
@@ -386,7 +386,7 @@ class DirichletPrior(_OnKnots):
     Raises
     ------
     DataError
-        A parameter is no number, or outside of its range.
+        A parameter is not a number, or outside of its range.
 
     Examples
     --------
@@ -419,7 +419,7 @@ def descriptions_of(prior: Prior) -> Mapping[str, str]:
 
 
 def checked_prior(prior: Any) -> Prior:
-    """Return the prior. Raise DataError if it is no prior."""
+    """Return the prior. Raise DataError if it is not a prior."""
     if not isinstance(prior, Prior) or isinstance(prior, type):
         raise DataError(
             "prior: expected a MixturePrior, a DirichletPrior or your own prior with `basis` and "

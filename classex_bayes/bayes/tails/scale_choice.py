@@ -32,7 +32,7 @@ LARGEST_TIED_SHARE = 0.05
 # Random instances for each half. With more, the discrepancy of tails is by far the larger error.
 _MOST_INSTANCES = 25_000
 _USABLE = 0.9  # of the held-out instances that have a depth on some scale
-# Guesses lose to a uniform share of the wrong classes. Standard errors from a half.
+# If answers are guesses, the share of better classes is uniform. Standard errors from a half.
 _SD_OF_GUESSES, _ERRORS = 12**-0.5, 3.0
 
 
