@@ -166,7 +166,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
           before the true one; cosines are a note;
         - "reach of the ranks": up to how many classes the ranks alone determine the accuracy to
           within 0.2 (`MomentBounds`), a note alone if they do not on the pilot's own classes;
-        - "accuracy on few classes": the true class loses to most competitors;
+        - "accuracy on few classes": most competitors are better than the true class;
         - "scores that rank the classes": most rows of scores have two different values;
         - "number of errors": fewer than 10 wrong answers, or fewer than 5 classes with them, a note
           alone;
@@ -325,7 +325,7 @@ def _order(edges: IntArray, task: SourceTask, rng: np.random.Generator) -> Check
     """Whether confusions join classes at most 10 places apart more often than in random orders.
 
     They do if the classes of a group are adjacent. They also do if classes drawn one by one were
-    sorted. The check is therefore a note and never fails. It is no note if the names are in
+    sorted. The check is therefore a note and never fails. It is not a note if the names are in
     alphabetical order, because similar classes often have similar names.
     """
     if not len(edges):

@@ -356,7 +356,7 @@ class Drift(Shown):
         ]
         if not self.is_linear:
             notes.append(
-                "the measured drift is no line in log k (p = "
+                "the measured drift is not a line in log k (p = "
                 f"{self.posterior.p_value_of_line:.2g}), so its slope changes; beyond "
                 f"{self.n_classes:,} classes it may change again. Test the retrained classifier on "
                 "as many classes as possible"

@@ -33,7 +33,7 @@ class DiagnoseVerb(FileVerb):
     """Check the data for what makes an extrapolation untrustworthy; nothing is fitted."""
 
     strict: Annotated[
-        bool, flag("End with exit code 5 if a check warns; notes are no faults.", "--strict")
+        bool, flag("End with exit code 5 if a check warns; notes are not faults.", "--strict")
     ] = False
     seed: Seed = 1
 

@@ -117,7 +117,7 @@ class Terminal:
             print(json.dumps({**head, **document}, indent=2, allow_nan=False))
         else:
             print(*parts, sep="\n")
-        # A reader that is gone is noticed here, and at the end of the process no more.
+        # A closed reader is noticed here, but not at the end of the process.
         sys.stdout.flush()
 
     @contextmanager

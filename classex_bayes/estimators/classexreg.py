@@ -61,7 +61,7 @@ class ClassExReg(PointEstimator):
     variant : {"package", "paper"}
         "package" makes the choices of the R package, above. Halves are drawn without replacement.
         "paper" makes those of the text. The errors 1 - ATA_k are regressed on 1 - A_l(k) and a
-        constant, which is the share of instances that always lose. Coefficients may be negative; of
+        constant, which is the share of instances with U* = 0. Coefficients may be negative; of
         several solutions, that with the smallest norm is used. The basis is nearly collinear, so
         extrapolations are mostly noise. Knots are the finest equally spaced ones from -T to T that
         are at least h/2 apart, with :math:`T = \Phi^{-1}(1 - 1/(n k_1))` for n test instances.
@@ -232,9 +232,9 @@ class Regression:
     r"""Least squares of accuracies on the radial basis of a bandwidth.
 
     The accuracy is linear in the coefficients, :math:`ATA_k \approx \sum_l \beta_l A_l(k) +
-    \beta_0`. The constant is an atom of the law of U*: instances that always win (the R package).
+    \beta_0`. The constant is an atom of the law of U*: instances with U* = 1 (the R package).
     In the regression of the errors :math:`1 - ATA_k` on :math:`1 - A_l(k)`, it is an atom of
-    instances that always lose (the paper).
+    instances with U* = 0 (the paper).
     """
 
     n_classes: int

@@ -207,10 +207,10 @@ class TwoParameter(LawEstimator):
     Notes
     -----
     The standard deviation is limited to 0.05..10, and the result has a note if it is at a limit.
-    Near 10 almost all instances win or lose against all competitors. Near 0.05 all instances have
-    the same favorability. If the pilot has no errors, the mean is infinite and every prediction is
-    1. If it has only errors, the mean is minus infinity and every prediction is 0. In both cases
-    the standard deviation is set to 1.
+    Near 10 almost all instances have no better class or only better ones. Near 0.05 all instances
+    have the same favorability. If the pilot has no errors, the mean is infinite and every
+    prediction is 1. If it has only errors, the mean is minus infinity and every prediction is 0. In
+    both cases the standard deviation is set to 1.
 
     The CDF of U* is :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`. Predictions are in [0, 1] and
     decrease with k. The time of the pseudolikelihood grows with the number of distinct ranks: a

@@ -286,7 +286,7 @@ def subtasks(
     the class's copies above them, one number for each copy of the instance.
 
     Without scores, `rng` thins the ranks (`SourceTask.subsample`). Among classes that were drawn
-    with replacement, an instance with L better classes of k1 - 1 loses to each of them with
+    with replacement, an instance with L better classes of k1 - 1 is beaten by each of them with
     probability L / (k1 - 1).
     """
     if task.require("exact ranks").source is None:

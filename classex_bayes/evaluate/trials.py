@@ -207,7 +207,7 @@ class _Store:
                 with suppress(ValueError):
                     self.rows.update([json.loads(line)])
             if lines and not self.rows:
-                raise DataError(f"store: {path} is no file of trials; pass a new file")
+                raise DataError(f"store: {path} is not a file of trials; pass a new file")
 
     def add(self, key: Any, rows: list[list[Any]]) -> None:
         """Add the rows of a trial."""
@@ -226,6 +226,6 @@ def _scores(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> lis
     if prediction.interval_type != "none":
         lower, upper = prediction.interval(ci_prob, "eti").to_numpy().T
         transform = probability_transform(draws, truth)
-    if isinstance(prediction, Bounds):  # limits are no distribution
+    if isinstance(prediction, Bounds):  # limits are not a distribution
         score, transform = missing, missing
     return [prediction.mean.to_numpy(), lower, upper, score, transform]

@@ -236,8 +236,8 @@ def plot_tail_checks(
 def plot_diagnosis(report: TaskReport, **drawing: Unpack[Drawing]) -> Chart:
     """Draw how the errors concentrate in few classes.
 
-    Lorenz curves, worst classes first: of the errors of test classes, of the defeats that
-    competitors inflict (hubs show as a steep start), and of the squared influences on
+    Lorenz curves, worst classes first: of the errors of test classes, of the defeats by
+    each competitor (hubs show as a steep start), and of the squared influences on
     ATA at k = k1, which make up its sampling error. The title counts the warnings.
 
     Parameters

@@ -309,7 +309,7 @@ def _label(
 
     def write(name: str, text: str, target: Any) -> None:
         if (style := styles[name]) is not None:
-            # Names of the user's are no mathtext.
+            # Names that the user gives are not mathtext.
             text = text.replace("$", r"\$") if backend == "matplotlib" else text
             settings = {"text": text, **style}
             getattr(functions, name)(settings.pop("text"), target, **settings)

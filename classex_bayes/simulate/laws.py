@@ -89,7 +89,7 @@ def mean_power(log_u: FloatArray, weights: FloatArray, k: FloatArray) -> FloatAr
 
 
 class EmbeddedLaw(KnownLaw):
-    """A population of classes in an embedding space. The nearest template wins."""
+    """A population of classes in an embedding space. The nearest template is the answer."""
 
     def sample(
         self, n_classes: int, *, repeats: ClassCounts = 1, random_seed: RandomSeed = None
@@ -186,9 +186,10 @@ class FavorabilityLaw(IndependentInstances):
     r"""Independent test instances whose favorability has a chosen law.
 
     :math:`U^* = (1 - d)\,\Phi(Z)`, where Z is a mixture of normals and d is the share of the
-    competitors that duplicate the true class and always win. U* may also have atoms: :math:`a_0` at
-    0 (instances that never win) and :math:`a_1` where Z is infinite (instances that only
-    duplicates beat). With :math:`\varepsilon \sim N(0, 1)` and weights :math:`w_i` that sum to 1,
+    competitors that duplicate the true class and always beat it. U* may also have atoms:
+    :math:`a_0` at 0 (instances that every class beats) and :math:`a_1` where Z is infinite
+    (instances that only duplicates beat). With :math:`\varepsilon \sim N(0, 1)` and weights
+    :math:`w_i` that sum to 1,
 
     .. math:: AGA_k = (1 - d)^{k-1} \Bigl(a_1
         + (1 - a_0 - a_1) \sum_i w_i E[\Phi(m_i + s_i \varepsilon)^{k-1}]\Bigr)

@@ -186,9 +186,9 @@ def test_a_note_says_how_far_the_drift_is_extended(task):
 def test_a_drift_that_bends_is_warned_of(prediction):
     """Interpolation makes a classifier much better on few classes than near 720 instances."""
     large = SourceTask.from_accuracies([20, 40, 80], [0.5, 0.4, 0.3], n_test=800, n_classes=80)
-    with pytest.warns(ExtrapolationWarning, match=r"no line in log k \(p = "):
+    with pytest.warns(ExtrapolationWarning, match=r"not a line in log k \(p = "):
         drift = measure_drift(large, {20: 0.6, 40: 0.9})
-    assert not drift.is_linear and "no line in log k" in repr(drift)
+    assert not drift.is_linear and "not a line in log k" in repr(drift)
     assert any("Test the retrained classifier on" in n for n in drift.apply(prediction).notes)
 
 
