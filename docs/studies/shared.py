@@ -76,7 +76,7 @@ def study_estimators() -> list[Any]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Leave out warnings of doubtful data, far predictions and few draws."""
+    """Leave out warnings of faulty data, far predictions and few draws."""
     with warnings.catch_warnings():
         for category in (DataWarning, ExtrapolationWarning, ConvergenceWarning):
             warnings.simplefilter("ignore", category)

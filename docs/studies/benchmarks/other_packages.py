@@ -96,7 +96,7 @@ def classex(setup: Setup) -> list[Measurement]:
         "KDE(ucv)": lambda: KDE("ucv").fit(task).predict(_K).mean.to_numpy(),
         "ClassExReg": regression,
     }
-    measurements = [row for name in ours for row in _beside(name, "R", ours[name], theirs[name])]
+    measurements = [row for name in ours for row in _compared(name, "R", ours[name], theirs[name])]
     apart = np.abs(ours["KDE(ucv)"]() - theirs["KDE(ucv)"][0][1:]).max()
     text = "largest difference of KDE(ucv) from R"
     return [*measurements, Measurement(text, [float(apart)], 1e-3, "accuracy", True)]
@@ -122,7 +122,7 @@ def pydataless(setup: Setup) -> list[Measurement]:
     apart = float(np.abs(ours() - theirs[0][1:]).max())
     text = "largest difference of PitmanYor from pydataless"
     difference = Measurement(text, [apart], 1e-3, "accuracy", True)
-    return [*_beside("PitmanYor", "pydataless", ours, theirs), difference]
+    return [*_compared("PitmanYor", "pydataless", ours, theirs), difference]
 
 
 def _repeats(setup: Setup) -> int:
@@ -144,7 +144,7 @@ def _timed(command: Sequence[str | Path], expected: Set[str]) -> dict[str, list[
     return lines
 
 
-def _beside(
+def _compared(
     name: str, package: str, ours: Callable[[], object], theirs: list[list[float]]
 ) -> list[Measurement]:
     """Time of another package, and our speed relative to it. A first call warms up."""

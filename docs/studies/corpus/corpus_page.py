@@ -92,7 +92,7 @@ def expectation_table(cells: pd.DataFrame, by: list[str]) -> str:
 
 
 def score_tables(cells: pd.DataFrame) -> dict[str, str]:
-    """Errors, coverage and widths from ranks and scores beside those from ranks."""
+    """Errors, coverage and widths from ranks and scores, and from ranks alone."""
     index = ["population", "n_source", "factor"]
     ours, both = (cells[cells["estimator"] == name].set_index(index) for name in (BY_RANKS, OURS))
     log_ratio = np.log(both["rmse"] / ours["rmse"])

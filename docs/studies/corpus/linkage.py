@@ -24,7 +24,7 @@ _KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
 def neighbours(letter: str) -> str:
-    """Return the letters beside, above or below a letter on the keyboard.
+    """Return the letters next to, above or below a letter on the keyboard.
 
     >>> neighbours("s")
     'adwzx'

@@ -1,4 +1,4 @@
-"""Predictions from logits of a linear classifier beside those from distances: docs/scores.md.
+"""Predictions from logits of a linear classifier and from distances: docs/scores.md.
 
 Templates and test instances are the vectors of the corpus. The nearest template in Euclidean
 distance has the largest logit, so ranks are the same.

@@ -1,4 +1,4 @@
-"""How often intervals contain the truth, by question: docs/questions.md."""
+"""Coverage of intervals, by question: docs/questions.md."""
 
 import unicodedata
 
@@ -32,7 +32,7 @@ def limits(prediction):
 
 
 def contains(prediction, truth):
-    """Whether 90% intervals contain the truth, one answer for each k."""
+    """Whether 90% intervals contain the true value, at each k."""
     low, high = limits(prediction)
     truth = np.asarray(truth)
     return (low - 1e-9 <= truth) & (truth <= high + 1e-9)

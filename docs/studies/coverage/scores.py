@@ -1,4 +1,4 @@
-"""Predictions from scores beside those from ranks, on the packaged characters: docs/scores.md."""
+"""Predictions from scores and from ranks, on the packaged characters: docs/scores.md."""
 
 import pandas as pd
 

@@ -17,7 +17,7 @@ def interval_text(prediction, digits=3):
     return [f"{lower:.{digits}f} to {upper:.{digits}f}" for lower, upper in bounds]
 
 
-def beside_truth(model, everything, names):
+def with_true_values(model, everything, names):
     """Means, intervals and truths of metrics, a row for each k; `names` are their columns."""
     headings, columns = ["k"], [[f"{k:,}" for k in KS]]
     for metric, name in names.items():
@@ -72,9 +72,9 @@ def main() -> None:
     task = everything.select(chosen)
     model = cb.BayesianExtrapolator().fit(task, random_seed=1)
     headings = {"accuracy": "accuracy", "accuracy@5": "among the five best"}
-    parts = {"accuracies": beside_truth(model, everything, headings)}
+    parts = {"accuracies": with_true_values(model, everything, headings)}
     headings = {"recall@10": "recall@10", "mrr@10": "mrr@10", "mean_rank": "mean rank"}
-    parts["metrics"] = beside_truth(model, everything, headings)
+    parts["metrics"] = with_true_values(model, everything, headings)
     shown = cb.plots.plot_accuracy(model, task, everything, metric="mean_rank")
     shown.savefig(FIGURES / "mean_rank.png")
     until = model.classes_until(0.75)

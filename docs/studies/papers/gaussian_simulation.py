@@ -88,7 +88,7 @@ def rmse_table(trials: pd.DataFrame) -> pd.DataFrame:
     - "rmse": the largest root mean square error of a cell.
     - "se": its standard error. The bootstrap resamples trials within cells and takes the maximum.
     - "bias": the mean error in the cell where it is largest.
-    - "coverage": the share of intervals that contain the truth; missing for point estimates.
+    - "coverage": the share of intervals with the true accuracy; missing for point estimates.
     - "seconds": the median time of fit and prediction.
     - "failed": the share of trials that the estimator failed on. Errors and coverage exclude them.
     """

@@ -126,7 +126,7 @@ def figure8(trials: pd.DataFrame) -> Any:
 
 
 def figure10(trials: pd.DataFrame) -> Any:
-    """Draw the curves predicted from single pilots beside the accuracy of the whole test.
+    """Draw the curves predicted from single pilots and the accuracy of the whole test.
 
     `trials` are of `studies.papers.faces.face_trials`. One row of panels for each size of the
     pilots, one column for each estimator: those of jmlr2018 and ours with posteriors.
