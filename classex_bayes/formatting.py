@@ -187,7 +187,7 @@ class EstimateText(NamedTuple):
 
 @dataclass(frozen=True)
 class Numerals:
-    """How the values of a metric are written, alone and with limits.
+    """Format of the values of a metric, alone and with limits.
 
     A mean and its limits have the same decimals: as many as show two digits of the width of the
     interval, from `fewest` to `most`, and more if the mean would be rounded to an end of its scale.

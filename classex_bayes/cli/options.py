@@ -175,7 +175,7 @@ Folder = Annotated[Path | None, output("FOLDER", "Write files (posterior, figure
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """How files are read: arguments of `read_task`, the direction of scores, and a design."""
+    """Options of files: arguments of `read_task`, the direction of scores, and a design."""
 
     labels: Annotated[Path | None, _input("FILE", "Labels (.npy, .txt) of scores in .npy.")] = None
     lower_is_better: Annotated[

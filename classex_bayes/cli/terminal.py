@@ -19,7 +19,7 @@ from classex_bayes.exceptions import DataError
 
 
 class ExitCode(IntEnum):
-    """How a verb ended: `--help` and docs/command_line.md show this table."""
+    """Outcome of a verb: `--help` and docs/command_line.md show this table."""
 
     DONE = 0
     NOT_WRITTEN = 1

@@ -41,7 +41,7 @@ class MomentBounds(Parameters):
     The classes must be a random sample of the population. Beyond k1 the lower limit falls to 0 as k
     grows: instances that are correct on k1 classes might all be wrong soon after. The upper limit
     falls a little and then stays: they might stay correct for ever. So the distance between both
-    says how far the pilot itself reaches (`reach`), and an interval between them rests on a prior.
+    says how far the pilot itself reaches (`reach`), and an interval between them requires a prior.
 
     The share of instances with at most r wrong classes above the true one is lowered by half an
     independent instance for the lower limit, and raised for the upper limit. As in a continuity

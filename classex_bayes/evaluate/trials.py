@@ -119,7 +119,7 @@ def run_trials(
     store: str | Path | None = None,
     progressbar: bool = True,
 ) -> pd.DataFrame:
-    """Fit every estimator to many tasks and compare its predictions with the truth.
+    """Fit every estimator to many tasks and compare its predictions with the true metric.
 
     ``draw(cell, seed_sequence)`` returns a `Trial`; picklable if ``n_jobs`` is not 1. It is called
     anew for each estimator. The other arguments are those of `classex_bayes.backtest`, with

@@ -144,7 +144,7 @@ def plot_discriminability(
 ) -> Chart:
     r"""Draw the posterior of :math:`D(u) = P(U^* \le u)` against :math:`z = \Phi^{-1}(u)`.
 
-    Accuracy on many classes rests on u close to 1, which the normal scale spreads out: z = 3 is a
+    Accuracy on many classes depends on u close to 1, which the normal scale spreads out: z = 3 is a
     competitor in 740 scoring above the true class, z = 5 one in 3.5 million. The dotted line marks
     :math:`z = \Phi^{-1}(1 - 1/k_1)`, beyond which k1 classes say little.
 

@@ -173,7 +173,7 @@ def ranked_errors(
 
     Blocks of whole classes, in order, have the instances, the competitors and their ranks, each
     (n_pairs,). The ranks of an instance follow each other, 0 for its best competitor, then 1, 2 ...
-    Which competitors beat the true class is decided as for the ranks of the task; among them,
+    The competitors that beat the true class are those of the ranks of the task; among them,
     higher scores in double precision come first, and equal scores in the order of the tie-breaking
     noise. Blocks are so small that `width` numbers of each pair fit into memory.
     """

@@ -171,7 +171,7 @@ class Maxima(NamedTuple):
         """The maximum of the largest mass, (n,)."""
         return self.points[self.share.argmax()]
 
-    def beside_one(self, rng: np.random.Generator) -> FloatArray:
+    def draw_near_mode(self, rng: np.random.Generator) -> FloatArray:
         """Random point q (n,) such that centre + root @ q is near one of the maxima.
 
         The probability of a maximum is proportional to its mass times the number of climbs that
@@ -248,7 +248,7 @@ def _model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> Compil
 
     def initial_point(seed: Any) -> FloatArray:
         rng = np.random.default_rng(seed)
-        return modes.beside_one(rng) if modes else start + rng.uniform(-1, 1, start.size)
+        return modes.draw_near_mode(rng) if modes else start + rng.uniform(-1, 1, start.size)
 
     return CompiledPyMCModel(
         dims={"weights": (KNOT,), "gamma": (KNOT,), "z": (FUNCTION,)},

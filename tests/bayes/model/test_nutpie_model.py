@@ -54,7 +54,7 @@ def test_of_a_normal_law_the_mean_and_the_covariance():
     np.testing.assert_allclose(found.centre, mean, atol=1e-3)
     expected = vectors * np.minimum(values, 2) @ vectors.T  # no variance above 2
     np.testing.assert_allclose(found.root @ found.root.T, expected, atol=1e-6)
-    starts = np.array([found.beside_one(rng) for _ in range(3000)])
+    starts = np.array([found.draw_near_mode(rng) for _ in range(3000)])
     within = np.eye(4) / 3  # uniform in each direction, of variance 1 / 3
     np.testing.assert_allclose(np.cov(starts.T), within, atol=4 / np.sqrt(5 * 3000))
 
@@ -69,7 +69,7 @@ def test_maxima_count_as_much_as_they_hold(share):
     assert found.centre == pytest.approx(-1 if share > 0.5 else 1, abs=1e-3)
     assert found.root == pytest.approx(np.diag([0.2 if share > 0.5 else 0.3]), rel=1e-3)
     rng = np.random.default_rng(2)
-    starts = [found.centre + found.root @ found.beside_one(rng) for _ in range(2000)]
+    starts = [found.centre + found.root @ found.draw_near_mode(rng) for _ in range(2000)]
     often = np.mean(np.array(starts) < 0)
     expected = found.share[first].sum()
     assert often == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 2000))
