@@ -9,6 +9,7 @@ import xarray as xr
 from classex_bayes.arguments import one_of
 from classex_bayes.assumptions.diagnosis import TaskReport
 from classex_bayes.assumptions.drift import Drift
+from classex_bayes.bayes.checks.class_ranks import ReplicatedClasses, replicated_classes
 from classex_bayes.bayes.checks.posterior_checks import (
     Group,
     PredictiveReport,
@@ -25,13 +26,14 @@ from classex_bayes.formatting import capitalized
 from classex_bayes.plots.accuracy_plot import plot_accuracy, predictions_at
 from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart
 from classex_bayes.plots.drawing import Drawing, chart_of, plot_function
-from classex_bayes.results import Extrapolation
+from classex_bayes.results import SAMPLE_DIMS, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 # Beyond k1, and numbers of classes, of prior and drift.
 _PRIOR_FACTOR, _N_PRIOR, _DRIFT_FACTOR, _N_DRIFT = 100, 40, 10, 60
+_MOST_CLASSES = 200
 ALPHAS = (0.8, 1.0, 1.25)
 
 
@@ -40,7 +42,7 @@ def plot_ppc(
     model: LawModel | PredictiveReport,
     task: SourceTask | None = None,
     *,
-    kind: Literal["ranks", "accuracy"] = "ranks",
+    kind: Literal["ranks", "accuracy", "classes"] = "ranks",
     group: Group = "posterior",
     ci_prob: float | None = None,
     ci_kind: str | None = None,
@@ -57,18 +59,18 @@ def plot_ppc(
     task : SourceTask, optional
         Task whose data are drawn as observed, of the size of the fitted one (the default). Of
         several fitted tasks, the one to draw.
-    kind : {"ranks", "accuracy"}
-        Share of instances whose true class has at most this rank, or average test accuracy against
-        k.
+    kind : {"ranks", "accuracy", "classes"}
+        Share of instances whose true class has at most this rank; average test accuracy against k;
+        or accuracies of the single classes at k1, worst first.
     group : {"posterior", "prior"}
-        Whose replicates.
+        Whose replicates. Those of the classes are of the posterior.
     {shared}
 
     Raises
     ------
     DataError
         kind="ranks" for a model fitted in the power form; kind="accuracy" where ranks within bounds
-        tell it at no k; a task of another size.
+        tell it at no k; kind="classes" where they have one instance each; a task of another size.
 
     See Also
     --------
@@ -76,8 +78,10 @@ def plot_ppc(
     """
     if isinstance(model, PredictiveReport):
         model, task = model.model, model.task if task is None else task
-    one_of(kind, ("ranks", "accuracy"), "kind")
-    one_of(group, ("posterior", "prior"), "group")
+    one_of(kind, ("ranks", "accuracy", "classes"), "kind")
+    one_of(group, ("posterior",) if kind == "classes" else ("posterior", "prior"), "group")
+    if kind == "classes":
+        return _plot_classes(replicated_classes(model, task, random_seed), Chart(ci_prob, ci_kind))
     data, replicates = observed_and_replicated(model, task, group, random_seed)
     if kind == "accuracy":
         x, observed, draws = data["k"].values, data["accuracy"], replicates["accuracy"]
@@ -94,6 +98,19 @@ def plot_ppc(
     chart.add("points", "observed", x, observed, color=INK)
     title, *axes = texts
     return chart.labelled(f"{group.capitalize()} predictive check: {title}", *axes)
+
+
+def _plot_classes(classes: ReplicatedClasses, chart: Chart) -> Chart:
+    """Accuracies of the observed and the replicated classes, worst first."""
+    observed, replicated = np.sort(classes.observed), np.sort(classes.replicated, axis=1)
+    # Neighbours of many classes are drawn as one.
+    place = np.unique(np.linspace(0, observed.size - 1, _MOST_CLASSES).astype(int))
+    x, chart.log_x = (place + 0.5) / observed.size, False
+    draws = xr.DataArray(replicated[None, :, place], dims=(*SAMPLE_DIMS, "class_order"))
+    chart.draws("replicated", x, draws, "posterior predictive")
+    chart.add("points", "observed", x, observed[place], color=INK)
+    axes = "share of the classes, worst first", "accuracy of the class"
+    return chart.labelled("Posterior predictive check: Classes", *axes)
 
 
 def _share_up_to(data: xr.Dataset) -> xr.DataArray:

@@ -151,7 +151,7 @@ def test_a_run_of_trec(run, tmp_path, strict):
     (tmp_path / "qrels").write_text("".join(f"q{i} 0 d{i % 4} 1\n" for i in range(10)))
     data = ["my.run", "--qrels", "qrels", "--n-classes", "30", "--k", "100"]
     code, _, err = run("extrapolate", *data, *FEW)
-    assert code == 4 and "such as 'q9'; pass missing=" in err
+    assert code == 4 and "such as 'q9'; pass --missing" in err
     code, out, _ = run("extrapolate", *data, "--missing", "unanswered", "--json", *FEW)
     found = strict(out)["task"]
     assert code in ANSWERED and (found["n_classes"], found["n_test"]) == (30, 10)

@@ -47,6 +47,18 @@ def test_replicates_are_beside_the_observed(fitted, pilot, kind):
     assert width(prior, PRIOR).mean() > 2 * width(chart, LABEL).mean()
 
 
+def test_replicates_of_the_classes_are_worst_first(fitted, pilot):
+    chart = ppc_chart(fitted, kind="classes", **WORDS, random_seed=1)
+    points, band = chart.mark("observed", "points"), chart.mark(LABEL, "band")
+    (seen,), (lower, upper) = points.y, band.y
+    right = [np.mean(pilot.task.ranks[pilot.task.y == c] == 1) for c in range(200)]
+    assert_array_equal(seen, np.sort(right))
+    assert_allclose(points.x, (np.arange(200) + 0.5) / 200)
+    assert np.mean((lower <= seen + 1e-9) & (seen <= upper + 1e-9)) > 0.8 and not chart.log_x
+    with pytest.raises(cb.DataError, match=r"^group:"):
+        ppc_chart(fitted, kind="classes", group="prior")
+
+
 def test_replicates_are_drawn_once_or_for_a_seed(fit, pilot):
     model = fit(pilot.task, draws=20, tune=200)
     assert "posterior_predictive" not in model.idata
