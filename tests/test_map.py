@@ -10,6 +10,7 @@ from scipy.special import ndtr
 import classex_bayes
 from classex_bayes.core import metrics
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 
 PAGE = (Path(__file__).parents[1] / "docs" / "map.md").read_text(encoding="utf-8")
@@ -137,6 +138,27 @@ def test_lost_instances_lose_at_every_k(run):
     assert np.all(prediction.mean <= 0.7) and np.all(np.diff(prediction.mean) < 0)
     assert np.all(np.abs(prediction.mean[:2] - task.accuracy([2, 100])) < 2 * sd[:2])
     assert model.law_.cdf(np.array([1e-9])).mean() == pytest.approx(0.3, abs=0.02)
+
+
+def test_negatives_of_their_own_are_no_classes(run):
+    """As many items as each has competitors: these are not the other items."""
+    among_negatives = run("A new kind of data")["among_negatives"]
+    task = among_negatives(np.arange(100) % 9, 99)
+    with pytest.raises(classex_bayes.DataError, match="competitors of their own"):
+        task.subsample(50, random_seed=1)
+    # Better than chance, or worse, among those that each item met.
+    assert not among_negatives(np.full(20, 60) + np.arange(20), 999).warnings
+    assert any(
+        "reversed" in text for text in among_negatives(80 + np.arange(1000) % 9, 99).warnings
+    )
+
+
+def test_lost_instances_stay_lost_in_a_part_of_the_task():
+    y = np.repeat(np.arange(40), 5)
+    lost = y < 8
+    table = RankTable.of(y, 40, np.full(200, 1 / 200), np.where(lost, 39, y % 5), lost=lost)
+    part = SourceTask(table).select(np.arange(4, 24))
+    assert part.table.weight @ part.table.lost == pytest.approx(4 / 20)
 
 
 def test_plot(run):

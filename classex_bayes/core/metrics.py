@@ -75,8 +75,8 @@ class Metric(ABC):
 class MeanMetric(Metric):
     """The mean of a function of the rank.
 
-    To add a metric, define `name`, `given_n_better`, `given_favorability` and `expected` in a
-    subclass, and add it to `METRICS`.
+    To add a metric, define `name`, `given_n_better`, `given_favorability`, `expected` and `behind`
+    in a subclass, and add it to `METRICS`.
     """
 
     @abstractmethod

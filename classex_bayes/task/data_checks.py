@@ -89,8 +89,10 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
     grid = table.grid()
     if grid.size:
         k = grid[:1]
-        # Siblings that are always present make the accuracy on two classes lower than 1 / 2.
-        accuracy = float(Accuracy().average(table.n_better, table.n_classes, k, table.weight)[0])
+        accuracy = float(table.metric_bounds(Accuracy(), k)[1][0])
+        if table.siblings.any():  # if they are always present, it is lower than 1 / 2 by itself
+            average = Accuracy().average(table.n_better, table.n_classes, k, table.weight)
+            accuracy = float(average[0])
         size = int(k[0])
         sd = (1 / size * (1 - 1 / size)) ** 0.5 if table.why_unknown else _GUESSING_SD
         error = sd * (table.variance.design_effect / table.n_test) ** 0.5

@@ -229,7 +229,7 @@ class RankTable:
     def is_plain(self) -> bool:
         """Whether every instance met all other classes, which were drawn one by one, equally."""
         others = self.siblings.any() or (self.met != self.n_classes - 1).any()
-        return self.reading.design is None and not others
+        return self.reading.design is None and self.competitors_shared and not others
 
     @property
     def most_classes(self) -> int:
@@ -299,7 +299,9 @@ class RankTable:
     @property
     def data(self) -> tuple[Any, ...]:
         """Arrays of numbers from which everything else follows."""
-        return self.y, self.lowest, self.highest, self.class_weight, self.met, self.unit
+        ranks = self.y, self.lowest, self.highest, self.class_weight, self.met, self.unit
+        siblings = self.siblings, self.siblings_better, np.array([self.sibling_share])
+        return *ranks, *siblings, self.lost, np.array([self.competitors_shared])
 
     def with_open_ties(self) -> Self:
         """Table in which the order of tied scores is unknown."""

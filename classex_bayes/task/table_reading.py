@@ -115,7 +115,8 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
         )
     above = table.n_better[rows]
     n_better = rng.hypergeometric(above, table.n_classes - 1 - above, kept.size - 1)
-    return RankTable.of(y, kept.size, instance_weights(y, weight / weight.sum()), n_better)
+    weights = instance_weights(y, weight / weight.sum())
+    return RankTable.of(y, kept.size, weights, n_better, lost=table.lost[rows])
 
 
 def take(table: RankTable, rows: IntArray, class_weight: FloatArray) -> RankTable:
@@ -127,8 +128,8 @@ def take(table: RankTable, rows: IntArray, class_weight: FloatArray) -> RankTabl
     if table.source is not None:
         reading = table.reading.subset(rows, np.arange(table.n_classes))
         return read_table(reading, y, class_weight, table.ties)
-    n_better = table.n_better[rows]
-    return RankTable.of(y, table.n_classes, instance_weights(y, class_weight), n_better)
+    weight = instance_weights(y, class_weight)
+    return RankTable.of(y, table.n_classes, weight, table.n_better[rows], lost=table.lost[rows])
 
 
 def redraw_groups(table: RankTable, rng: np.random.Generator) -> RankTable:
