@@ -1,4 +1,4 @@
-"""Draws the figure of docs/map.md: the way of the data through the rooms of the package."""
+"""Draws the figure of docs/map.md: how data flow through the rooms of the package."""
 
 import matplotlib.pyplot as plt
 from matplotlib.patches import FancyBboxPatch
@@ -8,7 +8,7 @@ from studies.pages import FIGURES
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#00795a", "#555555"
 TRUNK = {  # room: place, and what it hands on
     "core": ((0, 0), "ranks, influence,\nmetrics, law of U*"),
-    "task": ((1, 0), "SourceTask:\nk1 tested classes"),
+    "task": ((1, 0), "SourceTask, RankTable:\na row an instance"),
     "estimators": ((2, 0.62), "point estimates of\nthe literature"),
     "bayes": ((2, -0.62), "posterior of D(u)"),
     "results": ((3, 0), "Extrapolation:\ndraws at every k"),
@@ -23,7 +23,7 @@ ARROWS = [
 WINGS = {
     "risk": "costs of errors",
     "assumptions": "diagnosis, drift",
-    "identification": "brain decoding",
+    "identification": "brain responses",
     "information": "bits, bounds",
     "open_set": "FNIR, FPIR",
 }
@@ -63,7 +63,7 @@ def main() -> None:
     axis.text(
         -1.55,
         2.35,
-        "wings stand on the trunk,\nwhich knows them only at its end",
+        "wings: imported by plots, report,\ncli and evaluate alone",
         va="center",
         color=ORANGE,
     )
@@ -72,7 +72,7 @@ def main() -> None:
         room(axis, x, y, name, text, GREEN)
         ends = (to_x + (x - to_x) * 0.3, to_y - HEIGHT / 2 - 0.03), (x, y + HEIGHT / 2 + 0.03)
         axis.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": GREEN})
-    axis.text(-1.55, -2.35, "beside\nthe trunk", va="center", color=GREEN)
+    axis.text(-1.55, -2.35, "three more\nrooms", va="center", color=GREEN)
     axis.text(-1.55, -3.2, f"on the ground: {GROUND}", va="center", color=GREY)
     axis.set(xlim=(-1.7, STEP * 6 + 0.85), ylim=(-3.45, 2.95))
     axis.set_axis_off()
