@@ -742,7 +742,6 @@ class SourceTask:
 
         See Also
         --------
-        classex_bayes.core.subsets.accuracy_given_n_better : The formula for one instance.
         classex_bayes.task.accuracy_under_priors : The other interpretation of class weights.
         """
         return self._average(Accuracy(), k)
