@@ -124,7 +124,7 @@ class Plan(Shown):
             raise DataError(
                 f"classes, repeats: no design {' and '.join(wanted)}. The nearest, "
                 f"{_design(self.nearest)}, has {', '.join(nearest)}. Plan with more classes or "
-                "instances, or a larger width"
+                f"instances{'' if self.width is None else ', or a larger width'}"
             )
         return designs.sort_values(["instances", "width"]).iloc[0]
 
