@@ -224,14 +224,11 @@ class Numerals:
             first = first.removesuffix("%")
         return last if first in (last, last.removesuffix("%")) else f"{first} to {last}"
 
-    def estimate(
-        self, mean: float, lower: float, upper: float, decimals: int | None = None
-    ) -> EstimateText:
+    def estimate(self, mean: float, lower: float, upper: float) -> EstimateText:
         """Return a mean and its limits."""
-        if decimals is None:
-            decimals = self.decimals(upper - lower)
-            while decimals < self.most and not self.value(mean, decimals)[0].isdigit():
-                decimals += 1
+        decimals = self.decimals(upper - lower)
+        while decimals < self.most and not self.value(mean, decimals)[0].isdigit():
+            decimals += 1
         shown, first, last = (self.value(value, decimals) for value in (mean, lower, upper))
         return EstimateText(shown, first, last, self.span(lower, upper, decimals))
 

@@ -7,7 +7,7 @@ sound tasks. They give a false alarm in at most about 1% of these.
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,7 @@ class TaskReport:
 
     checks: tuple[Check, ...]
     title: str
-    class_errors: ClassErrors | None = field(default=None)
+    class_errors: ClassErrors | None = None
 
     @property
     def passed(self) -> bool:

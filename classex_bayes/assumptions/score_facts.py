@@ -64,10 +64,8 @@ class ScoreFacts:
             add_gains(block.defeats, block.n_better, weight[block.rows, None], as_competitor)
             edges.append(_edges(block, y[block.rows], kept))
             self._add(block.rows)
-        self.as_competitor, self.edges = (
-            as_competitor[:, 0],
-            np.unique(np.concatenate(edges), axis=0),
-        )
+        self.as_competitor = as_competitor[:, 0]
+        self.edges = np.unique(np.concatenate(edges), axis=0)
         self.sketch /= np.sqrt(self._squares / (n * n_classes)) or 1.0
 
     @property

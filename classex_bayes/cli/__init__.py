@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
-from classex_bayes.cli import prediction_verbs, task_verbs, trial_verbs  # noqa: F401
+# Their import registers the verbs; the order is that of the help.
+from classex_bayes.cli import prediction_verbs as prediction_verbs
+from classex_bayes.cli import task_verbs as task_verbs
+from classex_bayes.cli import trial_verbs as trial_verbs
 from classex_bayes.cli.options import app, options_by_argument
 from classex_bayes.cli.terminal import BadData, ExitCode
 

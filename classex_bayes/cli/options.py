@@ -82,8 +82,9 @@ def verb[T: type[Verb]](name: str, *examples: str) -> Callable[[T], T]:
 
 def options_by_argument() -> dict[str, str]:
     """Options of all verbs by the name that the library has for them, such as `n_test`."""
-    verbs = get_command(app).commands.values()  # type: ignore[attr-defined]
-    options = [option for verb in verbs for option in verb.params]
+    program = get_command(app)
+    assert isinstance(program, _Verbs)
+    options = [option for verb in program.commands.values() for option in verb.params]
     return {o.name: o.opts[0] for o in options if o.opts[0].startswith("--")}
 
 
@@ -311,4 +312,6 @@ class ReferenceVerb(FitVerb):
         """The point estimators."""
         if self.every or self.slow:
             return cb.literature(self.seed, slow=self.slow)
-        return [cb.ClassExReg(random_seed=self.seed), cb.KDE("ucv"), cb.KDE("bcv")]
+        from classex_bayes.report.findings import usual_references
+
+        return usual_references(self.seed)

@@ -1,6 +1,5 @@
 """`diagnose`, `sensitivity` and `classifiers`: what tasks and posteriors are worth."""
 
-from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +20,7 @@ from classex_bayes.cli.options import (
 )
 from classex_bayes.cli.terminal import ExitCode, bad_data, parse_counts, table
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.report.document import by_limits, facts, finite, notes_of, records
+from classex_bayes.report.document import by_limits, checks_of, facts, notes_of, records
 
 
 @verb(
@@ -40,12 +39,13 @@ class DiagnoseVerb(FileVerb):
     def run(self) -> None:
         task = self.read()
         report = cb.diagnose(task, random_seed=self.seed)
-        checks = [
-            asdict(check) | {"value": finite(check.value), "limit": finite(check.limit)}
-            for check in report
-        ]
-        numbers = {"title": report.title, "passed": report.passed, "checks": checks}
-        self.terminal.result([repr(report)], numbers | {"seed": self.seed})
+        numbers = {
+            "title": report.title,
+            "passed": report.passed,
+            "checks": checks_of(report),
+            "seed": self.seed,
+        }
+        self.terminal.result([repr(report)], numbers)
         if self.strict and not report.passed:
             raise typer.Exit(ExitCode.NOT_MET)
 

@@ -29,7 +29,7 @@ OVERALL = "overall"  # name of the mix in tables and plots
 class GroupedExtrapolation(Tabulated):
     r"""Accuracy of every group of instances, and of a mix of them.
 
-    `summary` is indexed by group and k; The mix is the last row, "overall", and "share" is the
+    `summary` is indexed by group and k. The mix is the last row, "overall", and "share" is the
     first column.
 
     Attributes
@@ -156,8 +156,8 @@ def extrapolate_groups(
     Notes
     -----
     If a group tests only some of the classes, these are assumed to be a random sample of the
-    population, like the k1 classes themselves. docs/open_set.md has a recipe for
-    FNIR and FPIR of a group.
+    population, like the k1 classes themselves. docs/open_set.md has a recipe for FNIR and FPIR of
+    a group.
 
     References
     ----------

@@ -175,7 +175,7 @@ class Chart:
         if dots:
             self.curve(series, x, mean, **settings)
         else:
-            self.add("line", series, x, mean, visual="mean", **settings)
+            self.add("line", series, x, mean, **settings)
         return series
 
     def prediction(

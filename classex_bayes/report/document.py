@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
@@ -9,6 +10,7 @@ if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
     from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
     from classex_bayes.report.findings import Findings
+    from classex_bayes.task.data_checks import Check
     from classex_bayes.task.source_task import SourceTask
 
 
@@ -130,6 +132,14 @@ def scored_records(scores: Any, ci_prob: float) -> list[dict[str, Any]]:
 def notes_of(notes: Iterable[Any], estimator: str | None = None) -> list[dict[str, Any]]:
     """Return notes as rows; the estimator is null if they concern all estimators."""
     return [{"estimator": estimator, "note": note} for note in notes]
+
+
+def checks_of(report: Iterable["Check"]) -> list[dict[str, Any]]:
+    """Return checks as rows; numbers that are not finite are null."""
+    return [
+        {**asdict(check), "value": finite(check.value), "limit": finite(check.limit)}
+        for check in report
+    ]
 
 
 def listed(files: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
-from classex_bayes.report.document import by_limits, document, finite, records
+from classex_bayes.report.document import by_limits, checks_of, document, records
 from classex_bayes.report.findings import (
     Findings,
     findings_of,
@@ -44,6 +44,7 @@ from classex_bayes.typing import ClassCounts
 
 if TYPE_CHECKING:
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
+    from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
 
 _N_POINTS = 100
 _KINDS = {"eti": "equal tails", "hdi": "highest density"}
@@ -243,7 +244,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
     """Return the variables of the template by name: objects, sentences, charts and numbers."""
     model, task, level = findings.model, findings.task, findings.ci_prob
     estimand, assessment, shown = findings.prediction.estimand, findings.assessment, findings.shown
-    curves = findings.curves(_N_POINTS)
+    curves, open_set = findings.curves(_N_POINTS), findings.open_set
     numbers = _numbers(findings, curves[0], source, date)
     rows = _rows(findings)
     references = shown.predictions[1:]
@@ -275,7 +276,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "notes": {note: ", ".join(names) for note, names in whose_notes(shown.predictions).items()},
         "left_out": shown.skipped,
         "until": until,
-        "open_set": None if findings.open_set is None else _open_set(findings, numbers["open_set"]),
+        "open_set": None if open_set is None else _open_set(*open_set, task, numbers["open_set"]),
         "assessment": assessment,
         "errors": errors_sentence(task),
         "diagnosis": model.diagnosis_,
@@ -307,9 +308,13 @@ def _rows(findings: Findings) -> list[dict[str, Any]]:
     ]
 
 
-def _open_set(findings: Findings, numbers: dict[str, Any]) -> dict[str, Any]:
+def _open_set(
+    model: "OpenSetExtrapolator",
+    rates: "OpenSetPrediction",
+    task: SourceTask,
+    numbers: dict[str, Any],
+) -> dict[str, Any]:
     """Rates, thresholds and settings of open-set identification."""
-    model, rates = findings.open_set  # type: ignore[misc]
     by_rate: dict[str, dict[int, Any]] = {"FNIR": {}, "FPIR": {}}
     for row in numbers["predictions"]:
         by_rate[row["rate"]][row["k"]] = row
@@ -321,7 +326,7 @@ def _open_set(findings: Findings, numbers: dict[str, Any]) -> dict[str, Any]:
         "notes": rates.notes,
         "rank": rates.rank,
         "nonmated": model.fit_.nonmated_origin,
-        "scores": score_direction(findings.task),
+        "scores": score_direction(task),
         "scales": model.fit_.record.scales_text,
         "seed": model.fit_.record.random_seed,
         "n_draws": rates.fnir.sizes["chain"] * rates.fnir.sizes["draw"],
@@ -363,10 +368,7 @@ def _numbers(
             "spawn_key": list(record.random_seed_spawn_key),
         },
         "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),
-        "checks": [
-            {**asdict(check), "value": finite(check.value), "limit": finite(check.limit)}
-            for check in assessment.checks
-        ],
+        "checks": checks_of(assessment.checks),
         "posterior_checks": records(assessment.replicates.table),
         "versions": {
             "classex_bayes": __version__,

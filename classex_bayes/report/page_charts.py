@@ -175,10 +175,8 @@ class PageChart:
         """Return the drawing of series of a chart with its axes, and texts of their numbers."""
         marks = [mark for drawn in series for mark in drawn.marks]
         values = [mark.y for mark in marks] + [drawn.limits for drawn in series]
-        x, y = (
-            np.concatenate([mark.x for mark in marks]),
-            np.concatenate([part for parts in values for part in parts]),
-        )
+        x = np.concatenate([mark.x for mark in marks])
+        y = np.concatenate([part for parts in values for part in parts])
         axis = Axis.of(chart.x_label, x, x_text, log=chart.log_x)
         up = Axis.of(chart.y_labels[0], y, y_text, log=chart.log_y)
         return cls(key, series, axis, up, read_x, **settings)
