@@ -4,6 +4,7 @@ In each form the expectation of the data is linear in the weights: a fixed matri
 functions that build a graph import PyMC, because a fit can do without it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -29,7 +30,7 @@ _SMALLEST_DIRECTION = 1e-3
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class Likelihood(ABC):
     """Data in the form that a likelihood takes. The fields of a subclass are its arrays."""
 
     kind: ClassVar[str]
@@ -40,9 +41,9 @@ class Likelihood:
     if TYPE_CHECKING:  # a field of every subclass
         matrix: FloatArray  # its product with the weights is the expectation of the data
 
+    @abstractmethod
     def register(self, data: dict[str, Any], weights: Any) -> None:
         """Register the observed data, `pm.Data` by name, in the current PyMC model."""
-        raise NotImplementedError
 
     def padded(self) -> Self:
         """Return the same data in the shape of the compiled model."""
