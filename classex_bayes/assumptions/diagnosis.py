@@ -220,7 +220,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     rng = np.random.default_rng(seed_sequence(random_seed))
     facts = ScoreFacts(exact, rng)
     of_scores = [_copies_of_instances(facts), _copies_of_classes(facts.sketch, task.classes)]
-    if table.is_plain:
+    if table.is_simple_random:
         of_scores += [_groups(facts.edges, rng), _order(facts.edges, task, rng)]
     else:
         of_scores += _unknown((_GROUPS, _ORDER), "the groups that the classes came in are known")

@@ -70,7 +70,7 @@ class FitRecord:
             n_test=task.n_test,
             design_effect=task.design_effect(),
             dependence=task.table.variance.dependence,
-            designed=not task.table.is_plain,
+            designed=not task.table.is_simple_random,
             permanent_losses=task.table.variance.permanent,
             **fields,
         )

@@ -171,7 +171,7 @@ def pooled_record(tasks: Sequence[SourceTask], weight: FloatArray, shared: str) 
         dependence=pooled_dependence(tasks),
         n_tasks=len(tasks),
         shared=shared,
-        designed=any(not task.table.is_plain for task in tasks),
+        designed=any(not task.table.is_simple_random for task in tasks),
         permanent_losses=permanent,
         notes=tuple(pool_notes(tasks, weight, shared)),
     )

@@ -217,7 +217,7 @@ def _units(task: SourceTask, with_scores: bool) -> tuple[Redraw, float, str]:
     else:
         scale = 1.0
         note += " with equal accuracies"
-    if table.is_plain and not with_scores:
+    if table.is_simple_random and not with_scores:
         table = replace(table, reading=replace(table.reading, source=None))
     return lambda rng: SourceTask(redraw_groups(table, rng), task.classes), scale, note
 
@@ -256,7 +256,7 @@ def halve(
     """
     n_halves = how_many(n_resamples, "n_resamples")
     seeds, size = seed_sequence(random_seed), max(FEWEST_CLASSES, task.n_classes // 2)
-    if not task.table.is_plain:
+    if not task.table.is_simple_random:
         return [task.subsample(size, seed) for seed in seeds.spawn(n_halves)]
     class_weight = task.require("exact ranks").class_weight
     if size == task.n_classes:

@@ -162,7 +162,7 @@ def backtest(
     named = named_estimators(estimators)
     source_task(task)
     metric_name, (prob, _) = named_metric(metric).name, interval_settings(ci_prob, "eti")
-    if task.table.is_plain:
+    if task.table.is_simple_random:
         task.require("exact ranks")
     sizes = class_counts(n_source, "n_source", task.n_classes - 1, FEWEST_CLASSES).tolist()
     if k is None:

@@ -139,7 +139,7 @@ def _common_test(tasks: list[SourceTask]) -> tuple[int, FloatArray]:
     squares = []
     for member in tasks:
         source_task(member)
-        table = member.require("plain ranks")
+        table = member.require("ranks among all classes")
         weight = table.class_weight
         if np.ptp(weight) > 1e-12:
             raise DataError(

@@ -222,7 +222,7 @@ class OpenSetExtrapolator(FittedModel):
             If the data are probably faulty, or if the importance weights are unreliable.
         """
         source_task(task)
-        task.require("plain ranks")
+        task.require("ranks among all classes")
         drift = number(self.drift, "drift", 0, whole=False)
         drawn = SamplerSettings.of(sampler, progressbar=False)
         size = drawn.chains * drawn.draws

@@ -36,7 +36,7 @@ class AccuracyCurve:
     why_unknown: ClassVar[str] = ""
     assumptions: ClassVar[tuple[str, ...]] = ()
     is_exact: ClassVar[bool] = False
-    is_plain: ClassVar[bool] = True
+    is_simple_random: ClassVar[bool] = True
     has_scores: ClassVar[bool] = False
     has_influence: ClassVar[bool] = True
     permanent: ClassVar[None] = None

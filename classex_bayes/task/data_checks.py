@@ -84,7 +84,7 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
         few_errors(table.n_better, table.y),
         *table.reading.checks,
     ]
-    if table.is_plain:
+    if table.is_simple_random:
         checks.append(grouped_ranks(table))
     grid = table.grid()
     if grid.size:
@@ -101,7 +101,7 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
         checks.append(decisions(table.n_classes))
     if table.counts is not None and table.is_exact:
         checks.append(ties(table))
-        if table.is_plain:
+        if table.is_simple_random:
             checks.append(concentrated_errors(table, names))
     return checks
 

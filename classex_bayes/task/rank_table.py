@@ -92,7 +92,7 @@ class RankTable:
     and every other metric is the mean over the same law of the rank. A metric lies between its
     values at a and at b. Different tests are different values of the columns:
 
-    - plain: N = k1 - 1, a = b = rank - 1 and no siblings;
+    - classes drawn one by one, equally: N = k1 - 1, a = b = rank - 1 and no siblings;
     - decisions, tied scores, cut lists: a < b in some rows;
     - classes in groups: siblings, and groups as the `unit` that was drawn;
     - negatives of each instance's own: N is their number, and no two instances share competitors;
@@ -177,7 +177,7 @@ class RankTable:
         nearest: NearestClasses | None = None,
         reading: Reading | None = None,
     ) -> Self:
-        """Make a table; columns that are left out are those of a plain test with exact ranks."""
+        """Make a table; columns that are left out are those of exact ranks among all classes."""
         met, siblings, siblings_better = (
             np.broadcast_to(np.asarray(column, dtype=np.int64), y.shape)
             for column in (n_classes - 1 if met is None else met, siblings, siblings_better)
@@ -226,7 +226,7 @@ class RankTable:
         return self.lowest is self.highest or np.array_equal(self.lowest, self.highest)
 
     @cached_property
-    def is_plain(self) -> bool:
+    def is_simple_random(self) -> bool:
         """Whether every instance met all other classes, which were drawn one by one, equally."""
         others = self.siblings.any() or (self.met != self.n_classes - 1).any()
         return self.reading.design is None and self.competitors_shared and not others
@@ -538,7 +538,7 @@ class RankTable:
                 within = np.minimum(self.highest, last) - np.maximum(self.lowest, first) + 1
                 counts[:, column] = np.bincount(groups, weight * np.maximum(within, 0), shape[0])
                 first = last + 1
-        elif group is None and self.is_plain and not self.loses_permanently.any():
+        elif group is None and self.is_simple_random and not self.loses_permanently.any():
             ((cells, of_cells),) = self._weighted_cells(self.lowest)
             counts[0] = rank_histogram(cells.n_better, bin_ends, of_cells)
         else:

@@ -61,7 +61,7 @@ from classex_bayes.task.table_reading import (
 from classex_bayes.task.validation import FEWEST_CLASSES, class_total, enough_classes
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
-Need = Literal["ranks", "plain ranks", "exact ranks", "scores"]
+Need = Literal["ranks", "ranks among all classes", "exact ranks", "scores"]
 
 
 class SourceTask:
@@ -600,10 +600,11 @@ class SourceTask:
 
         Parameters
         ----------
-        need : {"ranks", "plain ranks", "exact ranks", "scores"}
-            "ranks": those of single instances, exact or within bounds. "plain ranks": among all
-            other classes, which were drawn one by one with equal probabilities. "exact ranks": the
-            same, and every rank is known. "scores": the same, and the scores are at hand.
+        need : {"ranks", "ranks among all classes", "exact ranks", "scores"}
+            "ranks": those of single instances, exact or within bounds. "ranks among all classes":
+            of instances that met all other classes, which were drawn one by one with equal
+            probabilities. "exact ranks": the same, and every rank is known. "scores": the same, and
+            the scores are at hand.
         argument : str
             Name of the task in the error.
 
@@ -625,14 +626,14 @@ class SourceTask:
             )
         if need == "ranks":
             return table
-        if not table.is_plain:
+        if not table.is_simple_random:
             raise DataError(
                 f"{argument}: its classes were drawn with unequal probabilities or in groups, or "
-                f"its instances met competitors of their own, but {need} among the same classes, "
+                "its instances met competitors of their own, but ranks among the same classes, "
                 "drawn one by one, equally, are needed; use BayesianExtrapolator, or make the task "
                 "without sampling="
             )
-        if need != "plain ranks" and not table.is_exact:
+        if need != "ranks among all classes" and not table.is_exact:
             unknown = UNKNOWN_RANKS[table.kind]
             raise DataError(
                 f"{made_from}, but the rank of every instance is needed: {unknown.why}; "

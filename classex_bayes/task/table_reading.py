@@ -108,7 +108,7 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
             weight = weight / table.reading.design.class_weight[kept]
         reading = table.reading.subset(rows, kept)
         return read_table(reading, y, weight / weight.sum(), table.ties)
-    if not table.is_exact or not table.is_plain:
+    if not table.is_exact or not table.is_simple_random:
         raise DataError(
             f"task: it was made from {table.kind} and has no scores at hand, so it is unknown "
             "which of some classes beat which; use a task with scores"
@@ -161,7 +161,7 @@ def merged_table(parts: Iterable[Any], class_weight: Any) -> tuple[RankTable, li
         if (first := next(j for j, other in enumerate(tasks) if other is task)) < number:
             raise DataError(f"parts: part {number} is part {first} once more")
         source_task(task, name)
-        tables.append(task.require("plain ranks", name))
+        tables.append(task.require("ranks among all classes", name))
         for what in ("n_classes", "classes"):
             _same(what, getattr(task, what), getattr(tasks[0], what), number, _OTHER_CLASSES)
     directions = {number: _direction(part) for number, part in enumerate(tables)}

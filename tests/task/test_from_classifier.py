@@ -355,7 +355,7 @@ def test_options_are_those_of_scores(data):
     expected = SourceTask.from_scores(
         clf.predict_joint_log_proba(X_test[some]), y_test[some], classes=clf.classes_, **options
     )
-    assert task.n_classes == K1 and not task.table.is_plain
+    assert task.n_classes == K1 and not task.table.is_simple_random
     np.testing.assert_array_equal(task.accuracy([2, 9]), expected.accuracy([2, 9]))
     with pytest.raises(DataError, match=r"^y: class 'class \d+' .* has no test instance"):
         SourceTask.from_classifier(clf, X_test[some], y_test[some])

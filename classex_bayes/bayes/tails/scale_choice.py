@@ -41,7 +41,7 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
     if len(tasks) > 1:
         return f"scores of {len(tasks)} tasks cannot be combined yet"
     (task,) = tasks
-    if not task.table.is_plain:
+    if not task.table.is_simple_random:
         return "tails of scores need classes drawn one by one with equal probabilities"
     if task.n_classes < _FEWEST_CLASSES:
         return f"{task.n_classes} classes are fewer than the {_FEWEST_CLASSES} that tails need"
@@ -161,7 +161,7 @@ def _priority_sample(
 
 def n_better_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
     """Smallest and largest number (n,) of better classes that the ranks allow."""
-    evidence = task.require("plain ranks")
+    evidence = task.require("ranks among all classes")
     return evidence.lowest, evidence.highest
 
 
