@@ -30,7 +30,6 @@ _MARGINAL = {
 MEASURE_DRIFT = (
     "train it on some smaller sets of classes too, and pass these tasks to cb.measure_drift"
 )
-_BLOCK_ELEMENTS = 2**22
 _ROUNDING = 8  # units in the last place within which scores tie
 _SHOWN = 5
 
@@ -47,16 +46,12 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     """Arguments of `SourceTask.from_classifier`; warns if the scores disagree with `predict`."""
     names = _fitted_classes(clf)
     X, y = with_labels(X), with_labels(y)
-    rows = _Rows(X)
+    n = _n_rows(X)
     refuse_disorder(X, y, ("X", "y"))
-    labels = _seen_labels(y, rows.n, names)
-    predicted = np.concatenate([np.asarray(clf.predict(part)) for _, part in rows.blocks(1)])
-    if predicted.ndim == 2 and predicted.shape[1] == 1:
-        predicted = predicted[:, 0]
-    predicted = encode_labels(predicted, rows.n, len(names), names, "clf.predict(X)")
-    tried = _tried(_scorers(clf), rows, predicted, len(names))
-    n_other, scorer, scores = min(tried, key=itemgetter(0))
-    checks = [_agreement(clf, scorer, n_other, rows.n)]
+    labels = _seen_labels(y, n, names)
+    predicted = encode_labels(np.ravel(clf.predict(X)), n, len(names), names, "clf.predict(X)")
+    n_other, scorer, scores = min(_tried(clf, X, predicted, len(names)), key=itemgetter(0))
+    checks = [_agreement(clf, scorer.name, n_other, n)]
     if not checks[0].passed:
         warn(checks[0].sentence, DataWarning)
     if not _is_marginal(clf):
@@ -70,26 +65,16 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     return LabelledScores(source, labels, names, checks=tuple(checks))
 
 
-class _Rows:
-    """Rows of any input of a classifier, in blocks: arrays, sparse matrices, frames, lists."""
-
-    def __init__(self, X: Any) -> None:
-        refuse_unread(X, "X")
-        refuse_masked(X, "X")
-        X = X.tocsr() if hasattr(X, "tocsr") else X
-        self._rows = getattr(X, "iloc", X)
-        if not (hasattr(X, "__len__") or hasattr(X, "shape")):
-            raise DataError(f"X: expected test instances in rows, found {type(X).__name__}")
-        self.n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-        if self.n == 0:
-            raise DataError("X: expected at least one test instance, found none")
-
-    def blocks(self, width: int) -> Iterator[tuple[slice, Any]]:
-        """Slices and their rows, so few that `width` numbers for each need little memory."""
-        size = max(1, _BLOCK_ELEMENTS // width)
-        for start in range(0, self.n, size):
-            part = slice(start, min(start + size, self.n))
-            yield part, self._rows[part]
+def _n_rows(X: Any) -> int:
+    """Number of test instances of any input of a classifier: array, sparse matrix, frame, list."""
+    refuse_unread(X, "X")
+    refuse_masked(X, "X")
+    if not (hasattr(X, "__len__") or hasattr(X, "shape")):
+        raise DataError(f"X: expected test instances in rows, found {type(X).__name__}")
+    n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    if n == 0:
+        raise DataError("X: expected at least one test instance, found none")
+    return n
 
 
 def _fitted_classes(clf: Any) -> list[Any]:
@@ -149,12 +134,12 @@ def _scorers(clf: Any) -> Iterator[_Scorer]:
         from sklearn.metrics import pairwise_distances
 
         whole = getattr(clf, "best_estimator_", clf)
-        features = whole[:-1].transform if hasattr(whole, "steps") else _unchanged
-        yield _Scorer(
-            "the distance to centroids_",
-            lambda rows: pairwise_distances(features(rows), last.centroids_, last.metric),
-            False,
-        )
+
+        def distances(X: Any) -> NumberArray:
+            features = whole[:-1].transform(X) if hasattr(whole, "steps") else X
+            return pairwise_distances(features, last.centroids_, last.metric)
+
+        yield _Scorer("the distance to centroids_", distances, False)
     if "KNeighborsClassifier" in bases and last.n_neighbors == 1:
         raise DataError(
             "clf: KNeighborsClassifier(n_neighbors=1) shows only which class won; pass the "
@@ -179,60 +164,41 @@ def _scorers(clf: Any) -> Iterator[_Scorer]:
         yield _Scorer(f"clf.{name}", getattr(clf, name))
 
 
-def _unchanged(rows: Any) -> Any:
-    return rows
-
-
 def _tried(
-    scorers: Iterator[_Scorer], rows: _Rows, predicted: IntArray, n_classes: int
+    clf: Any, X: Any, predicted: IntArray, n_classes: int
 ) -> Iterator[tuple[int, _Scorer, NumberArray]]:
     """Methods with their scores, and in how many instances `predict` disagrees, until in none."""
-    for scorer in scorers:
-        scores = _scores(scorer, rows, n_classes)
+    for scorer in _scorers(clf):
+        with np.errstate(divide="ignore"):  # logarithms of probabilities that are zero
+            scores = np.asarray(scorer.score(X))
+        if scores.shape != (predicted.size, n_classes):
+            raise DataError(
+                f"{scorer.name}(X): found shape {scores.shape}, expected "
+                f"{(predicted.size, n_classes)}: a score for each class of clf.classes_"
+            )
         n_other = _count_other(scores, predicted, scorer.higher_is_better)
         yield n_other, scorer, scores
         if n_other == 0:
             return
 
 
-def _scores(scorer: _Scorer, rows: _Rows, n_classes: int) -> NumberArray:
-    """Scores of all rows, from blocks of them."""
-    for place, part in rows.blocks(n_classes):
-        with np.errstate(divide="ignore"):  # logarithms of probabilities that are zero
-            block = np.asarray(scorer.score(part))
-        shape = place.stop - place.start, n_classes
-        if block.shape != shape:
-            raise DataError(
-                f"{scorer.name}(X): found shape {block.shape}, expected {shape}: a score for each "
-                "class of clf.classes_"
-            )
-        if place.start == 0:
-            result = np.empty((rows.n, n_classes), block.dtype)
-        result[place] = block
-    return result
-
-
 def _count_other(scores: NumberArray, predicted: IntArray, higher_is_better: bool) -> int:
     """Number of instances whose best class is not the predicted one, ties aside."""
-    number, size = 0, max(1, _BLOCK_ELEMENTS // scores.shape[1])
+    sign = 1.0 if higher_is_better else -1.0
+    best = sign * (scores.max(axis=1) if higher_is_better else scores.min(axis=1))
+    of_predicted = sign * scores[np.arange(predicted.size), predicted]
     eps = np.finfo(scores.dtype if scores.dtype.kind == "f" else float).eps
-    for start in range(0, len(scores), size):
-        part = scores[start : start + size].astype(float)
-        part = part if higher_is_better else -part
-        best = part.max(axis=1)
-        of_predicted = part[np.arange(len(part)), predicted[start : start + size]]
-        with np.errstate(invalid="ignore"):  # infinite and missing scores are refused later
-            number += int(np.sum(of_predicted < best - _ROUNDING * eps * np.abs(best)))
-    return number
+    with np.errstate(invalid="ignore"):  # infinite and missing scores are refused later
+        return int(np.sum(of_predicted < best - _ROUNDING * eps * np.abs(best)))
 
 
-def _agreement(clf: Any, scorer: _Scorer, n_other: int, n: int) -> Check:
+def _agreement(clf: Any, scorer: str, n_other: int, n: int) -> Check:
     """Whether the best scores are those of the predicted classes."""
     remedy = "pass scores whose best class is the predicted one to SourceTask.from_scores"
     if getattr(_classifier(clf), "break_ties", True) is False:
         remedy = "set break_ties=True, so that predict uses these scores; no new fit is needed"
     sentence = (
-        f"the best class by {scorer.name} is not that of clf.predict in {n_other} of {n} "
+        f"the best class by {scorer} is not that of clf.predict in {n_other} of {n} "
         f"instances, so the task describes another classifier; {remedy}"
     )
     return Check("classifier", n_other == 0, sentence if n_other else "")

@@ -1,7 +1,7 @@
 """RankTable: what a test says, one row an instance."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -30,6 +30,7 @@ _MOSTLY = 0.5
 _SHORTER = 0.01  # share of the unknown ranks whose lists may be shorter than the others
 # Numbers of competitors that differ by a smaller factor are treated as equal by the likelihood.
 _STEP = 1.25
+_DEFAULT: Any = None  # of columns that are those of exact ranks among all classes
 
 
 class UnknownRanks(NamedTuple):
@@ -103,6 +104,9 @@ class RankTable:
     beats it or it is `lost`, counts in the last bin that it can reach. The share of these instances
     is taken as observed (`RankVariance.permanent`).
 
+    Columns that are left out are those of exact ranks among all classes. One number is the same for
+    all rows.
+
     Attributes
     ----------
     y : int array of shape (n,)
@@ -141,72 +145,39 @@ class RankTable:
     n_classes: int
     weight: FloatArray
     lowest: IntArray
-    highest: IntArray
-    met: IntArray
-    unit: IntArray
-    siblings: IntArray
-    siblings_better: IntArray
-    sibling_share: float
-    lost: BoolArray
-    competitors_shared: bool
-    largest_k: int
-    influence: Influence | None
-    counts: RankCounts | None
-    nearest: NearestClasses | None
-    reading: Reading
+    highest: IntArray = _DEFAULT
+    met: IntArray = _DEFAULT
+    unit: IntArray = _DEFAULT
+    siblings: IntArray = _DEFAULT
+    siblings_better: IntArray = _DEFAULT
+    sibling_share: float = 1.0
+    lost: BoolArray = _DEFAULT
+    competitors_shared: bool = True
+    largest_k: int = _DEFAULT
+    influence: Influence | None = None
+    counts: RankCounts | None = None
+    nearest: NearestClasses | None = None
+    reading: Reading = field(default_factory=Reading)
 
-    @classmethod
-    def of(
-        cls,
-        y: IntArray,
-        n_classes: int,
-        weight: FloatArray,
-        lowest: IntArray,
-        highest: IntArray | None = None,
-        *,
-        met: IntArray | int | None = None,
-        unit: IntArray | None = None,
-        siblings: IntArray | int = 0,
-        siblings_better: IntArray | int = 0,
-        sibling_share: float = 1.0,
-        lost: BoolArray | bool = False,
-        competitors_shared: bool = True,
-        largest_k: int | None = None,
-        influence: Influence | None = None,
-        counts: RankCounts | None = None,
-        nearest: NearestClasses | None = None,
-        reading: Reading | None = None,
-    ) -> Self:
-        """Make a table; columns that are left out are those of exact ranks among all classes."""
-        met, siblings, siblings_better = (
-            np.broadcast_to(np.asarray(column, dtype=np.int64), y.shape)
-            for column in (n_classes - 1 if met is None else met, siblings, siblings_better)
-        )
-        if largest_k is None:
-            largest_k = max(int((met + sibling_share * siblings).min() + 1 + 1e-9), 2)
-        return cls(
-            y,
-            n_classes,
-            weight,
-            lowest,
-            lowest if highest is None else highest,
-            met,
-            y if unit is None else unit,
-            siblings,
-            siblings_better,
-            sibling_share,
-            np.broadcast_to(np.asarray(lost, dtype=bool), y.shape),
-            competitors_shared,
-            largest_k,
-            influence,
-            counts,
-            nearest,
-            reading or Reading(),
-        )
+    def __post_init__(self) -> None:
+        """Fill in the columns that are left out."""
+        columns = {"met": self.n_classes - 1, "siblings": 0, "siblings_better": 0, "lost": False}
+        for name, default in columns.items():
+            given = getattr(self, name)
+            values = np.asarray(default if given is None else given, type(default))
+            object.__setattr__(self, name, np.broadcast_to(values, self.y.shape))
+        most = int((self.met + self.sibling_share * self.siblings).min() + 1 + 1e-9)
+        for name, value in {
+            "highest": self.lowest,
+            "unit": self.y,
+            "largest_k": max(most, 2),
+        }.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was computed on demand, so that equal data are equal when pickled."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {column.name: getattr(self, column.name) for column in fields(self)}
 
     # What is known
 

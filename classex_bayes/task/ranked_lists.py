@@ -275,19 +275,10 @@ def _first(bad: BoolArray) -> tuple[int, int]:
 
 
 class _Entries(NamedTuple):
-    """Positions of a query, -1 if it is left out, and a document in each entry."""
-
-    query: IntArray
-    document: IntArray
-
-
-class _NamedEntries(NamedTuple):
-    """Queries of qrels or of a run; the query, the document and the number of each entry."""
+    """Queries of qrels or of a run, some of them without entries, and the entries."""
 
     queries: pd.Index
-    query: pd.Index
-    document: pd.Index
-    number: Any
+    table: pd.DataFrame  # columns query, document and number
 
 
 def read_run(
@@ -301,75 +292,73 @@ def read_run(
     level = whole_number(relevance_level, "relevance_level", 1)
     one_of(missing, ("error", "unanswered", "unsearched"), "missing")
     judged, listed = _read_entries(qrels, "qrels"), _read_entries(run, "run")
-    fraction = judged.number != np.floor(judged.number)
+    numbers = judged.table["number"].to_numpy()
+    fraction = numbers != np.floor(numbers)
     if fraction.any():
         row = int(np.argmax(fraction))
         raise DataError(
-            f"qrels: found relevance {judged.number[row]} of {_place(judged, row)}, expected whole "
+            f"qrels: found relevance {numbers[row]} of {_place(judged.table, row)}, expected whole "
             "numbers; the arguments are qrels and run, in this order"
         )
-    relevant = judged.number >= level
-    if not relevant.any():
+    relevant = judged.table[numbers >= level]
+    if relevant.empty:
         raise DataError(
             f"qrels: found no document of relevance >= {level}, expected at least one; lower "
             "relevance_level"
         )
-    query, document = judged.query[relevant], judged.document[relevant]
-    queries = _tested(query.unique(), listed.queries, level, missing)
-    relevant_first = document.unique().sort_values(), listed.document.unique().sort_values()
-    documents = relevant_first[0].append(relevant_first[1]).unique()
-    if document.nunique() == 1:
+    queries = _tested(pd.Index(relevant["query"].unique()), listed.queries, level, missing)
+    first, second = (
+        pd.Index(table["document"].unique()).sort_values() for table in (relevant, listed.table)
+    )
+    if first.size == 1:
         raise DataError(
-            f"qrels: all queries have the relevant document {document[0]!r}, expected queries for "
+            f"qrels: all queries have the relevant document {first[0]!r}, expected queries for "
             "at least 2 documents"
         )
+    documents = first.append(second).unique()
     if documents.size > n_classes:
         raise DataError(
             f"n_classes: found {n_classes}, but qrels and run name {documents.size} documents; "
             "expected the number of documents of the corpus"
         )
-    return _ranked(
-        _Entries(queries.get_indexer(query), documents.get_indexer(document)),
-        _Entries(queries.get_indexer(listed.query), documents.get_indexer(listed.document)),
-        listed.number.astype(float),
-        np.argsort(documents.argsort()),
-        queries.size,
-        n_classes,
-    )
+    return _ranked(relevant, listed.table, queries, documents, n_classes)
 
 
 def _ranked(
-    relevant: _Entries,
-    listed: _Entries,
-    scores: FloatArray,
-    alphabetical: IntArray,
-    n: int,
+    relevant: pd.DataFrame,
+    listed: pd.DataFrame,
+    queries: pd.Index,
+    documents: pd.Index,
     n_classes: int,
 ) -> tuple[IntArray, SearchResults]:
-    """Ranks from the relevant and the listed documents of n queries.
-
-    `alphabetical` are the places of all documents in the order of their names.
-    """
-    inside = relevant.query >= 0
-    y = np.empty(n, dtype=np.int64)
-    # Backwards, so that the first one in qrels remains.
-    y[relevant.query[inside][::-1]] = relevant.document[inside][::-1]
+    """True documents and ranks of queries from the entries of relevant and of listed documents."""
+    n = queries.size
+    # The first one in qrels.
+    of_query = relevant.drop_duplicates("query").set_index("query")["document"]
+    y = documents.get_indexer(of_query.loc[queries])
     # Like trec_eval: scores in single precision, equal scores in descending order of names.
-    order = np.lexsort((-alphabetical[listed.document], -scores.astype(np.float32), listed.query))
-    order = order[listed.query[order] >= 0]
-    query, document, scores = listed.query[order], listed.document[order], scores[order]
+    listed = listed.assign(
+        query=queries.get_indexer(listed["query"]), single=listed["number"].astype(np.float32)
+    )
+    listed = listed[listed["query"] >= 0].sort_values(
+        ["query", "single", "document"], ascending=[True, False, False]
+    )
+    query, document = listed["query"].to_numpy(), documents.get_indexer(listed["document"])
     length = int(np.bincount(query, minlength=n).max())
     if length == 0:
         raise DataError("run: found no document for any query, expected at least one")
-    right = np.isin(query * n_classes + document, relevant.query * n_classes + relevant.document)
-    answered, first = np.unique(query[right], return_index=True)
-    best = np.flatnonzero(right)[first]
+    pairs = queries.get_indexer(relevant["query"]) * n_classes
+    right = np.isin(
+        query * n_classes + document, pairs + documents.get_indexer(relevant["document"])
+    )
+    answered, place = np.unique(query[right], return_index=True)
+    best = np.flatnonzero(right)[place]
     best_listed = y.copy()
     best_listed[answered] = document[best]
     # Other relevant documents are neither correct nor wrong.
     kept = ~right
     kept[best] = True
-    query, document, scores = query[kept], document[kept], scores[kept]
+    query, document, scores = query[kept], document[kept], listed["number"].to_numpy()[kept]
     check = _tied_documents(query, scores, right[kept], n)
     place = np.arange(query.size) - np.searchsorted(query, query)
     ids, values = np.full((n, length), -1, dtype=np.int64), np.zeros((n, length))
@@ -429,7 +418,7 @@ def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) 
     return queries
 
 
-def _read_entries(values: Any, name: str) -> _NamedEntries:
+def _read_entries(values: Any, name: str) -> _Entries:
     """Queries and documents with their numbers, of mappings or a frame."""
     columns = ENTRY_COLUMNS[name]
     if hasattr(values, "to_dict") and not is_frame(values):
@@ -454,14 +443,22 @@ def _read_entries(values: Any, name: str) -> _NamedEntries:
             f"columns {', '.join(columns)}, found {type(values).__name__}; read files by "
             "classex_bayes.read_task(run, qrels=qrels, n_classes=n)"
         )
-    entries = _NamedEntries(
-        pd.Index(_names(queries, name)),
-        pd.Index(_names(query, name)),
-        pd.Index(_names(document, name)),
-        as_numeric(as_vector(numbers, name), name),
+    number = as_numeric(as_vector(numbers, name), name)
+    table = pd.DataFrame(
+        {"query": _names(query, name), "document": _names(document, name), "number": number}
     )
-    _refuse_bad(entries, name)
-    return entries
+    with np.errstate(over="ignore"):
+        bad = ~np.isfinite(number.astype(np.float32))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"{name}: found {columns[2]} {number[row]} of {_place(table, row)}, expected a finite "
+            "number in single precision"
+        )
+    twice = table.duplicated(["query", "document"])
+    if twice.any():
+        raise DataError(f"{name}: found {_place(table, int(twice.argmax()))} twice, expected once")
+    return _Entries(pd.Index(_names(queries, name)), table)
 
 
 def _names(items: list[Any], name: str) -> list[str]:
@@ -475,23 +472,5 @@ def _names(items: list[Any], name: str) -> list[str]:
     return [str(item) for item in items]
 
 
-def _refuse_bad(entries: _NamedEntries, name: str) -> None:
-    """Raise where a number is not finite, or a query has a document twice."""
-    with np.errstate(over="ignore"):
-        bad = ~np.isfinite(entries.number.astype(np.float32))
-    if bad.any():
-        row = int(np.argmax(bad))
-        what = ENTRY_COLUMNS[name][2]
-        raise DataError(
-            f"{name}: found {what} {entries.number[row]} of {_place(entries, row)}, expected a "
-            "finite number in single precision"
-        )
-    twice = pd.MultiIndex.from_arrays([entries.query, entries.document]).duplicated()
-    if twice.any():
-        raise DataError(
-            f"{name}: found {_place(entries, int(np.argmax(twice)))} twice, expected once"
-        )
-
-
-def _place(entries: _NamedEntries, row: int) -> str:
-    return f"document {entries.document[row]!r} of query {entries.query[row]!r}"
+def _place(entries: pd.DataFrame, row: int) -> str:
+    return f"document {entries['document'][row]!r} of query {entries['query'][row]!r}"

@@ -982,7 +982,7 @@ def _tie_seed(random_seed: RandomSeed) -> int:
 
 def _table(labels: ClassLabels, lowest: IntArray, highest: IntArray, **columns: Any) -> RankTable:
     weight = instance_weights(labels.y, labels.weight)
-    return RankTable.of(labels.y, labels.weight.size, weight, lowest, highest, **columns)
+    return RankTable(labels.y, labels.weight.size, weight, lowest, highest, **columns)
 
 
 def _of_lists(labels: ClassLabels, results: SearchResults) -> RankTable:

@@ -60,7 +60,7 @@ def read_table(
     statistics = reading.statistics(y, weight, log_spaced(2, largest_k, N_GRID))
     if isinstance(statistics, DesignStatistics):
         columns |= {"met": statistics.met, "siblings_better": statistics.siblings_better}
-    table = RankTable.of(
+    table = RankTable(
         y,
         class_weight.size,
         weight,
@@ -116,7 +116,7 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
     above = table.n_better[rows]
     n_better = rng.hypergeometric(above, table.n_classes - 1 - above, kept.size - 1)
     weights = instance_weights(y, weight / weight.sum())
-    return RankTable.of(y, kept.size, weights, n_better, lost=table.lost[rows])
+    return RankTable(y, kept.size, weights, n_better, lost=table.lost[rows])
 
 
 def take(table: RankTable, rows: IntArray, class_weight: FloatArray) -> RankTable:
@@ -129,7 +129,7 @@ def take(table: RankTable, rows: IntArray, class_weight: FloatArray) -> RankTabl
         reading = table.reading.subset(rows, np.arange(table.n_classes))
         return read_table(reading, y, class_weight, table.ties)
     weight = instance_weights(y, class_weight)
-    return RankTable.of(y, table.n_classes, weight, table.n_better[rows], lost=table.lost[rows])
+    return RankTable(y, table.n_classes, weight, table.n_better[rows], lost=table.lost[rows])
 
 
 def redraw_groups(table: RankTable, rng: np.random.Generator) -> RankTable:
@@ -251,7 +251,7 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("lowest", "highest", "lost")
     )
-    return RankTable.of(
+    return RankTable(
         y,
         first.n_classes,
         instance_weights(y, weight),

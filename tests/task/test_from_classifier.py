@@ -29,7 +29,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from classex_bayes import ClassExReg, Sampling, SourceTask
 from classex_bayes.exceptions import DataError, DataWarning
-from classex_bayes.task import classifier_scores
 
 PAGE = (Path(__file__).parents[2] / "docs/from_sklearn.md").read_text(encoding="utf-8")
 K1, TRAIN, TEST = 12, 10, 8
@@ -307,28 +306,27 @@ def test_predict_alone_has_a_remedy(data):
 # What holds instances and labels
 
 
-def test_all_kinds_of_rows(data, constants):
+def test_all_kinds_of_rows(data):
     X, y, X_test, y_test = data
     columns = [f"feature {j}" for j in range(5)]
     clf = make_pipeline(MinMaxScaler(), GaussianNB()).set_output(transform="default").fit(X, y)
     expected = SourceTask.from_classifier(clf, X_test, y_test).ranks
     index = np.random.default_rng(1).permutation(len(y_test))
     kinds = (X_test.tolist(), pd.DataFrame(X_test, index=index), X_test.astype(np.float32))
-    with constants(classifier_scores, _BLOCK_ELEMENTS=60):
-        for rows in kinds:
-            found = SourceTask.from_classifier(clf, rows, y_test.tolist()).ranks
-            np.testing.assert_array_equal(found, expected)
-        for frame in (pd.DataFrame, pl.DataFrame):
-            named = GaussianNB().fit(frame(dict(zip(columns, X.T, strict=True))), y)
-            rows = frame(dict(zip(columns, X_test.T, strict=True)))
-            labels = pd.Series(y_test) if frame is pd.DataFrame else pl.Series(y_test)
-            found = SourceTask.from_classifier(named, rows, labels).ranks
-            np.testing.assert_array_equal(found, expected)
-        centroids = NearestCentroid().fit(scipy.sparse.csr_array(X), y)
-        dense = SourceTask.from_classifier(centroids, X_test, y_test).ranks
-        for kind in (scipy.sparse.csr_array, scipy.sparse.coo_matrix):
-            found = SourceTask.from_classifier(centroids, kind(X_test), y_test).ranks
-            np.testing.assert_array_equal(found, dense)
+    for rows in kinds:
+        found = SourceTask.from_classifier(clf, rows, y_test.tolist()).ranks
+        np.testing.assert_array_equal(found, expected)
+    for frame in (pd.DataFrame, pl.DataFrame):
+        named = GaussianNB().fit(frame(dict(zip(columns, X.T, strict=True))), y)
+        rows = frame(dict(zip(columns, X_test.T, strict=True)))
+        labels = pd.Series(y_test) if frame is pd.DataFrame else pl.Series(y_test)
+        found = SourceTask.from_classifier(named, rows, labels).ranks
+        np.testing.assert_array_equal(found, expected)
+    centroids = NearestCentroid().fit(scipy.sparse.csr_array(X), y)
+    dense = SourceTask.from_classifier(centroids, X_test, y_test).ranks
+    for kind in (scipy.sparse.csr_array, scipy.sparse.coo_matrix):
+        found = SourceTask.from_classifier(centroids, kind(X_test), y_test).ranks
+        np.testing.assert_array_equal(found, dense)
 
 
 def test_texts():
