@@ -4,7 +4,8 @@
 that of a test whose competitors have unequal weights or come in groups.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -29,10 +30,23 @@ N_NEAREST = 8
 
 
 class RankStatistics(NamedTuple):
-    """Numbers of better classes, and the influences that give the covariance of the accuracies."""
+    """Counts of better classes, and the influences that give the covariance of the accuracies.
 
-    counts: RankCounts  # (n,)
-    influence: Influence  # of each class on ATA_k
+    Attributes
+    ----------
+    counts : RankCounts
+        Numbers (n,) of all classes that beat each instance.
+    influence : Influence
+        Influence of each class, or of each group, on ATA_k.
+    columns : dict of arrays (n,)
+        Of a design: the number `lowest` of classes of other groups that beat each instance, the
+        number `met` of equally weighted competitors that represent all classes of other groups, and
+        the number `siblings_better` of classes of its own group that beat it.
+    """
+
+    counts: RankCounts
+    influence: Influence
+    columns: Mapping[str, IntArray] = MappingProxyType({})
 
     @property
     def n_better(self) -> IntArray:
@@ -112,30 +126,6 @@ def rank_statistics(
     return RankStatistics(counts, influence)
 
 
-class DesignStatistics(NamedTuple):
-    """Competitors of n instances, of unequal weights or in groups, and influences of the groups.
-
-    Attributes
-    ----------
-    counts : RankCounts
-        Numbers (n,) of all classes that beat each instance.
-    n_better : int array of shape (n,)
-        Number of classes of other groups that beat it.
-    met : int array of shape (n,)
-        Number of equally weighted competitors that represent all classes of other groups.
-    siblings_better : int array of shape (n,)
-        Number of classes of its own group that beat it.
-    influence : Influence
-        Influence of each group on ATA_k.
-    """
-
-    counts: RankCounts
-    n_better: IntArray
-    met: IntArray
-    siblings_better: IntArray
-    influence: Influence
-
-
 def design_statistics(
     source: ScoreSource,
     y: IntArray,
@@ -147,7 +137,7 @@ def design_statistics(
     nearest_weight: FloatArray,
     ties: Ties = "random",
     seed: int = 0,
-) -> DesignStatistics:
+) -> RankStatistics:
     r"""Competitors of the instances and influences of groups on ATA_k, in one pass.
 
     A class represents `competitor_weight` classes of the population. Classes of one group are one
@@ -192,7 +182,7 @@ def design_statistics(
 
     Returns
     -------
-    DesignStatistics
+    RankStatistics
     """
     n, n_groups = y.size, int(group.max()) + 1
     of_group = np.bincount(group, competitor_weight, n_groups)
@@ -225,7 +215,8 @@ def design_statistics(
         influence.add_shares(own_group[erring], excess, gain)
         done += rows.size
         report_progress(done, n)
-    return DesignStatistics(counts, n_better, met, siblings_better, influence)
+    columns = {"lowest": n_better, "met": met, "siblings_better": siblings_better}
+    return RankStatistics(counts, influence, columns)
 
 
 def _gain(n_better: IntArray, number: FloatArray, sizes: FloatArray) -> FloatArray:

@@ -15,7 +15,6 @@ from scipy.special import betaincc
 
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, depths_of
-from classex_bayes.bayes.tails.scale_choice import n_better_bounds
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     TAIL_PARAMETERS,
@@ -76,10 +75,11 @@ class MatedTails:
     ) -> Self:
         """Tails of the true classes, with the resampled weights of the wrong ones."""
         log_true = scale.log_distance(nearest.true)
-        depth = depths_of(nearest, scale, task.require("ranks").weight)
+        table = task.require("ranks among all classes")
+        depth = depths_of(nearest, scale, table.weight)
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
-        bounds = np.array(n_better_bounds(task))
+        bounds = np.array([table.lowest, table.highest])
         numbers = task.n_test / effect, *_UNSEEN
         unseen = rng.dirichlet(numbers, len(parameters))[:, 1:]
         return cls(wrong, log_true, depth, bounds, parameters, tail_error, decline, unseen)

@@ -24,7 +24,6 @@ from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.scale_choice import (
-    competitor_effect,
     likely_scales,
     numbers_of_draws,
     scale_fits,
@@ -222,7 +221,7 @@ class OpenSetExtrapolator(FittedModel):
             If the data are probably faulty, or if the importance weights are unreliable.
         """
         source_task(task)
-        task.require("ranks among all classes")
+        table = task.require("ranks among all classes")
         drift = number(self.drift, "drift", 0, whole=False)
         drawn = SamplerSettings.of(sampler, progressbar=False)
         size = drawn.chains * drawn.draws
@@ -233,7 +232,7 @@ class OpenSetExtrapolator(FittedModel):
             )
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng, order_rng = map(np.random.default_rng, seeds.spawn(4))
-        effect, shared = max(task.design_effect(), 1.0), competitor_effect(task)
+        effect, shared = max(task.design_effect(), 1.0), table.variance.competitor_effect
         fits = scale_fits(task, halves_rng)
         halves = random_halves(task.n_classes, halves_rng)
         if nonmated is not None:

@@ -70,7 +70,7 @@ def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
     labels = list(columns)
     refuse_unnamed(labels, "scores")
     if classes is None:
-        return _column_classes(labels, as_vector(y, "y").dtype.kind in "iuf")
+        return _axis_classes(labels, as_vector(y, "y"), "column {} of scores", "scores.to_numpy()")
     return _names_in_order(labels, class_names(classes, len(labels)) or labels, "column", "scores")
 
 
@@ -96,9 +96,20 @@ def row_names(gallery: Any, classes: Any, y: Any) -> Any:
         return _names_in_order(
             labels, class_names(classes, len(labels)) or labels, "row", "gallery"
         )
-    names = _row_classes(gallery.index, as_vector(y, "y"))
-    if names is not None and not gallery.index.is_unique:
-        twice = gallery.index[gallery.index.duplicated()][0]
+    index, y = gallery.index, as_vector(y, "y")
+    names = _axis_classes(labels, y, "row {} of gallery", "gallery.reset_index(drop=True)")
+    if names is not None and not _are_text(names):
+        # Numbers name the classes if y contains nothing else.
+        if not (index.dtype.kind in "iuf" and y.dtype.kind in "iuf" and np.isin(y, names).all()):
+            return None
+        if np.isin(y, np.arange(len(names))).all():
+            raise DataError(
+                "y: the index of gallery contains these numbers in another order than its rows, so "
+                "they may be positions or names. Pass gallery.reset_index(drop=True) if they are "
+                "positions, classes=gallery.index if they are names"
+            )
+    if names is not None and not index.is_unique:
+        twice = index[index.duplicated()][0]
         raise DataError(
             f"gallery: found {twice!r} more than once in the index; "
             "pass gallery_y=gallery.index if classes have several templates"
@@ -108,15 +119,21 @@ def row_names(gallery: Any, classes: Any, y: Any) -> Any:
 
 def _names_in_order(labels: list[Any], given: list[Any], kind: str, name: str) -> list[Any]:
     """Names given for the columns or rows of a frame. They must not be its own names reordered."""
-    if given != labels and set(given) == set(labels):
-        place = next(
-            j for j, pair in enumerate(zip(labels, given, strict=True)) if pair[0] != pair[1]
-        )
+    place = first_moved(labels, given)
+    if place is not None:
         raise DataError(
             f"classes: the {kind}s of {name} have the same names in another order; {kind} {place} "
             f"is {labels[place]!r}, found {given[place]!r}; leave classes out"
         )
     return given
+
+
+def first_moved(names: Sequence[Any], others: Sequence[Any]) -> int | None:
+    """First place at which others differ that have the same names in another order, or None."""
+    if len(names) != len(others) or set(names) != set(others):
+        return None
+    pairs = enumerate(zip(names, others, strict=True))
+    return next((place for place, (name, other) in pairs if name != other), None)
 
 
 def encode_labels(
@@ -272,43 +289,18 @@ def by_class(values: Any, name: str, n_classes: int, classes: Sequence[Any] | No
     return [by_name[label] for label in names]
 
 
-def _column_classes(frame_names: list[Any], y_holds_numbers: bool) -> list[Any] | None:
-    """Names of the classes from a frame's columns, or None if these are positions.
+def _axis_classes(labels: list[Any], y: Any, place: str, remedy: str) -> list[Any] | None:
+    """Names of the classes from the labels of a frame, or None if these are positions.
 
-    Columns numbered from 0 are positions. If the labels are numbers, columns whose names are text
-    are positions too, unless the names look like other numbers.
+    Labels numbered from 0 are positions. If `y` contains numbers, labels that are text are
+    positions too, unless they look like other numbers.
     """
-    if frame_names == list(range(len(frame_names))):
+    if labels == list(range(len(labels))):
         return None
-    if not (y_holds_numbers and _are_text(frame_names)):
-        return frame_names
-    _refuse_other_numbers(frame_names, "column {} of scores", "scores.to_numpy()")
-    return None
-
-
-def _row_classes(index: pd.Index, labels: Any) -> list[Any] | None:
-    """Names of the classes that the index of a gallery gives, or None where y holds positions.
-
-    An index of text is read like the columns of scores. One of numbers names the classes if `y`
-    holds nothing else; numbers that could as well be positions are refused.
-    """
-    frame_names = index.tolist()
-    numbers = labels.dtype.kind in "iuf"
-    if frame_names == list(range(len(frame_names))):
+    if y.dtype.kind in "iuf" and _are_text(labels):
+        _refuse_other_numbers(labels, place, remedy)
         return None
-    if _are_text(frame_names):
-        if not numbers:
-            return frame_names
-        _refuse_other_numbers(frame_names, "row {} of gallery", "gallery.reset_index(drop=True)")
-    elif numbers and index.dtype.kind in "iuf" and np.isin(labels, frame_names).all():
-        if not np.isin(labels, np.arange(len(frame_names))).all():
-            return frame_names
-        raise DataError(
-            "y: the index of gallery contains these numbers in another order than its rows, so "
-            "they may be positions or names. Pass gallery.reset_index(drop=True) if they are "
-            "positions, classes=gallery.index if they are names"
-        )
-    return None
+    return labels
 
 
 def _of_python(name: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence
 from classex_bayes.core.influence import (
+    UNSEEN_COMPETITORS,
     GivenBetter,
     Influence,
     Instances,
@@ -275,6 +276,8 @@ class RankVariance:
     @cached_property
     def competitor_effect(self) -> float:
         """Inflation of the variance between units by the competitors that they share."""
+        if not self.table.is_exact:
+            return UNSEEN_COMPETITORS
         k, weight = self._grid, self._open_weight
         clustered, variance = np.diag(self._clustered(k, weight)), np.diag(self._of_open(k))
         return self._inflation(variance, clustered, clustered, 1.0, self._of_units(weight))

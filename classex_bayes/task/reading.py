@@ -7,7 +7,6 @@ import numpy as np
 
 from classex_bayes.core.rank_pass import (
     N_NEAREST,
-    DesignStatistics,
     RankStatistics,
     design_statistics,
     rank_statistics,
@@ -58,9 +57,7 @@ class Reading:
     design: SamplingDesign | None = None
     checks: tuple[Check, ...] = ()
 
-    def statistics(
-        self, y: IntArray, weight: FloatArray, k: IntArray
-    ) -> RankStatistics | DesignStatistics:
+    def statistics(self, y: IntArray, weight: FloatArray, k: IntArray) -> RankStatistics:
         """Numbers of better classes and influences on ATA_k, from one pass over the scores.
 
         `y` (n,) are the true classes and `weight` (n,) the weights of the instances.

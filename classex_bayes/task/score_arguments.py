@@ -14,6 +14,7 @@ from classex_bayes.task.class_labels import (
     class_names,
     column_names,
     encode_templates,
+    first_moved,
     refuse_positions,
     row_names,
 )
@@ -159,18 +160,13 @@ def refuse_disorder(values: Any, labels: Any, names: tuple[str, str]) -> None:
     if not all(isinstance(item, pd.DataFrame | pd.Series) for item in (values, labels)):
         return
     name, labels_name = names
-    index, labels_index = values.index, labels.index
-    if (
-        len(index) == len(labels_index)
-        and not index.equals(labels_index)
-        and set(index) == set(labels_index)
-    ):
-        pairs = enumerate(zip(index.tolist(), labels_index.tolist(), strict=True))
-        row, (there, here) = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
+    index, labels_index = values.index.tolist(), labels.index.tolist()
+    row = first_moved(index, labels_index)
+    if row is not None:
         raise DataError(
             f"{labels_name}: the index has the entries of that of {name} in another order; row "
-            f"{row} is {here!r}, in {name} {there!r}; pass {labels_name}.loc[{name}.index], or "
-            f"{labels_name}.to_numpy() if the rows are in order"
+            f"{row} is {labels_index[row]!r}, in {name} {index[row]!r}; pass "
+            f"{labels_name}.loc[{name}.index], or {labels_name}.to_numpy() if the rows are in order"
         )
 
 
@@ -179,10 +175,8 @@ def _refuse_other_columns(probes: Any, gallery: Any) -> None:
     if not (is_frame(probes) and is_frame(gallery)):
         return
     left, right = list(probes.columns), list(gallery.columns)
-    if left != right and len(left) == len(right) and set(left) == set(right):
-        place = next(
-            j for j, pair in enumerate(zip(left, right, strict=True)) if len(set(pair)) > 1
-        )
+    place = first_moved(left, right)
+    if place is not None:
         raise DataError(
             "gallery: the columns have the names of those of probes in another order; "
             f"column {place} is {right[place]!r}, in probes {left[place]!r}; pass "

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.core.rank_pass import DesignStatistics
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.sources import ConcatenatedScores
@@ -58,18 +57,15 @@ def read_table(
         columns["sibling_share"] = design.sibling_share
     weight = instance_weights(y, class_weight)
     statistics = reading.statistics(y, weight, log_spaced(2, largest_k, N_GRID))
-    if isinstance(statistics, DesignStatistics):
-        columns |= {"met": statistics.met, "siblings_better": statistics.siblings_better}
     table = RankTable(
         y,
         class_weight.size,
         weight,
-        statistics.n_better,
         largest_k=largest_k,
         influence=statistics.influence,
         counts=statistics.counts,
         reading=reading,
-        **columns,
+        **{"lowest": statistics.n_better, **columns, **statistics.columns},
     )
     is_open = ties == "unknown" or (ties == "auto" and table.are_decisions)
     if is_open and design is not None:

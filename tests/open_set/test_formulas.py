@@ -10,7 +10,6 @@ from scipy.stats import beta
 import classex_bayes as cb
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import HalfLists
-from classex_bayes.bayes.tails.scale_choice import competitor_effect
 from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, random_halves
 from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_scores
 
@@ -158,7 +157,7 @@ def test_random_weights_have_the_variance_of_classes_that_share_competitors(name
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(80, 80)) + 4 * np.eye(80) + 1.2 * rng.standard_normal(80)
     task = cb.SourceTask.from_scores(scores, range(80))
-    effect = competitor_effect(task)
+    effect = task.table.variance.competitor_effect
     assert effect > 1.15
     others = rng.normal(size=(80, 80))
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, **MANY)

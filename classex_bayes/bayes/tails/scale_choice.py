@@ -21,7 +21,6 @@ from classex_bayes.bayes.tails.tail_calibration import (
     TailPrior,
     random_halves,
 )
-from classex_bayes.core.influence import UNSEEN_COMPETITORS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -51,8 +50,8 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
             f"the weights of the {task.n_classes} classes are so unequal that they count as "
             f"{effective:.1f} classes, fewer than {_FEWEST_EFFECTIVE}"
         )
-    weight = task.require("ranks").weight
-    beaten = float(weight @ n_better_bounds(task)[0]) / (task.n_classes - 1)
+    table = task.require("ranks among all classes")
+    beaten = float(table.weight @ table.lowest) / (task.n_classes - 1)
     if beaten > 0.5 - _ERRORS * _SD_OF_GUESSES / np.sqrt(effective):
         return (
             f"true classes score below {beaten:.0%} of the wrong ones, which is hardly better than "
@@ -157,16 +156,3 @@ def _priority_sample(
         key = rng.random(weight.size) / weight
     order = np.argpartition(key, size)
     return order[:size], np.maximum(weight[order[:size]], 1 / key[order[size]])
-
-
-def n_better_bounds(task: SourceTask) -> tuple[IntArray, IntArray]:
-    """Smallest and largest number (n,) of better classes that the ranks allow."""
-    evidence = task.require("ranks among all classes")
-    return evidence.lowest, evidence.highest
-
-
-def competitor_effect(task: SourceTask) -> float:
-    """Inflation of the variance between classes by the competitors that they share."""
-    if not task.table.is_exact:
-        return UNSEEN_COMPETITORS
-    return task.require("exact ranks").variance.competitor_effect

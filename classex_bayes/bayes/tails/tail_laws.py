@@ -9,8 +9,6 @@ from scipy.special import log_ndtr, ndtri_exp
 from classex_bayes.bayes.tails.local_tails import N_NEAREST, depths_of
 from classex_bayes.bayes.tails.scale_choice import (
     ScaleFit,
-    competitor_effect,
-    n_better_bounds,
     numbers_of_draws,
     scale_fits,
 )
@@ -57,8 +55,9 @@ class TailDraws(NamedTuple):
         halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
         fits = scale_fits(task, halves)
         tested, class_place = np.unique(task.y, return_inverse=True)
-        instances, bounds = task.require("ranks"), n_better_bounds(task)
-        class_weight, effect = instances.class_weight[tested], competitor_effect(task)
+        instances = task.require("ranks among all classes")
+        bounds = instances.lowest, instances.highest
+        class_weight, effect = instances.class_weight[tested], instances.variance.competitor_effect
         errors = DISCREPANCY * rng.standard_normal(size)
         points = np.empty((size, len(fits[0].prior.mean)))
         weights = np.empty((size, basis.knots.size))
