@@ -8,6 +8,8 @@ import pytest
 import xarray as xr
 from hypothesis import settings
 
+from classex_bayes.core.metrics import named_metric
+from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.exceptions import ConvergenceWarning
 from classex_bayes.task.source_task import SourceTask
 
@@ -67,6 +69,55 @@ def between_classes(means, weight):
     for w, d in zip(weight, deviation, strict=True):
         found += np.sqrt(np.outer(factor * w, factor * w)) * np.outer(d, d)
     return found
+
+
+def influences(scores, y, class_weight, k, metric):
+    """Influences by deleting every class in turn, those of test classes alone, means and pairs."""
+    n_classes, wins = scores.shape[1], scores < scores[np.arange(y.size), y][:, None]
+    weight = (class_weight / np.maximum(np.bincount(y, minlength=n_classes), 1))[y]
+    k = np.minimum(k, n_classes - 1)
+
+    def chance(won):
+        return named_metric(metric).given_n_better(n_classes - 2 - won, n_classes - 1, k)
+
+    won = wins.sum(axis=1)
+    untouched = chance(np.maximum(won - 1, 0))
+    deleted = np.empty((2, n_classes, k.size))
+    means = np.zeros((n_classes, k.size))
+    for j in range(n_classes):
+        kept = y != j
+        values = chance(wins[kept].sum(axis=1) - wins[kept, j]), untouched[kept]
+        deleted[:, j] = weight[kept] @ np.array(values) / (1 - class_weight[j])
+        if not kept.all():
+            means[j] = untouched[~kept].mean(axis=0)
+    psi, tests_alone = (n_classes - 1) * (deleted.mean(axis=1, keepdims=True) - deleted)
+
+    gain = np.where((won > 0)[:, None], chance(np.maximum(won - 1, 0)), 0.0) - chance(
+        np.minimum(won, n_classes - 2)
+    )
+    phi = np.zeros((n_classes, n_classes, k.size))
+    for i, own in enumerate(y):
+        others = np.arange(n_classes) != own
+        centred = (wins[i] - won[i] / (n_classes - 1)) * others
+        phi[own] += weight[i] * centred[:, None] * gain[i]
+    weights = np.repeat(class_weight[:, None], k.size, axis=1)
+    return psi, tests_alone, means, weights, phi.reshape(n_classes**2, -1)
+
+
+def dyadic_covariance(tests, k, metric="accuracy"):
+    """Covariance of a metric by its definition, within and between tests (scores, y, weights).
+
+    If weights differ, the part of the test classes alone is that of `between_classes`.
+    """
+    psi, tests_alone, means, weights, phi = (
+        np.hstack(parts) for parts in zip(*(influences(*t, k, metric) for t in tests), strict=True)
+    )
+    n_classes = len(psi)
+    covariance = psi.T @ psi / (n_classes * (n_classes - 1)) - phi.T @ phi
+    if np.ptp(weights[weights > 0]) > 1e-12:
+        covariance -= tests_alone.T @ tests_alone / (n_classes * (n_classes - 1))
+        covariance += between_classes(means, weights)
+    return covariance
 
 
 def ranked_task(n_better, n_classes, y=None, **options):
@@ -138,3 +189,12 @@ def uncompiled():
         patch.setattr(sampling, "sample_by_nutpie", draws_of_the_prior)
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
+
+
+def count_better(source, y, ties="random", seed=0):
+    """Number of better classes (n,) of every instance, and the number of tied pairs."""
+    n_better, tied = np.empty(y.size, dtype=np.int64), 0
+    for block in rank_blocks(source, y, row_groups(y, source.shape[1], packed=True), ties, seed):
+        n_better[block.rows] = block.n_better
+        tied += block.counts.tied
+    return n_better, tied

@@ -30,21 +30,11 @@ _FEWEST = -20.0
 
 @dataclass(frozen=True, eq=False)
 class PlausibleLaws:
-    r"""Log-likelihood of laws F of U*, :math:`\ell(F) = n \sum_b s_b \log \int P_b(u) dF(u)`.
+    r"""Log-likelihood of laws F of U*, :math:`\ell(F) = n \sum_b s_b \log \int P_b(u) dF(u)`."""
 
-    Attributes
-    ----------
-    chance : array of shape (n_bins, m)
-        Probability :math:`P_b` of each bin of ranks at m points u.
-    share : array of shape (n_bins,)
-        Observed share :math:`s_b` of each bin.
-    n_effective : float
-        Number n of independent instances.
-    """
-
-    chance: FloatArray
-    share: FloatArray
-    n_effective: float
+    chance: FloatArray  # (n_bins, m): probability P_b of each bin of ranks at m points u
+    share: FloatArray  # (n_bins,): observed share s_b of each bin
+    n_effective: float  # number n of independent instances
 
     @cached_property
     def likeliest(self) -> FloatArray:
@@ -136,18 +126,13 @@ _CLOSE = 1.01  # ratio of numbers of classes at which the search for the reach e
 class RankLimits:
     """Profile-likelihood limits of metrics on k classes.
 
-    Attributes
-    ----------
-    of_lower, of_upper : PlausibleLaws
-        Laws for the lower and for the upper limit of the accuracy. The shares of the instances with
-        few wrong classes above the true one are half an independent instance smaller, or larger.
-    n_siblings : float
-        Number of the k - 1 competitors that U* does not describe, as in `MixtureLaw`.
+    For the lower and for the upper limit of the accuracy, the shares of the instances with few
+    wrong classes above the true one are half an independent instance smaller, or larger.
     """
 
     of_lower: PlausibleLaws
     of_upper: PlausibleLaws
-    n_siblings: float = 0.0
+    n_siblings: float = 0.0  # competitors that U* does not describe, as in `MixtureLaw`
     _computed: dict[tuple[MeanMetric, int, float], tuple[float, float]] = field(
         default_factory=dict, init=False, repr=False
     )

@@ -159,30 +159,10 @@ def design_statistics(
     `classex_bayes.core.influence.Influence`. `Influence.covariance` with the weights of the groups
     is the covariance of ATA_k.
 
-    Parameters
-    ----------
-    source : ScoreSource
-        Scores of n instances on k1 classes.
-    y : int array of shape (n,)
-        True classes.
-    instance_weight : array of shape (n,)
-        Weights omega of the instances. They sum to 1.
-    competitor_weight : array of shape (k1,)
-        Number of classes of the population that each class represents, up to a factor.
-    group : int array of shape (k1,)
-        Group of each class, 0, 1, ....
-    sibling_share : float
-        Probability that a sibling is among the k classes.
-    k : int array of shape (n_k,)
-        Numbers of classes, at least 2.
-    nearest_weight : array of shape (n,)
-        Mean weight of the 8 classes of other groups that score best.
-    ties, seed
-        See `classex_bayes.core.ranks.rank_counts.rank_blocks`.
-
-    Returns
-    -------
-    RankStatistics
+    `instance_weight` (n,) are the omega, `nearest_weight` (n,) the mean weights of the 8 classes of
+    other groups that score best, `group` (k1,) the groups 0, 1, ... of the classes, `sibling_share`
+    the probability that a sibling is among the `k` (n_k,) classes. `ties` and `seed` are as in
+    `classex_bayes.core.ranks.rank_counts.rank_blocks`.
     """
     n, n_groups = y.size, int(group.max()) + 1
     of_group = np.bincount(group, competitor_weight, n_groups)

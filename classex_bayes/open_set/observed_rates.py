@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, numbers, whole_number
+from classex_bayes.core.ranks.sources import is_negated
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.core.subsets import (
     accuracy_given_n_better,
@@ -79,7 +80,7 @@ def open_set_rates(
     source, table = task.scores, task.require("exact ranks")
     y, k1 = task.y, task.n_classes
     # Thresholds have the sign of scores: larger is better. A score at the threshold is accepted.
-    sign = -1 if source.perfect == 0 else 1
+    sign = -1 if is_negated(source) else 1
     true, above = np.empty(y.size), np.empty((thresholds.size, y.size), dtype=np.int64)
     for part in ranges(y.size, max(1, _BLOCK // k1)):
         rows = np.arange(part.start, part.stop)

@@ -196,22 +196,27 @@ def encode_labels(
     return labels.astype(np.int64)
 
 
-def refuse_positions(y: Any, classes: Sequence[Any], name: str) -> None:
-    """Raise if `y` contains numbers and the names are text, whose order the user did not give."""
-    if len(classes) and _are_text(classes) and as_vector(y, "y").dtype.kind in "iuf":
-        raise DataError(
-            f"y: found numbers, but {name} contains names, such as {classes[0]!r}; pass y with "
-            "these names, or classes= in the order of the positions"
-        )
-
-
-def encode_templates(gallery_y: Any, n_templates: int, classes: Sequence[Any]) -> IntArray:
-    """Positions of the templates' classes; every class needs a template."""
-    template_class = encode_labels(gallery_y, n_templates, len(classes), classes, "gallery_y")
-    counts = np.bincount(template_class, minlength=len(classes))
+def template_classes(
+    gallery_y: Any, n_templates: int, classes: Any, y: Any
+) -> tuple[list[Any], IntArray]:
+    """Names of the classes, by default the labels of the templates; each template's position."""
+    labels = as_vector(gallery_y, "gallery_y")
+    if classes is None:
+        try:
+            classes = np.unique(labels).tolist()
+        except TypeError:
+            raise DataError("gallery_y: labels of different types; pass classes=") from None
+        if len(classes) and _are_text(classes) and as_vector(y, "y").dtype.kind in "iuf":
+            raise DataError(
+                f"y: found numbers, but gallery_y contains names, such as {classes[0]!r}; pass y "
+                "with these names, or classes= in the order of the positions"
+            )
+    names = class_names(classes, None) or []
+    template_class = encode_labels(labels, n_templates, len(names), names, "gallery_y")
+    counts = np.bincount(template_class, minlength=len(names))
     if not counts.all():
-        raise DataError(f"gallery_y: class {classes[int(np.argmin(counts))]!r} has no template")
-    return template_class
+        raise DataError(f"gallery_y: class {names[int(np.argmin(counts))]!r} has no template")
+    return names, template_class
 
 
 def tested_classes(

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from classex_bayes.arguments import as_vector
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import refuse_masked, refuse_unread, with_labels
@@ -31,7 +30,6 @@ MEASURE_DRIFT = (
     "train it on some smaller sets of classes too, and pass these tasks to cb.measure_drift"
 )
 _ROUNDING = 8  # units in the last place within which scores tie
-_SHOWN = 5
 
 
 class _Scorer(NamedTuple):
@@ -48,7 +46,6 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     X, y = with_labels(X), with_labels(y)
     n = _n_rows(X)
     refuse_disorder(X, y, ("X", "y"))
-    labels = _seen_labels(y, n, names)
     predicted = encode_labels(np.ravel(clf.predict(X)), n, len(names), names, "clf.predict(X)")
     n_other, scorer, scores = min(_tried(clf, X, predicted, len(names)), key=itemgetter(0))
     checks = [_agreement(clf, scorer.name, n_other, n)]
@@ -62,7 +59,7 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
         )
         checks.append(Check("marginality", True, sentence, is_note=True))
     source = ScoreMatrix(scores, scorer.higher_is_better)
-    return LabelledScores(source, labels, names, checks=tuple(checks))
+    return LabelledScores(source, y, names, checks=tuple(checks))
 
 
 def _n_rows(X: Any) -> int:
@@ -95,23 +92,6 @@ def _fitted_classes(clf: Any) -> list[Any]:
     names = class_names(classes, None) or []
     enough_classes(len(names), "clf.classes_")
     return names
-
-
-def _seen_labels(y: Any, n: int, names: list[Any]) -> Any:
-    """True classes as the classifier names them."""
-    labels = as_vector(y, "y")
-    if labels.ndim != 1 or labels.size != n:
-        raise DataError(f"y: found shape {labels.shape} for {n} rows of X, expected a label each")
-    trained = set(names)
-    unseen = list(dict.fromkeys(repr(label) for label in labels.tolist() if label not in trained))
-    if unseen:
-        shown = ", ".join(unseen[:_SHOWN])
-        more = f" and {len(unseen) - _SHOWN} more" if len(unseen) > _SHOWN else ""
-        raise DataError(
-            f"y: the classifier has not seen {shown}{more}; expected labels of clf.classes_, "
-            f"such as {names[0]!r}: leave out instances of other classes, or train with them"
-        )
-    return labels
 
 
 def _classifier(clf: Any) -> Any:

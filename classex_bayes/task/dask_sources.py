@@ -34,15 +34,10 @@ def is_dask(array: Any) -> bool:
 class DaskSource(ABC):
     """Scores from Dask arrays (n, m) with all columns in one chunk."""
 
-    def __init__(self, rows: Any, n_classes: int) -> None:
-        self.rows = rows
+    def __init__(self, rows: Any, n_classes: int, perfect: float | None) -> None:
+        self.rows, self.perfect = rows, perfect
         self.shape = rows.shape[0], n_classes
         self.in_order = True
-
-    @property
-    @abstractmethod
-    def perfect(self) -> float | None:
-        """Score of an instance that equals its template; None if the scores have no such origin."""
 
     @abstractmethod
     def part(self, rows: Any, instance: IntArray) -> Any:
@@ -92,20 +87,15 @@ class DaskSource(ABC):
         ]
         return NearestClasses.joined(_computed(parts)[0])
 
-    def _refuse(self) -> NoReturn:
+    def scores(self, *_: Any) -> NoReturn:
+        """Raise `DataError`."""
         raise DataError(
             "task: its scores are in Dask arrays, from which only ranks, their covariance and "
             "nearest classes can be computed; use task.subsample(n_classes), which reads the "
             "scores of some classes into memory"
         )
 
-    def block(self, rows: IntArray, y: IntArray) -> NoReturn:
-        """Raise `DataError`."""
-        self._refuse()
-
-    def scores(self, rows: IntArray) -> NoReturn:
-        """Raise `DataError`."""
-        self._refuse()
+    block = scores
 
 
 class DaskScores(DaskSource):
@@ -113,13 +103,8 @@ class DaskScores(DaskSource):
 
     def __init__(self, scores: Any, higher_is_better: bool) -> None:
         matrix = dask_matrix(scores, "scores")
-        super().__init__(matrix, matrix.shape[1])
+        super().__init__(matrix, matrix.shape[1], None if higher_is_better else 0.0)
         self.higher_is_better = higher_is_better
-
-    @property
-    def perfect(self) -> float | None:
-        """0 for distances; scores of other kinds have no origin."""
-        return None if self.higher_is_better else 0.0
 
     def part(self, rows: Any, instance: IntArray) -> Any:
         """Delayed source of a block of rows."""
@@ -146,14 +131,10 @@ class DaskEmbeddings(DaskSource):
         distance: Distance,
         reduce: Reduce,
     ) -> None:
-        super().__init__(_checked(probes, "probes", distance), int(template_class.max()) + 1)
+        rows, n_classes = _checked(probes, "probes", distance), int(template_class.max()) + 1
+        super().__init__(rows, n_classes, PERFECT.get(distance))
         self.gallery = _checked(gallery, "gallery", distance)
         self.template_class, self.distance, self.reduce = template_class, distance, reduce
-
-    @property
-    def perfect(self) -> float | None:
-        """0 for distances, 1 for the cosine; the dot product has no origin."""
-        return PERFECT.get(self.distance)
 
     def part(self, rows: Any, instance: IntArray) -> Any:
         """Delayed source of a block of probes and all templates."""

@@ -41,19 +41,11 @@ _TYPICAL_UNITS, _TYPICAL_WITHIN = 4.0, 0.1
 
 
 class PermanentLosses(NamedTuple):
-    """Instances that lose at every k, because a sibling beats them or they are lost.
+    """Instances that lose at every k, because a sibling beats them or they are lost."""
 
-    Attributes
-    ----------
-    n_open, n_lost : float
-        Effective numbers of the other instances and of these.
-    n_siblings : float
-        Mean number of siblings among the k classes.
-    """
-
-    n_open: float
-    n_lost: float
-    n_siblings: float
+    n_open: float  # effective number of the other instances
+    n_lost: float  # and of these
+    n_siblings: float  # mean number of siblings among the k classes
 
 
 class RankVariance:

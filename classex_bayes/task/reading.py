@@ -34,28 +34,14 @@ MadeFrom = Literal[  # what a task is made from
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Where ranks come from: the scores and how they are read.
+    """Where ranks come from: the scores and how they are read."""
 
-    Attributes
-    ----------
-    made_from : {"scores", "embeddings", "ranks"}
-        What the task was made from.
-    source : ScoreSource or None
-        The scores, if they are still known.
-    ties, tie_seed
-        How ties are broken.
-    design : SamplingDesign or None
-        How the classes were drawn, if with unequal probabilities or in groups.
-    checks : tuple of Check
-        Checks that were made when the scores were read.
-    """
-
-    made_from: MadeFrom = "ranks"
-    source: ScoreSource | None = None
+    made_from: MadeFrom = "ranks"  # or "scores", "embeddings"
+    source: ScoreSource | None = None  # the scores, if they are still known
     ties: Ties = "random"
     tie_seed: int = 0
-    design: SamplingDesign | None = None
-    checks: tuple[Check, ...] = ()
+    design: SamplingDesign | None = None  # if classes had unequal probabilities or came in groups
+    checks: tuple[Check, ...] = ()  # made when the scores were read
 
     def statistics(self, y: IntArray, weight: FloatArray, k: IntArray) -> RankStatistics:
         """Numbers of better classes and influences on ATA_k, from one pass over the scores.

@@ -58,21 +58,10 @@ class Sampling:
 
 @dataclass(frozen=True, eq=False)
 class SamplingDesign:
-    """Probabilities and groups with which k1 classes were drawn into a pilot.
+    """A `Sampling` for k1 classes in their order."""
 
-    Attributes
-    ----------
-    inclusion : array of shape (k1,)
-        Probability of each class to be in the pilot, up to a factor.
-    group : int array of shape (k1,)
-        Group of each class, 0, 1, ...; the classes of a group came together.
-    sibling_share : float
-        Probability that another class of an instance's own group in the pilot is among the classes
-        of the prediction.
-    """
-
-    inclusion: FloatArray
-    group: IntArray
+    inclusion: FloatArray  # (k1,): probabilities up to a factor
+    group: IntArray  # (k1,): 0, 1, ...
     sibling_share: float = 1.0
 
     @classmethod

@@ -13,10 +13,9 @@ from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import (
     class_names,
     column_names,
-    encode_templates,
     first_moved,
-    refuse_positions,
     row_names,
+    template_classes,
 )
 from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
 from classex_bayes.task.data_checks import Check
@@ -90,7 +89,7 @@ def read_embeddings(
     if gallery_y is None:
         template_class = np.arange(gallery.shape[0])
     else:
-        classes, template_class = _template_classes(gallery_y, gallery.shape[0], classes, y)
+        classes, template_class = template_classes(gallery_y, gallery.shape[0], classes, y)
     n_classes = int(template_class.max()) + 1
     enough_classes(n_classes, "gallery")
     names = class_names(classes, n_classes)
@@ -99,21 +98,6 @@ def read_embeddings(
         return LabelledScores(DaskEmbeddings(*arguments), y, names, "embeddings")
     source = EmbeddingScores(*arguments)
     return LabelledScores(source, y, names, "embeddings", (embeddings_fit(source),))
-
-
-def _template_classes(
-    gallery_y: Any, n_templates: int, classes: Any, y: Any
-) -> tuple[Any, IntArray]:
-    """Names of the classes, from `classes` or the labels of the templates, and their positions."""
-    labels = as_vector(gallery_y, "gallery_y")
-    if classes is None:
-        try:
-            classes = np.unique(labels).tolist()
-        except TypeError:
-            raise DataError("gallery_y: labels of different types; pass classes=") from None
-        refuse_positions(y, classes, "gallery_y")
-    names = class_names(classes, None) or []
-    return names, encode_templates(labels, n_templates, names)
 
 
 def read_ranks(ranks: Any, y: Any, n_classes: int, length: int | None = None) -> IntArray:

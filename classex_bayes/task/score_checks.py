@@ -12,7 +12,7 @@ import numpy as np
 from classex_bayes.core.ranks.array_backends import read_rows
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.nearest import ROUNDING
-from classex_bayes.core.ranks.sources import ScoreSource, split_scores
+from classex_bayes.core.ranks.sources import ScoreSource, is_negated, split_scores
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.data_checks import Check
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -39,8 +39,8 @@ def scores_fit(source: ScoreSource, y: IntArray) -> Check:
     scores = source.scores(rows)
     faults = [*_same_values(scores), *_rounded_probabilities(scores, y[rows])]
     faults += _shifted_labels(scores, y)
-    faults += _negative_distances(-scores) if source.perfect == 0 else []
-    notes = [] if source.perfect == 0 else [*_cosines(scores)]
+    faults += _negative_distances(-scores) if is_negated(source) else []
+    notes = [] if is_negated(source) else [*_cosines(scores)]
     sentence = ". ".join(faults + notes) or "nothing unusual"
     return Check("scores", not faults, sentence, is_note=bool(notes and not faults))
 

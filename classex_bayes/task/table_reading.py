@@ -9,7 +9,7 @@ import numpy as np
 
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
-from classex_bayes.core.ranks.sources import ConcatenatedScores
+from classex_bayes.core.ranks.sources import ConcatenatedScores, is_negated
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError, DataWarning, warn
@@ -190,7 +190,7 @@ def _direction(part: RankTable) -> str:
     if part.nearest is not None:
         negated = part.nearest.negated
     elif part.source is not None:
-        negated = part.source.perfect == 0
+        negated = is_negated(part.source)
     else:
         return ""
     return "the smallest" if negated else "the largest"
@@ -199,14 +199,9 @@ def _direction(part: RankTable) -> str:
 def _same(what: str, value: Any, expected: Any, number: int, remedy: str = "") -> None:
     if value != expected:
         raise DataError(
-            f"parts: {what} of part {number} is {_short(value)}, that of an earlier part is "
-            f"{_short(expected)}; expected the same in all parts{remedy and '; '}{remedy}"
+            f"parts: {what} of part {number} is {value!r:.60}, that of an earlier part is "
+            f"{expected!r:.60}; expected the same in all parts{remedy and '; '}{remedy}"
         )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight: Any) -> RankTable:

@@ -82,10 +82,6 @@ def test_regular_knots(basis):
     assert steps[0] * (basis.knots.size) >= basis.knots[-1] - basis.knots[0]
 
 
-def test_default_basis_of_the_model():
-    np.testing.assert_allclose(BASIS.knots, np.arange(-4, 8.1, 0.25), atol=1e-12)
-
-
 def test_accuracy_is_the_moment_of_the_cdf():
     # AGA_k = 1 - (k-1) int D(u) u^(k-2) du, with u = Phi(z).
     z = np.arange(-10, 11, 0.01)
@@ -112,16 +108,6 @@ def test_single_losses_in_arbitrary_precision(n_classes, loss, column):
     found = BASIS.bin_probabilities(n_better_bins(n_classes), n_classes)[loss, column]
     expected = probability_of_n_better(loss, BASIS.knots[column], 0.25, n_classes)
     assert found == pytest.approx(expected, rel=1e-7, abs=1e-12)
-
-
-def test_wide_bins_in_arbitrary_precision():
-    bin_ends = n_better_bins(100, 12)
-    found = BASIS.bin_probabilities(bin_ends, 100)
-    for row, column in [(10, 18), (11, 12)]:
-        inside = range(bin_ends[row - 1] + 1, bin_ends[row] + 1)
-        knot = BASIS.knots[column]
-        expected = sum(probability_of_n_better(loss, knot, 0.25, 100) for loss in inside)
-        assert found[row, column] == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -183,13 +169,6 @@ def test_loss_bins(n_classes, n_bins):
     if n_bins >= 10:
         single = min(9, n_classes)
         assert last[:single].tolist() == list(range(single))
-
-
-@given(st.integers(10**4, 10**9))
-def test_wide_bins_are_even_in_the_logarithm(n_classes):
-    last = n_better_bins(n_classes)[20:]
-    ratio = np.diff(np.log(last))
-    assert ratio.max() < ratio.min() + 2 / last[0]
 
 
 @given(

@@ -15,7 +15,6 @@ from classex_bayes.core.dependence import (
 )
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
-from studies.laws import HierarchicalNormal, UniformSphere
 
 SEEDS = st.integers(0, 10**6)
 
@@ -202,30 +201,6 @@ def test_variance_of_four_times_as_many_classes(r1, r2):
     # 300 tasks know the true variance to 8%.
     law = GaussianNearestNeighbor(10, 0.2)
     assert 0.8 < variance_ratio(law, 30, r1, 120, r2, n_tasks=300) < 1.25
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("factor", [1, 4, 10])
-@pytest.mark.parametrize("k1", [50, 200])
-@pytest.mark.parametrize(
-    "law",
-    [
-        GaussianNearestNeighbor(10, 0.2),
-        GaussianNearestNeighbor(10, 0.3, template_variance=0),
-        HierarchicalNormal(50, group_variance=3.0, class_variance=0.1, noise_variance=0.05),
-        UniformSphere(16, 0.01),
-    ],
-)
-def test_variance_study(law, k1, factor, capsys):
-    # Ten minutes on one core. From one instance a class to five the class part is a guess.
-    ratios = {
-        (r1, r2): variance_ratio(law, k1, r1, factor * k1, r2, n_tasks=300)
-        for r1, r2 in ((1, 1), (5, 1), (5, 5), (1, 5))
-    }
-    with capsys.disabled():
-        print(f"\n{law}, k1 = {k1}, x {factor}:", {k: f"{v:.2f}" for k, v in ratios.items()})
-    assert all(0.65 < ratios[key] < 1.33 for key in ((1, 1), (5, 1), (5, 5)))
-    assert 0.3 < ratios[1, 5] < 1.5
 
 
 @pytest.mark.parametrize("n_tested", [10, 25, 50])

@@ -4,7 +4,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from helpers import between_classes, weighted_scores
+from helpers import between_classes, dyadic_covariance, weighted_scores
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,56 +31,6 @@ def chance(beaten, n_classes, k):
     return comb(beaten, k - 1) / comb(n_classes - 1, k - 1)
 
 
-def written_out(scores, y, weight, k):
-    """Dyadic covariance by its definition: every class is deleted in turn, every pair visited.
-
-    If weights differ, the part of classes that leave as test classes alone, from instances that
-    have one competitor less whom they beat, is that of `between_classes`.
-    """
-    n, n_classes = scores.shape
-    repeats = np.bincount(y, minlength=n_classes)
-    wins = scores < scores[np.arange(n), y][:, None]
-    sizes = [min(size, n_classes - 1) for size in k]
-
-    def accuracy_without(j, competes):
-        total = np.zeros(len(sizes))
-        for i in np.flatnonzero(y != j):
-            beaten = wins[i].sum() - (1 if competes else wins[i, j])
-            beaten = max(beaten, 0)
-            f = [chance(beaten, n_classes - 1, size) for size in sizes]
-            total += weight[y[i]] / repeats[y[i]] * np.array(f)
-        return total / (1 - weight[j])
-
-    def jackknifed(competes):
-        deleted = np.array([accuracy_without(j, competes) for j in range(n_classes)])
-        psi = (n_classes - 1) * (deleted.mean(axis=0) - deleted)
-        return psi.T @ psi / (n_classes * (n_classes - 1))
-
-    means = np.zeros((n_classes, len(sizes)))
-    for i, own in enumerate(y):
-        beaten = max(wins[i].sum() - 1, 0)
-        means[own] += np.array([chance(beaten, n_classes - 1, size) for size in sizes])
-    means /= np.maximum(repeats, 1)[:, None]
-    weights = np.repeat(weight[:, None], len(sizes), axis=1)
-    covariance = jackknifed(False)
-    if np.ptp(weight[weight > 0]) > 1e-12:
-        covariance += between_classes(means, weights) - jackknifed(True)
-    for own in np.unique(y):
-        for rival in set(range(n_classes)) - {own}:
-            phi = np.zeros(len(sizes))
-            for i in np.flatnonzero(y == own):
-                v = wins[i].sum()
-                gain = [
-                    (chance(v - 1, n_classes - 1, size) if v else 0.0)
-                    - chance(min(v, n_classes - 2), n_classes - 1, size)
-                    for size in sizes
-                ]
-                centred = wins[i, rival] - v / (n_classes - 1)
-                phi += weight[own] * centred * np.array(gain) / repeats[own]
-            covariance -= np.outer(phi, phi)
-    return covariance
-
-
 def stream(source, y, weight, k):
     """Losses and the dyadic covariance, as one pass over the scores gives them."""
     repeats = np.bincount(y, minlength=weight.size)
@@ -105,20 +55,11 @@ def test_streamed_covariance_is_the_written_formula(
         weight = (weight > 0) / np.count_nonzero(weight)
     k = np.arange(2, n_classes + 1) if several_k else np.array([n_classes])
     n_better, covariance = stream(ScoreMatrix(scores), y, weight, k)
-    expected = written_out(scores, y, weight, k)
+    expected = dyadic_covariance([(scores, y, weight)], k)
     np.testing.assert_allclose(covariance, expected, rtol=1e-9, atol=1e-14)
     assert (
         n_better.tolist() == (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1).tolist()
     )
-
-
-def test_order_of_the_numbers_of_classes_is_the_callers():
-    scores, y, weight = weighted_scores(np.random.default_rng(2), 12, 3)
-    k = np.array([9, 2, 12, 4])
-    order = np.argsort(k)
-    _, found = stream(ScoreMatrix(scores), y, weight, k)
-    _, sorted_k = stream(ScoreMatrix(scores), y, weight, k[order])
-    np.testing.assert_allclose(found[np.ix_(order, order)], sorted_k, rtol=1e-10)
 
 
 def test_one_class_with_nearly_all_the_weight():
@@ -243,15 +184,4 @@ def calibration(n_classes, repeats, n_tasks, noise_variance=0.2, seed=0):
 def test_calibrated_at_20_classes(repeats):
     ratio, error = calibration(20, repeats, n_tasks=1000)
     assert error < 0.08
-    assert 0.8 < ratio < 1.25
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("repeats", [1, 5, 50])
-@pytest.mark.parametrize("n_classes", [20, 100, 500])
-def test_calibrated_study(n_classes, repeats, capsys):
-    # Four minutes on one core, most of them for 500 classes with 50 repeats.
-    ratio, error = calibration(n_classes, repeats, n_tasks=1000)
-    with capsys.disabled():
-        print(f"\nk1 = {n_classes:3}, r = {repeats:2}: {ratio:.3f} +- {error:.3f}")
     assert 0.8 < ratio < 1.25

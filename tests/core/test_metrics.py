@@ -1,7 +1,6 @@
 """Top-m accuracy against enumeration of all subsets, exact fractions and arbitrary precision."""
 
 from fractions import Fraction
-from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -10,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincc, ndtr
 
-from classex_bayes.core.basis import RadialBasis, n_better_bins
+from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.metrics import Accuracy, expected_top_accuracy, named_metric
 from classex_bayes.core.subsets import (
-    accuracy_given_n_better,
     top_accuracy_given_n_better,
 )
 from classex_bayes.exceptions import DataError
@@ -46,39 +44,6 @@ def exact_chance(n_better, n_classes, k, top):
     return float(Fraction(ways, comb(n_classes - 1, drawn)))
 
 
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n_classes=st.integers(2, 7),
-    most_repeats=st.integers(1, 4),
-    weighted=st.booleans(),
-)
-def test_equals_the_average_over_all_subsets(seed, n_classes, most_repeats, weighted):
-    rng = np.random.default_rng(seed)
-    repeats = rng.integers(1, most_repeats + 1, n_classes)
-    y = rng.permutation(np.repeat(np.arange(n_classes), repeats))
-    scores = rng.normal(size=(y.size, n_classes))
-    class_weight = rng.dirichlet(np.ones(n_classes)) if weighted else np.ones(n_classes) / n_classes
-    weight = class_weight[y] / repeats[y]
-    n_better = (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1)
-    k = np.arange(1, n_classes + 1)
-    for top in range(1, n_classes + 2):
-        expected = np.zeros(k.size)
-        for size in k:
-            subsets = list(map(list, combinations(range(n_classes), size)))
-            for subset in subsets:
-                rows = np.isin(y, subset)
-                own = scores[rows, y[rows]]
-                better = (scores[np.ix_(rows, subset)] > own[:, None]).sum(axis=1)
-                # Every class is in the share k / k1 of the subsets.
-                share = n_classes / size / len(subsets)
-                expected[size - 1] += share * (weight[rows] @ (better < top))
-        found = Accuracy(top).average(n_better, n_classes, k, weight)
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
-        if top == 1:
-            found = Accuracy().average(n_better, n_classes, k, weight)
-            np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
 @given(n_classes=st.integers(2, 300), data=st.data())
 def test_chance_in_exact_fractions(n_classes, data):
     n_better = np.arange(n_classes)
@@ -103,41 +68,6 @@ def test_chance_among_many_classes(n_classes, n_better, k, top):
     expected = exact_chance(marked, n_classes, drawn + 1, top)
     assert 0.001 < expected < 1
     assert found == pytest.approx(expected, abs=1e-13)
-
-
-@given(
-    st.integers(3, 10**6).flatmap(
-        lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1, max_size=30))
-    )
-)
-def test_average_rises_with_top_and_falls_with_k(arguments):
-    n_classes, n_better = arguments
-    k = np.unique(np.geomspace(1, n_classes, 30).astype(int))
-    weights = np.full(len(n_better), 1 / len(n_better))
-    tops = np.unique(np.geomspace(1, n_classes, 12).astype(int))
-    found = [Accuracy(int(m)).average(np.array(n_better), n_classes, k, weights) for m in tops]
-    found.append(Accuracy().average(np.array(n_better), n_classes, k, weights))
-    assert np.min(found[-1]) >= 0 and np.max(found[-1]) <= 1
-    assert np.all(np.diff(found.pop()) <= 1e-12)
-    assert np.all(np.diff(found, axis=0) >= -1e-12)
-    assert np.all(np.diff(found, axis=1) <= 1e-12)
-    assert np.min(found) >= 0 and np.max(found) <= 1 + 1e-12
-    assert found[0][0] == pytest.approx(1, abs=1e-12)
-    for top, accuracy in zip(tops[1:], found[1:], strict=True):
-        assert np.all(accuracy[k <= top] == 1)
-
-
-def test_best_one_is_the_accuracy_itself():
-    n_better, k = np.array([0, 1, 5, 50, 999]), np.array([2, 10, 31, 1000])
-    weights = np.array([0.1, 0.3, 0.2, 0.2, 0.2])
-    np.testing.assert_array_equal(
-        top_accuracy_given_n_better(n_better, 1000, k, 1),
-        accuracy_given_n_better(n_better, 1000, k),
-    )
-    np.testing.assert_array_equal(
-        Accuracy(1).average(n_better, 1000, k, weights),
-        Accuracy().average(n_better, 1000, k, weights),
-    )
 
 
 def test_many_distinct_losses_go_in_blocks():
@@ -184,28 +114,6 @@ def test_uniform_favorability_is_guessing(top):
     np.testing.assert_allclose(found, np.minimum(top / k, 1), rtol=rtol, atol=1e-15)
 
 
-@given(BASES, st.integers(3, 48), st.integers(1, 50))
-def test_subsampled_estimate_is_unbiased(basis, n_classes, top):
-    k, n_better = np.arange(1, n_classes + 1), np.arange(n_classes)
-    share = basis.bin_probabilities(n_better_bins(n_classes), n_classes)
-    mean = top_accuracy_given_n_better(n_better, n_classes, k, top).T @ share
-    np.testing.assert_allclose(mean, expected_top_accuracy(basis, k, top), rtol=0, atol=1e-11)
-
-
-@given(BASES, st.lists(st.integers(1, 10**12), min_size=1, max_size=6).map(sorted))
-def test_expectation_rises_with_top_and_the_knot_and_falls_with_k(basis, k):
-    tops = (1, 2, 3, 10, 100, 3000)
-    found = np.array([expected_top_accuracy(basis, np.array(k), top) for top in tops])
-    assert found.shape == (len(tops), len(k), basis.knots.size)
-    assert np.all((found >= 0) & (found <= 1 + 1e-12))
-    assert np.all(np.diff(found, axis=0) >= -1e-12)
-    assert np.all(np.diff(found, axis=1) <= 1e-12)
-    assert np.all(np.diff(found, axis=2) >= -1e-12)
-    for top, accuracy in zip(tops[1:], found[1:], strict=True):
-        assert np.all(accuracy[np.array(k) <= top] == 1)
-    np.testing.assert_array_equal(found[0], basis.accuracy(np.array(k)))
-
-
 @pytest.mark.parametrize(
     ("name", "m"),
     [
@@ -221,10 +129,20 @@ def test_metric_of_a_name(name, m):
 @pytest.mark.parametrize(
     "name",
     [
-        *("", "f1", "accuracy@", "accuracy@0", "accuracy@-1", "accuracy@1.5", "accuracy@5@5"),
+        *(
+            "",
+            "f1",
+            "accuracy@",
+            "accuracy@0",
+            "accuracy@-1",
+            "accuracy@1.5",
+            "accuracy@5@5",
+            "recall",
+        ),
         *(
             "accuracy@²",
             "accuracy @5",
+            "recall@10,mrr@10",
             f"accuracy@{10**12}",
             None,
             5,

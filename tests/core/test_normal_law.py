@@ -16,24 +16,6 @@ from classex_bayes.core.normal_law import (
 )
 
 # mu, sd, and the integral at each k to 12 decimals, from a 40-digit trapezoid rule.
-K = np.array([2, 10, 100, 1000, 10_000, 100_000])
-TRUTH = """
--3 0.1 0.00141737454 0 0 0 0 0
--3 0.5 0.003645179046 0.000000000058 0 0 0 0
--3 1 0.016947426762 0.000039400901 0.000000116192 0.000000001034 0.000000000015 0
-0 0.1 0.5 0.002425870194 0 0 0 0
-0 0.5 0.5 0.023425312558 0.000019785127 0.000000005112 0.000000000001 0
-0 1 0.5 0.1 0.01 0.001 0.0001 0.00001
-2 0.1 0.976708628738 0.809809730588 0.111592538771 0.000000181149 0 0
-2 0.5 0.96318086494 0.752420406629 0.223794609604 0.017680751704 0.000480682128 0.000006176511
-2 1 0.921350396475 0.673645479007 0.323218974811 0.120286418017 0.037632386202 0.010409055931
-4 0.1 0.999965563922 0.999690126077 0.99659766077 0.966290408158 0.716225380746 0.065659372822
-4 0.5 0.999826690324 0.99845286769 0.984238812251 0.8920461224 0.607700512736 0.251196013662
-4 1 0.997661132509 0.983222231747 0.914641884128 0.763961720045 0.55784003122 0.356127427438
-5 0.1 0.999999674075 0.999997066678 0.999967734077 0.999674469513 0.996747957832 0.968085279832
-5 0.5 0.999996127892 0.999965172601 0.999619463161 0.99635992761 0.971900879439 0.861022392484
-5 1 0.999796523991 0.998342140398 0.988167791611 0.950706110178 0.864070498838 0.724503962058
-"""
 
 
 def in_arbitrary_precision(mu, sd, k):
@@ -53,11 +35,6 @@ def in_arbitrary_precision(mu, sd, k):
             return mpmath.npdf(eps) * mpmath.exp((k - 1) * mpmath.log1p(-miss))
 
         return float(mpmath.quad(integrand, edges, maxdegree=7))
-
-
-def test_known_digits():
-    for mu, sd, *truth in np.loadtxt(TRUTH.splitlines()):
-        np.testing.assert_allclose(expected_power(mu, sd, K).ravel(), truth, rtol=0, atol=2e-12)
 
 
 @pytest.mark.parametrize("k", [37, 10**6, 10**9, 10**12])
@@ -189,16 +166,6 @@ def test_round_trip_from_accuracy(accuracy, exponent):
     found = signal_accuracy(signal, np.array([k]))[0]
     np.testing.assert_allclose(found, accuracy, rtol=1e-9, atol=1e-13)
     assert np.array_equal(signal > 1e-9, np.array(accuracy) > 1 / k + 1e-12)
-
-
-@given(st.floats(-2, 6), st.floats(2, 1e9))
-def test_round_trip_from_signal(signal, k):
-    accuracy = signal_accuracy(signal, np.array([k])).item()
-    # Rounding of the accuracy by 1e-16 moves the signal by this over the slope.
-    slope = signal_accuracy(signal, np.array([k]), order=1).item()
-    if accuracy > 1e-15:
-        found = signal_from_accuracy(accuracy, k).item()
-        assert found == pytest.approx(signal, abs=1e-10 + 1e-14 / slope)
 
 
 def test_inverse_of_two_classes_is_known():

@@ -16,7 +16,18 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import METRICS, expected_top_accuracy, median_rank, named_metric
 from classex_bayes.exceptions import DataError
 
-MEANS = ("accuracy@3", "mrr", "mrr@1", "mrr@3", "mrr@40", "ndcg", "ndcg@1", "ndcg@3", "mean_rank")
+MEANS = [
+    "accuracy@1",
+    "accuracy@3",
+    "mrr",
+    "mrr@1",
+    "mrr@3",
+    "mrr@40",
+    "ndcg",
+    "ndcg@1",
+    "ndcg@3",
+    "mean_rank",
+]
 NAMES = (*MEANS, "median_rank")
 BASES = st.builds(RadialBasis.regular, st.floats(-5, -1), st.floats(1, 9), st.floats(0.1, 1.5))
 UNIFORM = RadialBasis(np.array([0.0]), 1.0)

@@ -93,12 +93,6 @@ def test_long_recurrences_stay_accurate_and_underflow_to_zero():
         assert np.all(row[n_classes - lost :] == 0)
 
 
-def test_two_classes_give_the_mean_share_of_wins():
-    n_better = np.array([0, 3, 10, 999])
-    found = Accuracy().average(n_better, 1000, np.array([2]), np.full(4, 0.25))
-    assert found == pytest.approx(1 - n_better.mean() / 999, rel=1e-13)
-
-
 def test_equals_r():
     k, expected = np.array(list(GAUSS2_ATA)), list(GAUSS2_ATA.values())
     found = Accuracy().average(GAUSS2_N_BETTER, 60, k, np.full(60, 1 / 60))

@@ -105,14 +105,6 @@ def test_damaged_files(whole, tmp_path, ending, changes):
     read(whole, ending, changes, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", ENDINGS)
-@settings(max_examples=5000, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(damages(), min_size=1, max_size=8))
-def test_thousands_of_damaged_files(whole, tmp_path, ending, changes):
-    read(whole, ending, changes, tmp_path)
-
-
 @pytest.mark.parametrize("ending", ["npz", "npy", "parquet", "h5", "zip"])
 @pytest.mark.parametrize("how", ["empty", "cut", "zeros", "text", "other"])
 def test_a_damaged_file_is_named(whole, tmp_path, ending, how):
@@ -237,15 +229,6 @@ def test_folders_that_may_not_be_entered(name, tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "stat", refuse)
     with pytest.raises(DataError, match=rf"{name}: not a readable .* file .*Permission denied"):
         read_task(tmp_path / name)
-
-
-def test_one_nan_at_the_end_of_a_long_file(tmp_path):
-    scores = np.lib.format.open_memmap(tmp_path / "a.npy", "w+", np.float32, (60_000, 50))
-    scores[-1, 49] = np.nan
-    scores.flush()
-    np.save(tmp_path / "y.npy", np.arange(60_000) % 50)
-    with pytest.raises(DataError, match=r"scores: .*row 59999, column 49"):
-        read_task(tmp_path / "a.npy", tmp_path / "y.npy")
 
 
 @pytest.mark.parametrize(

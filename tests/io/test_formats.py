@@ -101,6 +101,8 @@ def write_table(stem, ending, scores, y, names):
 TWICE, TWICE_Y = np.vstack([GALLERY, GALLERY + 1]), NAMES[np.tile(np.arange(5), 2)]
 TIED = SCORES.round()
 RANKS = SourceTask.from_scores(SCORES, Y).ranks
+IDS = np.argsort(-SCORES, axis=1)
+DISTANCES = np.take_along_axis(5 - SCORES, IDS, axis=1)
 LAYOUTS = [
     (SourceTask.from_scores, {"scores": SCORES, "y": Y}),
     (SourceTask.from_scores, {"scores": SCORES, "y": NAMES[Y], "classes": NAMES}),
@@ -112,6 +114,8 @@ LAYOUTS = [
         {"probes": PROBES, "gallery": TWICE, "gallery_y": TWICE_Y, "y": NAMES[Y]},
     ),
     (SourceTask.from_ranks, {"ranks": RANKS, "y": Y, "n_classes": 5}),
+    (SourceTask.from_search, {"ids": IDS, "y": Y, "n_classes": 5}),
+    (SourceTask.from_search, {"ids": IDS, "y": Y, "n_classes": 5, "distances": DISTANCES}),
     (SourceTask.from_accuracies, CURVE | SIZES | {"design_effect": 3.0}),
 ]
 

@@ -122,16 +122,6 @@ def sample():
     return probes, gallery, y, SourceTask.from_embeddings(probes, gallery, y)
 
 
-@pytest.mark.parametrize("which", ["probes", "gallery"])
-def test_one_of_the_two_in_dask(sample, which):
-    probes, gallery, y, whole = sample
-    if which == "probes":
-        probes = da.from_array(probes, chunks=(50, 3))
-    else:
-        gallery = da.from_array(gallery, chunks=(40, 3))
-    assert_same(SourceTask.from_embeddings(probes, gallery, y), whole)
-
-
 def test_subsample_is_in_memory(sample):
     probes, gallery, y, whole = sample
     probes, gallery = da.from_array(probes, chunks=(50, 3)), da.from_array(gallery, chunks=(40, 3))

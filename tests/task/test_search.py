@@ -1,6 +1,5 @@
 """Results of a vector index against the same distances among all classes."""
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -263,30 +262,6 @@ def test_shards(matrix):
     assert merged.table.highest.tolist() == whole.table.highest.tolist()
 
 
-@pytest.mark.parametrize("ending", ["npz", "h5"])
-@pytest.mark.parametrize("n_files", [1, 3])
-@pytest.mark.parametrize("with_distances", [True, False])
-def test_files(tmp_path, matrix, ending, n_files, with_distances):
-    distances, y = matrix
-    ids, near = listed(distances, 10)
-    paths = [tmp_path / f"{number}.{ending}" for number in range(n_files)]
-    for path, rows in zip(paths, np.array_split(np.arange(300), n_files), strict=True):
-        arrays = {"ids": ids[rows], "y": y[rows], "n_classes": N_CLASSES}
-        if with_distances:
-            arrays["distances"] = near[rows]
-        if ending == "npz":
-            np.savez(path, **arrays)
-            continue
-        with h5py.File(path, "w") as file:
-            for name, array in arrays.items():
-                file[name] = array
-    task = read_task(paths, untested="competitors")
-    expected = SourceTask.from_search(ids, y, distances=near, **SCORED)
-    assert task.table.lowest.tolist() == expected.table.lowest.tolist()
-    if with_distances:
-        same_lists(task.nearest_classes, expected.nearest_classes, 9)
-
-
 def test_files_of_names_and_their_errors(tmp_path, matrix):
     distances, y = matrix
     ids, _ = listed(distances, 10)
@@ -355,14 +330,6 @@ def test_errors(change, message):
         SourceTask.from_search(arguments.pop("ids"), arguments.pop("y"), **arguments)
 
 
-def test_a_part_of_the_classes_needs_scores(matrix):
-    distances, y = matrix
-    ids, near = listed(distances, 5)
-    task = SourceTask.from_search(ids, y, distances=near, **SCORED)
-    with pytest.raises(DataError, match="made from cut ranks"):
-        task.subsample(20, random_seed=1)
-
-
 def test_queries_that_need_another_constructor_are_told_so():
     ids = [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
     with pytest.raises(DataError, match=r"y: found shape \(3, 2\).*from_run"):
@@ -371,13 +338,3 @@ def test_queries_that_need_another_constructor_are_told_so():
         SourceTask.from_search(ids, [0, -1, 2], n_classes=3)
     with pytest.raises(DataError, match="mere competitors like documents"):
         SourceTask.from_search(ids, [0, 1, 2], n_classes=4)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("recall", "expected 'recall@1', 'recall@10'"), ("recall@10,mrr@10", "expected one metric")],
-)
-def test_metrics_that_are_not_clear_are_refused(name, message):
-    task = SourceTask.from_search([[0, 1], [1, 0], [2, 0]], [0, 1, 2], n_classes=3)
-    with pytest.raises(DataError, match=message):
-        task.metric(name, 3)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chisquare, hypergeom
+from scipy.stats import chisquare
 
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.influence import (
@@ -267,15 +267,6 @@ def test_tied_pairs_are_reported():
     assert random(1) == random(1) == random(np.random.SeedSequence(1))
 
 
-def test_constant_scores_are_guessing():
-    y = np.arange(2000) % 50
-    task = SourceTask.from_scores(np.ones((2000, 50)), y, random_seed=0)
-    assert task.table.n_tied == 2000 * 49
-    for k in (2, 10, 50):
-        error = np.sqrt(1 / k * (1 - 1 / k) / 2000)
-        assert task.accuracy(k)[0] == pytest.approx(1 / k, abs=4 * error)
-
-
 # Covariance and design effect
 
 
@@ -379,11 +370,11 @@ def test_subsamples_hold_every_class_equally_often():
 def test_subsample_of_ranks_keeps_the_accuracies_on_average():
     ranks, y = np.arange(30) % 20 + 1, np.arange(30)
     task = SourceTask.from_ranks(ranks, y, n_classes=30)
-    k, seeds = [2, 5, 10], np.random.SeedSequence(1).spawn(2000)
+    k, seeds = [2, 5, 10], np.random.SeedSequence(1).spawn(500)
     found = np.array([task.subsample(10, random_seed=seed).accuracy(k) for seed in seeds])
-    error = found.std(axis=0) / np.sqrt(2000)
+    error = found.std(axis=0) / np.sqrt(500)
     assert np.all(np.abs(found.mean(axis=0) - task.accuracy(k)) < 4 * error)
-    assert error.max() < 0.005
+    assert error.max() < 0.01
     whole = task.subsample(30, random_seed=0)
     assert sorted(whole.ranks) == sorted(ranks)
 
@@ -427,29 +418,7 @@ def test_classes_to_keep_are_checked(kept, message):
 # Among the m best
 
 
-def test_accuracy_among_the_best():
-    scores, y = random_scores(3, n_classes=8, shift=0.5)
-    task = SourceTask.from_scores(scores, y)
-    k = np.arange(2, 9)
-    np.testing.assert_array_equal(task.metric("accuracy@1", k), task.accuracy(k))
-    for top in range(2, 9):
-        found = task.metric(f"recall@{top}", k)
-        assert found[-1] == pytest.approx(task.table.weight @ (task.ranks <= top), rel=1e-12)
-        assert np.all(found[k <= top] == 1) and np.all(np.diff(found) <= 1e-12)
-    # The three best of 3 to 8: by the hypergeometric law of the losses among k - 1 competitors.
-    chance = hypergeom.cdf(2, 7, task.ranks[:, None] - 1, k[None] - 1)
-    expected = task.table.weight @ chance
-    np.testing.assert_allclose(task.metric("accuracy@3", k), expected, rtol=1e-10)
-
-
-@pytest.mark.parametrize("metric", ["accuracy@0", "top5", None, ["accuracy"], 5])
-def test_metrics_are_checked(metric):
-    task = SourceTask.from_ranks([1, 2, 1, 3, 1], range(5), n_classes=5)
-    with pytest.raises(DataError, match="metric: found"):
-        task.metric(metric, 3)
-
-
-HEAVY = {"equal": 0.02, "half": 0.5, "nearly all": 0.95}
+HEAVY = {"equal": 0.02, "nearly all": 0.95}
 
 
 @pytest.mark.parametrize("heaviest", HEAVY.values(), ids=HEAVY)

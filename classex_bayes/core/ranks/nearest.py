@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.core.ranks.sources import ScoreSource, is_negated
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -76,7 +76,7 @@ class NearestClasses:
                 read(part)
         else:
             for_each(read, parts)
-        return cls(classes, scores, true, source.perfect, source.perfect == 0)
+        return cls(classes, scores, true, source.perfect, is_negated(source))
 
     def of_instances(self, rows: IntArray) -> "NearestClasses":
         """Lists of some of the instances."""

@@ -188,24 +188,3 @@ def ranges_to(ends: IntArray, step: int) -> Iterator[slice]:
 def block_height(n_classes: int, packed: bool) -> int:
     """Largest number of instances of a block."""
     return min(max(1, (_PACKED_ELEMENTS if packed else _BLOCK_ELEMENTS) // n_classes), _MOST_ROWS)
-
-
-def count_better(
-    source: ScoreSource, y: IntArray, ties: Ties = "random", seed: int = 0
-) -> tuple[IntArray, int]:
-    """Number of better classes (n,) of every instance, 0..k1 - 1, and the number of tied pairs.
-
-    >>> from classex_bayes.core.ranks.sources import ScoreMatrix
-    >>> scores = np.array([[3.0, 1.0, 2.0], [3.0, 1.0, 2.0]])
-    >>> n_better, tied = count_better(ScoreMatrix(scores), np.array([0, 1]))
-    >>> n_better.tolist(), tied
-    ([0, 2], 0)
-    """
-    n, n_classes = source.shape
-    n_better, tied = np.empty(n, dtype=np.int64), 0
-    height = block_height(n_classes, packed=True)
-    groups = np.split(np.arange(n), range(height, n, height))
-    for block in rank_blocks(source, y, groups, ties, seed):
-        n_better[block.rows] = block.n_better
-        tied += block.counts.tied
-    return n_better, tied

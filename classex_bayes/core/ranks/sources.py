@@ -81,6 +81,11 @@ class ScoreSource(Protocol):
         """Return the source of the instances `rows` scored on the classes `columns`."""
 
 
+def is_negated(source: ScoreSource) -> bool:
+    """Whether the scores are distances with the opposite sign."""
+    return source.perfect == 0
+
+
 def split_scores(scores: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray]:
     """Scores of the true classes y (n,) and of the wrong ones (n, k1 - 1), in any order.
 

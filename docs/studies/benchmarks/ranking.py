@@ -10,7 +10,7 @@ import numpy as np
 
 from classex_bayes.core.rank_pass import rank_statistics
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.rank_counts import count_better
+from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.threads import available_threads
 from classex_bayes.core.subsets import log_spaced
@@ -128,8 +128,14 @@ def gpu(setup: Setup) -> list[Measurement]:
     square = jnp.ones((size, size), dtype=jnp.float32)
     times: list[float] = []
 
+    def count() -> None:
+        labels = np.asarray(y)
+        groups = row_groups(labels, n_classes, packed=True)
+        for block in rank_blocks(source, labels, groups, "random", 0):
+            assert block.n_better.size == block.rows.size
+
     def rank() -> None:
-        times.append(seconds(lambda: count_better(source, np.asarray(y))))
+        times.append(seconds(count))
 
     ratios = time_ratios(lambda: (square @ square).block_until_ready(), rank)
     share = n * n_classes * _DIM / size**3

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from helpers import count_better
 
 from classex_bayes.core.rank_pass import rank_statistics
 from classex_bayes.core.ranks.defeats import add_defeats
-from classex_bayes.core.ranks.rank_counts import count_better
 from classex_bayes.core.ranks.sources import ScoreMatrix
 
 

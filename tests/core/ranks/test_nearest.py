@@ -84,25 +84,6 @@ def test_embeddings(rng, metric, reduce, several, on_cluster):
     same_lists(task.nearest_classes, scores, y, 32, perfect)
 
 
-def test_lists_of_many_ranges_are_joined_in_a_tree(rng):
-    gallery, y = rng.normal(size=(100, 3)), np.arange(200) % 100
-    probes = gallery[y] + 0.1 * rng.normal(size=(200, 3))
-    task = SourceTask.from_embeddings(
-        da.from_array(probes, chunks=(80, 3)), da.from_array(gallery, chunks=(3, 3)), y
-    )
-    same_lists(task.nearest_classes, score_matrix(probes, gallery, "sqeuclidean"), y, 32, 0.0)
-
-
-@pytest.mark.parametrize("higher_is_better", [True, False])
-def test_scores_in_dask_arrays(rng, higher_is_better):
-    scores, y = rng.normal(size=(90, 40)), np.arange(90) % 40
-    task = SourceTask.from_scores(
-        da.from_array(scores, chunks=(20, 15)), y, higher_is_better=higher_is_better
-    )
-    oriented, perfect = (scores, None) if higher_is_better else (-scores, 0.0)
-    same_lists(task.nearest_classes, oriented, y, 32, perfect)
-
-
 @pytest.mark.parametrize("in_dask", [False, True])
 def test_the_true_class_comes_after_classes_that_are_ruled_out(rng, in_dask):
     scores, y = rng.normal(size=(40, 20)), np.arange(40) % 20
