@@ -10,7 +10,6 @@ from classex_bayes.arguments import one_of, truth_value
 from classex_bayes.core.mixture_weights import ROUNDING, likeliest_weights
 from classex_bayes.core.subsets import log_binomial, log_spaced
 from classex_bayes.estimators.base import LawEstimator
-from classex_bayes.estimators.measured_curve import rank_shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -154,8 +153,10 @@ class PseudoLikelihood(LawEstimator):
         monotone = truth_value(self.monotone, "monotone")
         constrained = truth_value(self.moment, "moment")
         one_of(self.likelihood, ("binomial", "bernoulli"), "likelihood")
-        evidence = task.require("exact ranks")
-        n_better, share = rank_shares(evidence)
+        table = task.require("exact ranks")
+        n_better, place = np.unique(table.n_better[table.weight > 0], return_inverse=True)
+        share = np.bincount(place, weights=table.weight[table.weight > 0])
+        share /= share.sum()
         laws = _Laws(_grid(task.n_classes), monotone)
         excess = np.zeros(laws.gap.size)
         notes: tuple[str, ...] = ()

@@ -12,7 +12,6 @@ from scipy.optimize import isotonic_regression
 from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
 from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
-from classex_bayes.estimators.measured_curve import accuracy_factor
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results import Extrapolation
@@ -225,11 +224,11 @@ def _units(task: SourceTask, with_scores: bool) -> tuple[Redraw, float, str]:
 def _curves(task: SourceTask) -> tuple[Redraw, float, str]:
     """Draw curves from a normal law."""
     k = task.grid()
-    accuracy, factor = task.accuracy(k), accuracy_factor(task, k)
+    accuracy, covariance = task.accuracy(k), task.accuracy_cov(k)
     settings = {"n_test": task.n_test, "n_classes": task.n_classes}
 
     def redraw(rng: np.random.Generator) -> SourceTask:
-        drawn = accuracy + factor @ rng.standard_normal(factor.shape[1])
+        drawn = rng.multivariate_normal(accuracy, covariance, method="eigh")
         falling = isotonic_regression(np.clip(drawn, 0.0, 1.0), increasing=False).x
         return SourceTask.from_accuracies(
             k, falling, **settings, design_effect=task.design_effect()

@@ -172,7 +172,7 @@ def score_task(k1=60, repeats=2, seed=1, **options):
 
 @pytest.mark.parametrize(
     "estimator",
-    [*literature(1), KDE("sj"), KDE("nrd0"), KDE(1.0)],
+    [*literature(1), KDE("nrd0"), KDE(1.0)],
     ids=lambda estimator: estimator.name,
 )
 def test_every_estimator_of_the_literature_has_an_interval(estimator):
