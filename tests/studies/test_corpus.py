@@ -21,7 +21,7 @@ from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.corpus import catalogue, command, packages
 from studies.corpus.corpus_ranking import cell_scores, corpus_trials, population_facts, ranking
 from studies.corpus.packages import Packages
-from studies.corpus.population import Population, Recipe, shuffled
+from studies.corpus.population import Population, Recipe
 from studies.corpus.population_laws import population_laws, write_laws
 from studies.pages import DOCS
 from studies.shared import Options
@@ -90,13 +90,6 @@ def test_templates_and_probes_are_pooled_with_their_classes():
     np.testing.assert_array_equal(x[:SIZE][y[:SIZE]], population.gallery)
     np.testing.assert_array_equal(x[SIZE:], population.probes)
     np.testing.assert_array_equal(y[SIZE:], population.y)
-
-
-def test_shuffling_goes_on_with_a_generator():
-    assert sorted(shuffled("abcdef", 1)) == list("abcdef") != shuffled("abcdef", 1)
-    rng = np.random.default_rng(1)
-    assert shuffled(range(6), rng) == np.random.default_rng(1).permutation(6).tolist()
-    assert shuffled(range(6), rng) != shuffled(range(6), 1)
 
 
 def test_names_of_the_corpus_are_unique_and_datasheets_full():

@@ -52,18 +52,6 @@ def test_figures_7_and_8(figure, column):
         np.testing.assert_allclose(y, expected)
 
 
-def test_figure3_the_bar_is_the_bayes_rule():
-    joint, densities = papers.figure3().axes
-    assert joint.get_ylabel() == "instance x"
-    lines = np.array([line.get_ydata() for line in densities.lines])
-    x = densities.lines[0].get_xdata()
-    np.testing.assert_allclose(np.trapezoid(lines, x, axis=1), 1, atol=0.02)
-    np.testing.assert_allclose(x[lines.argmax(axis=1)], 0.7 * np.array([-1.2, 0.2, 1.5]), atol=0.02)
-    # With equal variances the cuts lie halfway between the means.
-    ends = [bar.get_paths()[0].vertices[:, 0].max() for bar in densities.collections]
-    np.testing.assert_allclose(ends, [0.7 * -0.5, 0.7 * 0.85, 3], atol=0.03)
-
-
 def faces():
     rows = [
         (size, simulation, name, k, 1 / k, 1 / k + error * k / 40)
