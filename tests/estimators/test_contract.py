@@ -158,12 +158,6 @@ def test_names_tell_variants_apart():
     assert len(set(of_literature)) == len(of_literature)
 
 
-def test_repr():
-    model = PolynomialRisk(COST, degree=3)
-    assert repr(model) == "PolynomialRisk(cost=<ndarray 12 x 12>, degree=3)"
-    assert repr(MomentRisk(COST)) == "MomentRisk(cost=<ndarray 12 x 12>)"
-
-
 class Guessing(PointEstimator):
     """An estimator of a user."""
 

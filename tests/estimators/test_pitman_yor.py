@@ -84,14 +84,6 @@ def test_law_of_the_favorability(d, alpha):
         assert found == pytest.approx(won.mean(), abs=4 * error)
 
 
-@pytest.mark.parametrize("law", PYDATALESS["laws"], ids=lambda law: str(law["discount"]))
-def test_formula_of_pydataless(law):
-    found = expected_share(
-        *place(law["discount"], law["concentration"]), np.array(PYDATALESS["sizes"])
-    )
-    np.testing.assert_allclose(found, law["correctness"], rtol=1e-8)
-
-
 # The fit
 
 
