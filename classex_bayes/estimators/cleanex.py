@@ -85,9 +85,8 @@ class CleaneX(ScoreEstimator):
     The layers, Adam's learning rate and the number of steps follow the paper. The initial weights
     and the stopping rule do not. Weights start from the uniform distribution of He et al. The
     output starts with the sign for which favorabilities increase with the lead of the true class
-    over its best competitor. With the other sign, errors at 20 k1 were up to twice as large. The
-    output is also shifted so that the mean favorability is ATA_2. An ATA_2 of 1 or 0 counts as half
-    an error or half a success among all comparisons.
+    over its best competitor. It is also shifted so that the mean favorability is ATA_2. An ATA_2 of
+    1 or 0 counts as half an error or half a success among all comparisons.
 
     A class that is ruled out by a score of -inf gets the smallest finite score of the task. Above
     500 classes the loss uses log-spaced k with weights. All n times k1 scores are kept in memory,

@@ -69,8 +69,7 @@ class KDE(ScoreEstimator):
     Notes
     -----
     The estimate needs scores and depends on their scale: a monotone transformation of the scores
-    (distances squared, say) changes it. Cross-validation often ends at a limit of its search range:
-    on recognised characters for 35-70% of the instances (UCV) and for 68-100% (BCV).
+    (distances squared, say) changes it. Cross-validation often ends at a limit of its search range.
 
     A competitor with score -inf is ruled out. It is left out of the choice of the bandwidth and
     counts as beaten. If the true class is ruled out too, the two are tied and count as half.

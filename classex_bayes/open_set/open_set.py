@@ -47,7 +47,6 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import far_beyond
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 if TYPE_CHECKING:
@@ -221,7 +220,6 @@ class OpenSetExtrapolator(FittedModel):
         DataWarning, ConvergenceWarning
             If the data are probably faulty, or if the importance weights are unreliable.
         """
-        source_task(task)
         task.require("ranks among all classes")
         drift = number(self.drift, "drift", 0, whole=False)
         drawn = SamplerSettings.of(sampler, progressbar=False)
