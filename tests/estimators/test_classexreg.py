@@ -249,11 +249,6 @@ def test_variance_is_the_sandwich(variant, bandwidth):
     np.testing.assert_allclose(model.standard_error(k) ** 2, variance, rtol=1e-3)
 
 
-def test_no_errors_no_standard_error():
-    task = SourceTask.from_ranks(np.ones(20, int), np.arange(20), n_classes=20)
-    np.testing.assert_allclose(ClassExReg(0.5).fit(task).standard_error([20, 200]), 0, atol=1e-12)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("k1", "repeats"), [(100, 1), (100, 5), (500, 1)])
 def test_standard_error_is_the_standard_deviation(k1, repeats):

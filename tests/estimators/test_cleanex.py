@@ -182,17 +182,6 @@ def test_extrapolates_where_the_favorability_is_a_function_of_the_true_score():
 # Properties
 
 
-def test_class_weight():
-    # The first half of the classes is difficult; weights that increase favour the second half.
-    scores, y = random_scores(repeats=3)
-    scores[np.arange(36), y] += np.where(y < 6, -1.5, 1.0)
-    task = SourceTask.from_scores(scores, y, class_weight=np.arange(12.0))
-    k = [2, 6, 12]
-    equal = SourceTask.from_scores(scores, y)
-    assert np.abs(task.accuracy(k) - equal.accuracy(k)).max() > 0.1
-    np.testing.assert_allclose(small(1500).fit(task).predict(k).mean, task.accuracy(k), atol=0.02)
-
-
 def test_same_seed_same_numbers(gaussian):
     first, again, other = (small(30, random_seed=seed).fit(gaussian) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.favorability_, again.favorability_)

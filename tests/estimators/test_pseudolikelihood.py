@@ -189,16 +189,6 @@ def test_recovers_a_nondecreasing_density(monotone, moment, a):
     np.testing.assert_allclose(model.discriminability(u), u**a, atol=0.02)
 
 
-def test_recovers_few_values():
-    rng = np.random.default_rng(5)
-    favorability = rng.choice([0.5, 0.97, 1.0], 40_000, p=[0.2, 0.5, 0.3])
-    task = ranked_task(rng.binomial(99, 1 - favorability), 100)
-    model = PseudoLikelihood(monotone=False).fit(task)
-    k = np.array([2, 20, 100, 200])
-    truth = np.power.outer(favorability, k - 1.0).mean(axis=0)
-    np.testing.assert_allclose(model.predict(k).mean, truth, atol=0.01)
-
-
 # Range, limits and symmetries
 
 
