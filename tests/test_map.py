@@ -1,6 +1,7 @@
 """The map: its places exist, and its recipes run and say what they promise."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +19,17 @@ RECIPES = dict(re.findall(r"^### (.+?)\n.*?^```python\n(.*?)^```", PAGE, flags=r
 LONGEST = 30  # lines, blank ones aside
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run():
-    """Execute a recipe and return its names; a metric that it enters goes with the test."""
+    """Names of a recipe, which is executed once; a metric that it enters goes with the module."""
+    known = dict(metrics.METRICS)
 
+    @cache
     def run(title):
         namespace = {"__name__": "recipe"}
         exec(compile(RECIPES[title], title, "exec"), namespace)
         return namespace
 
-    known = dict(metrics.METRICS)
     yield run
     metrics.METRICS.clear()
     metrics.METRICS.update(known)
@@ -47,6 +49,7 @@ def test_places_exist():
     assert len(places) >= 15 and [place for place in places if not (package / place).exists()] == []
 
 
+@pytest.mark.nightly  # PyTensor compiles the prior
 def test_prior(run):
     names = run("A prior")
     assert {"mean", "scale"} <= set(names["model"].idata["posterior"].data_vars)

@@ -87,23 +87,6 @@ def expected_power(
     return np.stack([power @ weight for power in _powers(mu, sd, sizes, eps)])
 
 
-def expected_power_slopes(
-    mu: FloatArray | float, sd: FloatArray | float, k: FloatArray | IntArray
-) -> tuple[FloatArray, FloatArray]:
-    r"""Derivatives (n_k, m) of `expected_power` in `mu` and in `sd`, for ``sd > 0``.
-
-    With :math:`P = \Phi(\mu + \sigma\varepsilon)^{k-1}`, integration by parts gives
-    :math:`E[\varepsilon P] / \sigma` and :math:`E[(\varepsilon^2 - 1) P] / \sigma`. The absolute
-    error is below 1e-11 / sd for k up to 1e12.
-    """
-    mu, sd = np.broadcast_arrays(np.atleast_1d(mu).astype(float), np.atleast_1d(sd).astype(float))
-    sizes = np.atleast_1d(np.asarray(k, dtype=float))
-    eps, weight = _normal_rule(float(np.max(sd)), sizes)
-    weights = weight[:, None] * np.column_stack([eps, eps**2 - 1])
-    slopes = np.stack([power @ weights for power in _powers(mu, sd, sizes, eps)]) / sd[:, None]
-    return slopes[..., 0], slopes[..., 1]
-
-
 def _normal_rule(largest_sd: float, k: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights of the trapezoid rule for a standard normal expectation."""
     step = _step(largest_sd, k)

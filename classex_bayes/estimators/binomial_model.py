@@ -1,10 +1,9 @@
 """BinomialModel: favorability of each test instance from the wrong-class scores of all of them."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from classex_bayes.core.ranks.sources import split_scores
+from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.estimators.base import ScoreEstimator, note_where
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
@@ -76,9 +75,10 @@ class BinomialModel(ScoreEstimator):
 
     def _fit(self, task: SourceTask) -> None:
         source, y = task.scores, task.y
-        blocks = _blocks(np.arange(task.n_test), task.n_classes)
-        true = [split_scores(source.scores(rows), y[rows])[0] for rows in blocks]
-        self._true = np.concatenate(true)
+        self._true = np.empty(task.n_test)
+        for part in ranges(task.n_test, max(1, _BLOCK_ELEMENTS // task.n_classes)):
+            scores = source.scores(np.arange(part.start, part.stop))
+            self._true[part] = split_scores(scores, y[part])[0]
         self._weigh(task)
 
     def _weigh(self, task: SourceTask) -> None:
@@ -89,7 +89,8 @@ class BinomialModel(ScoreEstimator):
         # that is tied with true scores counts half above and half below them.
         weight_above = np.zeros(task.n_test + 1)
         weighing = np.flatnonzero(weight)
-        for rows in _blocks(weighing, task.n_classes):
+        for part in ranges(weighing.size, max(1, _BLOCK_ELEMENTS // task.n_classes)):
+            rows = weighing[part]
             wrong = split_scores(source.scores(rows), y[rows])[1].ravel()
             half = np.repeat(weight[rows] / 2, task.n_classes - 1)
             for side in ("left", "right"):
@@ -112,9 +113,3 @@ class BinomialModel(ScoreEstimator):
             f"above all {self._n_wrong:,} wrong-class scores of the pilot"
         )
         return note_where(unbeaten - lower > _VISIBLE, k, "perhaps too high", why)
-
-
-def _blocks(rows: IntArray, n_classes: int) -> Iterator[IntArray]:
-    """Consecutive parts of some rows of a matrix with `n_classes` columns."""
-    height = max(1, _BLOCK_ELEMENTS // n_classes)
-    return (rows[start : start + height] for start in range(0, rows.size, height))

@@ -16,8 +16,6 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
-# Blocks have about 16 MB of powers of the favorability, in double precision.
-_BLOCK_ELEMENTS = 2_000_000
 _SMALLEST_RATE = 1e-8
 # Training ends when the smallest error so far, in accuracy, falls by less in so many steps. At the
 # start the loss can be flat for hundreds of steps, until the network distinguishes the instances.
@@ -87,9 +85,8 @@ class CleaneX(ScoreEstimator):
     The layers, Adam's learning rate and the number of steps follow the paper. The initial weights
     and the stopping rule do not. Weights start from the uniform distribution of He et al. The
     output starts with the sign for which favorabilities increase with the lead of the true class
-    over its best competitor. With the other sign, errors at 20 k1 were up to twice as large. The
-    output is also shifted so that the mean favorability is ATA_2. An ATA_2 of 1 or 0 counts as half
-    an error or half a success among all comparisons.
+    over its best competitor. It is also shifted so that the mean favorability is ATA_2. An ATA_2 of
+    1 or 0 counts as half an error or half a success among all comparisons.
 
     A class that is ruled out by a score of -inf gets the smallest finite score of the task. Above
     500 classes the loss uses log-spaced k with weights. All n times k1 scores are kept in memory,
@@ -281,15 +278,10 @@ def _squared_error(
     """Mean squared error of the accuracies at the outputs (n,), and its derivatives by them."""
     log_u = _log_favorability(outputs)
     exponent, share = curve.k - 1.0, curve.weight / curve.weight.sum()
-    error, slope = 0.0, np.zeros(outputs.size)
-    height = max(1, _BLOCK_ELEMENTS // outputs.size)
-    for start in range(0, exponent.size, height):
-        part = slice(start, start + height)
-        power = np.exp(np.outer(exponent[part], log_u))
-        difference = power @ weight - curve.accuracy[part]
-        error += float(share[part] @ difference**2)
-        slope -= (2 * share[part] * difference * exponent[part]) @ power
-    return error, slope * weight * expit(outputs)
+    power = np.exp(np.outer(exponent, log_u))
+    difference = power @ weight - curve.accuracy
+    slope = -(2 * share * difference * exponent) @ power
+    return float(share @ difference**2), slope * weight * expit(outputs)
 
 
 def _standardized(task: SourceTask) -> FloatArray:

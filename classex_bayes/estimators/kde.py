@@ -1,24 +1,23 @@
 """KDE: favorability of each test instance from a kernel density of its wrong-class scores.
 
-The bandwidths are exactly those of R's `stats` package. Cross-validation and Sheather-Jones need
-sums over all pairs of points. R bins the sample into 1000 cells and counts the pairs by the number
-of cells between them. Cell numbers are rounded towards zero, so the cell around zero is twice as
-wide. A selected bandwidth therefore depends slightly on location.
+The bandwidths are exactly those of R's `stats` package. Cross-validation needs sums over all pairs
+of points. R bins the sample into 1000 cells and counts the pairs by the number of cells between
+them. Cell numbers are rounded towards zero, so the cell around zero is twice as wide. A selected
+bandwidth therefore depends slightly on location.
 """
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.fft import irfft, rfft
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from classex_bayes.arguments import is_real, one_of
 from classex_bayes.core.ranks.sources import split_scores
+from classex_bayes.core.ranks.threads import for_each
 from classex_bayes.estimators.base import ScoreEstimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -26,7 +25,6 @@ from classex_bayes.typing import FloatArray, IntArray
 
 # About 4 MB of scores per thread in double precision; the computation needs a dozen times as much.
 _BLOCK_ELEMENTS = 500_000
-_MOST_THREADS = 8
 _N_CELLS = 1000
 # Pairs whose squared distance in bandwidths is larger contribute nothing: exp(-250) = 1e-109.
 _FAR = 1000.0
@@ -50,9 +48,9 @@ class KDE(ScoreEstimator):
 
     Parameters
     ----------
-    bandwidth : {"ucv", "bcv", "sj", "nrd0"} or positive float
-        Rule that selects :math:`h_i`: unbiased or biased cross-validation, Sheather-Jones or
-        Silverman's rule of thumb. A number is the bandwidth of all instances.
+    bandwidth : {"ucv", "bcv", "nrd0"} or positive float
+        Rule that selects :math:`h_i`: unbiased or biased cross-validation, or Silverman's rule of
+        thumb. A number is the bandwidth of all instances.
 
     Attributes
     ----------
@@ -71,8 +69,7 @@ class KDE(ScoreEstimator):
     Notes
     -----
     The estimate needs scores and depends on their scale: a monotone transformation of the scores
-    (distances squared, say) changes it. Cross-validation often ends at a limit of its search range:
-    on recognised characters for 35-70% of the instances (UCV) and for 68-100% (BCV).
+    (distances squared, say) changes it. Cross-validation often ends at a limit of its search range.
 
     A competitor with score -inf is ruled out. It is left out of the choice of the bandwidth and
     counts as beaten. If the true class is ruled out too, the two are tied and count as half.
@@ -117,8 +114,7 @@ class KDE(ScoreEstimator):
 
         height = max(1, _BLOCK_ELEMENTS // task.n_classes)
         blocks = np.split(np.arange(task.n_test), np.arange(height, task.n_test, height))
-        with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as threads:
-            list(threads.map(estimate, blocks))
+        for_each(estimate, blocks)
         self.bandwidths_, self._log_favorability = bandwidths, log_favorability
         self._weigh(task)
 
@@ -196,11 +192,6 @@ def select_bandwidths(rule: str, samples: Any) -> FloatArray:
     - "bcv", biased cross-validation (Scott and Terrell, JASA 82, 1987): minimises on the same range
       :math:`\frac{1}{2 n h \sqrt\pi} + \frac{1}{64 n^2 h \sqrt\pi} \sum_p
       e^{-D_p/4} (D_p^2 - 12 D_p + 12)`.
-    - "sj", Sheather and Jones (JRSS B 53, 1991): solves
-      :math:`h = \{2 \sqrt\pi\, n\, \hat S(\alpha(h))\}^{-1/5}` with
-      :math:`\alpha(h) = 1.357 \{\hat S(a) / \hat T(b)\}^{1/7} h^{5/7}`. Here :math:`\hat S` and
-      :math:`\hat T` are kernel estimates of the integrated squared second and third derivatives
-      of the density. The root has full precision; R stops within 1% of H.
     """
     array = np.asarray(samples, dtype=float)
     rows = np.atleast_2d(array)
@@ -241,16 +232,11 @@ def _count_pairs(x: FloatArray) -> list[_Pairs]:
     return [_Pairs(x.shape[1], *row) for row in zip(width, number, strict=True)]
 
 
-def _spread(x: FloatArray, normal_iqr: float) -> FloatArray:
-    """Smaller of standard deviation and scaled interquartile range; the former if that is 0."""
+def _rule_of_thumb(x: FloatArray) -> FloatArray:
     sd = np.std(x, axis=1, ddof=1)
     lower, upper = np.quantile(x, [0.25, 0.75], axis=1)
-    smaller = np.minimum(sd, (upper - lower) / normal_iqr)
-    return np.where(smaller > 0, smaller, sd)
-
-
-def _rule_of_thumb(x: FloatArray) -> FloatArray:
-    return 0.9 * _spread(x, 1.34) * x.shape[1] ** (-1 / 5)
+    smaller = np.minimum(sd, (upper - lower) / 1.34)
+    return 0.9 * np.where(smaller > 0, smaller, sd) * x.shape[1] ** (-1 / 5)
 
 
 def _unbiased(h: float, pairs: _Pairs) -> float:
@@ -278,50 +264,8 @@ def _cross_validate(criterion: Callable[[float, _Pairs], float], x: FloatArray) 
     return np.array(selected)
 
 
-def _second_derivative(h: float, pairs: _Pairs) -> float:
-    """Kernel estimate of the integrated squared second derivative of the density."""
-    number, scaled = pairs.near(h)
-    total = 2 * number @ (np.exp(-scaled / 2) * ((scaled - 6) * scaled + 3)) + 3 * pairs.n
-    return total / (pairs.n * (pairs.n - 1) * h**5 * np.sqrt(2 * np.pi))
-
-
-def _third_derivative(h: float, pairs: _Pairs) -> float:
-    """Kernel estimate of the integrated squared third derivative of the density."""
-    number, scaled = pairs.near(h)
-    polynomial = ((scaled - 15) * scaled + 45) * scaled - 15
-    total = 15 * pairs.n - 2 * number @ (np.exp(-scaled / 2) * polynomial)
-    return total / (pairs.n * (pairs.n - 1) * h**7 * np.sqrt(2 * np.pi))
-
-
-def _sheather_jones(x: FloatArray) -> FloatArray:
-    return np.array(list(map(_root, _count_pairs(x), _spread(x, 1.349))))
-
-
-def _root(pairs: _Pairs, spread: float) -> float:
-    """Solve the equation of Sheather and Jones for one sample."""
-    # Both estimates are positive, because their kernels have nonnegative Fourier transforms.
-    second = _second_derivative(1.24 * spread * pairs.n ** (-1 / 7), pairs)
-    third = _third_derivative(1.23 * spread * pairs.n ** (-1 / 9), pairs)
-    ratio = 1.357 * (second / third) ** (1 / 7)
-
-    def excess(h: float) -> float:
-        curvature = _second_derivative(ratio * h ** (5 / 7), pairs)
-        return (2 * np.sqrt(np.pi) * pairs.n * curvature) ** (-1 / 5) - h
-
-    upper = _OVERSMOOTHED * spread * pairs.n ** (-1 / 5)
-    lower = 0.1 * upper
-    # A root exists, because the excess is positive near 0 and negative for large h. With several
-    # roots the result depends on the bracket, so it widens as in R: above and below in turn.
-    above = True
-    while excess(lower) * excess(upper) > 0:
-        lower, upper = (lower, 1.2 * upper) if above else (0.8 * lower, upper)
-        above = not above
-    return brentq(excess, lower, upper, xtol=1e-12 * upper, rtol=1e-12)
-
-
 RULES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "ucv": partial(_cross_validate, _unbiased),
     "bcv": partial(_cross_validate, _biased),
-    "sj": _sheather_jones,
     "nrd0": _rule_of_thumb,
 }

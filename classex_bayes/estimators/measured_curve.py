@@ -1,21 +1,17 @@
-"""Data that estimators fit: the measured accuracies ATA_k with weights, or the shares of ranks."""
+"""The measured accuracies ATA_k with their weights, and curves with two parameters near them."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 from scipy.optimize import least_squares
 
-from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
 # With so many numbers, predictions differ by less than 5e-4 from those of a fit to all numbers.
 _MOST_SIZES = 500
-_COVARIANCE_SIZES = 60
 ROUNDING = 1e-13  # of accuracies
 
 
@@ -66,64 +62,34 @@ def _sizes(task: SourceTask, k: IntArray | None) -> tuple[IntArray, FloatArray]:
     )
 
 
-def rank_shares(table: RankTable) -> tuple[IntArray, FloatArray]:
-    """Distinct numbers of better classes, increasing, and their shares of the weight (sum 1)."""
-    n_better, place = np.unique(table.n_better, return_inverse=True)
-    share = np.bincount(place, weights=table.weight)
-    return n_better[share > 0], share[share > 0] / share.sum()
-
-
-def coarse_starts(
+def nearest_curve(
     curve: MeasuredCurve,
     weight: FloatArray,
     accuracy: Callable[[FloatArray, float, IntArray], FloatArray],
     first: FloatArray,
-    second: Sequence[float] | FloatArray,
-    number: int,
+    second: FloatArray,
+    limits: FloatArray,
 ) -> FloatArray:
-    """Starting points (number, 2) of least squares with two parameters: the best of a coarse grid.
+    """Two parameters (2,) whose accuracies are nearest to a curve in weighted least squares.
 
-    `accuracy` returns the accuracies (n_k, n) at all `first` (n,), one of `second`, and k. For each
-    of `second` the best of `first` is a candidate.
+    `accuracy` returns the accuracies (n_k, n) at the first parameter (n,), the second, and k. The
+    search within the `limits` (2, 2) has three starts: the best points of the coarse grid of
+    `first` and `second`, no two of them with the same second parameter.
     """
     places = np.unique(np.rint(np.linspace(0, curve.k.size - 1, 40)).astype(int))
-    k, weight, target = curve.k[places], weight[places], curve.accuracy[places, None]
+    k, target = curve.k[places], curve.accuracy[places, None]
     points, errors = [], []
-    for value in second:
-        error = weight @ (accuracy(first, value, k) - target) ** 2
+    for value in second.tolist():
+        error = weight[places] @ (accuracy(first, value, k) - target) ** 2
         points.append([first[np.argmin(error)], value])
         errors.append(error.min())
-    return np.array(points)[np.argsort(errors)[:number]]
+    # Residuals are divided by the largest error, because the search stops at an absolute gradient.
+    root = np.sqrt(weight / weight.sum()) / (1 - curve.accuracy.min())
 
+    def residual(point: FloatArray) -> FloatArray:
+        return root * (accuracy(point[:1], point[1], curve.k)[:, 0] - curve.accuracy)
 
-def best_fit(
-    residual: Callable[[FloatArray], FloatArray],
-    starts: Iterable[FloatArray],
-    limits: tuple[FloatArray, FloatArray],
-    jac: Any = "3-point",
-) -> FloatArray:
-    """Parameters with the least sum of squares, searched from several starting points."""
     exact = {"xtol": 1e-14, "ftol": 1e-14, "gtol": 1e-14}
-    fits = [least_squares(residual, start, jac, bounds=limits, **exact) for start in starts]
+    starts = np.array(points)[np.argsort(errors)[:3]]
+    fits = [least_squares(residual, at, "3-point", bounds=limits, **exact) for at in starts]
     return min(fits, key=lambda fit: fit.cost).x
-
-
-def accuracy_factor(task: SourceTask, k: IntArray) -> FloatArray:
-    r"""Factor F of the covariance of ATA_k, :math:`F F' = \Sigma`, of shape (n_k, rank).
-
-    Errors of ATA_k change slowly with log k. For more than 60 numbers of a task with ranks,
-    :math:`\Sigma` is therefore computed at 60 log-spaced numbers, with one pass over the scores,
-    and a cubic spline interpolates F. ATA_1 = 1 has no error.
-    """
-    sizes, place = np.unique(k[k > 1], return_inverse=True)
-    nodes, thinned = sizes, sizes.size > _COVARIANCE_SIZES and task.table.is_exact
-    if thinned:
-        # `accuracy_cov` treats k1 as k1 - 1, which would bend the spline: no node at k1.
-        nodes = log_spaced(sizes[0], min(sizes[-1], task.n_classes - 1), _COVARIANCE_SIZES)
-    values, vectors = np.linalg.eigh(task.accuracy_cov(nodes))
-    at_sizes = vectors * np.sqrt(np.maximum(values, 0.0))
-    if thinned:
-        at_sizes = make_interp_spline(np.log(nodes), at_sizes)(np.log(sizes))
-    factor = np.zeros((k.size, nodes.size))
-    factor[k > 1] = at_sizes[place]
-    return factor

@@ -7,9 +7,8 @@ from classex_bayes.estimators.base import PointEstimator
 from classex_bayes.estimators.measured_curve import (
     ROUNDING,
     MeasuredCurve,
-    best_fit,
-    coarse_starts,
     measured_curve,
+    nearest_curve,
 )
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
@@ -139,13 +138,6 @@ def _nearest(curve: MeasuredCurve) -> tuple[float, float]:
     """Point of the search whose curve is nearest in least squares with weights log k."""
     if np.all(curve.accuracy <= 1 / curve.k + ROUNDING):
         return 0.0, 0.0
-    weight = curve.weight * np.log(curve.k)
-    # Residuals are divided by the largest error, because the search stops at an absolute gradient.
-    root = np.sqrt(weight / weight.sum()) / (1 - curve.accuracy.min())
-
-    def residual(point: FloatArray) -> FloatArray:
-        return root * (expected_share(point[0], point[1], curve.k) - curve.accuracy)
-
-    starts = coarse_starts(curve, weight, expected_share, _STARTS, _START_SHARES, 3)
-    total, share = best_fit(residual, starts, (np.zeros(2), np.array([_LARGEST, 1.0])))
+    weight, limits = curve.weight * np.log(curve.k), np.array([[0.0, 0.0], [_LARGEST, 1.0]])
+    total, share = nearest_curve(curve, weight, expected_share, _STARTS, _START_SHARES, limits)
     return float(total), float(share)

@@ -1,29 +1,21 @@
 """HighDimensional and TwoParameter: Phi^-1 of the favorability is normal, with sd 1 or any sd."""
 
-from collections.abc import Callable
-from typing import Literal
-
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
-from classex_bayes.arguments import class_counts, one_of
+from classex_bayes.arguments import class_counts
 from classex_bayes.core.normal_law import (
     expected_power,
-    expected_power_slopes,
     increasing_root,
     signal_accuracy,
     signal_from_accuracy,
 )
-from classex_bayes.core.subsets import log_binomial
 from classex_bayes.estimators.base import LawEstimator, PointEstimator, sizes_text
 from classex_bayes.estimators.measured_curve import (
     ROUNDING,
     MeasuredCurve,
-    best_fit,
-    coarse_starts,
     measured_curve,
-    rank_shares,
+    nearest_curve,
 )
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -34,13 +26,11 @@ from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 _SIGNALS = np.arange(0, 26, 0.125)
 _TOLERANCE = 1e-14
 _WEAKEST = 1e-7  # weaker signals are rounding
-Method = Literal["least_squares", "pseudolikelihood"]
-SMALLEST_SD, LARGEST_SD = 0.05, 10.0
+_SMALLEST_SD, _LARGEST_SD = 0.05, 10.0
 # The search runs over the probit of the accuracy on 2 classes and the log of the sd.
-_LIMITS = np.array([[-8.0, np.log(SMALLEST_SD)], [8.0, np.log(LARGEST_SD)]])
+_LIMITS = np.array([[-8.0, np.log(_SMALLEST_SD)], [8.0, np.log(_LARGEST_SD)]])
 _START_PROBITS = np.arange(-3, 7, 0.25)
-_START_SDS = (0.1, 0.25, 0.5, 0.8, 1.2, 2.0, 4.0, 8.0)
-_NEGLIGIBLE = 40.0  # below the peak of a log density
+_START_LOG_SDS = np.log([0.1, 0.25, 0.5, 0.8, 1.2, 2.0, 4.0, 8.0])
 
 
 class HighDimensional(PointEstimator):
@@ -181,17 +171,8 @@ class TwoParameter(LawEstimator):
 
     .. math::
 
-        E[U^{*\,k-1}] = \int \frac1\nu \varphi\Big(\frac{z - \mu}{\nu}\Big) \Phi(z)^{k-1} dz
-
-    Parameters
-    ----------
-    method : {"least_squares", "pseudolikelihood"}
-        "least_squares" minimises :math:`\sum_{k=2}^{k_1} (ATA_k - E[U^{*\,k-1}])^2`.
-        "pseudolikelihood" maximises the product of the probabilities of the ranks, as if instances
-        were independent: :math:`\sum_v n_v \log \int \frac1\nu
-        \varphi(\frac{z - \mu}{\nu}) \binom{k_1 - 1}{v} \Phi(z)^{v} \Phi(-z)^{k_1 - 1 - v} dz`.
-        Here :math:`n_v` is the weight of the instances that beat v competitors; the weights of the
-        classes are equal, or those of `class_weight` of the task.
+        E[U^{*\,k-1}] = \int \frac1\nu \varphi\Big(\frac{z - \mu}{\nu}\Big) \Phi(z)^{k-1} dz, \qquad
+        (\hat\mu, \hat\nu) = \arg\min \sum_{k=2}^{k_1} (ATA_k - E[U^{*\,k-1}])^2
 
     Attributes
     ----------
@@ -201,8 +182,7 @@ class TwoParameter(LawEstimator):
     Raises
     ------
     DataError
-        From `fit`: the method is unknown; the accuracy is known at fewer than 2 numbers of classes;
-        or the method is "pseudolikelihood" and the task has no ranks.
+        From `fit`: the accuracy is known at fewer than 2 numbers of classes.
 
     Notes
     -----
@@ -213,36 +193,32 @@ class TwoParameter(LawEstimator):
     both cases the standard deviation is set to 1.
 
     The CDF of U* is :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`. Predictions are in [0, 1] and
-    decrease with k. The time of the pseudolikelihood grows with the number of distinct ranks: a
-    second for 50,000 classes, minutes for a million.
+    decrease with k.
 
     References
     ----------
-    Zheng, thesis (2017), section 5.3, Lemma 1; the pseudolikelihood is that of Zheng, Achanta and
-    Benjamini, nips2016, section 4.2, with k - 1 competitors.
+    Zheng, thesis (2017), section 5.3, Lemma 1.
 
     Examples
     --------
     >>> ranks = [1] * 14 + [2, 2, 3, 4, 6, 10]
     >>> task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
-    >>> model = TwoParameter("pseudolikelihood").fit(task)
+    >>> model = TwoParameter().fit(task)
     >>> round(model.mean_, 2), round(model.sd_, 2), model.predict([20, 80]).mean.round(2).tolist()
-    (2.5, 1.2, [0.69, 0.53])
+    (2.58, 1.33, [0.7, 0.55])
     """
 
-    def __init__(self, method: Method = "least_squares") -> None:
-        self.method = method
-
-    def _name_parts(self) -> list[str]:
-        return [self.method]
-
     def _fit(self, task: SourceTask) -> None:
-        one_of(self.method, ("least_squares", "pseudolikelihood"), "method")
-        if self.method == "least_squares":
-            self.mean_, self.sd_ = _nearest_curve(measured_curve(task))
+        curve = measured_curve(task)
+        if np.all(curve.accuracy > 1 - ROUNDING):
+            self.mean_, self.sd_ = np.inf, 1.0
+        elif np.all(curve.accuracy < ROUNDING):
+            self.mean_, self.sd_ = -np.inf, 1.0
         else:
-            shares = rank_shares(task.require("exact ranks"))
-            self.mean_, self.sd_ = _likeliest(*shares, task.n_classes, measured_curve(task))
+            starts = _START_PROBITS, _START_LOG_SDS
+            point = nearest_curve(curve, curve.weight, _accuracy, *starts, _LIMITS)
+            mean, sd = _mean_and_sd(*point)
+            self.mean_, self.sd_ = float(mean), float(sd)
 
     def _curve(self, k: IntArray) -> FloatArray:
         if np.isinf(self.mean_):
@@ -256,7 +232,7 @@ class TwoParameter(LawEstimator):
                 f"the pilot has {errors} errors: the mean is infinite and every prediction is "
                 f"{limit}",
             )
-        if not 1.01 * SMALLEST_SD < self.sd_ < 0.99 * LARGEST_SD:
+        if not 1.01 * _SMALLEST_SD < self.sd_ < 0.99 * _LARGEST_SD:
             return (f"the standard deviation is at the limit of its range, {self.sd_:.3g}",)
         return ()
 
@@ -266,153 +242,10 @@ class TwoParameter(LawEstimator):
         return ndtr((ndtri(u) - self.mean_) / self.sd_)
 
 
-def _natural(point: FloatArray) -> tuple[float, float]:
-    """Mean and sd from the probit of the accuracy on 2 classes and the log sd."""
-    sd = np.exp(point[1])
-    return float(point[0] * np.hypot(1, sd)), float(sd)
+def _mean_and_sd(probit: FloatArray, log_sd: float) -> tuple[FloatArray, float]:
+    """Mean and sd from the probit of the accuracy on 2 classes and the log of the sd."""
+    return probit * np.hypot(1, np.exp(log_sd)), np.exp(log_sd)
 
 
-def _chain(point: FloatArray, by_mean: FloatArray, by_sd: FloatArray) -> FloatArray:
-    """Derivatives by the search coordinates, on a new last axis, from those by mean and sd."""
-    sd = np.exp(point[1])
-    spread = np.hypot(1, sd)
-    by_log_sd = sd * (by_sd + by_mean * point[0] * sd / spread)
-    return np.stack([by_mean * spread, by_log_sd], axis=-1)
-
-
-def _nearest_curve(curve: MeasuredCurve) -> tuple[float, float]:
-    """Mean and sd whose accuracy curve is nearest in least squares."""
-    if np.all(curve.accuracy > 1 - ROUNDING):
-        return np.inf, 1.0
-    if np.all(curve.accuracy < ROUNDING):
-        return -np.inf, 1.0
-    root = np.sqrt(curve.weight)
-
-    def residual(point: FloatArray) -> FloatArray:
-        return root * (expected_power(*_natural(point), curve.k)[:, 0] - curve.accuracy)
-
-    def slopes(point: FloatArray) -> FloatArray:
-        by_mean, by_sd = expected_power_slopes(*_natural(point), curve.k)
-        return root[:, None] * _chain(point, by_mean[:, 0], by_sd[:, 0])
-
-    return _natural(best_fit(residual, _starts(curve), (_LIMITS[0], _LIMITS[1]), slopes))
-
-
-def _starts(curve: MeasuredCurve) -> FloatArray:
-    """Starting points (2, 2) of the search."""
-
-    def accuracy(probit: FloatArray, sd: float, k: IntArray) -> FloatArray:
-        return expected_power(probit * np.hypot(1, sd), sd, k)
-
-    starts = coarse_starts(curve, curve.weight, accuracy, _START_PROBITS, _START_SDS, 2)
-    return np.column_stack([starts[:, 0], np.log(starts[:, 1])])
-
-
-def _likeliest(
-    n_better: IntArray, share: FloatArray, n_classes: int, curve: MeasuredCurve
-) -> tuple[float, float]:
-    """Mean and sd that maximise the pseudolikelihood; the search starts at the nearest curves."""
-    if n_better.size == 1 and n_better[0] in (0, n_classes - 1):
-        return (np.inf if n_better[0] == 0 else -np.inf), 1.0
-    objective = log_pseudolikelihood(n_better, share, n_classes)
-
-    def negative(point: FloatArray) -> tuple[float, FloatArray]:
-        value, by_mean, by_sd = objective(*_natural(point))
-        return -value, -_chain(point, np.array(by_mean), np.array(by_sd))
-
-    fits = [
-        minimize(
-            negative,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=_LIMITS.T,
-            options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 500},
-        )
-        for start in _starts(curve)
-    ]
-    return _natural(min(fits, key=lambda fit: fit.fun).x)
-
-
-def log_pseudolikelihood(
-    n_better: IntArray, weight: FloatArray, n_classes: int
-) -> Callable[[float, float], tuple[float, float, float]]:
-    r"""Pseudolikelihood of ranks as a function of mean and standard deviation.
-
-    :math:`\sum_L w_L \log \int \frac1\nu \varphi(\frac{z - \mu}{\nu}) \binom{k_1 - 1}{L}
-    \Phi(z)^{k_1 - 1 - L} \Phi(-z)^{L} dz`. In z the binomial factor is log-concave. Its peak, at
-    :math:`\Phi(-z) = L / (k_1 - 1)`, is as narrow as :math:`k_1^{-1/2}`. Every L therefore has
-    separate nodes over the range in which the factor is not negligible, for all means and sds. For
-    L = 0 and L = k1 - 1 the factor has no peak, so the nodes depend on mean and sd.
-
-    The function maps mean and sd (at least 0.05) to the pseudolikelihood of distinct L (m,)
-    with weights w, and to its derivatives by mean and sd. The relative error of each probability
-    above 1e-12 is below 1e-9 for k1 up to 1e6, and below 1e-5 up to 1e9.
-    """
-    n_wrong = n_classes - 1
-    inner = (n_better > 0) & (n_better < n_wrong)
-    none, all_better = weight[n_better == 0].sum(), weight[n_better == n_wrong].sum()
-    z, log_mass = _binomial_nodes(n_better[inner].astype(float), n_wrong)
-
-    def evaluate(mean: float, sd: float) -> tuple[float, float, float]:
-        standard = (z - mean) / sd
-        log_step = log_mass - np.log(sd)
-        total = weight[inner] @ _log_integrals(log_step, standard, sd)
-        if none:
-            total += none * _log_extreme(mean, sd, n_wrong)
-        if all_better:
-            total += all_better * _log_extreme(-mean, sd, n_wrong) * [1, -1, 1]
-        return float(total[0]), float(total[1]), float(total[2])
-
-    return evaluate
-
-
-def _log_integrals(log_step: FloatArray, standard: FloatArray, sd: float) -> FloatArray:
-    """Log of the sum over nodes (last axis) of step times normal density, and its derivatives.
-
-    A new last axis has the value, the derivative by the mean and the derivative by the sd.
-    """
-    log_terms = log_step - 0.5 * standard**2 - np.log(2 * np.pi) / 2
-    value = logsumexp(log_terms, axis=-1)
-    share = np.exp(log_terms - value[..., None])
-    by_mean = (share * standard).sum(axis=-1) / sd
-    by_sd = ((share * standard**2).sum(axis=-1) - 1) / sd
-    return np.stack([value, by_mean, by_sd], axis=-1)
-
-
-def _log_extreme(mean: float, sd: float, n_wrong: int) -> FloatArray:
-    """Log probability of L = 0 and its derivatives: log of `expected_power`, no underflow."""
-    step = 0.3 / (1 + sd * np.sqrt(2 * np.log(n_wrong + 1)))
-    standard = np.arange(-_NEGLIGIBLE, _NEGLIGIBLE, step)
-    log_step = n_wrong * log_ndtr(mean + sd * standard) + np.log(step)
-    return _log_integrals(log_step, standard, sd)
-
-
-def _binomial_nodes(n_better: FloatArray, n_wrong: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes z and the log of step times binomial probability, of shape (m, n_nodes)."""
-    if n_better.size == 0:
-        return np.empty((0, 1)), np.empty((0, 1))
-    n_worse = n_wrong - n_better
-    log_choose = log_binomial(n_wrong, n_better)
-
-    def log_chance(z: FloatArray) -> FloatArray:
-        shape = (-1,) + (1,) * (z.ndim - 1)
-        better, worse, choose = (x.reshape(shape) for x in (n_better, n_worse, log_choose))
-        return choose + worse * log_ndtr(z) + better * log_ndtr(-z)
-
-    peak = -ndtri(n_better / n_wrong)
-    floor = log_chance(peak) - _NEGLIGIBLE
-    edges = []
-    for side in (-1, 1):
-        near, far = peak, peak + side * 16.0
-        for _ in range(30):
-            middle = (near + far) / 2
-            high = log_chance(middle) > floor
-            near, far = np.where(high, middle, near), np.where(high, far, middle)
-        edges.append(far)
-    # Steps of 0.8 sd integrate a normal density to 1e-13; 64 nodes integrate the binomial factor.
-    widest = np.max(edges[1] - edges[0])
-    n_nodes = max(64, int(np.ceil(widest / (0.8 * SMALLEST_SD))))
-    z = np.linspace(edges[0], edges[1], n_nodes, axis=1)
-    step = (edges[1] - edges[0]) / (n_nodes - 1)
-    return z, log_chance(z) + np.log(step)[:, None]
+def _accuracy(probit: FloatArray, log_sd: float, k: IntArray) -> FloatArray:
+    return expected_power(*_mean_and_sd(probit, log_sd), k)

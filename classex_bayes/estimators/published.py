@@ -55,8 +55,7 @@ def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Es
         PseudoLikelihood(),
         HighDimensional(),
         HighDimensional(k="all"),
-        TwoParameter("least_squares"),
-        TwoParameter("pseudolikelihood"),
+        TwoParameter(),
         PitmanYor(),
         LogLinear(),
     ]

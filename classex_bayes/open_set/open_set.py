@@ -46,7 +46,6 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import far_beyond
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from scipy.special import log_ndtr, ndtr
 
 from classex_bayes.core.normal_law import (
     expected_power,
-    expected_power_slopes,
     signal_accuracy,
     signal_from_accuracy,
 )
@@ -95,31 +94,9 @@ def test_one_at_a_time_gives_the_same():
             assert together[i, j] == pytest.approx(alone, abs=1e-11)
 
 
-# Slopes
-
-
 def five_point_difference(function, step=1e-3):
     ends = [function(place * step) for place in (-2, -1, 1, 2)]
     return (ends[0] - 8 * ends[1] + 8 * ends[2] - ends[3]) / (12 * step)
-
-
-@pytest.mark.parametrize("k", [2, 37, 10**6, 10**12])
-def test_slopes_are_derivatives(k):
-    mu, sd, k = np.array([0.5, 2.5, 4.0, 7.0]), np.array([1.5, 0.25, 0.8, 3.0]), np.array([k])
-    by_mu, by_sd = expected_power_slopes(mu, sd, k)
-    expected = five_point_difference(lambda step: expected_power(mu + step, sd, k))
-    np.testing.assert_allclose(by_mu, expected, rtol=0, atol=2e-10)
-    expected = five_point_difference(lambda step: expected_power(mu, sd + step, k))
-    np.testing.assert_allclose(by_sd, expected, rtol=0, atol=2e-10)
-
-
-def test_slopes_of_two_classes_are_known():
-    mu, sd = np.linspace(-3, 5, 9), 0.7
-    spread = np.hypot(1, sd)
-    density = np.exp(-0.5 * (mu / spread) ** 2) / np.sqrt(2 * np.pi)
-    by_mu, by_sd = expected_power_slopes(mu, sd, np.array([2]))
-    np.testing.assert_allclose(by_mu[0], density / spread, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(by_sd[0], -density * mu * sd / spread**3, rtol=0, atol=1e-13)
 
 
 # The law with one parameter

@@ -11,8 +11,6 @@ from scipy.stats import norm
 
 from classex_bayes.estimators import binomial_model
 from classex_bayes.estimators.binomial_model import BinomialModel
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.evaluate.compare import compare
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import redraw_groups
 
@@ -56,16 +54,6 @@ def test_formula_pair_by_pair(seed):
     np.testing.assert_allclose(model.predict(k).mean, expected, rtol=1e-12)
     u = np.array([0.123, 0.456, 0.789])
     np.testing.assert_allclose(model.discriminability(u), weight @ (shares[:, None] <= u))
-
-
-def test_distances_of_embeddings():
-    rng = np.random.default_rng(1)
-    gallery = rng.normal(size=(20, 4))
-    probes, y = gallery + rng.normal(scale=0.4, size=gallery.shape), np.arange(20)
-    squares = ((probes[:, None] - gallery) ** 2).sum(axis=2)
-    model = BinomialModel().fit(SourceTask.from_embeddings(probes, gallery, y))
-    shares = pooled_shares(-squares, y, np.full(20, 1 / 20))
-    np.testing.assert_allclose(model.favorability_, shares, rtol=1e-12)
 
 
 def expected_accuracy(lead, k):
@@ -175,14 +163,3 @@ def test_powers_of_the_favorability_in_arbitrary_precision():
         for size, value in found.items():
             # The wrong scores of the light class beat every true score, and no others do.
             assert value == pytest.approx(float((1 - light) ** (size - 1)), rel=0, abs=1e-13)
-
-
-def test_instances_that_are_not_exchangeable_bias_it():
-    """Offsets of instances leave the ranks as they are."""
-    scores, y = random_scores(k1=60, lead=3)
-    offset = 3 * np.random.default_rng(1).normal(size=(60, 1))
-    plain, shifted = (SourceTask.from_scores(values, y) for values in (scores, scores + offset))
-    reference = ClassExReg(0.5).fit(plain).predict(60).mean
-    np.testing.assert_array_equal(ClassExReg(0.5).fit(shifted).predict(60).mean, reference)
-    assert BinomialModel().fit(shifted).predict(60).mean[60] < plain.accuracy(60)[0] - 0.2
-    assert any("contradict" in note for note in compare([BinomialModel()], shifted, 60).notes)

@@ -11,20 +11,18 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.estimators import classexreg as module
 from classex_bayes.estimators import measured_curve as training
 from classex_bayes.estimators.classexreg import (
     BANDWIDTHS,
     ClassExReg,
     Regression,
-    basis_columns,
     choose_bandwidth,
     extrapolate_halves,
 )
 from classex_bayes.estimators.measured_curve import MeasuredCurve
 from classex_bayes.estimators.resampling import halve, subtasks
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
@@ -117,28 +115,6 @@ def test_leaving_the_unit_interval_is_noted():
 # The regression
 
 
-def test_matrices_are_kept_and_cannot_be_changed():
-    k = np.array([2, 3, 20])
-    columns = Regression(20, 20, 0.5).columns(k)
-    assert Regression(20, 20, 0.5).columns(k) is columns
-    assert basis_columns.cache_info().hits
-    with pytest.raises(ValueError, match="read-only"):
-        columns[0, 0] = 0.0
-
-
-@pytest.mark.parametrize("repeats", [1, 50])
-@pytest.mark.parametrize("bandwidth", [0.1, 0.35, 1.0])
-def test_knots_of_the_paper(repeats, bandwidth):
-    """JMLR 2018, section 4: the largest of absolute value Phi^-1(1 - 1/(r k1^2)), h/2 apart."""
-    k1 = 100
-    knots = Regression(k1, repeats * k1, bandwidth, "paper").knots
-    spacing = np.diff(knots)
-    largest = norm.ppf(1 - 1 / (repeats * k1**2))
-    np.testing.assert_allclose(knots[[0, -1]], [-largest, largest], rtol=1e-9)
-    np.testing.assert_allclose(spacing, spacing[0], rtol=1e-9)
-    assert spacing[0] >= bandwidth / 2 > 2 * largest / knots.size
-
-
 @given(seed=st.integers(0, 2**32 - 1), variant=st.sampled_from(["package", "paper"]))
 def test_coefficients_solve_the_normal_equations(seed, variant):
     """With few columns; nonnegative coefficients satisfy the conditions of optimality."""
@@ -156,19 +132,6 @@ def test_coefficients_solve_the_normal_equations(seed, variant):
         assert coef.min() >= 0 and gradient.min() >= -1e-8 and abs(gradient @ coef) < 1e-7
 
 
-def test_gain_is_the_derivative_of_nonnegative_least_squares():
-    k = np.arange(2, 61)
-    regression = Regression(60, 60, 0.5)
-    curve = MeasuredCurve(k, 1.0 / k, 0.3 + 0.7 * k**-0.2)
-    coef = regression.coefficients(curve)
-    assert 2 <= np.count_nonzero(coef) < coef.size
-    gain = regression.gain(curve, coef)
-    assert np.all(gain[coef == 0] == 0)
-    change = 1e-8 * np.sin(k)
-    moved = regression.coefficients(curve._replace(accuracy=curve.accuracy + change))
-    np.testing.assert_allclose(moved - coef, gain @ change, rtol=1e-3, atol=1e-10)
-
-
 def test_gain_drops_the_directions_that_the_fit_drops():
     """The columns of the paper are nearly collinear."""
     k = np.arange(2, 41)
@@ -181,21 +144,6 @@ def test_gain_drops_the_directions_that_the_fit_drops():
 
 
 # The choice of bandwidth
-
-
-def test_the_choice_follows_the_errors(monkeypatch):
-    task = score_task(k1=15, repeats=2)
-    # The second candidate is worse on average but nearer by root mean square.
-    made_up = task.accuracy(15)[0] + np.array([[0.3, 0.11, 0.2], [-0.3, 0.11, -0.2]])
-    monkeypatch.setattr(module, "extrapolate_halves", lambda *arguments: made_up)
-    assert choose_bandwidth(task, [], (0.2, 0.5, 0.7)).value == 0.5
-
-
-def test_a_half_with_all_classes_predicts_its_accuracy():
-    ranks, y, _ = FavorabilityLaw((1.5,), (1.2,)).sample(200, random_seed=1)
-    task = SourceTask.from_ranks(ranks, y, n_classes=200)
-    predicted = extrapolate_halves(task, [task], BANDWIDTHS)
-    np.testing.assert_allclose(predicted, np.tile(task.accuracy(200), (1, 10)), atol=0.02)
 
 
 def test_the_same_seed_gives_the_same_numbers():
@@ -281,39 +229,24 @@ def test_standard_error_of_a_saturated_fit_is_that_of_the_accuracies():
     """With more columns than numbers the unconstrained fit returns the accuracies."""
     tasks = [score_task(k1=15, repeats=2), few_errors(), BARE_CURVE]
     for task in tasks:
-        model = ClassExReg(1.0, k=[2, 10], variant="paper").fit(task)
+        # The accuracy on one class is 1, without an error.
+        model = ClassExReg(1.0, k=[1, 2, 10], variant="paper").fit(task)
         np.testing.assert_allclose(model.predict([2, 10]).mean, task.accuracy([2, 10]), atol=1e-10)
         expected = np.sqrt(np.diag(task.accuracy_cov([2, 10])))
         np.testing.assert_allclose(model.standard_error([2, 10]), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("variant", "bandwidth"), [("package", 1.0), ("paper", 5.0)])
-def test_covariance_is_the_sandwich(variant, bandwidth):
+def test_variance_is_the_sandwich(variant, bandwidth):
     task, k = score_task(k1=20, repeats=2), np.arange(2, 20)
     model = ClassExReg(bandwidth, k=k, variant=variant).fit(task)
     accuracy = RadialBasis(model.knots_, bandwidth).accuracy(k)
     columns = np.column_stack([accuracy if variant == "package" else 1 - accuracy, np.ones(k.size)])
     active = model.coef_ > 0 if variant == "package" else np.full(columns.shape[1], True)
     gain = np.linalg.pinv(columns[:, active], rcond=1e-14)
-    expected = np.zeros(model.coef_cov_.shape)
-    expected[np.ix_(active, active)] = gain @ task.accuracy_cov(k) @ gain.T
-    scale = np.abs(expected).max()
-    np.testing.assert_allclose(model.coef_cov_, expected, rtol=1e-5, atol=1e-5 * scale)
-    variance = np.diag(columns @ model.coef_cov_ @ columns.T)
+    of_accuracies = columns[:, active] @ gain
+    variance = np.diag(of_accuracies @ task.accuracy_cov(k) @ of_accuracies.T)
     np.testing.assert_allclose(model.standard_error(k) ** 2, variance, rtol=1e-3)
-
-
-def test_a_new_fit_has_a_new_covariance():
-    model = ClassExReg(0.5).fit(few_errors(seed=0))
-    before = model.standard_error(80)
-    other = few_errors(seed=1)
-    assert model.fit(other).standard_error(80) != before
-    assert model.standard_error(80) == ClassExReg(0.5).fit(other).standard_error(80)
-
-
-def test_no_errors_no_standard_error():
-    task = SourceTask.from_ranks(np.ones(20, int), np.arange(20), n_classes=20)
-    np.testing.assert_allclose(ClassExReg(0.5).fit(task).standard_error([20, 200]), 0, atol=1e-12)
 
 
 @pytest.mark.slow

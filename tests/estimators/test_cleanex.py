@@ -43,16 +43,14 @@ def inputs_of(task):
 
 
 @pytest.mark.parametrize("hidden", [(4,), (5, 4), (6, 5, 4)])
-@pytest.mark.parametrize("block", [cleanex._BLOCK_ELEMENTS, 14, 1])
-def test_loss_and_gradient_against_automatic_differentiation(hidden, block, constants):
+def test_loss_and_gradient_against_automatic_differentiation(hidden):
     rng = np.random.default_rng(len(hidden))
     k = np.array([2, 3, 5, 9, 30])
     curve = MeasuredCurve(k, rng.uniform(1, 4, k.size), np.linspace(0.9, 0.4, k.size))
     inputs, weight, widths = rng.normal(size=(20, 9)), rng.dirichlet(np.ones(20)), [9, *hidden, 1]
     layers = [rng.normal(size=(before + 1, after)) for before, after in pairwise(widths)]
     values = cleanex._forward(layers, inputs)
-    with constants(cleanex, _BLOCK_ELEMENTS=block):
-        loss, slope = cleanex._squared_error(values[-1][:, 0], curve, weight)
+    loss, slope = cleanex._squared_error(values[-1][:, 0], curve, weight)
     gradient = cleanex._backward(layers, values, slope)
 
     symbols, units = [pt.dmatrix() for _ in layers], pt.as_tensor_variable(inputs)
@@ -171,7 +169,7 @@ def test_extrapolates_where_the_favorability_is_a_function_of_the_true_score():
     law = FavorabilityLaw(means=(2.0,), sds=(1.0,))
     k = [40, 80, 160]
     errors = []
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         scores = rng.normal(size=(400, 40))
         y = np.repeat(np.arange(40), 10)
@@ -182,17 +180,6 @@ def test_extrapolates_where_the_favorability_is_a_function_of_the_true_score():
 
 
 # Properties
-
-
-def test_class_weight():
-    # The first half of the classes is difficult; weights that increase favour the second half.
-    scores, y = random_scores(repeats=3)
-    scores[np.arange(36), y] += np.where(y < 6, -1.5, 1.0)
-    task = SourceTask.from_scores(scores, y, class_weight=np.arange(12.0))
-    k = [2, 6, 12]
-    equal = SourceTask.from_scores(scores, y)
-    assert np.abs(task.accuracy(k) - equal.accuracy(k)).max() > 0.1
-    np.testing.assert_allclose(small(1500).fit(task).predict(k).mean, task.accuracy(k), atol=0.02)
 
 
 def test_same_seed_same_numbers(gaussian):
@@ -215,24 +202,16 @@ def test_unit_and_location_of_the_scores_do_not_matter(seed, exponent, shift):
     np.testing.assert_allclose(small(5).fit(shifted).favorability_, expected, atol=1e-4)
 
 
-def test_monotone_transforms_of_the_scores_matter():
-    scores, y = random_scores(repeats=3)
-    first, second = (
-        small(100).fit(SourceTask.from_scores(values, y)) for values in (scores, np.exp(scores))
-    )
-    assert np.abs(second.favorability_ - first.favorability_).max() > 0.01
-
-
 # Refusals and notes
 
 
 @pytest.mark.parametrize(
     ("parameter", "bad"),
     [
-        *(("hidden", bad) for bad in [(), None, "ab", (0,), (2.5,), (8, -1), (True,)]),
-        *(("learning_rate", bad) for bad in [0, -1.0, np.nan, np.inf, "fast", True, None]),
-        *(("n_steps", bad) for bad in [0, 2.5, -3, "all", None, True]),
-        *(("random_seed", bad) for bad in [-1, 1.5, "a"]),
+        *(("hidden", bad) for bad in [(), "ab", (8, 0), (2.5,)]),
+        *(("learning_rate", bad) for bad in [0, np.nan, "fast"]),
+        *(("n_steps", bad) for bad in [0, 2.5]),
+        ("random_seed", -1),
     ],
 )
 def test_refuses(parameter, bad):

@@ -45,14 +45,13 @@ FROM_RANKS = [
     PseudoLikelihood(monotone=False, moment=False),
     PseudoLikelihood(),
     PseudoLikelihood(likelihood="bernoulli"),
-    TwoParameter("pseudolikelihood"),
 ]
 FROM_CURVES = [
     ClassExReg(0.5),
     MixedExponential(),
     HighDimensional(),
     HighDimensional("all"),
-    TwoParameter("least_squares"),
+    TwoParameter(),
     PitmanYor(),
     LogLinear(),
 ]
@@ -145,7 +144,6 @@ def test_names_tell_variants_apart():
         "HighDimensional(k=all)": HighDimensional("all"),
         "HighDimensional(k=20)": HighDimensional(20),
         "HighDimensional(k=2..99, 98 of them)": HighDimensional(np.arange(2, 100)),
-        "TwoParameter(pseudolikelihood)": TwoParameter("pseudolikelihood"),
         "LogLinear(k=2, 9)": LogLinear(k=[2, 9]),
         "PseudoLikelihood(monotone, moment)": PseudoLikelihood(),
         "PseudoLikelihood(unconstrained)": PseudoLikelihood(False, False),
@@ -158,12 +156,6 @@ def test_names_tell_variants_apart():
     assert {estimator.name for estimator in names.values()} == names.keys()
     of_literature = [estimator.name for estimator in literature(1, slow=True)]
     assert len(set(of_literature)) == len(of_literature)
-
-
-def test_repr():
-    model = PolynomialRisk(COST, degree=3)
-    assert repr(model) == "PolynomialRisk(cost=<ndarray 12 x 12>, degree=3)"
-    assert repr(MomentRisk(COST)) == "MomentRisk(cost=<ndarray 12 x 12>)"
 
 
 class Guessing(PointEstimator):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from classex_bayes.estimators import kde
-from classex_bayes.estimators.kde import KDE, RULES, positive_bandwidth, select_bandwidths
+from classex_bayes.estimators.kde import KDE, RULES, select_bandwidths
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 
@@ -28,36 +28,14 @@ EXPECTED = dict(zip(VECTORS, STORED["vec_bandwidths"], strict=True))
 ALL = pytest.mark.parametrize("rule", RULES)
 
 
-# Bandwidths, against R 4.2.2 (`bw.nrd0`, `bw.ucv`, `bw.bcv`, `bw.SJ`)
-
-
-def sample(seed: int, n: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=n)
+# Bandwidths, against R 4.2.2 (`bw.nrd0`, `bw.ucv`, `bw.bcv`)
 
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_bandwidths_equal_r(name):
     x = VECTORS[name]
-    r_nrd0, r_ucv, r_bcv, r_sj, widest = EXPECTED[name]
     selected = [select_bandwidths(rule, x) for rule in ("nrd0", "ucv", "bcv")]
-    np.testing.assert_allclose(selected, [r_nrd0, r_ucv, r_bcv], rtol=1e-9)
-    # R stops its root search within this distance; here the root is exact.
-    assert abs(select_bandwidths("sj", x) - r_sj) < 0.01 * widest
-
-
-def test_cross_validation_is_minimal_without_bins():
-    """The binned minimiser is near the minimum of the criterion over all pairs of points."""
-    x = VECTORS["bimodal_99"]
-    n = x.size
-    apart = np.abs(np.subtract.outer(x, x))[np.triu_indices(n, 1)]
-
-    def criterion(h):
-        kernel = np.exp(-((apart / h) ** 2) / 4)
-        pairs = np.sum(kernel - np.sqrt(8) * np.exp(-((apart / h) ** 2) / 2))
-        return (0.5 + pairs / n) / (n * h * np.sqrt(np.pi))
-
-    grid = np.linspace(0.5, 1.5, 21) * select_bandwidths("ucv", x)
-    assert abs(np.argmin([criterion(h) for h in grid]) - 10) <= 1
+    np.testing.assert_allclose(selected, EXPECTED[name][:3], rtol=1e-9)
 
 
 @ALL
@@ -73,18 +51,12 @@ def test_samples_do_not_disturb_each_other(rule):
 @few_examples(15)
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 200), exponent=st.integers(-900, 900))
 def test_order_sign_and_unit_do_not_matter(rule, seed, n, exponent):
-    x = sample(seed, n)
+    x = np.random.default_rng(seed).normal(size=n)
     expected = select_bandwidths(rule, x)
     shuffled = np.random.default_rng(seed).permutation(x)
     np.testing.assert_allclose(select_bandwidths(rule, -shuffled), expected, rtol=1e-6)
     # Powers of two are exact, down to numbers whose squares vanish or overflow.
     assert select_bandwidths(rule, np.ldexp(x, exponent)) == np.ldexp(expected, exponent)
-
-
-@ALL
-def test_location_matters_little(rule):
-    x = sample(1, 300)
-    assert abs(select_bandwidths(rule, x + 100) / select_bandwidths(rule, x) - 1) < 0.02
 
 
 @ALL
@@ -96,12 +68,6 @@ def test_many_equal_points(rule):
 @ALL
 def test_range_of_one_rounding_unit(rule):
     assert select_bandwidths(rule, [1.0, np.nextafter(1.0, 2.0)] * 10) > 0
-
-
-def test_fixed_limits():
-    assert positive_bandwidth(np.float32(0.5), 0.1, 1.0) == 0.5
-    with pytest.raises(DataError, match=r"^bandwidth: "):
-        positive_bandwidth(2, 0.1, 1.0)
 
 
 # The estimator, against the R package ClassEx
@@ -119,11 +85,10 @@ def test_equals_r(name, kind):
     scores = gaussian_scores(name, kind)
     task = SourceTask.from_scores(scores, np.arange(60))
     data = f"{name}_{kind}"
-    r_nrd0, r_ucv, r_bcv, r_sj = STORED[f"{data}_bandwidths"]
     by_name = {rule: KDE(rule).fit(task) for rule in RULES}
-    for rule, expected in (("nrd0", r_nrd0), ("ucv", r_ucv), ("bcv", r_bcv)):
+    bandwidths = STORED[f"{data}_bandwidths"][:3]
+    for rule, expected in zip(("nrd0", "ucv", "bcv"), bandwidths, strict=True):
         np.testing.assert_allclose(by_name[rule].bandwidths_, expected, rtol=1e-9)
-    np.testing.assert_allclose(by_name["sj"].bandwidths_, r_sj, rtol=0.01)
     for rule, expected in zip(("ucv", "bcv"), STORED[f"{data}_favorability"], strict=True):
         np.testing.assert_allclose(by_name[rule].favorability_, expected, atol=1e-10)
     for rule, expected in zip(("nrd0", "ucv", "bcv"), STORED[f"{data}_kde"], strict=True):

@@ -42,7 +42,7 @@ LAWS = [
 
 @pytest.mark.parametrize("law", LAWS, ids=["points", "atoms", "shared competitors"])
 def test_limits_hold_the_truth(law):
-    k, n_pilots, held = np.array([50, 150]), 20, []
+    k, n_pilots, held = np.array([50, 150]), 14, []
     truth = law.accuracy(k)
     for seed in range(n_pilots):
         sample = law.sample(50, random_seed=seed)
@@ -96,16 +96,6 @@ def test_limits_grow_with_the_level_and_contain_the_pilot():
     assert (inner["lower"] < measured).all() and (measured < inner["upper"]).all()
 
 
-def test_more_instances_narrow_the_limits():
-    law = FavorabilityLaw((2.5,), (1.0,))
-    widths = []
-    for n_test in (50, 500, 5000):
-        ranks, y, n_classes = law.sample(50, n_test=n_test, random_seed=1)
-        lower, upper = limits(SourceTask.from_ranks(ranks, y, n_classes=n_classes), [50, 100])
-        widths.append(upper - lower)
-    assert (np.diff(widths, axis=0) < 0).all()
-
-
 # Metrics
 
 
@@ -127,7 +117,7 @@ def test_top_m_accuracy_is_one_on_m_classes():
 
 def test_mrr_is_the_mean_of_the_accuracies():
     """One law gives both extremes of U*^0 + ... + U*^(k-1), so MRR lies within mean limits."""
-    k = 40
+    k = 8
     lower, upper = limits(TASK, [k], metric="mrr")
     of_accuracy = limits(TASK, np.arange(2, k + 1))
     assert lower[0] >= (1 + of_accuracy[0].sum()) / k - 1e-6
@@ -145,12 +135,6 @@ def test_decisions_know_the_accuracy_on_their_classes_alone():
     np.testing.assert_allclose(of_decisions[:, 1], exact[:, 0], atol=0.03)
     assert of_decisions[1, 0] == pytest.approx(1, abs=1e-3)  # losers may lose to one class alone
     assert of_decisions[0, 2] <= exact[0, 1] + 1e-3
-
-
-def test_cut_lists_say_less_than_ranks():
-    cut = SourceTask.from_ranks(RANKS, range(100), n_classes=100, truncated_at=4)
-    whole, lists = limits(TASK, [10, 100, 300]), limits(cut, [10, 100, 300])
-    assert (lists[0] <= whole[0] + 0.005).all() and (lists[1] >= whole[1] - 0.005).all()
 
 
 def test_clusters_and_unequal_weights_widen_the_limits():
@@ -232,14 +216,8 @@ def test_reach_of_extreme_pilots():
     assert cb.MomentBounds().fit(independent([1, 2, 3, 3], 4)).reach(0.01) == 1
 
 
-@pytest.mark.parametrize("ci_prob", [1e-12, 1e-6, 1 - 1e-6])
-def test_extreme_levels_have_limits(ci_prob):
-    lower, upper = limits(TASK, [100, 10**6], ci_prob)
-    assert ((lower >= 0) & (lower <= upper) & (upper <= 1)).all()
-
-
 @FAULTY
-@pytest.mark.parametrize(("n_classes", "n_test"), [(20, 10**6), (4000, 4000), (10**5, 300)])
+@pytest.mark.parametrize(("n_classes", "n_test"), [(20, 10**5), (10**5, 300)])
 def test_large_pilots_have_limits(n_classes, n_test):
     rng = np.random.default_rng(3)
     ranks = 1 + rng.binomial(n_classes - 1, ndtr(-(2 + 0.7 * rng.normal(size=n_test))))

@@ -58,21 +58,6 @@ def test_formula_in_arbitrary_precision(total, share):
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize(("d", "alpha"), [(0, 0.3), (0, 40), (0.3, 0), (0.6, 5), (0.95, 300)])
-def test_people_enter_one_after_the_other(d, alpha):
-    """The next of i people with K values has a new one with chance (alpha + d K) / (alpha + i)."""
-    chance = np.zeros(61)  # of 1, 2, ... different values
-    chance[1] = 1
-    different = np.arange(61)
-    expected = []
-    for i in range(1, 60):
-        new = (alpha + d * different) / (alpha + i)
-        chance = chance * (1 - new) + np.concatenate([[0], (chance * new)[:-1]])
-        expected.append(chance @ different / (i + 1))
-    found = expected_share(*place(d, alpha), np.arange(2, 61))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize(("d", "alpha"), [(0.2, 3.0), (0.7, 0.5), (0.9, 100.0)])
 def test_law_of_the_favorability(d, alpha):
     rng = np.random.default_rng(1)
@@ -82,14 +67,6 @@ def test_law_of_the_favorability(d, alpha):
         error = won.std() / np.sqrt(won.size)
         found = expected_share(*place(d, alpha), np.array([k])).item()
         assert found == pytest.approx(won.mean(), abs=4 * error)
-
-
-@pytest.mark.parametrize("law", PYDATALESS["laws"], ids=lambda law: str(law["discount"]))
-def test_formula_of_pydataless(law):
-    found = expected_share(
-        *place(law["discount"], law["concentration"]), np.array(PYDATALESS["sizes"])
-    )
-    np.testing.assert_allclose(found, law["correctness"], rtol=1e-8)
 
 
 # The fit

@@ -98,28 +98,6 @@ def test_conditions_of_optimality(monotone, moment, seed, k1, repeats):
 
 
 @every_variant
-@pytest.mark.parametrize(("k1", "repeats"), [(12, 5), (60, 1), (60, 20)])
-def test_convex_solver_finds_the_same(monotone, moment, k1, repeats):
-    task = random_task(7, k1, k1 * repeats)
-    n_better, share = shares(task)
-    gap = pseudolikelihood._grid(k1)
-    table = columns(n_better, k1, 1 - gap, monotone)
-    level = table.max(axis=1)
-    weights = cvxpy.Variable(gap.size, nonneg=True)
-    constraints = [cvxpy.sum(weights) == 1]
-    if moment:
-        powers = columns([0], k1, 1 - gap, monotone)[0]
-        constraints.append(powers @ weights == task.accuracy(k1)[0])
-    likelihood = share @ cvxpy.log((table / level[:, None]) @ weights)
-    cvxpy.Problem(cvxpy.Maximize(likelihood), constraints).solve(solver=cvxpy.CLARABEL)
-    model = PseudoLikelihood(monotone, moment).fit(task)
-    expected = likelihood.value + share @ np.log(level)
-    assert model.log_likelihood_ == pytest.approx(expected, abs=1e-6)
-    assert model.log_likelihood_ > expected - 1e-8
-    assert model.optimality_gap_ < 1e-6
-
-
-@every_variant
 def test_many_classes(monotone, moment):
     task = random_task(3, 5000)
     model = PseudoLikelihood(monotone, moment).fit(task)
@@ -171,31 +149,6 @@ def test_probabilities_are_exact(monotone, k1):
     np.testing.assert_allclose(found.sum(axis=0), 1, atol=1e-10)
 
 
-@pytest.mark.parametrize("k1", [10**6, 10**9])
-@pytest.mark.parametrize("monotone", [True, False])
-def test_probabilities_among_many_classes_in_arbitrary_precision(monotone, k1):
-    n_better = np.array([0, 3, 50, 1000])
-    gap = np.array([1, 300, 2000]) / k1
-    found = pseudolikelihood._Laws(gap, monotone).log_probabilities(n_better, k1)
-    with mpmath.workdps(80):
-        for row, lost in zip(found, n_better.tolist(), strict=True):
-            ways = mpmath.binomial(k1 - 1, lost)
-            for value, width in zip(row, map(mpmath.mpf, gap.tolist()), strict=True):
-                if value < -60:
-                    continue
-                if monotone:
-                    # P(V' > lost) / (k1 gap) for V' binomial among k1.
-                    at_most = sum(
-                        mpmath.binomial(k1, v) * width**v * (1 - width) ** (k1 - v)
-                        for v in range(lost + 1)
-                    )
-                    expected = mpmath.log((1 - at_most) / (k1 * width))
-                else:
-                    expected = mpmath.log(ways) + lost * mpmath.log(width)
-                    expected += (k1 - 1 - lost) * mpmath.log1p(-width)
-                assert value == pytest.approx(float(expected), rel=0, abs=1e-10)
-
-
 @pytest.mark.parametrize("gap", [1.0, 0.3, 1e-9, 1e-15, 1e-16, 1e-21, 0.0])
 def test_laws_of_any_width_are_distributions(gap):
     u = np.array([0.0, 0.5, 1 - 1e-9, 1 - 1e-15, np.nextafter(1, 0), 1.0])
@@ -234,16 +187,6 @@ def test_recovers_a_nondecreasing_density(monotone, moment, a):
     np.testing.assert_allclose(model.predict(k).mean, a / (a + k - 1), atol=0.015)
     u = np.linspace(0, 1, 21)
     np.testing.assert_allclose(model.discriminability(u), u**a, atol=0.02)
-
-
-def test_recovers_few_values():
-    rng = np.random.default_rng(5)
-    favorability = rng.choice([0.5, 0.97, 1.0], 40_000, p=[0.2, 0.5, 0.3])
-    task = ranked_task(rng.binomial(99, 1 - favorability), 100)
-    model = PseudoLikelihood(monotone=False).fit(task)
-    k = np.array([2, 20, 100, 200])
-    truth = np.power.outer(favorability, k - 1.0).mean(axis=0)
-    np.testing.assert_allclose(model.predict(k).mean, truth, atol=0.01)
 
 
 # Range, limits and symmetries

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from classex_bayes.estimators.resampling import halve, n_better_among, subtasks
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import select
 
@@ -37,17 +36,6 @@ def test_ties_are_broken_as_in_the_task(ties):
     assert task.table.n_tied > 0
     once = n_better_among(task, np.ones((20, 1)))[:, 0]
     np.testing.assert_array_equal(once, task.table.n_better)
-
-
-def test_embeddings():
-    sample = GaussianNearestNeighbor(dim=3).sample(30, repeats=2, random_seed=1)
-    task = SourceTask.from_embeddings(*sample)
-    rng = np.random.default_rng(2)
-    kept = np.sort(rng.choice(30, 11, replace=False))
-    (part,) = subtasks(task, [kept], rng)
-    expected = task.select(kept)
-    np.testing.assert_array_equal(part.ranks, expected.ranks)
-    np.testing.assert_array_equal(part.y, expected.y)
 
 
 @given(seed=st.integers(0, 2**32 - 1), k1=st.integers(4, 15))

@@ -108,15 +108,15 @@ def cosines():
 # Thresholds that the model proposes
 
 
-@pytest.mark.parametrize("k", [2, 60, 5000])
+@pytest.mark.parametrize("k", [2, 5000])
 def test_proposed_thresholds_are_accepted(model, k):
-    thresholds = model.thresholds(k)
+    thresholds = model.thresholds(k, 12)
     rates = model.predict(k, threshold=thresholds)
     selective = model.predict_selective(k, threshold=thresholds)
     for rate in (rates.fnir, rates.fpir, selective.accuracy, selective.answered):
         assert ((rate >= 0) & (rate <= 1)).all()
     for name in ("fpir", "fnir"):  # a limit that some threshold keeps
-        limit = float(getattr(rates, name)[..., 0, 15].quantile(0.96))
+        limit = float(getattr(rates, name)[..., 0, 6].quantile(0.96))
         sought = model.predict(k, **{name: limit})
         again = model.predict(k, threshold=sought.threshold.item())
         for rate in ("fnir", "fpir"):
@@ -129,10 +129,9 @@ def test_plots_need_no_other_thresholds(model):
 
 
 def test_the_ends_of_the_range_are_accepted_and_nothing_beyond(model):
-    sign = 1 if model.predict(60, threshold=model.thresholds(60)).fpir.mean(SAMPLES)[0, 0] else -1
     for end in (-1e9, 1e9):
         with pytest.raises(cb.DataError, match=r"^threshold: found .* expected") as refused:
-            model.predict(60, threshold=sign * end)
+            model.predict(60, threshold=end)
         ends = str(refused.value).split("expected ")[1].split(". Looser")[0].split(" to ")
         for accepted in map(float, ends):
             model.predict(60, threshold=accepted)
@@ -149,16 +148,16 @@ def test_the_smallest_probability_is_a_threshold():
 
 def test_every_draw_is_a_monotone_curve(model):
     """A denser set of thresholds than the knots of the curve, in and beyond the scores."""
-    for k in (3, 60, 5000):
+    for k in (3, 5000):
         ends = model.thresholds(k, 2)
-        rates = model.predict(k, threshold=np.linspace(*ends, 150))
+        rates = model.predict(k, threshold=np.linspace(*ends, 80))
         assert (rates.fpir.diff("threshold") <= 0).all()
         assert (rates.fnir.diff("threshold") >= 0).all()
 
 
 def test_more_classes_never_lower_a_draw(model):
-    thresholds = np.linspace(*model.thresholds(100, 2), 20)
-    rates = model.predict([50, 100, 1000, 10**6], threshold=thresholds)
+    thresholds = np.linspace(*model.thresholds(100, 2), 10)
+    rates = model.predict([50, 1000, 10**6], threshold=thresholds)
     assert (rates.fpir.diff("k") >= -1e-12).all() and (rates.fnir.diff("k") >= -1e-12).all()
 
 
@@ -174,11 +173,11 @@ def test_fnir_has_the_interval_of_jeffreys_if_none_or_all_are_found(are_found):
         k, threshold = 500, distances.min() / 2
         distances[0, 1] = threshold
     task = cb.SourceTask.from_scores(distances, range(80), higher_is_better=False)
-    fitted = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 2000}, random_seed=1)
+    fitted = cb.OpenSetExtrapolator().fit(task, sampler={"draws": 500}, random_seed=1)
     rates = fitted.predict(k, threshold=threshold, rank=80)
     share = rates.fnir if are_found else 1 - rates.fnir
     n = 80 / task.design_effect()
-    for prob in (0.05, 0.5, 0.95):
+    for prob in (0.5, 0.95):
         expected = beta.ppf(prob, 0.5, n + 0.5)
         assert float(share.quantile(prob)) == pytest.approx(expected, rel=0.15)
     noted = [note for note in rates.notes if "no true class of the pilot reaches" in note]
@@ -211,7 +210,7 @@ def test_thresholds_of_a_user_are_printed_as_they_are(cosines):
 
 
 def test_rounding_is_to_the_strict_side(cosines):
-    for limit in np.geomspace(1e-4, 0.5, 12):
+    for limit in np.geomspace(1e-4, 0.5, 6):
         rates = cosines.predict(1000, fpir=limit)
         kept = np.quantile(rates.fpir, 0.95)
         assert 0.99 * limit <= kept <= limit
@@ -277,7 +276,7 @@ def test_a_list_longer_than_the_gallery_has_a_note(cosines):
 
 
 def test_the_same_warning_is_issued_once():
-    task, _ = logits()
+    task, _ = identical_images()
     fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

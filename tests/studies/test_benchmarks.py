@@ -9,8 +9,7 @@ import pytest
 import classex_bayes as cb
 from studies.benchmarks import searches
 from studies.benchmarks.command import BENCHMARKS, main
-from studies.benchmarks.install import install
-from studies.benchmarks.measurement import Measurement, Setup, time_ratios
+from studies.benchmarks.measurement import Measurement, Setup
 
 ELSEWHERE = {"classex", "pydataless", "searches"}  # need packages that tests do not
 
@@ -87,13 +86,6 @@ def test_versions_answer_in_turn_and_are_compared_pair_by_pair(tmp_path):
         main(["--waits", "help", "--versions", str(python)])
 
 
-def test_time_ratios_run_both_in_turn():
-    calls = []
-    ratios = time_ratios(lambda: calls.append("a"), lambda: calls.append("b"), repeats=3)
-    assert len(ratios) == 3 and min(ratios) > 0
-    assert "".join(calls) == "ab" * 4
-
-
 FAISS = """
 import numpy as np
 class IndexFlatL2:
@@ -113,36 +105,3 @@ def test_other_libraries_search_as_we_do(tmp_path, monkeypatch):
     ours, *peers, equal = searches.searches(Setup(small=True))
     assert "from_embeddings" in ours.name and equal.value == 1
     assert len(peers) == 5 and all(peer.value > 0 for peer in peers)
-
-
-def test_installed_files_are_counted_once(tmp_path, monkeypatch):
-    """Made-up distributions of 1, 2, 4, ... MB, of which numpy is required on three ways."""
-    required = {
-        "classex-bayes": ["pymc[fast]", "nutpie", "arviz", "numpy", "typer; extra == 'cli'",
-                          "missing; extra == 'gone'", "winonly; sys_platform == 'win32'"],
-        "pymc": ["numpy", "speed; extra == 'fast'"],
-        "nutpie": ["numpy"], "arviz": ["Num_py_Extra"], "num-py-extra": ["numpy"],
-        "numpy": [], "speed": [], "typer": ["numpy"],
-    }  # fmt: skip
-    for number, (name, requirements) in enumerate(required.items()):
-        folder = tmp_path / f"{name.replace('-', '_')}-1.dist-info"
-        folder.mkdir()
-        lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 1"]
-        lines += [f"Provides-Extra: {extra}" for extra in ("cli", "gone")]
-        lines += [f"Requires-Dist: {text}" for text in requirements]
-        (folder / "METADATA").write_text("\n".join(lines) + "\n")
-        (folder / "RECORD").write_text(f"{name}.py,,\n")
-        with open(tmp_path / f"{name}.py", "wb") as file:
-            file.truncate(2**number * 10**6)
-    monkeypatch.syspath_prepend(tmp_path)
-    sizes = {row.name: (row.value, row.unit) for row in install(Setup())}
-    package, pymc, nutpie, arviz, extra, numpy, speed, typer = (2.0**i for i in range(8))
-    base = package + pymc + nutpie + arviz + extra + numpy + speed
-    assert sizes["pip install classex-bayes"] == (base, "MB in 7 distributions")
-    assert sizes["extra `cli`, added"] == (typer, "MB")
-    assert "extra `gone`, added" not in sizes
-    assert sizes["pymc and what it requires"][0] == pymc + speed + numpy
-    assert sizes["pymc and what it alone requires"][0] == pymc + speed
-    assert sizes["nutpie and what it alone requires"][0] == nutpie
-    assert sizes["arviz and what it alone requires"][0] == arviz + extra
-    assert sizes["speed itself"] == (speed, "MB")

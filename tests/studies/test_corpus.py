@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 import zipfile
 from contextlib import nullcontext
 from functools import partial
@@ -16,12 +15,11 @@ from classex_bayes import MixturePrior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators import ClassExReg, TwoParameter
 from classex_bayes.evaluate.planned_pilots import corpus_laws
-from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.corpus import catalogue, command, packages
 from studies.corpus.corpus_ranking import cell_scores, corpus_trials, population_facts, ranking
 from studies.corpus.packages import Packages
-from studies.corpus.population import Population, Recipe, shuffled
+from studies.corpus.population import Population, Recipe
 from studies.corpus.population_laws import population_laws, write_laws
 from studies.pages import DOCS
 from studies.shared import Options
@@ -92,13 +90,6 @@ def test_templates_and_probes_are_pooled_with_their_classes():
     np.testing.assert_array_equal(y[SIZE:], population.y)
 
 
-def test_shuffling_goes_on_with_a_generator():
-    assert sorted(shuffled("abcdef", 1)) == list("abcdef") != shuffled("abcdef", 1)
-    rng = np.random.default_rng(1)
-    assert shuffled(range(6), rng) == np.random.default_rng(1).permutation(6).tolist()
-    assert shuffled(range(6), rng) != shuffled(range(6), 1)
-
-
 def test_names_of_the_corpus_are_unique_and_datasheets_full():
     recipes = catalogue.recipes()
     modules = {recipe.make.__module__ for recipe in recipes.values()}
@@ -123,23 +114,6 @@ def test_wheels_are_unpacked_once(tmp_path, monkeypatch):
     for _ in range(2):
         assert (kept.pypi("small", "1.0") / "small" / "data.txt").read_text() == "7"
     assert calls == ["small==1.0"]
-
-
-def test_a_package_that_cannot_be_had(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DataError, match="data: apt-get, which fetches it, is not installed"):
-        Packages(tmp_path / "kept").debian("data")
-    for name, reason in (("apt-get", "E: Failed to fetch"), ("pip", "ERROR: No matching")):
-        failing = tmp_path / name
-        failing.write_text(f"#!/bin/sh\necho '{reason}' >&2; echo 'W: more' >&2; exit 1\n")
-        failing.chmod(0o755)
-    with pytest.raises(DataError, match=r"data: apt-get .*\(E: Failed to fetch\).*apt-get update"):
-        Packages(tmp_path / "kept").debian("data")
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "pip"))
-    with pytest.raises(DataError, match=r"data: pip .*\(ERROR: No matching\).*a network"):
-        Packages(tmp_path / "kept").pypi("data", "1.0")
-    # Folders of the registries at most, nothing of the packages.
-    assert not list((tmp_path / "kept").glob("*/*"))
 
 
 @pytest.mark.parametrize(("version", "other"), [("15.0.01", False), ("15.0.0", True)])

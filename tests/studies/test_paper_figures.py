@@ -7,7 +7,6 @@ import pytest
 from studies.laws import bivariate_normal
 from studies.papers import paper_figures as papers
 from studies.papers.gaussian_simulation import rmse_by_cell
-from studies.papers.toy_example import discriminability
 
 
 def test_figure4_the_means_of_label_sets_lie_on_the_line():
@@ -15,18 +14,6 @@ def test_figure4_the_means_of_label_sets_lie_on_the_line():
     exact, means = (line.get_ydata() for line in axes.lines[-2:])
     np.testing.assert_allclose(exact, bivariate_normal(0.7).accuracy(np.arange(2, 11)))
     np.testing.assert_allclose(means, exact, atol=4 * 0.15 / np.sqrt(4000))
-
-
-@pytest.mark.nightly
-def test_figures_5_and_6():
-    left, right = papers.figure5().axes
-    assert left.get_ylabel() == "label y"
-    u, d = right.lines[0].get_data()
-    np.testing.assert_allclose(d, discriminability(u, 0.7))
-    accuracy, law = papers.figure6().axes
-    assert len(accuracy.lines) == len(law.lines) == 4
-    # The higher the correlation, the higher the accuracy and the lower D.
-    assert np.all(np.diff([line.get_ydata() for line in accuracy.lines], axis=0) > 0)
 
 
 def trials():
@@ -50,18 +37,6 @@ def test_figures_7_and_8(figure, column):
         assert x.tolist() == [0.6, 0.9]
         expected = cells.loc[(line.get_label(), 20)].loc[["0.2", "0.1"]]
         np.testing.assert_allclose(y, expected)
-
-
-def test_figure3_the_bar_is_the_bayes_rule():
-    joint, densities = papers.figure3().axes
-    assert joint.get_ylabel() == "instance x"
-    lines = np.array([line.get_ydata() for line in densities.lines])
-    x = densities.lines[0].get_xdata()
-    np.testing.assert_allclose(np.trapezoid(lines, x, axis=1), 1, atol=0.02)
-    np.testing.assert_allclose(x[lines.argmax(axis=1)], 0.7 * np.array([-1.2, 0.2, 1.5]), atol=0.02)
-    # With equal variances the cuts lie halfway between the means.
-    ends = [bar.get_paths()[0].vertices[:, 0].max() for bar in densities.collections]
-    np.testing.assert_allclose(ends, [0.7 * -0.5, 0.7 * 0.85, 3], atol=0.03)
 
 
 def faces():

@@ -8,7 +8,6 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.exponential import MixedExponential
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.papers import nips_table as nips
@@ -178,29 +177,3 @@ def test_table1_has_printed_rows_below_ours():
     missing.loc[0, ["mean"]] = np.nan
     assert tables.table1_cells(missing, 500).loc["KDE(ucv)", "failed"] == "0.25"
     assert tables.table1_cells(gaussian_like(), 100).index.tolist() == ["KDE(ucv)", "b"]
-
-
-def test_table3_has_intervals_below_their_estimator():
-    places = [("svm", 20, 100, "a"), ("svm", 20, 100, "KDE(ucv)")]
-    index = pd.MultiIndex.from_tuples(places, names=["classifier", "k1", "k2", "estimator"])
-    table = pd.DataFrame(
-        {
-            "predicted": [0.8, 0.6],
-            "lower": [0.7, np.nan],
-            "upper": [0.9, np.nan],
-            "truth": 0.7582,
-            "printed": [np.nan, 0.5771],
-            "recomputed": [np.nan, 0.6544],
-        },
-        index=index,
-    )
-    cells = tables.table3_cells(table)["svm 20-100"]
-    assert cells.to_dict() == {
-        "truth": "0.758",
-        "a": "0.800",
-        "a, 90% interval": "0.700 to 0.900",
-        "KDE(ucv)": "0.600",
-        "KDE(ucv), printed": "0.577",
-        "KDE(ucv), recomputed": "0.654",
-    }
-    assert MixedExponential().name not in cells.index

@@ -36,7 +36,7 @@ def estimates(population, seed):
     task, truth = pilot(population, seed)
     rows = []
     with quiet():
-        for estimator in [*cb.literature(random_seed=1), cb.KDE("sj"), cb.KDE("nrd0")]:
+        for estimator in [*cb.literature(random_seed=1), cb.KDE("nrd0")]:
             point = cb.compare([estimator], task, K).table["mean"].to_numpy()
             resampled = cb.estimators.bootstrap(
                 estimator, task, K, n_resamples=N_RESAMPLES, random_seed=seed, progressbar=False
