@@ -317,7 +317,6 @@ BAD = [
     # Fits, comparisons and plans
     (fit, "progressbar", "True or False", "no"),
     *[(fit, name, "at most", FAR) for name in ("draws", "tune", "chains")],
-    (cb.BayesianExtrapolator(likelihood=np.zeros(0)).fit, "likelihood", "'auto'", {"task": TASK}),
     (cb.MixturePrior, "lower", "", -(10**30)),
     (cb.MixturePrior, "bandwidth", "", 1e-30),
     (cb.literature, "slow", "True or False", np.zeros(2)),

@@ -13,8 +13,13 @@ from arviz_stats import summary as arviz_summary
 
 from classex_bayes.arguments import file_path
 from classex_bayes.bayes.convergence import Diagnosis, warn_of_problems
-from classex_bayes.bayes.fit import Fit
-from classex_bayes.bayes.fit_record import FitRecord, described, fingerprint, prior_of
+from classex_bayes.bayes.fit import (
+    Fit,
+    FitRecord,
+    described_parameters,
+    fingerprint,
+    prior_of,
+)
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError, DataWarning, Interrupted, warn
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
@@ -72,7 +77,7 @@ class FittedModel(Parameters, ABC):
         record = replace(
             record,
             estimator=type(self).__name__,
-            parameters=described(self._text_parameters()),
+            parameters=described_parameters(self._text_parameters()),
             random_seed=np.asarray(seeds.entropy, dtype=object).tolist(),
             random_seed_spawn_key=seeds.spawn_key,
             fingerprint=fingerprint(tasks, bool(record.scales)),
@@ -236,7 +241,7 @@ class FittedModel(Parameters, ABC):
             As for `classex_bayes.save`.
         """
         idata = self.idata
-        described(self._text_parameters(), strict=True)
+        described_parameters(self._text_parameters(), strict=True)
         return write_tree(idata, file_path(path, "path"))
 
     def _fit_text(self) -> str:

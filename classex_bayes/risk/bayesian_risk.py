@@ -9,11 +9,9 @@ import xarray as xr
 
 from classex_bayes.arguments import class_counts, seed_sequence, shares
 from classex_bayes.bayes.convergence import diagnosed_classes
-from classex_bayes.bayes.fit import Fit
-from classex_bayes.bayes.fit_record import FitRecord
+from classex_bayes.bayes.fit import Fit, FitRecord
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import by_draw, described, weights_of, with_predictions
-from classex_bayes.bayes.model.likelihoods import build_model
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.estimators.base import checked_fit
@@ -45,16 +43,6 @@ class RiskFit(Fit):
         posterior, k = self.idata["posterior"].to_dataset(), self.record.n_classes
         predicted = with_predictions(posterior, self.risk(diagnosed_classes(k)), _PREDICTED)
         self.idata["posterior"] = xr.DataTree(predicted)
-
-    @property
-    def prior(self) -> Prior:
-        """The prior of the fit."""
-        return self.parameters["prior"]
-
-    @cached_property
-    def model(self) -> "pm.Model":
-        """The PyMC model of the fitted task."""
-        return build_model(self.prior, self.data, self.idata)
 
     @cached_property
     def data(self) -> RiskData:
@@ -172,7 +160,7 @@ class BayesianRisk(FittedModel):
         seeds = seed_sequence(random_seed)
         prior, data, tree = self._prior_and_data(task)
         interrupted = sample_into(tree, prior, data, settings, seeds)
-        record = FitRecord.of_task(task, sampler=settings, interrupted=interrupted)
+        record = FitRecord.of_tasks([task], sampler=settings, interrupted=interrupted)
         return self._keep(tree, record, (task,), seeds)
 
     def _prior_and_data(self, task: SourceTask) -> tuple[Prior, RiskData, xr.DataTree]:

@@ -45,7 +45,7 @@ class LaplacePrior:
 
 
 MODELS = {
-    "ranks": lambda: cb.BayesianExtrapolator(likelihood="bernstein", evidence="ranks"),
+    "ranks": lambda: cb.BayesianExtrapolator(evidence="ranks"),
     "own prior": lambda: cb.BayesianExtrapolator(LaplacePrior()),
     "risk": lambda: cb.risk.BayesianRisk(COST),
     "scores": lambda: cb.BayesianExtrapolator(),

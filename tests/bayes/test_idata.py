@@ -51,7 +51,7 @@ def test_groups_and_attributes(fit, pilot):
     assert attributes["design_effect"] == pilot.task.design_effect()
     assert attributes["task_kind"] == "embeddings"
     parameters = json.loads(attributes["parameters"])
-    assert parameters["likelihood"] == "auto"
+    assert parameters["evidence"] == "all"
     fields = parameters["prior"]
     assert fields.pop("type") == "MixturePrior" and MixturePrior(**fields) == model.prior
     assert json.loads(attributes["sampler"])["nuts_sampler"] == "nutpie"

@@ -237,7 +237,7 @@ def test_names_are_escaped(hostile, attack, page):
 # Refused
 
 
-def test_refused(fitted, fitted_dirichlet, pilot, small_task, tmp_path):
+def test_refused(fitted, pilot, small_task, tmp_path):
     page = tmp_path / "a.html"
     (tmp_path / "folder.html").mkdir()
     for arguments, options, message in [

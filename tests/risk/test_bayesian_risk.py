@@ -294,7 +294,7 @@ def test_zero_one_costs_predict_errors(plane):
     task, k = plane[0], [100, 400, 2000]
     many = {"draws": 2000, "tune": 1000, "chains": 4}
     risk = fit(BayesianRisk(1 - np.eye(100)), task, **many).predict(k)
-    accuracy = fit(cb.BayesianExtrapolator(likelihood="bernstein"), task, **many).predict(k)
+    accuracy = fit(cb.BayesianExtrapolator(evidence="ranks"), task, **many).predict(k)
     assert_allclose(risk.mean, 1 - accuracy.mean, atol=0.01)
     errors = 1 - accuracy.interval(0.9, "eti")[["upper", "lower"]].to_numpy()
     assert_allclose(risk.interval(0.9, "eti"), errors, atol=0.02)

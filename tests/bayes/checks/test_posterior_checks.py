@@ -180,7 +180,7 @@ def test_without_repeats_broken_classes_are_hard_instances(fit):
 def test_what_cannot_be_checked_is_said(fitted_curve, fit, small_task):
     found = posterior_checks(fitted_curve)
     assert found.table.index.str.startswith("accuracy").all()
-    assert len(found.notes) == 2 and "power form" in found.notes[0]
+    assert len(found.notes) == 2 and "fitted to accuracies" in found.notes[0]
     model = fit(small_task(60, 60), draws=50, tune=100)
     found = posterior_checks(model)
     assert found.notes == (

@@ -11,11 +11,9 @@ from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     PowerData,
     build_model,
-    likelihood_data,
 )
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
 
@@ -156,19 +154,3 @@ def test_accuracies_without_variance_still_have_a_likelihood(ranks):
     data = PowerData.of(task, BASIS)
     assert np.isfinite(data.matrix).all() and np.isfinite(data.whitened).all()
     assert data.matrix.any()
-
-
-# Choice
-
-
-def test_auto():
-    assert likelihood_data(task_of(20), BASIS, "auto").kind == "bernstein"
-    assert likelihood_data(task_of(20), BASIS, "power").kind == "power"
-    assert likelihood_data(curve_of(), BASIS, "auto").kind == "power"
-
-
-def test_bad_choices():
-    with pytest.raises(DataError, match=r"^likelihood:"):
-        likelihood_data(task_of(20), BASIS, "normal")
-    with pytest.raises(DataError, match=r"^likelihood:"):
-        likelihood_data(curve_of(), BASIS, "bernstein")
