@@ -12,10 +12,10 @@ from scipy.special import ndtr
 from scipy.stats import binom
 from sklearn.base import clone
 
+from classex_bayes import load, save
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
 from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.bayes.storage import load, save
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
 from classex_bayes.results import Estimand
 from classex_bayes.simulate import GaussianNearestNeighbor

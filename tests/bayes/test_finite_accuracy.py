@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr
 from scipy.stats import binom, hypergeom, norm
 
+from classex_bayes import load, save
 from classex_bayes.bayes import finite_accuracy
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.finite_accuracy import (
@@ -18,7 +19,6 @@ from classex_bayes.bayes.finite_accuracy import (
     single_test_accuracy,
 )
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence, typical_dependence
 from classex_bayes.core.law import MixtureLaw

@@ -210,7 +210,7 @@ def test_a_prior_that_files_cannot_describe_is_fitted_and_not_saved(task, tmp_pa
             model = cb.BayesianExtrapolator(prior).fit(task, **FEW)
         assert model.predict(K).mean.notna().all()
         with pytest.raises(DataError, match=r"^prior:"):
-            model.save(tmp_path / "model.nc")
+            cb.save(model, tmp_path / "model.nc")
     assert list(tmp_path.iterdir()) == []
 
 

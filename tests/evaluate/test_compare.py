@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
+from classex_bayes import load, save
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.base import PointEstimator
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE

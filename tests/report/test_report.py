@@ -12,8 +12,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
+from classex_bayes import load, save
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.estimators.moment_bounds import MomentBounds

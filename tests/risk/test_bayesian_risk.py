@@ -19,7 +19,7 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData, build_model
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, NotFittedError
 from classex_bayes.risk import BayesianRisk, average_test_risk, average_test_risk_cov
-from classex_bayes.risk.risk_likelihood import ObservedRisk, RiskData, cost_functions, element_risk
+from classex_bayes.risk.bayesian_risk import ObservedRisk, RiskData, cost_functions, element_risk
 from studies.laws import bivariate_normal
 
 PRIOR = cb.MixturePrior(bandwidth=0.25)  # of BayesianRisk

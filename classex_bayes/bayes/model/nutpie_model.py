@@ -123,7 +123,7 @@ def whitened(packed: FloatArray, centre: FloatArray, root: FloatArray) -> FloatA
     return _sized(packed[: -centre.size - root.size], centre, root)
 
 
-def _sized(*parts: FloatArray) -> FloatArray:
+def _sized(*parts: Any) -> FloatArray:
     packed = np.concatenate([np.ravel(part) for part in parts])
     packed[density.SIZE] = packed.size
     return packed

@@ -38,10 +38,10 @@ def contains(prediction, truth):
     return (low - 1e-9 <= truth) & (truth <= high + 1e-9)
 
 
-def fitted(tasks, seed, **settings):
+def fitted(tasks, seed):
     """The posterior of a pilot, or of several."""
     model = cb.BayesianExtrapolator(evidence="ranks")
-    return model.fit(tasks, random_seed=seed, **FEW, **settings)
+    return model.fit(tasks, random_seed=seed, **FEW)
 
 
 def one_test(n_pilots):

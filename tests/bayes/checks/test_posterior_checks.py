@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from classex_bayes import load, save
 from classex_bayes.bayes.checks.class_ranks import ReplicatedClasses, replicated_classes
 from classex_bayes.bayes.checks.posterior_checks import (
     PredictiveReport,
@@ -16,7 +17,6 @@ from classex_bayes.bayes.checks.posterior_checks import (
     rank_groups,
 )
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import FavorabilityLaw
