@@ -178,23 +178,13 @@ def test_predictions_from_scores_of_the_wrong_sign_say_so(fit):
 
 @pytest.mark.parametrize(
     "verb",
-    [
-        lambda model: model.idata,
-        lambda model: model.model,
-        lambda model: model.task,
-        lambda model: model.diagnosis_,
-        lambda model: model.predict(10),
-        lambda model: model.discriminability(0.5),
-        lambda model: model.classes_until(0.5),
-        lambda model: model.sample_prior_predictive(),
-        lambda model: model.sample_posterior_predictive(),
-        lambda model: model.compute_log_likelihood(),
-        lambda model: model.compute_log_prior(),
-    ],
+    ["discriminability", "classes_until", "predict_test", "predict_population", "summary"],
 )
 def test_not_fitted(verb):
+    arguments = {"summary": (), "predict_population": (10, 20)}.get(verb, (0.5,))
+    arguments = (10,) if verb == "predict_test" else arguments
     with pytest.raises(NotFittedError, match=r"BayesianExtrapolator: call fit\(task\) first"):
-        verb(BayesianExtrapolator())
+        getattr(BayesianExtrapolator(), verb)(*arguments)
 
 
 def test_clone():
@@ -242,11 +232,6 @@ def test_repr_of_a_fit(fitted):
     html = fitted._repr_html_()
     assert "200 classes and 400 instances" in html and "nutpie, 2 x 500 draws after 500" in html
     assert "prior" in BayesianExtrapolator()._repr_html_()
-
-
-def test_repr_of_a_single_chain(fit, small_task):
-    text = repr(fit(small_task(), draws=50, chains=1))
-    assert "nan" not in text and "a single chain cannot show whether it converged" in text
 
 
 def test_model_of_the_fitted_task(fitted, pilot):

@@ -386,18 +386,14 @@ def test_templates_without_instances_are_no_tested_classes():
     task = SourceTask.from_embeddings(
         sample.probes[rows], sample.gallery, sample.y[rows], untested="competitors"
     )
-    fit = {
-        "sampler": {"draws": 500, "tune": 500, "chains": 2},
-        "random_seed": 1,
-        "progressbar": False,
-    }
-    model = BayesianExtrapolator().fit(task, **fit)
+    fit = {"sampler": {"draws": 500, "tune": 500, "chains": 2}, "random_seed": 1}
+    model = BayesianExtrapolator(evidence="ranks").fit(task, progressbar=False, **fit)
     known = float(model.predict_population(300, 300).draws.std())
     unknown = float(model.predict(300).draws.std())
     # The finite population correction, by the 30 tested classes, and all of them for contrast.
     assert known > 0.8 * unknown
     whole = SourceTask.from_embeddings(*sample)
-    tested = BayesianExtrapolator().fit(whole, **fit)
+    tested = BayesianExtrapolator(evidence="ranks").fit(whole, progressbar=False, **fit)
     assert tested.predict_population(300, 300).draws.std() < 0.8 * tested.predict(300).draws.std()
 
 

@@ -169,6 +169,8 @@ def test_models_without_draws(name, task, tmp_path):
         lambda: model.tasks,
         lambda: model.task,
         lambda: model.predict(10),
+        lambda: model.diagnosis_,
+        lambda: model.model,
         model.summary,
         lambda: cb.save(model, tmp_path / "model.nc"),
     ):

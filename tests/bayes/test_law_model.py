@@ -18,7 +18,6 @@ from classex_bayes.exceptions import (
     ConvergenceWarning,
     DataError,
     DataWarning,
-    NotFittedError,
 )
 from classex_bayes.simulate import FavorabilityLaw
 
@@ -160,14 +159,6 @@ def test_independent_draws_in_words(model, task):
     with pytest.warns(ConvergenceWarning, match=r"20 draws are fewer than 100; increase draws$"):
         few = KnownLawModel().fit(task, sampler={"draws": 20}, random_seed=1)
     assert "20 draws are fewer than 100" in few.predict(9).notes
-
-
-def test_before_the_fit():
-    with pytest.raises(NotFittedError):
-        KnownLawModel().predict(9)
-    for name in ("law_", "weights_", "diagnosis_", "fit_"):
-        with pytest.raises(NotFittedError):
-            getattr(KnownLawModel(), name)
 
 
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])

@@ -17,7 +17,7 @@ from sklearn.base import clone
 import classex_bayes as cb
 from classex_bayes.bayes.model.likelihoods import BernsteinData, build_model
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, NotFittedError
+from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted
 from classex_bayes.risk import BayesianRisk, average_test_risk, average_test_risk_cov
 from classex_bayes.risk.bayesian_risk import ObservedRisk, RiskData, cost_functions, element_risk
 from studies.laws import bivariate_normal
@@ -254,19 +254,8 @@ def test_a_process_that_has_not_seen_the_class_loads_it(fitted_risk, tmp_path):
     assert float(found.stdout) == pytest.approx(fitted_risk.predict(50).mean[50])
 
 
-def test_not_fitted(plane):
-    model = BayesianRisk(plane[1])
-    for verb in (
-        lambda: model.idata,
-        lambda: model.model,
-        lambda: model.task,
-        lambda: model.diagnosis_,
-        lambda: model.predict(10),
-        lambda: model.conditional_risk(0.5),
-    ):
-        with pytest.raises(NotFittedError, match=r"BayesianRisk: call fit\(task\) first"):
-            verb()
-    assert repr(clone(model)) == "BayesianRisk(cost=<ndarray 100 x 100>)"
+def test_the_repr_names_the_size_of_the_cost(plane):
+    assert repr(clone(BayesianRisk(plane[1]))) == "BayesianRisk(cost=<ndarray 100 x 100>)"
 
 
 RANKS = sample(100)[0].ranks
