@@ -16,9 +16,9 @@ from .bayes.checks.posterior_checks import posterior_checks as posterior_checks
 from .bayes.checks.sensitivity import sensitivity as sensitivity
 from .bayes.checks.tail_checks import tail_checks as tail_checks
 from .bayes.extrapolator import BayesianExtrapolator as BayesianExtrapolator
+from .bayes.fitted import load as load
+from .bayes.fitted import save as save
 from .bayes.model.priors import MixturePrior as MixturePrior
-from .bayes.storage import load as load
-from .bayes.storage import save as save
 from .estimators.classexreg import ClassExReg as ClassExReg
 from .estimators.kde import KDE as KDE
 from .estimators.moment_bounds import MomentBounds as MomentBounds

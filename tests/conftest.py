@@ -72,8 +72,8 @@ def fit():
     from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     from classex_bayes.bayes.model.priors import MixturePrior
 
-    def fit(task, prior=None, likelihood="auto", random_seed=1, evidence="all", **sampler):
-        model = BayesianExtrapolator(prior or MixturePrior(), likelihood, evidence)
+    def fit(task, prior=None, random_seed=1, evidence="all", **sampler):
+        model = BayesianExtrapolator(prior or MixturePrior(), evidence)
         sampler = {"draws": 500, "tune": 500, "chains": 2, **sampler}
         return model.fit(task, sampler=sampler, random_seed=random_seed, progressbar=False)
 
@@ -110,14 +110,6 @@ def fitted_curve(fit, pilot):
 
     k = [2, 5, 20, 60, 200]
     return fit(SourceTask.from_accuracies(k, pilot.law.accuracy(k), n_test=400, n_classes=200))
-
-
-@pytest.fixture(scope="session")
-def fitted_dirichlet(fit, pilot):
-    """Model with exchangeable weights, fitted to the pilot."""
-    from classex_bayes.bayes.model.priors import DirichletPrior
-
-    return fit(pilot.task, DirichletPrior())
 
 
 @pytest.fixture(scope="session")

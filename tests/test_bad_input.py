@@ -243,7 +243,6 @@ BAD = [
     # Fits, comparisons and plans
     (fit, "progressbar", "True or False", "no"),
     (fit, "draws", "at most", FAR),
-    (cb.BayesianExtrapolator(likelihood=np.zeros(0)).fit, "likelihood", "'auto'", {"task": TASK}),
     (cb.MixturePrior, "lower", "", -(10**30)),
     (cb.MixturePrior, "bandwidth", "", 1e-30),
     (cb.literature, "slow", "True or False", np.zeros(2)),

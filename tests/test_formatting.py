@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from classex_bayes.bayes.convergence import Diagnosis
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
+from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.formatting import (
@@ -136,7 +136,6 @@ def test_fitted_estimators_say_so():
 def test_only_what_was_changed_is_shown():
     assert repr(MixturePrior()) == "MixturePrior()"
     assert repr(MixturePrior(tail=1, scale=1)) == "MixturePrior(scale=1.0, tail=1.0)"
-    assert repr(DirichletPrior(bandwidth=0.25)) == "DirichletPrior(bandwidth=0.25)"
     prior = MixturePrior(deviation=0)
     assert repr(BayesianExtrapolator(prior)) == f"BayesianExtrapolator(prior={prior!r})"
     assert repr(ClassExReg()) == "ClassExReg()"

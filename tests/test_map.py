@@ -88,7 +88,7 @@ def test_metric(run):
     metric = names["RankBiasedPrecision"]()
     exact = metric.given_n_better(np.array([n_better]), 50, np.array([k])).item()
     assert exact == pytest.approx(values.mean(), abs=4 * values.std() / 447)
-    basis = classex_bayes.bayes.DirichletPrior().basis
+    basis = RadialBasis.regular(-4, 8, 0.5)
     place = int(np.argmin(np.abs(basis.knots - 1.5)))
     found = metric.expected(basis, np.array([k]))[0, place]
     u = ndtr(basis.knots[place] + basis.bandwidth * rng.standard_normal(200_000))

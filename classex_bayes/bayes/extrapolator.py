@@ -1,7 +1,6 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -11,13 +10,13 @@ import xarray as xr
 from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import predictive_group
-from classex_bayes.bayes.fit import FitGap, LawFit, fit_gap
-from classex_bayes.bayes.fit_record import stage_seeds
+from classex_bayes.bayes.fit import FitGap, FitRecord, LawFit, Stage, fit_gap
 from classex_bayes.bayes.fitted import checked_tasks
 from classex_bayes.bayes.idata import (
     EXPECTED_ACCURACY,
     by_draw,
     class_log_likelihood,
+    pooled_groups,
     split_weights,
     weights_of,
     with_predictions,
@@ -25,7 +24,6 @@ from classex_bayes.bayes.idata import (
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.model.likelihoods import build_model, prior_draws
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior, descriptions_of
-from classex_bayes.bayes.pooling import pooled_groups
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.bayes.score_evidence import (
     TAILS,
@@ -46,31 +44,19 @@ if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a gra
     import pymc as pm
 
 _DEFAULT_PRIOR = MixturePrior()
-# Stages of one seed, in addition to those of `LawModel`.
-_PRIOR_PREDICTIVE, _GAP, _SCORES = 1, 6, 8
 
 
 class PosteriorFit(LawFit):
     """A fit with a prior and a likelihood of the ranks."""
 
-    @property
-    def prior(self) -> Prior:
-        """The prior of the fit."""
-        return self.parameters["prior"]
-
-    @cached_property
-    def model(self) -> "pm.Model":
-        """The PyMC model of the fitted task."""
-        return build_model(self.prior, self.data, self.idata)
-
     @cached_property
     def gap(self) -> FitGap | None:
-        """Gap to the best law; None for the power form, or if the best law is not found."""
+        """Gap to the best law; None without ranks, or if the best law is not found."""
         if self.histogram is None:
             return None
         try:
             weights = weights_of(self.idata, "ranks").values
-            return fit_gap(self.histogram, weights, self.record.rng(_GAP))
+            return fit_gap(self.histogram, weights, self.record.rng(Stage.FIT_GAP))
         except RuntimeError:
             return None
 
@@ -113,11 +99,8 @@ class BayesianExtrapolator(LawModel):
     Parameters
     ----------
     prior : Prior
-        Prior on the weights: a `MixturePrior`, a `DirichletPrior` or your own (`Prior`).
+        Prior on the weights: a `MixturePrior` or your own (`classex_bayes.bayes.Prior`).
         `MixturePrior(deviation=0)` is the two-parameter family.
-    likelihood : {"auto", "bernstein", "power"}
-        "bernstein" uses the histogram of ranks (quasi-multinomial), and "power" the accuracies at
-        12 numbers of classes (normal). "auto" is "bernstein" if ranks are known, else "power".
     evidence : {"all", "ranks"}
         "all" uses scores too, if the task has distances, similarities, logits or probabilities
         from which tails can be fitted. Otherwise a note on every prediction gives the reason.
@@ -147,8 +130,8 @@ class BayesianExtrapolator(LawModel):
         because several values of them can describe the same law.
     fit_gap_ : FitGap or None
         Log-likelihood of the ranks under the best law on the knots less that under the posterior
-        given ranks, compared with replicates. None for the power form, or if the optimizer did not
-        find the best law.
+        given ranks, compared with replicates. None without ranks, or if the optimizer did not find
+        the best law.
 
     Notes
     -----
@@ -197,11 +180,8 @@ class BayesianExtrapolator(LawModel):
 
     _fit_class: ClassVar = PosteriorFit
 
-    def __init__(
-        self, prior: Prior = _DEFAULT_PRIOR, likelihood: str = "auto", evidence: str = "all"
-    ) -> None:
+    def __init__(self, prior: Prior = _DEFAULT_PRIOR, evidence: str = "all") -> None:
         self.prior = prior
-        self.likelihood = likelihood
         self.evidence = evidence
 
     @property
@@ -214,7 +194,6 @@ class BayesianExtrapolator(LawModel):
         self,
         task: SourceTask | Sequence[SourceTask],
         *,
-        shared: str = "nothing",
         sampler: Mapping[str, Any] | None = None,
         random_seed: RandomSeed = None,
         progressbar: bool = True,
@@ -225,15 +204,8 @@ class BayesianExtrapolator(LawModel):
         ----------
         task : SourceTask or sequence of SourceTask
             The pilot. A sequence holds several pilots of one classifier in one population of
-            classes. Their log-likelihoods are added, each with its own k1 and design effect. If
-            one of them was made from accuracies, "auto" uses the power form for all.
-        shared : {"nothing", "classes", "instances"}
-            Overlap of several pilots. "nothing": their classes were drawn independently.
-            "classes": they have classes in common, with different test instances. "instances":
-            they have classes and test instances in common, for example if one pilot is a part of
-            another. Weights of the log-likelihoods in [0, 1] keep common data from being counted
-            twice (`classex_bayes.bayes.pooling`). Classes are matched by name. If one of two
-            tasks has no names, the smaller one is treated as a part of the larger one.
+            classes, drawn independently of each other. Their log-likelihoods are added, each with
+            its own k1 and design effect. Of pilots that have classes in common fit the largest.
         sampler : mapping, optional
             Settings of the sampler that differ from these: draws=1000 of each chain, after
             tune=600 tuning steps, in chains=4, of which cores run at the same time (by default as
@@ -254,7 +226,7 @@ class BayesianExtrapolator(LawModel):
         Raises
         ------
         DataError
-            The likelihood needs ranks, but the task has only accuracies; or a setting is invalid.
+            A task or a setting is invalid.
         ImportError
             The sampler is not installed. The message says how to install it.
         Interrupted
@@ -274,26 +246,23 @@ class BayesianExtrapolator(LawModel):
         seeds = seed_sequence(random_seed)
         one_of(self.evidence, ("all", "ranks"), "evidence")
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
-        data, tree, record = pooled_groups(tasks, prior.basis, self.likelihood, shared)
+        data, tree = pooled_groups(tasks, prior.basis)
         interrupted = sample_into(tree, prior, data, settings, seeds)
-        record, stop = replace(record, sampler=settings, interrupted=interrupted), ""
+        record = FitRecord.of_tasks(tasks, sampler=settings, interrupted=interrupted)
+        stop = ""
         try:
-            record = add_scores(tree, record, tasks, self.evidence, stage_seeds(seeds, _SCORES))
+            record = add_scores(tree, record, tasks, self.evidence, Stage.SCORES.seeds(seeds))
         except KeyboardInterrupt:  # the draws given ranks are kept
             record = ranks_alone(record, "the fit was interrupted")
             stop = "the fit was interrupted after the draws given ranks"
         return self._keep(tree, record, tasks, seeds, stop)
 
-    def build(
-        self, task: SourceTask | Sequence[SourceTask], *, shared: str = "nothing"
-    ) -> "pm.Model":
+    def build(self, task: SourceTask | Sequence[SourceTask]) -> "pm.Model":
         """Build the PyMC model of a task, before any fit.
 
         Parameters
         ----------
         task : SourceTask or sequence of SourceTask
-            As for `fit`.
-        shared : {"nothing", "classes", "instances"}
             As for `fit`.
 
         Returns
@@ -319,7 +288,7 @@ class BayesianExtrapolator(LawModel):
         {'chain': 1, 'draw': 9, 'bin': 48}
         """
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
-        data, tree, _ = pooled_groups(tasks, prior.basis, self.likelihood, shared)
+        data, tree = pooled_groups(tasks, prior.basis)
         return build_model(prior, data, tree)
 
     @property
@@ -378,7 +347,7 @@ class BayesianExtrapolator(LawModel):
         NotFittedError
             There is no task, and the model has no draws.
         DataError
-            An argument is invalid, or the likelihood needs ranks that the task does not have.
+            An argument is invalid.
         """
         prior, tree, n_classes, drawn, rng = self._prior_draws(task, draws, random_seed)
         law = MixtureLaw(prior.basis, drawn["weights"].values)
@@ -401,11 +370,11 @@ class BayesianExtrapolator(LawModel):
         if task is None:
             fit = self.fit_
             prior, data, tree, n_classes = fit.prior, fit.data, fit.idata, fit.record.n_classes
-            rng = fit.record.rng(_PRIOR_PREDICTIVE, random_seed)
+            rng = fit.record.rng(Stage.PRIOR_PREDICTIVE, random_seed)
         else:
             source_task(task)
             prior, n_classes = checked_prior(self.prior), task.n_classes
-            data, tree, _ = pooled_groups([task], prior.basis, self.likelihood)
+            data, tree = pooled_groups([task], prior.basis)
             rng = np.random.default_rng(seed_sequence(random_seed))
         return prior, tree, n_classes, prior_draws(prior, data, n_draws, rng), rng
 
@@ -472,27 +441,25 @@ class BayesianExtrapolator(LawModel):
         -------
         DataTree
             `idata` with the group log_likelihood: rank_histogram (chain, draw, class). Its sum
-            over classes is the log-likelihood of the model. If pooled tasks share classes by name,
-            each name has one entry for its instances in all tasks. Otherwise the coordinate
-            class_task numbers the tasks.
+            over classes is the log-likelihood of the model. The coordinate class_task numbers the
+            tasks, if there are several.
 
         Raises
         ------
         DataError
-            The model has the power form, whose accuracies have no classes; or there is no task, or
-            it is another one than that of the fit.
+            The model was fitted to accuracies, which have no classes; or there is no task, or it
+            is another one than that of the fit.
         """
         data = self.fit_.histogram
         if data is None:
             raise DataError(
-                "likelihood: the power form has no log-likelihood by class; fit with "
-                "likelihood='bernstein' to a task with ranks"
+                "task: the model was fitted to accuracies, which have no log-likelihood by class; "
+                "fit it to a task with ranks"
             )
         tasks = self.tasks if task is None else checked_tasks(task)
         if not (tasks and self.fit_.is_to(tasks)):
             raise DataError("task: expected the task or tasks of the fit, which files do not hold")
-        weights, shared = weights_of(self.idata, "ranks"), self.fit_.record.shared
-        group = class_log_likelihood(weights, data, tasks, shared)
+        group = class_log_likelihood(weights_of(self.idata, "ranks"), data, tasks)
         self.idata["log_likelihood"] = xr.DataTree(group)
         return self.idata
 

@@ -17,9 +17,8 @@ import xarray as xr
 from scipy.special import ndtr
 
 from classex_bayes.arguments import class_count
-from classex_bayes.bayes.idata import described
+from classex_bayes.bayes.idata import data_of, described, task_part, task_sizes
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.bayes.pooling import data_of, task_part, task_sizes
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.subsets import accuracy_given_n_better
@@ -294,7 +293,7 @@ def predictive_group(
     A replicate has the size of its task. `law` is the law with the weights. Replicates of pooled
     tasks are independent of each other.
     """
-    data, observed = data_of(tree, weighted=False), tree["observed_data"].to_dataset()
+    data, observed = data_of(tree), tree["observed_data"].to_dataset()
     accuracies = []
     for number, (n_classes, n_test, design_effect) in enumerate(task_sizes(tree)):
         k = task_part(observed, number)["k"].values

@@ -1,8 +1,11 @@
-"""The base of models with draws: tasks, summary, convergence, text and file."""
+"""The base of models with draws: tasks, summary, convergence, text; files of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
+from inspect import ismodule
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,12 +16,18 @@ from arviz_stats import summary as arviz_summary
 
 from classex_bayes.arguments import file_path
 from classex_bayes.bayes.convergence import Diagnosis, warn_of_problems
-from classex_bayes.bayes.fit import Fit
-from classex_bayes.bayes.fit_record import FitRecord, described, fingerprint, prior_of
+from classex_bayes.bayes.fit import (
+    Fit,
+    FitRecord,
+    described_parameters,
+    fingerprint,
+    prior_of,
+)
+from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError, DataWarning, Interrupted, warn
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
-from classex_bayes.io.whole_files import write_tree
+from classex_bayes.io.whole_files import read_tree, write_tree
 from classex_bayes.results import interval_settings
 from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
@@ -72,7 +81,7 @@ class FittedModel(Parameters, ABC):
         record = replace(
             record,
             estimator=type(self).__name__,
-            parameters=described(self._text_parameters()),
+            parameters=self._described(),
             random_seed=np.asarray(seeds.entropy, dtype=object).tolist(),
             random_seed_spawn_key=seeds.spawn_key,
             fingerprint=fingerprint(tasks, bool(record.scales)),
@@ -90,8 +99,10 @@ class FittedModel(Parameters, ABC):
             warn(self.contradiction_, DataWarning)
         return self
 
-    def _text_parameters(self) -> dict[str, Any]:
-        return {n: v for n, v in self.get_params().items() if n not in self._arrays}
+    def _described(self, *, strict: bool = False) -> dict[str, Any]:
+        """Parameters that are no arrays, as from `described_parameters`."""
+        text = {n: v for n, v in self.get_params().items() if n not in self._arrays}
+        return described_parameters(text, strict=strict)
 
     @classmethod
     def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
@@ -217,28 +228,6 @@ class FittedModel(Parameters, ABC):
         prob, kind = interval_settings(ci_prob, ci_kind)
         return arviz_summary(self.idata, ci_prob=prob, ci_kind=kind)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the fitted model to a file, as `classex_bayes.save` does.
-
-        Parameters
-        ----------
-        path : str or Path
-            Ends in .nc (netCDF) or .zarr.
-
-        Returns
-        -------
-        Path
-            The path of the file.
-
-        Raises
-        ------
-        NotFittedError, DataError, OSError
-            As for `classex_bayes.save`.
-        """
-        idata = self.idata
-        described(self._text_parameters(), strict=True)
-        return write_tree(idata, file_path(path, "path"))
-
     def _fit_text(self) -> str:
         """Text about the fit to the data; empty if there is none."""
         return ""
@@ -294,3 +283,109 @@ class FittedModel(Parameters, ABC):
             f"{f' in {record.n_tasks} tasks' * (record.n_tasks > 1)}, from {record.task_kind}, "
             f"design effect {record.design_effect:g}"
         )
+
+
+def save(model: FittedModel, path: str | Path) -> Path:
+    """Write a fitted model to a file.
+
+    Parameters
+    ----------
+    model : estimator with a posterior
+        A fitted model, such as `BayesianExtrapolator` or `OpenSetExtrapolator`.
+    path : str or Path
+        Ends in .nc (netCDF) or .zarr. The file is written completely or not at all. It holds
+        neither scores nor names of classes. If ``compute_log_likelihood`` was called, its group
+        ``log_likelihood`` has the names of the classes, and notes may name some.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    NotFittedError
+        The model has no draws yet.
+    DataError
+        The ending is unknown, or a file cannot describe a parameter such as your own prior.
+    OSError
+        The file cannot be written. The model keeps its draws.
+    """
+    if not isinstance(model, FittedModel):
+        raise DataError(
+            "model: expected an estimator that draws from a posterior, such as "
+            f"BayesianExtrapolator, found {type(model).__name__}"
+        )
+    idata = model.idata
+    model._described(strict=True)
+    return write_tree(idata, file_path(path, "path"))
+
+
+def load(path: str | Path, *, prior: Prior | None = None) -> Any:
+    """Read a model written by `save`.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .nc or .zarr file.
+    prior : Prior, optional
+        Your own prior, if the model was fitted with one. The file holds its name and fields, but
+        not its code.
+
+    Returns
+    -------
+    estimator with a posterior
+        It predicts like the saved model. Its `task` is None, because files hold no scores. Plots
+        and checks that compare the model with its pilot have an argument `task`. A model of your
+        own class (`LawModel`) can be loaded if the class is defined or imported.
+
+    Raises
+    ------
+    FileNotFoundError
+        The file does not exist.
+    DataError
+        The file was not written by `save`, or was changed or damaged afterwards: its checksum,
+        which covers all groups, does not match. Or your own prior is missing, or differs from the
+        prior of the fit.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> import classex_bayes as cb
+    >>> task = cb.SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
+    >>> model = cb.BayesianExtrapolator().fit(
+    ...     task, sampler={"draws": 500, "tune": 500, "chains": 2}, random_seed=1, progressbar=False
+    ... )
+    >>> again = load(save(model, mkdtemp() + "/pilot.nc"))
+    >>> bool((again.predict(500).accuracy == model.predict(500).accuracy).all())
+    True
+    """
+    tree = read_tree(file_path(path, "path"))
+    name = tree.attrs.get("estimator")
+    kind = _model_class(name)
+    if kind is None:
+        raise DataError(
+            f"path: {path} holds a model of the class {name}, which this version does not have; "
+            "update classex_bayes, or import your own class first"
+        )
+    try:
+        return kind.from_idata(tree, prior)
+    except (KeyError, TypeError) as error:
+        raise DataError(
+            f"path: {path} is a file of another version ({error!r}); fit again"
+        ) from error
+
+
+def _model_class(name: Any) -> type[FittedModel] | None:
+    """Class of models of this name: a public one, or one that was defined in this process."""
+    package: Any = import_module(__name__.partition(".")[0])
+    # Read one by one, since each imports its module.
+    names = (getattr(package, public) for public in package.__all__)
+    for place in chain([package], filter(ismodule, names)):
+        public = getattr(place, name) if name in getattr(place, "__all__", ()) else None
+        if isinstance(public, type) and issubclass(public, FittedModel):
+            return public
+    kinds = [FittedModel]
+    for kind in kinds:  # grows
+        kinds += kind.__subclasses__()
+    return next((kind for kind in kinds if kind.__name__ == name), None)

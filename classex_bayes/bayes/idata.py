@@ -1,4 +1,4 @@
-"""Groups of `idata`: draws of parameters and weights, histograms and log-likelihoods of classes."""
+"""Groups of `idata`: data of the fitted tasks, draws of parameters and weights, log-likelihoods."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
+from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PowerData
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.exceptions import DataError
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray, NumberArray
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
+_N_OBSERVED_K = 25
 # Name of the group of mixture weights: of the law that predicts, of the law given ranks alone if
 # scores were used too, and of the prior of the latter.
 MIXTURE = {"posterior": "mixture", "ranks": "mixture_given_ranks", "prior": "prior_mixture"}
@@ -27,7 +29,6 @@ _DESCRIPTIONS = {
     "weights": _WEIGHTS,
     "matrix": "its product with the weights is the expectation of the data",
     "design_effect": "number of instances with the information of one independent instance",
-    "weight": "weight of each task in the log-likelihood",
     "n_classes": "number of tested classes of each task",
     "n_test": "number of test instances of each task",
 }
@@ -43,6 +44,86 @@ def described(data: xr.Dataset, descriptions: Mapping[str, str] = _DESCRIPTIONS)
     ordered = data[names].assign_attrs(data.attrs)
     texts = {name: ordered[name].assign_attrs(description=descriptions[name]) for name in first}
     return ordered.assign(texts)
+
+
+def pooled_groups(
+    tasks: Sequence[SourceTask], basis: RadialBasis
+) -> tuple[LikelihoodData, xr.DataTree]:
+    """Data of one or several tasks for the likelihood, and their groups.
+
+    The group observed_data holds the accuracies on a grid of k. It also holds the histogram of
+    ranks, whose coordinate is the largest rank of each bin, or the whitened accuracies.
+    constant_data holds the sizes of the tasks and the matrix whose product with the weights is the
+    expectation of the histogram or of the whitened accuracies. The rows of several tasks follow
+    each other along bin (or direction) and k. The coordinates bin_task and k_task hold the number
+    of the task of each row.
+    """
+    if len({id(task) for task in tasks}) < len(tasks):
+        raise DataError(
+            "task: the same task is in the list twice and would be counted twice; remove one copy"
+        )
+    curves = any(task.table.kind == "accuracies" for task in tasks)
+    form: Any = PowerData if curves else BernsteinData
+    parts = [form.of(task, basis) for task in tasks]
+    data, row, k = form.joined(parts), form.rows, [task.grid(_N_OBSERVED_K) for task in tasks]
+    positions: list[IntArray] = [np.arange(len(part.matrix)) for part in parts]
+    if form is BernsteinData:
+        positions = [task.require("ranks").n_better_bins + 1 for task in tasks]
+    coords: dict[str, Any] = {row: np.concatenate(positions), "k": np.concatenate(k)}
+    if len(tasks) > 1:
+        for name, several in ((row, positions), ("k", k)):
+            numbers = np.repeat(np.arange(len(tasks)), [part.size for part in several])
+            coords[f"{name}_task"] = name, numbers
+    # The accuracy is known at no k if ranks are known up to wide intervals.
+    accuracy = [
+        task.accuracy(g) if g.size else g.astype(float) for task, g in zip(tasks, k, strict=True)
+    ]
+    observed = xr.Dataset(
+        {data.observed: (row, data.values), "accuracy": ("k", np.concatenate(accuracy))}, coords
+    )
+    sizes = {
+        "n_classes": [task.n_classes for task in tasks],
+        "n_test": [task.n_test for task in tasks],
+        "design_effect": [task.design_effect() for task in tasks],
+    }
+    constant = xr.Dataset(
+        {"matrix": ((row, "knot"), data.matrix)}
+        | {name: ("task", values) for name, values in sizes.items()},
+        {name: at for name, at in coords.items() if name.startswith(row)} | {"knot": basis.knots},
+    )
+    groups = {"observed_data": described(observed), "constant_data": described(constant)}
+    return data, xr.DataTree.from_dict(groups)
+
+
+def data_of(tree: xr.DataTree) -> LikelihoodData:
+    """Data of the likelihood, read from the groups of `pooled_groups`."""
+    observed, constant = tree["observed_data"].to_dataset(), tree["constant_data"].to_dataset()
+    observed[["accuracy", "k"]]  # a file without them fails here, not later
+    if BernsteinData.observed not in observed:
+        return PowerData(constant["matrix"].values, observed[PowerData.observed].values)
+    number = np.asarray(observed.coords.get(f"{BernsteinData.rows}_task", 0))
+    precision = 1 / constant["design_effect"].values
+    counts = observed[BernsteinData.observed].values
+    return BernsteinData(constant["matrix"].values, counts, precision[number], number)
+
+
+def task_sizes(tree: xr.DataTree) -> list[tuple[int, int, float]]:
+    """Number of classes, number of instances and design effect of every task of a fit."""
+    fixed = tree["constant_data"].to_dataset()
+    sizes = (fixed[name].values.tolist() for name in ("n_classes", "n_test", "design_effect"))
+    return list(zip(*sizes, strict=True))
+
+
+def task_part(group: xr.Dataset, number: int) -> xr.Dataset:
+    """Rows of one task in a group of a pooled fit, as in a fit to that task alone.
+
+    A group without numbers of tasks is returned whole.
+    """
+    for dim in map(str, group.dims):
+        if f"{dim}_task" in group.coords:
+            group = group.isel({dim: group[f"{dim}_task"].values == number})
+            group = group.drop_vars(f"{dim}_task")
+    return group
 
 
 def split_weights(
@@ -101,12 +182,11 @@ def with_predictions(draws: xr.Dataset, predicted: xr.DataArray, description: st
 
 
 def class_log_likelihood(
-    weights: xr.DataArray, data: BernsteinData, tasks: Sequence[SourceTask], shared: str
+    weights: xr.DataArray, data: BernsteinData, tasks: Sequence[SourceTask]
 ) -> xr.Dataset:
     """Log-likelihood of the instances of every tested class: variable with chain, draw and class.
 
-    Classes of several tasks follow each other. If tasks share classes, the log-likelihoods of
-    classes with the same name are added.
+    Classes of several tasks follow each other, and the coordinate class_task numbers the tasks.
     """
     names: list[Any] = []
     parts = []
@@ -116,17 +196,13 @@ def class_log_likelihood(
         counts = ranks.histogram(ranks.n_better_bins, position) * part.precision[0]
         parts.append(part.log_shares(weights.values) @ counts.T)
         names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]
-    joint, labels = np.concatenate(parts, axis=-1), _labels(names)
     coords: dict[str, Any] = {name: weights[name].values for name in SAMPLE_DIMS}
-    if shared != "nothing" and all(task.classes is not None for task in tasks):
-        labels, place = np.unique(labels, return_inverse=True)
-        joint = joint @ (place[:, None] == np.arange(labels.size)).astype(float)
-    elif len(parts) > 1:
+    coords["class"] = _labels(names)
+    if len(parts) > 1:
         number = np.repeat(np.arange(len(parts)), [part.shape[-1] for part in parts])
         coords["class_task"] = "class", number
-    group = xr.Dataset(
-        {data.observed: ((*SAMPLE_DIMS, "class"), joint)}, coords | {"class": labels}
-    )
+    joint = np.concatenate(parts, axis=-1)
+    group = xr.Dataset({data.observed: ((*SAMPLE_DIMS, "class"), joint)}, coords)
     return described(group, {data.observed: "log-likelihood of the instances of each class"})
 
 

@@ -20,10 +20,9 @@ from classex_bayes.bayes.finite_accuracy import (
     predictive_group,
     single_test_accuracy,
 )
-from classex_bayes.bayes.fit import FitGap, LawFit
+from classex_bayes.bayes.fit import FitGap, FitRecord, LawFit, Stage
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.idata import by_draw, mixture_group, weights_of
-from classex_bayes.bayes.pooling import pooled_groups
+from classex_bayes.bayes.idata import by_draw, mixture_group, pooled_groups, weights_of
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.rank_limits import RankLimits
@@ -32,9 +31,6 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, ClassesUntil, Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
-
-# Stages of one seed. Each stage draws from its own child seed.
-_POSTERIOR_PREDICTIVE, _TEST, _POPULATION = 2, 3, 4
 
 
 class LawModel(FittedModel):
@@ -87,12 +83,12 @@ class LawModel(FittedModel):
 
         `parameters` (chain, draw, ...) become the group posterior.
         """
-        _, tree, record = pooled_groups([task], law.basis, "auto")
+        _, tree = pooled_groups([task], law.basis)
         weights = mixture_group(law)
         parameters = xr.Dataset() if parameters is None else parameters
         tree["posterior"] = xr.DataTree(parameters.assign_coords(weights[SAMPLE_DIMS].coords))
         tree["mixture"] = xr.DataTree(weights)
-        return self._keep(tree, record, (task,), seeds)
+        return self._keep(tree, FitRecord.of_tasks([task]), (task,), seeds)
 
     @property
     def fit_(self) -> LawFit:
@@ -210,7 +206,7 @@ class LawModel(FittedModel):
         counts, holds_pilot = class_counts(k), truth_value(nested, "nested")
         per_class = int(number(repeats, "repeats", 1, whole=True))
         law, record = self.law_, self.fit_.record
-        expected, rng = law.expected(counts), record.rng(_TEST, random_seed)
+        expected, rng = law.expected(counts), record.rng(Stage.TEST, random_seed)
         if holds_pilot:
             at_source = law.expected(np.array([record.n_classes]))[..., 0]
             draws = nested_test_accuracy(
@@ -265,7 +261,7 @@ class LawModel(FittedModel):
                 "of the population"
             )
         observed = self.idata["observed_data"].to_dataset()["accuracy"]
-        rng = record.rng(_POPULATION, random_seed)
+        rng = record.rng(Stage.POPULATION, random_seed)
         draws = population_accuracy(self.law_, observed, record.dependence, counts, size, rng)
         return self._prediction(counts, draws, Estimand(population=size), record.dependence.notes)
 
@@ -356,7 +352,7 @@ class LawModel(FittedModel):
             `idata` with the group posterior_predictive: accuracy (chain, draw, k) at the observed
             numbers of classes and, if ranks are known, rank_histogram (chain, draw, bin).
         """
-        rng = self.fit_.record.rng(_POSTERIOR_PREDICTIVE, random_seed)
+        rng = self.fit_.record.rng(Stage.POSTERIOR_PREDICTIVE, random_seed)
         group = predictive_group(self.weights_, self.idata, self.law_, rng)
         self.idata["posterior_predictive"] = xr.DataTree(group)
         return self.idata

@@ -15,12 +15,7 @@ from classex_bayes.arguments import how_many, one_of, probability, truth_value
 from classex_bayes.bayes.convergence import FEWEST_DRAWS
 from classex_bayes.bayes.idata import split_weights
 from classex_bayes.bayes.model.likelihoods import Likelihood, LikelihoodData, build_model
-from classex_bayes.bayes.model.priors import (
-    DirichletPrior,
-    MixturePrior,
-    Prior,
-    descriptions_of,
-)
+from classex_bayes.bayes.model.priors import MixturePrior, Prior, descriptions_of
 from classex_bayes.exceptions import DataError, Interrupted, require_extra
 from classex_bayes.typing import IntArray
 
@@ -164,7 +159,7 @@ def _sample_by_pymc(
 def _nutpie_model(prior: Any, data: Any) -> Any:
     """Posterior for nutpie: the compiled density if there is one, else a compiled PyMC model."""
     # A subclass of a prior may have changed it.
-    if type(prior) in (MixturePrior, DirichletPrior) and isinstance(data, LikelihoodData):
+    if type(prior) is MixturePrior and isinstance(data, LikelihoodData):
         try:  # numba, nutpie's private class and the disk fail in many ways
             from classex_bayes.bayes.model.nutpie_model import compiled_model
 
@@ -174,7 +169,7 @@ def _nutpie_model(prior: Any, data: Any) -> Any:
                 "the compiled density cannot be used; the fit compiles its PyMC model: %r", error
             )
     padded = data.padded()
-    key = (prior, data.kind, padded.matrix.shape)
+    key = (prior, type(data), padded.matrix.shape)
     if key not in _COMPILED:
         _COMPILED[key] = nutpie.compile_pymc_model(build_model(prior, padded))
     return _COMPILED[key].with_data(**padded.arrays())

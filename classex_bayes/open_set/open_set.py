@@ -18,8 +18,7 @@ from classex_bayes.arguments import (
     seed_sequence,
     whole_number,
 )
-from classex_bayes.bayes.fit import Fit
-from classex_bayes.bayes.fit_record import FitRecord
+from classex_bayes.bayes.fit import Fit, FitRecord
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.sampling import SamplerSettings
@@ -46,6 +45,7 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import far_beyond
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class OpenSetExtrapolator(FittedModel):
         values = {"true_score": nearest.true, "best_wrong_score": nearest.scores[:, 0]}
         floored = {name: ("instance", np.maximum(x, lowest)) for name, x in values.items()}
         data = described(xr.Dataset(floored), _OBSERVED)
-        record = FitRecord.of_task(tasks[0], negated=nearest.negated)
+        record = FitRecord.of_tasks(tasks, negated=nearest.negated)
         return xr.DataTree.from_dict({"observed_data": data}), record
 
     @property

@@ -13,10 +13,11 @@ from classex_bayes.results.draws import (
     interval_of,
     interval_settings,
 )
-from classex_bayes.results.estimand import RISK, Estimand
 from classex_bayes.results.extrapolation import (
+    RISK,
     Bounds,
     ClassesUntil,
+    Estimand,
     Extrapolation,
     IntervalType,
 )

@@ -10,8 +10,7 @@ import xarray as xr
 from classex_bayes.arguments import class_counts
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.exceptions import DataError
-from classex_bayes.results.estimand import Estimand
-from classex_bayes.results.extrapolation import Extrapolation
+from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import IntArray
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from classex_bayes.formatting import PERCENTAGES, percent
 from classex_bayes.results.draws import interval_name
-from classex_bayes.results.estimand import Estimand
+from classex_bayes.results.extrapolation import Estimand
 from classex_bayes.task.source_task import SourceTask
 
 _ACCURACY = Estimand()

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr
 from scipy.stats import binom, hypergeom, norm
 
+from classex_bayes import load, save
 from classex_bayes.bayes import finite_accuracy
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.finite_accuracy import (
@@ -18,7 +19,6 @@ from classex_bayes.bayes.finite_accuracy import (
     single_test_accuracy,
 )
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence, typical_dependence
 from classex_bayes.core.law import MixtureLaw
@@ -386,18 +386,14 @@ def test_templates_without_instances_are_no_tested_classes():
     task = SourceTask.from_embeddings(
         sample.probes[rows], sample.gallery, sample.y[rows], untested="competitors"
     )
-    fit = {
-        "sampler": {"draws": 500, "tune": 500, "chains": 2},
-        "random_seed": 1,
-        "progressbar": False,
-    }
-    model = BayesianExtrapolator().fit(task, **fit)
+    fit = {"sampler": {"draws": 500, "tune": 500, "chains": 2}, "random_seed": 1}
+    model = BayesianExtrapolator(evidence="ranks").fit(task, progressbar=False, **fit)
     known = float(model.predict_population(300, 300).draws.std())
     unknown = float(model.predict(300).draws.std())
     # The finite population correction, by the 30 tested classes, and all of them for contrast.
     assert known > 0.8 * unknown
     whole = SourceTask.from_embeddings(*sample)
-    tested = BayesianExtrapolator().fit(whole, **fit)
+    tested = BayesianExtrapolator(evidence="ranks").fit(whole, progressbar=False, **fit)
     assert tested.predict_population(300, 300).draws.std() < 0.8 * tested.predict(300).draws.std()
 
 

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask, load, posterior_checks
+from classex_bayes import (
+    BayesianExtrapolator,
+    MixturePrior,
+    SourceTask,
+    load,
+    posterior_checks,
+    save,
+)
 from classex_bayes.bayes.fit import fit_gap, largest_log_likelihood
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
@@ -93,7 +100,7 @@ def test_a_posterior_that_misses_the_data_says_so(tmp_path):
     assert any("misses the shape of the data" in note for note in model.predict(1000).notes)
     assert "Try a more flexible prior" in " ".join(gap.notes)
     assert "fit: nats below the best law" in posterior_checks(model).unusual
-    path = model.save(tmp_path / "model.nc")
+    path = save(model, tmp_path / "model.nc")
     assert repr(load(path).fit_gap_) == repr(gap)
 
 

@@ -45,7 +45,7 @@ class LaplacePrior:
 
 
 MODELS = {
-    "ranks": lambda: cb.BayesianExtrapolator(likelihood="bernstein", evidence="ranks"),
+    "ranks": lambda: cb.BayesianExtrapolator(evidence="ranks"),
     "own prior": lambda: cb.BayesianExtrapolator(LaplacePrior()),
     "risk": lambda: cb.risk.BayesianRisk(COST),
     "scores": lambda: cb.BayesianExtrapolator(),
@@ -169,6 +169,8 @@ def test_models_without_draws(name, task, tmp_path):
         lambda: model.tasks,
         lambda: model.task,
         lambda: model.predict(10),
+        lambda: model.diagnosis_,
+        lambda: model.model,
         model.summary,
         lambda: cb.save(model, tmp_path / "model.nc"),
     ):
@@ -210,7 +212,7 @@ def test_a_prior_that_files_cannot_describe_is_fitted_and_not_saved(task, tmp_pa
             model = cb.BayesianExtrapolator(prior).fit(task, **FEW)
         assert model.predict(K).mean.notna().all()
         with pytest.raises(DataError, match=r"^prior:"):
-            model.save(tmp_path / "model.nc")
+            cb.save(model, tmp_path / "model.nc")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import halfnorm, norm, t, uniform
 
 import classex_bayes
+from classex_bayes import load, save
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.bayes.storage import load, save
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
 
@@ -51,7 +51,7 @@ def test_groups_and_attributes(fit, pilot):
     assert attributes["design_effect"] == pilot.task.design_effect()
     assert attributes["task_kind"] == "embeddings"
     parameters = json.loads(attributes["parameters"])
-    assert parameters["likelihood"] == "auto"
+    assert parameters["evidence"] == "all"
     fields = parameters["prior"]
     assert fields.pop("type") == "MixturePrior" and MixturePrior(**fields) == model.prior
     assert json.loads(attributes["sampler"])["nuts_sampler"] == "nutpie"

@@ -7,10 +7,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom, norm
 
 import classex_bayes as cb
+from classex_bayes import load, save
 from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.checks.sensitivity import sensitivity
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.bayes.storage import load, save
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import checked_fit
@@ -18,7 +18,6 @@ from classex_bayes.exceptions import (
     ConvergenceWarning,
     DataError,
     DataWarning,
-    NotFittedError,
 )
 from classex_bayes.simulate import FavorabilityLaw
 
@@ -160,14 +159,6 @@ def test_independent_draws_in_words(model, task):
     with pytest.warns(ConvergenceWarning, match=r"20 draws are fewer than 100; increase draws$"):
         few = KnownLawModel().fit(task, sampler={"draws": 20}, random_seed=1)
     assert "20 draws are fewer than 100" in few.predict(9).notes
-
-
-def test_before_the_fit():
-    with pytest.raises(NotFittedError):
-        KnownLawModel().predict(9)
-    for name in ("law_", "weights_", "diagnosis_", "fit_"):
-        with pytest.raises(NotFittedError):
-            getattr(KnownLawModel(), name)
 
 
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])

@@ -1,25 +1,16 @@
-"""Several pilots in one posterior: weights of what they share, and everything downstream."""
+"""Several pilots in one posterior: their data, their record, and everything downstream."""
 
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from classex_bayes import load, save
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.finite_accuracy import predictive_group
-from classex_bayes.bayes.idata import class_log_likelihood
-from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData, likelihood_data
-from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.bayes.pooling import (
-    data_of,
-    pool_weights,
-    pooled_dependence,
-    pooled_groups,
-    task_part,
-)
-from classex_bayes.bayes.storage import load, save
+from classex_bayes.bayes.fit import FitRecord
+from classex_bayes.bayes.idata import data_of, pooled_groups, task_part
+from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError, DataWarning
@@ -36,10 +27,6 @@ def independent(k1, n_errors, names=None):
     return SourceTask.from_ranks(ranks, names or range(k1), n_classes=k1, classes=names)
 
 
-def information(tasks):
-    return np.array([task.n_test / task.design_effect() for task in tasks])
-
-
 @pytest.fixture(scope="module")
 def tasks(pilot):
     """Two independent pilots of one law; the first has fewer classes than bins."""
@@ -52,137 +39,78 @@ def pooled(fit, tasks):
     return fit(tasks)
 
 
-# Weights
-
-
-def test_independent_pilots_count_in_full():
-    tasks = [independent(40, 8), independent(80, 16)]
-    assert_array_equal(pool_weights(tasks, "nothing"), 1)
-    named = [independent(5, 2, list("abcde")), independent(4, 2, list("wxyz"))]
-    assert_allclose(pool_weights(named, "instances"), 1)
-
-
-def test_a_part_of_another_adds_nothing():
-    tasks = [independent(40, 10), independent(160, 40), independent(80, 20)]
-    assert_allclose(pool_weights(tasks, "instances"), [0, 1, 0], atol=1e-6)
-
-
-def test_copies_share_what_one_of_them_knows():
-    copies = [independent(40, 8) for _ in range(3)]
-    assert_allclose(pool_weights(copies, "instances"), 1 / 3, rtol=2e-3)
-
-
-def test_half_of_the_classes_in_common():
-    names = [f"c{j}" for j in range(60)]
-    tasks = [independent(40, 8, names[:40]), independent(40, 8, names[20:])]
-    # Two means with correlation 1/2: each counts 1 / (1 + 1/2).
-    assert_allclose(pool_weights(tasks, "instances"), 2 / 3)
-    inherited = pooled_dependence(tasks).carried_over
-    assert_allclose(pool_weights(tasks, "classes"), 1 / (1 + inherited / 2))
-
-
-@given(
-    sizes=st.lists(st.integers(8, 90), min_size=2, max_size=5),
-    named=st.lists(st.booleans(), min_size=5, max_size=5),
-    start=st.lists(st.integers(0, 60), min_size=5, max_size=5),
-    shared=st.sampled_from(["classes", "instances"]),
-)
-def test_a_pool_knows_what_its_best_task_knows(sizes, named, start, shared):
-    tasks = [
-        independent(k1, k1 // 4, list(range(first, first + k1)) if names else None)
-        for k1, names, first in zip(sizes, named, start, strict=False)
-    ]
-    weight, known = pool_weights(tasks, shared), information(tasks)
-    assert np.all((weight >= 0) & (weight <= 1))
-    assert (1 - 5e-3) * known.max() <= weight @ known <= known.sum() * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("shared", ["nothing", "classes", "instances"])
-def test_variance_of_the_pooled_mean(shared):
-    # Means of normal class effects and normal instances, combined with the weights: the pool
-    # claims the information sum(lambda e), in units of one answer.
-    rng, rho = np.random.default_rng(1), 0.28
-    large, small = slice(0, 60), slice(0, 30)
-    effect = rng.normal(0, np.sqrt(rho), (20_000, 90))
-    noise = rng.normal(0, np.sqrt(1 - rho), (20_000, 150))
-    first = (effect[:, large] + noise[:, :60]).mean(axis=1)
-    if shared == "instances":
-        second = (effect[:, small] + noise[:, :30]).mean(axis=1)
-    else:
-        where = slice(60, 90) if shared == "nothing" else small
-        second = (effect[:, where] + noise[:, 60:90]).mean(axis=1)
-    tasks = [independent(60, 15), independent(30, 8)]
-    # With one instance a class and losses alone the dependence is the typical one, rho + c = 0.28.
-    weight = pool_weights(tasks, shared)
-    e = np.array([60.0, 30.0])
-    estimate = (weight[0] * e[0] * first + weight[1] * e[1] * second) / (weight @ e)
-    assert estimate.var() * (weight @ e) == pytest.approx(1, abs=0.08)
-
-
 # Data
 
 
-@pytest.mark.parametrize("likelihood", ["bernstein", "power"])
-def test_log_likelihood_is_the_weighted_sum(tasks, likelihood):
-    data = pooled_groups(tasks, BASIS, likelihood, "classes")[0]
-    weight = pool_weights(tasks, "classes")
+@pytest.mark.parametrize("curves", [False, True])
+def test_log_likelihoods_are_added(tasks, curves):
+    if curves:
+        law = [(task, task.grid()) for task in tasks]
+        tasks = [
+            SourceTask.from_accuracies(
+                k, task.accuracy(k), n_test=task.n_test, n_classes=task.n_classes
+            )
+            for task, k in law
+        ]
     w = np.random.default_rng(1).dirichlet(np.ones(BASIS.knots.size))
-    single = [likelihood_data(task, BASIS, likelihood).log_likelihood(w) for task in tasks]
-    assert weight.min() < 1
-    assert data.log_likelihood(w) == pytest.approx(weight @ single)
+    data, tree = pooled_groups(tasks, BASIS)
+    alone = [pooled_groups([task], BASIS)[0].log_likelihood(w) for task in tasks]
+    assert isinstance(data, PowerData if curves else BernsteinData)
+    assert data.log_likelihood(w) == pytest.approx(sum(alone))
+    assert data_of(tree).log_likelihood(w) == pytest.approx(sum(alone))
+    assert data.padded().log_likelihood(w) == pytest.approx(sum(alone))
+    if not curves:
+        assert data.padded().matrix.shape == (96, BASIS.knots.size)
 
 
-def test_padded_bins_change_nothing(tasks):
-    data = pooled_groups(tasks, BASIS, "auto", "classes")[0]
-    padded = data.padded()
-    assert padded.matrix.shape == (96, BASIS.knots.size)
-    w = np.random.default_rng(1).dirichlet(np.ones(BASIS.knots.size))
-    assert padded.log_likelihood(w) == pytest.approx(data.log_likelihood(w))
-
-
-def test_bare_curves_put_all_in_the_power_form(tasks):
+def test_one_accuracy_curve_makes_all_tasks_curves(tasks):
     curve = SourceTask.from_accuracies([10, 50], [0.9, 0.8], n_test=100, n_classes=50)
-    data, tree, record = pooled_groups([tasks[1], curve], BASIS, "auto", "nothing")
+    data, tree = pooled_groups([tasks[1], curve], BASIS)
     assert isinstance(data, PowerData)
-    assert record.task_kind == "accuracies, embeddings"
-    weights = xr.DataArray(
-        np.full((1, 3, BASIS.knots.size), 1 / BASIS.knots.size), dims=("chain", "draw", "knot")
-    ).assign_coords(chain=[0], draw=range(3))
+    assert FitRecord.of_tasks([tasks[1], curve]).task_kind == "accuracies, embeddings"
+    weights = flat_weights(3)
     group = predictive_group(
         weights, tree, MixtureLaw(BASIS, weights.values), np.random.default_rng(1)
     )
     assert task_part(group, 1)["k"].values.tolist() == [10, 50]
-    with pytest.raises(DataError, match=r"^likelihood:"):
-        pooled_groups([tasks[1], curve], BASIS, "bernstein", "nothing")
 
 
-def test_replicates_have_the_noise_of_their_task_whatever_its_weight():
-    tasks = [independent(60, 15), independent(60, 15)]
-    data, tree, _ = pooled_groups(tasks, BASIS, "auto", "instances")
-    assert tree["constant_data"]["weight"].values.max() < 0.6
-    weights = xr.DataArray(
-        np.full((1, 4000, BASIS.knots.size), 1 / BASIS.knots.size), dims=("chain", "draw", "knot")
-    ).assign_coords(chain=[0], draw=range(4000))
+def flat_weights(draws):
+    values = np.full((1, draws, BASIS.knots.size), 1 / BASIS.knots.size)
+    coords = {"chain": [0], "draw": range(draws)}
+    return xr.DataArray(values, coords, ("chain", "draw", "knot"))
+
+
+def test_replicates_have_the_noise_of_their_task():
+    tasks = [independent(60, 15), independent(30, 8)]
+    data, tree = pooled_groups(tasks, BASIS)
+    weights = flat_weights(4000)
     law, rng = MixtureLaw(BASIS, weights.values), np.random.default_rng(1)
-    right = task_part(predictive_group(weights, tree, law, rng), 1)["rank_histogram"][0, :, 0]
-    share = data.matrix[0].mean()
-    effective = 60 / tasks[1].design_effect()
-    assert right.mean() == pytest.approx(60 * share, abs=0.5)
-    sd = 60 * np.sqrt(share * (1 - share) / effective)
-    assert float(right.std()) == pytest.approx(sd, rel=0.05)
+    group = predictive_group(weights, tree, law, rng)
+    for number, task in enumerate(tasks):
+        histogram = task_part(group, number)["rank_histogram"]
+        assert_allclose(histogram.sum("bin"), task.n_test)
+        right, n = histogram[0, :, 0], task.n_test
+        share = data.part(number).matrix[0].mean()
+        effective = max(round(n / task.design_effect()), 1)
+        assert right.mean() == pytest.approx(n * share, abs=0.5)
+        sd = n * np.sqrt(share * (1 - share) / effective)
+        assert float(right.std()) == pytest.approx(sd, rel=0.05)
 
 
-def test_one_task_in_a_list_is_that_task(fit, tasks):
-    model = fit(tasks[:1], draws=20)
-    assert isinstance(model.fit_.data, BernsteinData) and model.fit_.record.n_tasks == 1
-    assert model.task is tasks[0]
-
-
-def test_histograms_of_the_model_have_their_totals(tasks):
-    data = pooled_groups(tasks, BASIS, "auto")[0]
-    weights = np.full(BASIS.knots.size, 1 / BASIS.knots.size)
-    drawn = data.replicates(weights, np.random.default_rng(1))
-    assert_allclose([drawn[:30].sum(), drawn[30:].sum()], [90, 400])
+def test_the_record_adds_instances_and_averages_correlations():
+    """Two tasks of 60 and 30 independent classes have the information of 60 / d + 30 / d."""
+    tasks = [independent(60, 15), independent(30, 8)]
+    record = FitRecord.of_tasks(tasks)
+    effects = [task.design_effect() for task in tasks]
+    assert record.n_test / record.design_effect == pytest.approx(60 / effects[0] + 30 / effects[1])
+    dependences = [task.table.variance.dependence for task in tasks]
+    for name in ("within", "between"):
+        large, small = (getattr(dependence, name) for dependence in dependences)
+        assert getattr(record.dependence, name) == pytest.approx((2 * large + small) / 3)
+    assert record.dependence.n_classes == record.n_classes == 60
+    (alone,) = (FitRecord.of_tasks(tasks[:1]),)
+    assert alone.dependence == dependences[0] and alone.design_effect == effects[0]
 
 
 # Fitted models
@@ -241,21 +169,6 @@ def test_log_likelihood_by_class(pooled):
     assert "rank_histogram" in pooled.model.named_vars
 
 
-def test_names_stand_once_where_classes_are_shared():
-    names = [f"c{j}" for j in range(12)]
-    shared = [independent(12, 3, names), independent(8, 2, names[4:])]
-    data = pooled_groups(shared, BASIS, "auto", "classes")[0]
-    weights = xr.DataArray(
-        np.full((1, 1, BASIS.knots.size), 1 / BASIS.knots.size), dims=("chain", "draw", "knot")
-    ).assign_coords(chain=[0], draw=[0])
-    group, apart = (
-        class_log_likelihood(weights, data, shared, what) for what in ("classes", "nothing")
-    )
-    assert group["class"].values.tolist() == sorted(names)
-    total = apart["rank_histogram"].sum("class")
-    assert_allclose(group["rank_histogram"].sum("class"), total)
-
-
 def test_files(pooled, tasks, tmp_path):
     again = load(save(pooled, tmp_path / "pool.nc"))
     assert_array_equal(again.predict(999).draws.values, pooled.predict(999).draws.values)
@@ -283,39 +196,14 @@ def test_refused(pooled, tasks):
         model.fit([tasks[0], 3])
     with pytest.raises(DataError, match=r"^task:"):
         model.fit([tasks[0], tasks[0]])
-    with pytest.raises(DataError, match=r"^shared:"):
-        model.fit(tasks, shared="all")
     with pytest.raises(DataError, match=r"^population:"):
         pooled.predict_population(300, 400)
 
 
 def test_names_that_occur_again_are_noted():
     named = [independent(5, 2, list("abcde")), independent(4, 1, list("bcyz"))]
-    _, _, record = pooled_groups(named, BASIS, "auto")
-    assert any("2 names of classes occur again" in note for note in record.notes)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("shared", ["nothing", "instances", "classes"])
-def test_coverage_of_pooled_intervals(shared):
-    k, held = [400, 2000], []
-    truth = LAW.accuracy(k)
-    for seed in range(100):
-        probes, gallery, y = LAW.sample(100, repeats=2, random_seed=seed)
-        first = np.arange(y.size) % 2 == 0
-        large = SourceTask.from_embeddings(probes[first], gallery, y[first])
-        within = (y < 50) & (first if shared == "instances" else ~first)
-        small = SourceTask.from_embeddings(probes[within], gallery[:50], y[within])
-        if shared == "nothing":
-            small = SourceTask.from_embeddings(*LAW.sample(50, random_seed=seed + 1000))
-        model = BayesianExtrapolator(MixturePrior()).fit(
-            [large, small], shared=shared,
-            sampler={"draws": 300, "tune": 300, "chains": 2, "cores": 1},
-            random_seed=seed, progressbar=False,
-        )  # fmt: skip
-        interval = model.predict(k).interval(0.9, "eti")
-        held.append((interval["lower"] < truth) & (truth < interval["upper"]))
-    assert np.all(np.mean(held, axis=0) >= 0.82)
+    notes = FitRecord.of_tasks(named).notes
+    assert any("2 names of classes occur again" in note for note in notes)
 
 
 def test_pilots_of_different_classifiers_contradict_their_pool():

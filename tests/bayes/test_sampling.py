@@ -169,12 +169,6 @@ def test_unknown_settings_are_not_swallowed(sampler):
         BayesianExtrapolator().fit(TASK, sampler=sampler)
 
 
-@pytest.mark.parametrize("likelihood", ["normal", None])
-def test_unknown_likelihood(likelihood):
-    with pytest.raises(DataError, match=r"^likelihood:"):
-        BayesianExtrapolator(likelihood=likelihood).fit(TASK)
-
-
 REAL = """
 import os, signal, threading
 import numpy as np

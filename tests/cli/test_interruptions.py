@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from helpers import arrays_of, paths
 
+from classex_bayes import load, save
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.idata import weights_of
-from classex_bayes.bayes.storage import load, save
 from classex_bayes.cli.options import ReferenceVerb
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.evaluate import trials

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from classex_bayes import estimators, risk
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
+from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.estimators import (
     KDE,
     BinomialModel,
@@ -74,7 +74,7 @@ POINT_ESTIMATORS = [
     ClassExReg(n_resamples=2, random_seed=1),
 ]
 BAYESIAN = [
-    BayesianExtrapolator(DirichletPrior()),
+    BayesianExtrapolator(MixturePrior(deviation=0)),
     BayesianExtrapolator(MixturePrior(separation=0)),
     BayesianRisk(COST),
 ]

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
+from classex_bayes import load, save
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.model.priors import DirichletPrior, MixturePrior
-from classex_bayes.bayes.storage import load, save
+from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.estimators.base import PointEstimator
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
@@ -208,7 +208,7 @@ def test_changed_parameters_are_fitted_anew(fit, pilot, monkeypatch):
     )
     compare([model], pilot.task, K)
     assert model.is_fitted_to(pilot.task) and not seen
-    model.set_params(prior=DirichletPrior())
+    model.set_params(prior=MixturePrior(deviation=2.0))
     assert not model.is_fitted_to(pilot.task) and "changed since the fit" in repr(model)
     compare([model], pilot.task, K)
     assert seen == [1]

@@ -27,7 +27,7 @@ from classex_bayes.risk import (
     average_test_risk_cov,
     noise_amplification,
 )
-from classex_bayes.risk.risk_likelihood import element_risk
+from classex_bayes.risk.bayesian_risk import element_risk
 from classex_bayes.task.source_task import SourceTask
 
 # Examples at random are often no better than guessing.

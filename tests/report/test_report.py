@@ -12,8 +12,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
+from classex_bayes import load, save
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.storage import load, save
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.estimators.moment_bounds import MomentBounds
@@ -237,7 +237,7 @@ def test_names_are_escaped(hostile, attack, page):
 # Refused
 
 
-def test_refused(fitted, fitted_dirichlet, pilot, small_task, tmp_path):
+def test_refused(fitted, pilot, small_task, tmp_path):
     page = tmp_path / "a.html"
     (tmp_path / "folder.html").mkdir()
     for arguments, options, message in [

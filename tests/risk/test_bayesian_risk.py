@@ -17,9 +17,9 @@ from sklearn.base import clone
 import classex_bayes as cb
 from classex_bayes.bayes.model.likelihoods import BernsteinData, build_model
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted, NotFittedError
+from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted
 from classex_bayes.risk import BayesianRisk, average_test_risk, average_test_risk_cov
-from classex_bayes.risk.risk_likelihood import ObservedRisk, RiskData, cost_functions, element_risk
+from classex_bayes.risk.bayesian_risk import ObservedRisk, RiskData, cost_functions, element_risk
 from studies.laws import bivariate_normal
 
 PRIOR = cb.MixturePrior(bandwidth=0.25)  # of BayesianRisk
@@ -254,19 +254,8 @@ def test_a_process_that_has_not_seen_the_class_loads_it(fitted_risk, tmp_path):
     assert float(found.stdout) == pytest.approx(fitted_risk.predict(50).mean[50])
 
 
-def test_not_fitted(plane):
-    model = BayesianRisk(plane[1])
-    for verb in (
-        lambda: model.idata,
-        lambda: model.model,
-        lambda: model.task,
-        lambda: model.diagnosis_,
-        lambda: model.predict(10),
-        lambda: model.conditional_risk(0.5),
-    ):
-        with pytest.raises(NotFittedError, match=r"BayesianRisk: call fit\(task\) first"):
-            verb()
-    assert repr(clone(model)) == "BayesianRisk(cost=<ndarray 100 x 100>)"
+def test_the_repr_names_the_size_of_the_cost(plane):
+    assert repr(clone(BayesianRisk(plane[1]))) == "BayesianRisk(cost=<ndarray 100 x 100>)"
 
 
 RANKS = sample(100)[0].ranks
@@ -294,7 +283,7 @@ def test_zero_one_costs_predict_errors(plane):
     task, k = plane[0], [100, 400, 2000]
     many = {"draws": 2000, "tune": 1000, "chains": 4}
     risk = fit(BayesianRisk(1 - np.eye(100)), task, **many).predict(k)
-    accuracy = fit(cb.BayesianExtrapolator(likelihood="bernstein"), task, **many).predict(k)
+    accuracy = fit(cb.BayesianExtrapolator(evidence="ranks"), task, **many).predict(k)
     assert_allclose(risk.mean, 1 - accuracy.mean, atol=0.01)
     errors = 1 - accuracy.interval(0.9, "eti")[["upper", "lower"]].to_numpy()
     assert_allclose(risk.interval(0.9, "eti"), errors, atol=0.02)

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from classex_bayes.bayes.fit import Stage
+from classex_bayes.bayes.idata import task_sizes
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.bayes.pooling import task_sizes
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -36,7 +37,6 @@ _KEPT = 0.02
 _TINY, _SMALLEST_SHARE = 1e-300, 1e-12
 # More classes would hardly improve the estimate of the correlation.
 _MOST_FOR_RHO = 3000
-_STAGE = 5  # of the seed, after those of the fitted model
 _WORST_SHARE = 0.1
 _MOST_CLASSES = 20_000
 # A replicate needs one random number for each instance.
@@ -109,7 +109,7 @@ def replicated_classes(
     counts = bins_by_class(bins, y, uniform.size)
     class_weight = ranks.class_weight[tested] / ranks.class_weight[tested].sum()
 
-    rng = model.fit_.record.rng(_STAGE, random_seed)
+    rng = model.fit_.record.rng(Stage.CLASS_CHECKS, random_seed)
     mixture = RandomClasses(share.mean(axis=0), uniform, tested.size)
     relative = class_weight * tested.size
     rho = mixture.rho_posterior(counts, relative)

@@ -15,9 +15,9 @@ from classex_bayes.bayes.checks.class_ranks import (
     task_position,
 )
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
+from classex_bayes.bayes.idata import task_part, task_sizes
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.bayes.pooling import data_of, task_part, task_sizes
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
@@ -182,9 +182,9 @@ def posterior_checks(
     position = task_position(model, task)
     discrepancies: dict[str, Discrepancy] = {}
     notes = []
-    data = data_of(model.idata, weighted=False)
-    if not isinstance(data, BernsteinData):
-        notes.append("ranks: the power form does not use them")
+    data = model.fit_.histogram
+    if data is None:
+        notes.append("ranks: they are unknown, because the model was fitted to accuracies")
     else:
         part = data.part(position)
         discrepancies |= _of_ranks(observed, replicated, model.weights_.values, part)

@@ -205,9 +205,7 @@ def sensitivity(
     are parameters of the prior. Most parameters are sensitive to the prior even if the accuracy is
     not, because the ranks determine them less well.
 
-    Near an accuracy of 0 or 1 all draws are alike and sensitivities say little. The log prior of a
-    `DirichletPrior` is that of gamma variables. Their sum is included, although the accuracy does
-    not depend on it.
+    Near an accuracy of 0 or 1 all draws are alike and sensitivities say little.
 
     References
     ----------

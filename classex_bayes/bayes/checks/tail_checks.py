@@ -7,6 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.fit import Stage
 from classex_bayes.bayes.score_evidence import HELD_OUT, TAILS
 from classex_bayes.bayes.tails.tail_calibration import (
     TAIL_PARAMETERS,
@@ -20,7 +21,7 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
-_N_GROUPS, _MOST_DRAWS, _STAGE = 8, 1000, 7
+_N_GROUPS, _MOST_DRAWS = 8, 1000
 _LEVEL = 0.01
 
 
@@ -116,7 +117,7 @@ def tail_checks(
             "model: it uses only ranks, so there are no tails to check; use posterior_checks"
         )
     table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset())
-    rng = model.fit_.record.rng(_STAGE, random_seed)
+    rng = model.fit_.record.rng(Stage.TAIL_CHECKS, random_seed)
     drawn = tree[TAILS].to_dataset()
     likeliest = drawn["scale_place"].values == 0
     points = points_of({name: drawn[name].values[likeliest] for name in TAIL_PARAMETERS})

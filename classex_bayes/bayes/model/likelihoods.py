@@ -1,4 +1,4 @@
-"""Forms of the moment likelihood, and the PyMC model of a prior and a likelihood.
+"""Two forms of the moment likelihood, and the PyMC model of a prior and a likelihood.
 
 In each form the expectation of the data is linear in the weights: a fixed matrix times w. Only
 functions that build a graph import PyMC, because a fit can do without it.
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import one_of
 from classex_bayes.bayes.model.priors import KNOT, Prior
 from classex_bayes.core.basis import N_BINS, RadialBasis
 from classex_bayes.exceptions import DataError
@@ -33,7 +32,6 @@ _SMALLEST_DIRECTION = 1e-3
 class Likelihood(ABC):
     """Data in the form that a likelihood takes. The fields of a subclass are its arrays."""
 
-    kind: ClassVar[str]
     rows: ClassVar[str]  # dimension along which the data lie
     observed: ClassVar[str]  # name of the observed variable
     descriptions: ClassVar[Mapping[str, str]] = {}  # of parameters that the likelihood adds
@@ -58,20 +56,17 @@ class Likelihood(ABC):
 class BernsteinData(Likelihood):
     r"""Histograms of ranks and the matrix of their expectation: the default likelihood.
 
-    :math:`\log L(w) = \sum_b \lambda_b n_b \log (Bw)_b / \mathrm{deff}_b`, a quasi-multinomial: B
-    holds the Bernstein moments of the basis elements over bins of ranks, deff the design effect.
-    If ranks are known up to intervals, bins are wider: decisions have two bins, rank 1 and all
-    other ranks. The bins of several tasks follow each other. The weight :math:`\lambda` of a task,
-    in [0, 1], is the share of its information that it adds (`classex_bayes.bayes.pooling`).
+    :math:`\log L(w) = \sum_b n_b \log (Bw)_b / \mathrm{deff}_b`, a quasi-multinomial: B holds the
+    Bernstein moments of the basis elements over bins of ranks, deff the design effect. If ranks are
+    known up to intervals, bins are wider: decisions have two bins, rank 1 and all other ranks. The
+    bins of several tasks follow each other.
     """
 
-    kind: ClassVar[str] = "bernstein"
     observed: ClassVar[str] = "rank_histogram"
     rows: ClassVar[str] = "bin"
     matrix: FloatArray  # (n_bins, m): probability of each bin under each basis element
     counts: FloatArray  # (n_bins,): weighted number of instances in each bin
-    # (n_bins,), or one number for all: weight over design effect of the task
-    precision: Any = 1.0
+    precision: Any = 1.0  # (n_bins,), or one number for all: 1 over the design effect of the task
     task: Any = 0  # (n_bins,), or one number for all: number of the task
 
     def __post_init__(self) -> None:
@@ -85,14 +80,11 @@ class BernsteinData(Likelihood):
         return {name: getattr(self, name) for name in ("matrix", "counts", "precision")}
 
     @classmethod
-    def of(cls, task: SourceTask, basis: RadialBasis, weight: float = 1.0) -> Self:
+    def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
         """Data of a task with ranks, exact or known up to intervals."""
         ranks = task.require("ranks")
-        return cls(
-            ranks.bin_probabilities(basis),
-            ranks.histogram(ranks.n_better_bins),
-            weight / task.design_effect(),
-        )
+        counts = ranks.histogram(ranks.n_better_bins)
+        return cls(ranks.bin_probabilities(basis), counts, 1 / task.design_effect())
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
@@ -194,28 +186,27 @@ class PowerData(Likelihood):
     :math:`T (ATA - A w) \sim N(0, I)`. T whitens Sigma and drops directions that are noise.
     """
 
-    kind: ClassVar[str] = "power"
     observed: ClassVar[str] = "whitened_accuracy"
     rows: ClassVar[str] = "direction"
     matrix: FloatArray  # (n_k, m): T A; zero rows where directions were dropped
     whitened: FloatArray  # (n_k,): T ATA
 
     @classmethod
-    def of(cls, task: SourceTask, basis: RadialBasis, weight: float = 1.0) -> Self:
+    def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
         """Data of a task on a grid of k. Raises DataError if the task has no accuracies."""
         k = task.grid(_N_POWERS)
         if k.size == 0:
             raise DataError(
-                f"likelihood: 'power' needs accuracies, but none is known, because "
-                f"{task.table.why_unknown}; use 'bernstein'"
+                "task: ranks that are known up to intervals cannot be fitted together with an "
+                f"accuracy curve, because {task.table.why_unknown}; fit them one by one"
             )
         accuracy, covariance = task.accuracy(k), task.accuracy_cov(k)
         # Half an instance is added, because an accuracy of 0 or 1 has sampling error too.
         share = (accuracy * task.n_test + 0.5) / (task.n_test + 1)
         floor = share * (1 - share) / task.n_test
         covariance = covariance + np.diag(np.maximum(floor - np.diag(covariance), 0))
-        whiten, root = whitening(covariance, _SMALLEST_DIRECTION), np.sqrt(weight)
-        return cls(root * (whiten @ basis.accuracy(k)), root * (whiten @ accuracy))
+        whiten = whitening(covariance, _SMALLEST_DIRECTION)
+        return cls(whiten @ basis.accuracy(k), whiten @ accuracy)
 
     @property
     def values(self) -> FloatArray:
@@ -255,25 +246,6 @@ def whitening(covariance: FloatArray, smallest: float) -> FloatArray:
 
 
 LikelihoodData = BernsteinData | PowerData
-
-
-def likelihood_data(
-    task: SourceTask, basis: RadialBasis, likelihood: str, weight: float = 1.0
-) -> LikelihoodData:
-    """Data of a task in the form `likelihood`: "bernstein", "power", or "auto".
-
-    "auto" is the power form for a task made from accuracies and the Bernstein form for all others.
-    `weight` is that of the task in the log-likelihood of several.
-    """
-    one_of(likelihood, ("auto", BernsteinData.kind, PowerData.kind), "likelihood")
-    curve_only = task.table.kind == "accuracies"
-    if likelihood == BernsteinData.kind and curve_only:
-        raise DataError(
-            "likelihood: 'bernstein' needs ranks, but the task was made from accuracies; use "
-            "'power'"
-        )
-    power = curve_only or likelihood == PowerData.kind
-    return (PowerData if power else BernsteinData).of(task, basis, weight)
 
 
 def build_model(prior: Prior, data: Likelihood, tree: xr.DataTree | None = None) -> "pm.Model":

@@ -19,8 +19,8 @@ from scipy.optimize import minimize
 
 from classex_bayes.bayes.model import density
 from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PowerData
-from classex_bayes.bayes.model.priors import FUNCTION, KNOT, DirichletPrior, MixturePrior
-from classex_bayes.typing import FloatArray
+from classex_bayes.bayes.model.priors import FUNCTION, KNOT, MixturePrior
+from classex_bayes.typing import FloatArray, IntArray
 
 _sample = nutpie.sample
 # Number of climbs from random points. No law that was tried had more than three maxima.
@@ -32,97 +32,98 @@ _NUMBERS = ctypes.POINTER(ctypes.c_double)
 
 
 class Layout(NamedTuple):
-    """Parameters in the order in which `density` takes them."""
+    """Free parameters, and the values that a draw derives from them."""
 
     free: Mapping[str, tuple[int, ...]]  # names and shapes of the unconstrained parameters
     derived: Mapping[str, tuple[int, ...]]  # names and shapes of the other variables of a draw
-    start: FloatArray  # a point in the middle of the prior, in coordinates of `density.from_moved`
+    places: IntArray  # (n_free,): places of the free parameters among all of `density`
+    middle: FloatArray  # all, fixed or in the middle of their prior; coordinates of `from_moved`
+
+    @property
+    def start(self) -> FloatArray:
+        """A point in the middle of the prior: free coordinates of `density.from_moved`."""
+        return self.middle[self.places]
 
 
-def layout(prior: MixturePrior | DirichletPrior) -> Layout:
+def layout(prior: MixturePrior) -> Layout:
     """Names, order and shapes of the parameters, as in the PyMC model.
 
-    Positive parameters appear as logarithms, shares as log odds.
+    Positive parameters appear as logarithms, shares as log odds. Parameters that the prior lacks
+    are fixed where they have no effect.
     """
-    n_knots = prior.basis.knots.size
-    if isinstance(prior, DirichletPrior):
-        drawn = {"gamma": (n_knots,), "weights": (n_knots,)}
-        return Layout(
-            {"gamma_log__": (n_knots,)}, drawn, np.full(n_knots, np.log(prior.concentration))
-        )
-    scale, apart = prior.scale, prior.separation / prior.scale
-    if prior.has_groups:
-        scale *= np.sqrt(1 + apart**2 / 4)
-    start: dict[str, Any] = {"mu": prior.location, "tau_log__": np.log(scale)}
-    names = ["tau"]
-    if prior.has_groups:
-        start |= {"share_logodds__": 0.0, "separation_log__": np.log(apart)}
-        names += ["share", "separation"]
-        if prior.imbalance > 0:
-            start["imbalance"] = 0.0
-    if prior.has_tail and prior.tail_sd > 0:
-        start["tail"] = prior.tail
-    if prior.deviation > 0:
-        z = np.zeros(prior.deviations().shape[1])
-        start |= {"sigma_log__": np.log(prior.deviation), "z": z}
-        names.append("sigma")
-    shapes = {name: np.shape(value) for name, value in start.items()}
-    derived = {**dict.fromkeys(names, ()), "weights": (n_knots,)}
-    return Layout(shapes, derived, np.concatenate([np.ravel(value) for value in start.values()]))
+    apart = prior.separation / prior.scale if prior.has_groups else 0.0
+    scale = prior.scale * np.sqrt(1 + apart**2 / 4)
+    n_functions = prior.deviations().shape[1] if prior.deviation > 0 else 0
+    with np.errstate(divide="ignore"):
+        middle = {
+            "mu": (prior.location, True),
+            "tau_log__": (np.log(scale), True),
+            "share_logodds__": (0.0, prior.has_groups),
+            "separation_log__": (np.log(apart), prior.has_groups),
+            "imbalance": (0.0, prior.has_groups and prior.imbalance > 0),
+            "tail": (prior.tail if prior.has_tail else 0.0, prior.has_tail and prior.tail_sd > 0),
+            "sigma_log__": (np.log(prior.deviation), n_functions > 0),
+        }
+    values = np.array([value for value, _ in middle.values()])
+    free = dict.fromkeys([name for name, (_, is_free) in middle.items() if is_free], ())
+    places = np.flatnonzero([is_free for _, is_free in middle.values()])
+    names = ["tau", *["share", "separation"] * prior.has_groups, *["sigma"] * (n_functions > 0)]
+    derived = {**dict.fromkeys(names, ()), "weights": (prior.basis.knots.size,)}
+    return Layout(
+        free | ({"z": (n_functions,)} if n_functions else {}),
+        derived,
+        np.append(places, density.FIRST_Z + np.arange(n_functions)),
+        np.append(values, np.zeros(n_functions)),
+    )
 
 
-def pack(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> FloatArray:
+def pack(prior: MixturePrior, data: LikelihoodData) -> FloatArray:
     """All constants of the density in one vector.
 
     They are, in this order, the header (`classex_bayes.bayes.model.density`), knots t
     (m,), log(1 + t) (m,), functions of the deviation (n_functions, m), the likelihood's matrix
-    (n_rows, m) and its vector (n_rows,). The vector holds the counts times their precision, or the
-    whitened accuracies. Bins without instances do not change the likelihood and are left out.
+    (n_rows, m) and its vector (n_rows,), the fixed parameters and the places of the others
+    (`layout`), and the centre and the root of `whitened`, here without effect. The likelihood's
+    vector holds the counts times their precision, or the whitened accuracies. Bins without
+    instances do not change the likelihood and are left out.
     """
-    knots = prior.basis.knots
-    functions: FloatArray = np.empty((0, knots.size))
-    header = np.zeros(density.HEADER)
-    if isinstance(prior, DirichletPrior):
-        header[density.IS_DIRICHLET] = True
-        header[density.CONCENTRATION] = prior.concentration
-    else:
-        if prior.deviation > 0:
-            functions = prior.deviations().T
-        header[density.HAS_GROUPS] = prior.has_groups
-        header[density.LOCATION : density.HEADER] = (
-            prior.location,
-            prior.location_sd,
-            np.log(prior.scale),
-            prior.scale_log_sd,
-            prior.scale_freedom,
-            prior.separation,
-            prior.imbalance,
-            prior.tail if prior.has_tail else 0.0,
-            prior.tail_sd if prior.has_tail else 0.0,
-            prior.deviation,
-            prior.bandwidth,
-        )
+    knots, parameters = prior.basis.knots, layout(prior)
+    n_free = parameters.places.size
+    functions = prior.deviations().T if prior.deviation > 0 else np.empty((0, knots.size))
     if is_power := isinstance(data, PowerData):
         matrix, vector = data.matrix, data.whitened
     else:
         filled = data.counts > 0
         matrix, vector = data.matrix[filled], (data.counts * data.precision)[filled]
     matrix = np.where(np.abs(matrix) > density.NEGLIGIBLE, matrix, 0.0)
-    header[density.IS_POWER] = is_power
-    header[density.N_KNOTS] = knots.size
-    header[density.N_FUNCTIONS] = functions.shape[0]
-    header[density.N_ROWS] = vector.size
-    return _sized(header, knots, np.log1p(np.maximum(knots, 0)), functions, matrix, vector)
+    header = np.zeros(density.HEADER)
+    header[density.N_KNOTS : density.LOCATION] = (
+        knots.size, len(functions), vector.size, n_free, is_power
+    )  # fmt: skip
+    header[density.LOCATION :] = (
+        prior.location,
+        prior.location_sd,
+        np.log(prior.scale),
+        prior.scale_log_sd,
+        prior.scale_freedom,
+        prior.separation if prior.has_groups else 0.0,
+        prior.imbalance if prior.has_groups else 0.0,
+        prior.tail,
+        prior.tail_sd if prior.has_tail else 0.0,
+        prior.deviation,
+        prior.bandwidth,
+    )
+    arrays = knots, np.log1p(np.maximum(knots, 0)), functions, matrix, vector
+    point = parameters.middle, parameters.places, np.zeros(n_free), np.eye(n_free)
+    return _sized(header, *arrays, *point)
 
 
 def whitened(packed: FloatArray, centre: FloatArray, root: FloatArray) -> FloatArray:
     """Constants of the density for a sampler of q, where the point is centre + root @ q."""
-    packed = _sized(packed, centre, root)
-    packed[density.IS_WHITENED] = True
-    return packed
+    return _sized(packed[: -centre.size - root.size], centre, root)
 
 
-def _sized(*parts: FloatArray) -> FloatArray:
+def _sized(*parts: Any) -> FloatArray:
     packed = np.concatenate([np.ravel(part) for part in parts])
     packed[density.SIZE] = packed.size
     return packed
@@ -210,7 +211,7 @@ def maxima(density: LogDensity, start: FloatArray) -> Maxima:
     return Maxima(np.array([end.x for end in ends]), mass / mass.sum(), roots[mass.argmax()])
 
 
-def compiled_model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> CompiledPyMCModel:
+def compiled_model(prior: MixturePrior, data: LikelihoodData) -> CompiledPyMCModel:
     """Posterior of the class that `nutpie.compile_pymc_model` makes from a PyMC model.
 
     The class is private to nutpie. If the installed version differs, any exception may be raised.
@@ -222,16 +223,16 @@ def compiled_model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -
 @cache
 def _try_out(model_class: Any) -> None:
     """Raise unless nutpie takes a small model of this class and returns sound draws."""
-    prior = DirichletPrior(lower=0.0, upper=4.0, bandwidth=1.0)
+    prior = MixturePrior(lower=0.0, upper=4.0, bandwidth=1.0, deviation=0.0)
     data = BernsteinData(np.ones((1, prior.basis.knots.size)), np.ones(1), 1.0)
     settings = {"draws": 2, "tune": 2, "chains": 1, "cores": 1, "seed": 0, "progress_bar": False}
     posterior = _sample(_model(prior, data), save_warmup=False, **settings)["posterior"]
     np.testing.assert_allclose(posterior["weights"].sum("knot"), np.ones((1, 2)))
 
 
-def _model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> CompiledPyMCModel:
-    free, derived, start = layout(prior)
-    shapes = {**free, **derived}
+def _model(prior: MixturePrior, data: LikelihoodData) -> CompiledPyMCModel:
+    parameters = layout(prior)
+    free, shapes = parameters.free, {**parameters.free, **parameters.derived}
     sizes = [int(np.prod(shape)) for shape in shapes.values()]
     ends = np.cumsum(sizes)
     places = [
@@ -239,26 +240,18 @@ def _model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> Compil
         for name, shape in free.items()
         for j in range(int(np.prod(shape)))
     ]
-
     packed = pack(prior, data)
-    modes = None
-    if isinstance(prior, MixturePrior):
-        modes = maxima(LogDensity(density.log_density_for_nutpie, packed), start)
-        packed = whitened(packed, modes.centre, modes.root)
-
-    def initial_point(seed: Any) -> FloatArray:
-        rng = np.random.default_rng(seed)
-        return modes.draw_near_mode(rng) if modes else start + rng.uniform(-1, 1, start.size)
+    modes = maxima(LogDensity(density.log_density_for_nutpie, packed), parameters.start)
 
     return CompiledPyMCModel(
-        dims={"weights": (KNOT,), "gamma": (KNOT,), "z": (FUNCTION,)},
+        dims={"weights": (KNOT,), "z": (FUNCTION,)},
         reparameterized_names=[name for name in free if name.endswith("__")],
         compiled_logp_func=density.log_density_for_nutpie,
         compiled_expand_func=density.expand_for_nutpie,
-        initial_point_func=initial_point,
+        initial_point_func=lambda seed: modes.draw_near_mode(np.random.default_rng(seed)),
         shared_data={},
         shared_var_keys={},
-        user_data=packed,
+        user_data=whitened(packed, modes.centre, modes.root),
         n_expanded=sum(sizes),
         shape_info=(
             list(shapes),
@@ -267,7 +260,7 @@ def _model(prior: MixturePrior | DirichletPrior, data: LikelihoodData) -> Compil
         ),
         logp_func=None,
         expand_func=None,
-        _n_dim=start.size,
+        _n_dim=parameters.start.size,
         _shapes=shapes,
         _coords={
             KNOT: pd.Index(prior.basis.knots),

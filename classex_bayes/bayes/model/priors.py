@@ -36,7 +36,6 @@ _RANGES = dict.fromkeys(_SCALES, (1e-3, 1e3)) | {
     "scale_log_sd": (1e-3, 5.0),
     "scale_freedom": (2.0, 1e9),
     "tail": (-10.0, 10.0),
-    "concentration": (1e-6, 1e6),
 }
 _MAY_BE_ZERO = ("deviation", "separation", "imbalance", "tail_sd")
 # Dimensions of parameters: the knots and the functions of the deviation.
@@ -65,7 +64,7 @@ class Prior(Protocol):
 
     See Also
     --------
-    classex_bayes.MixturePrior, DirichletPrior : The priors of this package.
+    classex_bayes.MixturePrior : The prior of this package.
 
     Notes
     -----
@@ -119,44 +118,7 @@ class Prior(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class _OnKnots:
-    """Knots from `lower` to `upper` in steps of `bandwidth`, on the scale of Z = Phi^-1(U*)."""
-
-    lower: float = -4.0
-    upper: float = 8.0
-    bandwidth: float = 0.1
-
-    def __post_init__(self) -> None:
-        """Validate numbers, and make them plain floats, which files can hold."""
-        for field in fields(self):
-            if field.name in _RANGES:
-                value, (least, most) = getattr(self, field.name), _RANGES[field.name]
-                zero = field.name in _MAY_BE_ZERO
-                if not is_real(value) or not (least <= value <= most or (zero and value == 0)):
-                    raise DataError(
-                        f"{field.name}: expected {'0 or ' if zero else ''}a number from {least:g} "
-                        f"to {most:g}, found {value!r}"
-                    )
-                object.__setattr__(self, field.name, float(value))
-        if not self.upper - self.lower >= 4 * self.bandwidth:
-            raise DataError(
-                f"lower, upper, bandwidth: expected a range of at least 4 bandwidths, found "
-                f"{self.lower}..{self.upper}"
-            )
-
-    def __repr__(self) -> str:
-        """Return the call that makes the prior, with the fields that differ from the defaults."""
-        defaults = {field.name: field.default for field in fields(self)}
-        return call(type(self).__name__, vars(self), defaults)
-
-    @property
-    def basis(self) -> RadialBasis:
-        """Knots and bandwidth of the weights."""
-        return RadialBasis.regular(self.lower, self.upper, self.bandwidth)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class MixturePrior(_OnKnots):
+class MixturePrior:
     r"""Prior with one or two normal groups of instances and a smooth deviation.
 
     .. math::
@@ -246,6 +208,9 @@ class MixturePrior(_OnKnots):
         "sigma": "scale of the smooth deviation from the groups",
         "z": "standard normal coefficients of the deviation",
     }
+    lower: float = -4.0
+    upper: float = 8.0
+    bandwidth: float = 0.1
     location: float = 3.0
     location_sd: float = 1.8
     scale: float = 1.2
@@ -260,9 +225,33 @@ class MixturePrior(_OnKnots):
     n_functions: int = 12
 
     def __post_init__(self) -> None:
-        """Validate."""
-        super().__post_init__()
+        """Validate numbers, and make them plain floats, which files can hold."""
+        for field in fields(self):
+            if field.name in _RANGES:
+                value, (least, most) = getattr(self, field.name), _RANGES[field.name]
+                zero = field.name in _MAY_BE_ZERO
+                if not is_real(value) or not (least <= value <= most or (zero and value == 0)):
+                    raise DataError(
+                        f"{field.name}: expected {'0 or ' if zero else ''}a number from {least:g} "
+                        f"to {most:g}, found {value!r}"
+                    )
+                object.__setattr__(self, field.name, float(value))
         object.__setattr__(self, "n_functions", how_many(self.n_functions, "n_functions", 4))
+        if not self.upper - self.lower >= 4 * self.bandwidth:
+            raise DataError(
+                f"lower, upper, bandwidth: expected a range of at least 4 bandwidths, found "
+                f"{self.lower}..{self.upper}"
+            )
+
+    def __repr__(self) -> str:
+        """Return the call that makes the prior, with the fields that differ from the defaults."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return call(type(self).__name__, vars(self), defaults)
+
+    @property
+    def basis(self) -> RadialBasis:
+        """Knots and bandwidth of the weights."""
+        return RadialBasis.regular(self.lower, self.upper, self.bandwidth)
 
     @property
     def has_groups(self) -> bool:
@@ -368,51 +357,6 @@ def yeo_johnson(t: Any, tail: Any) -> Any:
     return pt.minimum(t, 0.0) + pt.switch(near, series, far)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class DirichletPrior(_OnKnots):
-    """Exchangeable weights: w ~ Dirichlet(concentration, ..., concentration).
-
-    This prior contains no information on smoothness or on usual accuracies. With few test
-    instances it pulls predictions towards a flat law of Z on the knots, even at k below k1.
-
-    Parameters
-    ----------
-    lower, upper, bandwidth : float
-        Knots from `lower` to `upper` in steps of the bandwidth h.
-    concentration : float
-        Concentration of every weight. It counts as much as this number of instances at each knot.
-        With 1 the density is constant on the simplex.
-
-    Raises
-    ------
-    DataError
-        A parameter is not a number, or outside of its range.
-
-    Examples
-    --------
-    >>> DirichletPrior(concentration=1.5).basis.bandwidth
-    0.5
-    """
-
-    descriptions: ClassVar[Mapping[str, str]] = {"gamma": "unnormalised weights of the knots"}
-    bandwidth: float = 0.5
-    concentration: float = 0.5
-
-    def log_weights(self) -> Any:
-        """Register the weights as normalised gamma variables in the current PyMC model."""
-        import pymc as pm
-        import pytensor.tensor as pt
-
-        pm.modelcontext(None).add_coord(KNOT, self.basis.knots)
-        return pt.log(pm.Gamma("gamma", self.concentration, 1.0, dims=KNOT))
-
-
-# Priors that `classex_bayes.load` makes again, by their names in files.
-PRIORS: dict[str, type[MixturePrior] | type[DirichletPrior]] = {
-    prior.__name__: prior for prior in (MixturePrior, DirichletPrior)
-}
-
-
 def descriptions_of(prior: Prior) -> Mapping[str, str]:
     """Descriptions of the parameters of a prior; empty if it has none."""
     return getattr(prior, "descriptions", {})
@@ -422,8 +366,8 @@ def checked_prior(prior: Any) -> Prior:
     """Return the prior. Raise DataError if it is not a prior."""
     if not isinstance(prior, Prior) or isinstance(prior, type):
         raise DataError(
-            "prior: expected a MixturePrior, a DirichletPrior or your own prior with `basis` and "
-            f"`log_weights` (see classex_bayes.bayes.Prior), found {prior!r}"
+            "prior: expected a MixturePrior or your own prior with `basis` and `log_weights` (see "
+            f"classex_bayes.bayes.Prior), found {prior!r}"
         )
     try:
         hash(prior)

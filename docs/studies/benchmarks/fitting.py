@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.density import log_density
-from classex_bayes.bayes.model.likelihoods import build_model, likelihood_data
+from classex_bayes.bayes.model.likelihoods import BernsteinData, build_model
 from classex_bayes.bayes.model.nutpie_model import compiled_model, pack
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.task.glyphs import load_glyphs
@@ -112,7 +112,7 @@ def _ranks(n: int, n_classes: int, share: float) -> SourceTask:
 def density(setup: Setup) -> list[Measurement]:
     """Speed of the log density with gradient, relative to PyMC's compiled function."""
     prior = MixturePrior()
-    data = likelihood_data(_glyphs(100), prior.basis, "auto")
+    data = BernsteinData.of(_glyphs(100), prior.basis)
     packed, point = pack(prior, data), compiled_model(prior, data).initial_point_func(1)
     gradient = np.empty(point.size)
     mode = "FAST_COMPILE" if setup.small else None

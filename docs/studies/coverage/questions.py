@@ -38,10 +38,10 @@ def contains(prediction, truth):
     return (low - 1e-9 <= truth) & (truth <= high + 1e-9)
 
 
-def fitted(tasks, seed, **settings):
+def fitted(tasks, seed):
     """The posterior of a pilot, or of several."""
     model = cb.BayesianExtrapolator(evidence="ranks")
-    return model.fit(tasks, random_seed=seed, **FEW, **settings)
+    return model.fit(tasks, random_seed=seed, **FEW)
 
 
 def one_test(n_pilots):
@@ -121,32 +121,20 @@ def costs(n_pilots):
 
 def pooled(n_pilots):
     """Two pilots, of 100 and of 50 classes, against the larger alone; targets 400 and 2,000."""
-    k, rows = [400, 2000], []
+    k, cells = [400, 2000], {"both": [], "the larger alone": []}
     truth = LAW.accuracy(k)
-    for shared in ("nothing", "instances", "classes"):
-        cells = {"both": [], "both, without `shared`": [], "the larger alone": []}
-        for seed in range(n_pilots):
-            probes, gallery, y = LAW.sample(100, repeats=2, random_seed=seed)
-            first = np.arange(y.size) % 2 == 0
-            large = cb.SourceTask.from_embeddings(probes[first], gallery, y[first])
-            within = (y < 50) & (first if shared == "instances" else ~first)
-            small = cb.SourceTask.from_embeddings(probes[within], gallery[:50], y[within])
-            if shared == "nothing":
-                small = cb.SourceTask.from_embeddings(*LAW.sample(50, random_seed=seed + 1000))
-            fits = {
-                "both": ([large, small], {"shared": shared}),
-                "both, without `shared`": ([large, small], {"shared": "nothing"}),
-                "the larger alone": (large, {}),
-            }
-            if shared == "nothing":
-                del fits["both, without `shared`"]
-            for name, (tasks, settings) in fits.items():
-                predicted = fitted(tasks, seed, **settings).predict(k)
-                width = np.diff(limits(predicted), axis=0)[0]
-                cells[name].append([*contains(predicted, truth), *width])
-        rows += [(shared, name, *np.mean(cell, axis=0)) for name, cell in cells.items() if cell]
-    columns = ["in common", "fitted", "held at 400", "at 2,000", "width at 400", "width at 2,000"]
-    return markdown(pd.DataFrame(rows, columns=columns), dict.fromkeys(columns[2:], ".2f"))
+    for seed in range(n_pilots):
+        probes, gallery, y = LAW.sample(100, repeats=2, random_seed=seed)
+        first = np.arange(y.size) % 2 == 0
+        large = cb.SourceTask.from_embeddings(probes[first], gallery, y[first])
+        small = cb.SourceTask.from_embeddings(*LAW.sample(50, random_seed=seed + 1000))
+        for name, tasks in (("both", [large, small]), ("the larger alone", large)):
+            predicted = fitted(tasks, seed).predict(k)
+            width = np.diff(limits(predicted), axis=0)[0]
+            cells[name].append([*contains(predicted, truth), *width])
+    rows = [(name, *np.mean(cell, axis=0)) for name, cell in cells.items()]
+    columns = ["fitted", "held at 400", "at 2,000", "width at 400", "width at 2,000"]
+    return markdown(pd.DataFrame(rows, columns=columns), dict.fromkeys(columns[1:], ".2f"))
 
 
 QUESTIONS = {

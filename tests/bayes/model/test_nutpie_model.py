@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask
 from classex_bayes.bayes.model import density
-from classex_bayes.bayes.model.likelihoods import likelihood_data
+from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.bayes.model.nutpie_model import LogDensity, compiled_model, layout, maxima, pack
 
 TASK = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
@@ -77,7 +77,7 @@ def test_maxima_count_as_much_as_they_hold(share):
 
 def test_whitened_points_have_the_same_density():
     prior = MixturePrior()
-    data = likelihood_data(TASK, prior.basis, "auto")
+    data = BernsteinData.of(TASK, prior.basis)
     plain = LogDensity(density.log_density_for_nutpie, pack(prior, data))
     found = maxima(plain, layout(prior).start)
     whitened = LogDensity(density.log_density_for_nutpie, compiled_model(prior, data).user_data)
@@ -97,7 +97,7 @@ def test_the_posterior_is_nearly_standard_normal_there():
     )
     task = SourceTask.from_ranks(ranks, np.arange(900) % 300, n_classes=300)
     prior = MixturePrior(deviation=0)
-    data = likelihood_data(task, prior.basis, "auto")
+    data = BernsteinData.of(task, prior.basis)
     found = maxima(
         LogDensity(density.log_density_for_nutpie, pack(prior, data)), layout(prior).start
     )
