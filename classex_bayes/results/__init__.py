@@ -2,7 +2,6 @@
 
 from classex_bayes.results.draws import (
     SAMPLE_DIMS,
-    CountDraws,
     CurveDraws,
     DrawsTable,
     RoundTo,
@@ -33,7 +32,6 @@ __all__ = [
     "SAMPLE_DIMS",
     "Bounds",
     "ClassesUntil",
-    "CountDraws",
     "CurveDraws",
     "DrawsTable",
     "Estimand",
