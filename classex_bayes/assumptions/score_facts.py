@@ -15,7 +15,6 @@ _DISTINCT_VALUES = 10  # a row with fewer different scores may occur twice by ch
 _SAME_MOMENT = 1e-3  # of the standard deviation, for scores in single precision or rounded
 _SUM_TOLERANCE = 0.01  # of probabilities rounded to a few decimals
 _CLOSE = 0.1  # share of the classes; an instance that more classes beat does not show similarity
-_ROUNDS_FIRST, _ROUNDS_BETWEEN = 30, 5
 
 
 class ScoreFacts:
@@ -146,37 +145,3 @@ def mean_degree(edges: IntArray) -> float:
         return 0.0
     pairs = np.unique(np.sort(edges, axis=1), axis=0)
     return 2 * len(pairs) / np.unique(edges).size
-
-
-def rewired_shares(edges: IntArray, n_draws: int, rng: np.random.Generator) -> FloatArray:
-    """`linked_share` (n_draws,) of random graphs in which every class keeps both its degrees.
-
-    Pairs of edges (test class, competitor that beat it) exchange their ends, many at a time, unless
-    that would join a class to itself or double an edge (Maslov and Sneppen, Science 296, 2002).
-    """
-    rewired = edges.copy()
-    shares = np.empty(n_draws)
-    for draw in range(n_draws):
-        for _ in range(_ROUNDS_BETWEEN if draw else _ROUNDS_FIRST):
-            exchange_ends(rewired, rng)
-        shares[draw] = linked_share(rewired)
-    return shares
-
-
-def exchange_ends(edges: IntArray, rng: np.random.Generator) -> None:
-    """Pair the edges at random and exchange second ends, in place, where that is allowed."""
-    size, half = int(edges.max()) + 1, len(edges) // 2
-    order = rng.permutation(len(edges))
-    first, second = order[:half], order[half : 2 * half]
-    proposed = np.stack(
-        [
-            edges[first, 0] * size + edges[second, 1],
-            edges[second, 0] * size + edges[first, 1],
-        ]
-    )
-    _, place, number = np.unique(proposed, return_inverse=True, return_counts=True)
-    present = np.isin(proposed, edges[:, 0] * size + edges[:, 1])
-    good = ((number[place.reshape(proposed.shape)] == 1) & ~present).all(axis=0)
-    good &= (edges[first, 0] != edges[second, 1]) & (edges[second, 0] != edges[first, 1])
-    first, second = first[good], second[good]
-    edges[first, 1], edges[second, 1] = edges[second, 1].copy(), edges[first, 1].copy()

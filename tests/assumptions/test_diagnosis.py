@@ -14,9 +14,6 @@ from classex_bayes.assumptions import score_facts
 from classex_bayes.assumptions.diagnosis import TaskReport
 from classex_bayes.assumptions.score_facts import (
     ScoreFacts,
-    exchange_ends,
-    linked_share,
-    mean_degree,
 )
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task import Check
@@ -265,25 +262,6 @@ def test_reach_is_that_of_the_bounds(n_classes, is_note):
     assert check.value == cb.MomentBounds().fit(task).reach()
     assert check.passed and check.is_note is is_note
     assert (check.value < n_classes) is is_note
-
-
-edge_lists = st.lists(
-    st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda pair: pair[0] != pair[1]),
-    min_size=1, max_size=40, unique=True,
-).map(np.array)  # fmt: skip
-
-
-@given(edges=edge_lists, seed=st.integers(0, 99))
-def test_rewired_graphs_keep_degrees(edges, seed):
-    before, rng = edges.copy(), np.random.default_rng(seed)
-    for _ in range(5):
-        exchange_ends(edges, rng)
-    for side in (0, 1):
-        assert np.array_equal(np.bincount(edges[:, side]), np.bincount(before[:, side]))
-    assert len(np.unique(edges, axis=0)) == len(edges)
-    assert (edges[:, 0] != edges[:, 1]).all()
-    assert 0 < linked_share(edges) <= 1
-    assert 1 <= mean_degree(edges) <= 9
 
 
 @given(squares=st.lists(st.floats(0.1, 10), min_size=1, max_size=20), zeros=st.integers(0, 5))
