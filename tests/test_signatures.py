@@ -18,7 +18,6 @@ OBJECTS = {
     "BayesianExtrapolator()": cb.BayesianExtrapolator().get_params(),
     "MixturePrior()": cb.MixturePrior(),
     "MixturePrior(bandwidth=0.25)": cb.MixturePrior(bandwidth=0.25),
-    "DriftPrior()": inspect.signature(cb.measure_drift).parameters["prior"].default,
     "Estimand()": inspect.signature(cb.Extrapolation).parameters["estimand"].default,
 }
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri, softmax
 from scipy.stats import chi2
 from scipy.stats import t as student
@@ -29,8 +31,9 @@ from classex_bayes.typing import FloatArray, RandomSeed
 
 _MARGINAL_LEVEL, _LINE_LEVEL = 0.01, 0.05
 _ROUNDING = 1e-20  # variance left by rounding where no instance errs
-_N_WANDER = 64
-_WANDER_RANGE = (0.01, 4.0)  # in scales of the half-normal: its 1% and 99.99% points
+# Prior scales: of the slope in probits for each factor e, and of its change over a factor e.
+SLOPE, WANDER = 0.1, 0.15
+WANDERS = WANDER * np.geomspace(0.01, 4.0, 64)  # from the 1% to the 99.99% point
 _HALF_AN_ANSWER = 0.5
 
 
@@ -156,23 +159,45 @@ def _accuracies(
     return task.accuracy(k)[place], covariance, measured, np.maximum(variance, least)
 
 
-@dataclass(frozen=True)
-class DriftPrior:
-    r"""Prior of the drift: 0 at k1, with a slope that is a random walk in log k.
+def drift_covariance(x: FloatArray, tau: Any) -> FloatArray:
+    r"""Prior covariance of the drift at x = log(k / k1) given :math:`\tau`, an array of any shape.
+
+    It is :math:`s_b^2 x x' + \tau^2 K`. K, the covariance of the integral of a two-sided Brownian
+    motion, is :math:`s^2 (3 t - s) / 6` with :math:`s \le t` the distances from 0, and 0 for x of
+    opposite signs.
+    """
+    distance = np.abs(x)[:, None], np.abs(x)
+    near, far = np.minimum(*distance), np.maximum(*distance)
+    walk = np.where(np.outer(x, x) > 0, near**2 * (3 * far - near) / 6, 0.0)
+    return SLOPE**2 * np.outer(x, x) + np.asarray(tau)[..., None, None] ** 2 * walk
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Drift(Shown):
+    r"""Drift of a retrained classifier, :math:`\delta(k)` in probits; made by `measure_drift`.
+
+    .. math:: \delta(k) = \Phi^{-1}(\text{accuracy of the classifier trained on k classes})
+        - \Phi^{-1}(AGA_k\text{ of the scores on }k_1)
+
+    In its prior the drift is 0 at k1, and its slope is a random walk in log k,
 
     .. math:: \delta(k) = \int_0^x b + \tau B(t) \, dt, \quad x = \log(k / k_1), \quad
         b \sim N(0, s_b^2), \quad \tau \sim HalfNormal(s_\tau)
 
-    where B is a two-sided Brownian motion that starts at 0. Given the slope b at k1, the standard
-    deviation at k is :math:`\tau |x|^{3/2} / \sqrt 3`. Measurements at smaller numbers of classes
-    inform larger ones only through b and :math:`\tau`.
+    where B is a two-sided Brownian motion that starts at 0, :math:`s_b = 0.1` probits for each
+    factor e in the number of classes, and :math:`s_\tau = 0.15`. Given the slope b at k1, the
+    standard deviation at k is :math:`\tau |x|^{3/2} / \sqrt 3`. Measurements at smaller numbers of
+    classes inform larger ones only through b and :math:`\tau`.
 
-    Parameters
+    Attributes
     ----------
-    slope : float, default 0.1
-        Scale s_b of the slope, in probits for each factor e in the number of classes.
-    wander : float, default 0.15
-        Scale s_tau of the change of the slope over a factor e.
+    table : DataFrame
+        Indexed by k, one row for each smaller task: "measured" (its accuracy), "subsampled" (the
+        accuracy of the large task's scores on k classes), "delta" and its standard error "se".
+    n_classes : int
+        k1, where the drift is 0.
+    noise : array of shape (m, m)
+        Covariance of the errors of "delta".
 
     Notes
     -----
@@ -187,68 +212,54 @@ class DriftPrior:
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, Table 3 (Telugu).
     """
 
-    slope: float = 0.1
-    wander: float = 0.15
+    plot = PlotMethod("plot_drift")
 
-    def covariance(self, x: FloatArray, tau: Any) -> FloatArray:
-        r"""Covariance of the drift at x given :math:`\tau`, an array of any shape.
+    table: pd.DataFrame
+    n_classes: int
+    noise: FloatArray
 
-        It is :math:`s_b^2 x x' + \tau^2 K`. K, the covariance of the integral of a two-sided
-        Brownian motion, is :math:`s^2 (3 t - s) / 6` with :math:`s \le t` the distances from 0,
-        and 0 for x of opposite signs.
+    @property
+    def _x(self) -> FloatArray:
+        return np.log(self.table.index.to_numpy(dtype=float) / self.n_classes)
+
+    @cached_property
+    def _by_wander(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        r"""Probabilities of the grid of :math:`\tau`, and mean and variance of b given each.
+
+        Given :math:`\tau` the model is normal. The density of the measurements weights the grid.
         """
-        distance = np.abs(x)[:, None], np.abs(x)
-        near, far = np.minimum(*distance), np.maximum(*distance)
-        walk = np.where(np.outer(x, x) > 0, near**2 * (3 * far - near) / 6, 0.0)
-        return self.slope**2 * np.outer(x, x) + np.asarray(tau)[..., None, None] ** 2 * walk
-
-    def posterior(self, x: FloatArray, drift: FloatArray, noise: FloatArray) -> "DriftPosterior":
-        r"""Posterior given drifts (m,) at x = log(k / k1), with errors of the covariance `noise`.
-
-        For each :math:`\tau` on a grid the model is normal, and the density of the measurements
-        weights the grid.
-
-        >>> x, noise = np.log([0.25, 0.5]), 0.02**2 * np.eye(2)
-        >>> posterior = DriftPrior().posterior(x, -0.1 * x, noise)
-        >>> round(posterior.slope_mean, 2), round(posterior.slope_sd, 2)
-        (-0.08, 0.05)
-        """
-        grid = self.wander * np.geomspace(*_WANDER_RANGE, _N_WANDER)
         # Equal steps of log tau: density times tau.
-        log_weight = np.log(grid) - 0.5 * (grid / self.wander) ** 2
-        shared = self.slope**2 * x  # covariance of the slope with the measurements
-        covariance = self.covariance(x, grid) + noise
-        solved = np.linalg.solve(covariance, np.stack([drift, shared], axis=1))
-        log_weight -= 0.5 * (np.linalg.slogdet(covariance)[1] + solved[..., 0] @ drift)
-        weight = softmax(log_weight)
-        means, left = solved[..., 0] @ shared, self.slope**2 - solved[..., 1] @ shared
-        mean = float(weight @ means)
-        sd = float(np.sqrt(weight @ (left + (means - mean) ** 2)))
-        return DriftPosterior(self, x, drift, noise, grid, weight, mean, sd)
+        log_weight = np.log(WANDERS) - 0.5 * (WANDERS / WANDER) ** 2
+        x, delta = self._x, self.table["delta"].to_numpy()
+        shared = SLOPE**2 * x  # covariance of the slope with the measurements
+        covariance = drift_covariance(x, WANDERS) + self.noise
+        solved = np.linalg.solve(covariance, np.stack([delta, shared], axis=1))
+        log_weight -= 0.5 * (np.linalg.slogdet(covariance)[1] + solved[..., 0] @ delta)
+        return softmax(log_weight), solved[..., 0] @ shared, SLOPE**2 - solved[..., 1] @ shared
 
+    @property
+    def slope_mean(self) -> float:
+        """Posterior mean of the slope b at k1."""
+        weight, mean, _ = self._by_wander
+        return float(weight @ mean)
 
-@dataclass(frozen=True)
-class DriftPosterior:
-    """Posterior of a drift given measurements; made by `DriftPrior.posterior`."""
+    @property
+    def slope_sd(self) -> float:
+        """Posterior standard deviation of the slope b at k1."""
+        weight, mean, variance = self._by_wander
+        return float(np.sqrt(weight @ (variance + (mean - self.slope_mean) ** 2)))
 
-    prior: DriftPrior
-    x: FloatArray  # (m,): log(k / k1) of the measurements
-    drift: FloatArray  # (m,): measured, in probits
-    noise: FloatArray  # (m, m): covariance of the errors
-    wander: FloatArray  # (n_wander,): grid of tau
-    weight: FloatArray  # (n_wander,): posterior probabilities of the grid
-    slope_mean: float  # posterior mean of b
-    slope_sd: float
-
-    def draws(self, x: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draws (number, n_x) in probits at x = log(k / k1): of tau, then of a normal vector."""
-        at, m = np.concatenate([self.x, x]), self.x.size
-        drift = rng.standard_normal((number, x.size))
-        chosen = rng.choice(self.wander.size, number, p=self.weight)
+    def draws(self, k: ArrayLike, number: int, rng: np.random.Generator) -> FloatArray:
+        """Draws (number, n_k) of the drift in probits: of tau, then of a normal vector."""
+        x, delta = self._x, self.table["delta"].to_numpy()
+        beyond, m = np.log(np.asarray(k) / self.n_classes), x.size
+        at = np.concatenate([x, beyond])
+        drift = rng.standard_normal((number, beyond.size))
+        chosen = rng.choice(WANDERS.size, number, p=self._by_wander[0])
         for place in np.unique(chosen):
-            joint = self.prior.covariance(at, self.wander[place])
+            joint = drift_covariance(at, WANDERS[place])
             across = joint[m:, :m]
-            solved = np.linalg.solve(joint[:m, :m] + self.noise, np.c_[self.drift, across.T])
+            solved = np.linalg.solve(joint[:m, :m] + self.noise, np.c_[delta, across.T])
             covariance = joint[m:, m:] - across @ solved[:, 1:]
             values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
             root = vectors * np.sqrt(np.maximum(values, 0))
@@ -256,43 +267,15 @@ class DriftPosterior:
             drift[rows] = across @ solved[:, 0] + drift[rows] @ root.T
         return drift
 
-    @property
+    @cached_property
     def p_value_of_line(self) -> float:
         """Of a chi-squared test that the measured drifts are a line through 0; 1 for one alone."""
-        if np.unique(self.x).size < 2:
+        x, delta = self._x, self.table["delta"].to_numpy()
+        if np.unique(x).size < 2:
             return 1.0
-        at, drift = np.linalg.solve(self.noise, np.stack([self.x, self.drift], axis=1)).T
-        residual = self.drift @ drift - (self.x @ drift) ** 2 / (self.x @ at)
-        return float(chi2.sf(residual, self.x.size - 1))
-
-
-_DEFAULT_PRIOR = DriftPrior()
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Drift(Shown):
-    r"""Drift of a retrained classifier, :math:`\delta(k)` in probits; made by `measure_drift`.
-
-    .. math:: \delta(k) = \Phi^{-1}(\text{accuracy of the classifier trained on k classes})
-        - \Phi^{-1}(AGA_k\text{ of the scores on }k_1)
-
-    Attributes
-    ----------
-    table : DataFrame
-        Indexed by k, one row for each smaller task: "measured" (its accuracy), "subsampled" (the
-        accuracy of the large task's scores on k classes), "delta" and its standard error "se".
-    n_classes : int
-        k1, where the drift is 0.
-    posterior : DriftPosterior
-        Posterior of slope and wander.
-
-    """
-
-    plot = PlotMethod("plot_drift")
-
-    table: pd.DataFrame
-    n_classes: int
-    posterior: DriftPosterior
+        at, drift = np.linalg.solve(self.noise, np.stack([x, delta], axis=1)).T
+        residual = delta @ drift - (x @ drift) ** 2 / (x @ at)
+        return float(chi2.sf(residual, x.size - 1))
 
     def apply(self, prediction: Extrapolation, *, random_seed: RandomSeed = None) -> Extrapolation:
         r"""Add the drift to a prediction, :math:`\Phi(\Phi^{-1}(A_k) + \delta(k))` draw by draw.
@@ -328,8 +311,7 @@ class Drift(Shown):
             )
         accuracy = expected_accuracy(prediction, "prediction")
         rng = np.random.default_rng(seed_sequence(random_seed))
-        x, number = np.log(prediction.k / self.n_classes), accuracy[..., 0].size
-        delta = self.posterior.draws(x, number, rng).reshape(accuracy.shape)
+        delta = self.draws(prediction.k, accuracy[..., 0].size, rng).reshape(accuracy.shape)
         # The notes of a classifier that is not marginal end with the advice to measure its drift.
         notes = [note.removesuffix(f"; {MEASURE_DRIFT}") for note in prediction.notes]
         return replace(
@@ -343,21 +325,21 @@ class Drift(Shown):
     @property
     def is_linear(self) -> bool:
         """Whether the measured drifts agree with a line in log k, at a level of 5%."""
-        return self.posterior.p_value_of_line >= _LINE_LEVEL
+        return self.p_value_of_line >= _LINE_LEVEL
 
     def _notes(self, farthest: int = 0) -> list[str]:
         """The slope and its evidence, and its limits up to `farthest` classes."""
-        slope, sizes = self.posterior, self.table.index.unique()
+        sizes = self.table.index.unique()
         measured = ", ".join(f"{k:,}" for k in sizes)
         source = f"retrained classifiers at k = {measured}" if measured else "its prior alone"
         notes = [
-            f"the drift of retrained classifiers is {slope.slope_mean:+.3f} +- "
-            f"{slope.slope_sd:.3f} probits for each factor e in k, estimated from {source}"
+            f"the drift of retrained classifiers is {self.slope_mean:+.3f} +- "
+            f"{self.slope_sd:.3f} probits for each factor e in k, estimated from {source}"
         ]
         if not self.is_linear:
             notes.append(
                 "the measured drift is not a line in log k (p = "
-                f"{self.posterior.p_value_of_line:.2g}), so its slope changes; beyond "
+                f"{self.p_value_of_line:.2g}), so its slope changes; beyond "
                 f"{self.n_classes:,} classes it may change again. Test the retrained classifier on "
                 "as many classes as possible"
             )
@@ -380,7 +362,6 @@ def measure_drift(
     smaller_tasks: SourceTask | Sequence[SourceTask] | Mapping[int, float] = (),
     *,
     nested: bool = False,
-    prior: DriftPrior = _DEFAULT_PRIOR,
 ) -> Drift:
     r"""Measure how far a retrained classifier drifts from the extrapolated accuracy.
 
@@ -391,7 +372,7 @@ def measure_drift(
     .. math:: \hat\delta(k) = \Phi^{-1}(\text{accuracy on } k) - \Phi^{-1}(ATA_k),
 
     where half an answer is added to the right and to the wrong ones, with delta-method errors. The
-    posterior of a slope that changes with log k (`DriftPrior`) extrapolates the drift beyond k1.
+    posterior of a slope that changes with log k (`Drift`) extrapolates the drift beyond k1.
 
     Parameters
     ----------
@@ -405,8 +386,6 @@ def measure_drift(
         Whether the classes of the smaller tasks are among those of the task and have the same names
         (`classes` of `from_scores`). If so, both classifiers are compared on these classes, and
         effects of the choice of classes cancel in the difference.
-    prior : DriftPrior
-        Scales of slope and wander.
 
     Returns
     -------
@@ -443,22 +422,19 @@ def measure_drift(
     >>> drift = measure_drift(task, {20: 0.55, 50: 0.2})
     >>> drift.table["delta"].round(2).to_dict()
     {20: 0.96, 50: 0.56}
-    >>> round(drift.posterior.slope_mean, 2)
+    >>> round(drift.slope_mean, 2)
     -0.1
     """
     source_task(task)
-    if not isinstance(prior, DriftPrior):
-        raise DataError(f"prior: expected a DriftPrior, found {type(prior).__name__}")
     if isinstance(smaller_tasks, Mapping):
         smaller_tasks = _as_tasks(task, smaller_tasks)
-    smaller = _smaller_tasks(task, smaller_tasks)
+    smaller = sorted(_smaller_tasks(task, smaller_tasks), key=lambda small: small.n_classes)
     k = np.array([small.n_classes for small in smaller], dtype=np.int64)
     compare = _paired if truth_value(nested, "nested") else _unpaired
     measured, subsampled, delta, noise = compare(task, smaller)
     columns = {"measured": measured, "subsampled": subsampled, "delta": delta}
     table = pd.DataFrame(columns, index=pd.Index(k, name="k")).assign(se=np.sqrt(np.diag(noise)))
-    posterior = prior.posterior(np.log(k / task.n_classes), delta, noise)
-    drift = Drift(table.sort_index(), task.n_classes, posterior)
+    drift = Drift(table, task.n_classes, noise)
     if not drift.is_linear:
         warn(drift._notes()[1], ExtrapolationWarning)
     return drift
@@ -502,7 +478,7 @@ def _paired(task: SourceTask, smaller: Sequence[SourceTask]) -> tuple[FloatArray
     """The same where both classifiers are compared class by class."""
     rows = np.empty((len(smaller), 4))
     for place, small in enumerate(smaller):
-        large = _on_classes_of(task, small, place)
+        large = _on_classes_of(task, small)
         weight = np.minimum(
             *(tested.require("exact ranks").class_weight for tested in (large, small))
         )
@@ -521,13 +497,13 @@ def _paired(task: SourceTask, smaller: Sequence[SourceTask]) -> tuple[FloatArray
     return measured, subsampled, delta, np.diag(variance)
 
 
-def _on_classes_of(task: SourceTask, small: SourceTask, place: int) -> SourceTask:
+def _on_classes_of(task: SourceTask, small: SourceTask) -> SourceTask:
     """The task on the classes of a smaller one, by their names."""
     position = {name: j for j, name in enumerate(task.classes or ())}
     for name in small.classes or (None,):
         if name not in position:
             raise DataError(
-                f"smaller_tasks: task {place} has the class {name!r}, which task does not have; "
+                f"smaller_tasks: one has the class {name!r}, which task does not have; "
                 "pass nested=False for other classes or classes without names"
             )
     return task.select(np.array([position[name] for name in small.classes or ()]))

@@ -20,7 +20,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 import classex_bayes as cb
-from classex_bayes.cli.outcome import Outcome
 from classex_bayes.cli.terminal import ExitCode, Terminal, bad_data
 from classex_bayes.exceptions import Interrupted, no_such_file
 
@@ -231,13 +230,8 @@ class Verb(ABC):
 
     @cached_property
     def terminal(self) -> Terminal:
-        """The streams of the shell."""
+        """The streams of the shell, files that were written, and what failed."""
         return Terminal(self.quiet, self.as_json, self.context.command.name or "")
-
-    @cached_property
-    def outcome(self) -> Outcome:
-        """Files that were written, and what failed."""
-        return Outcome(self.terminal)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,8 +24,7 @@ from classex_bayes.cli.options import (
     share,
     verb,
 )
-from classex_bayes.cli.outcome import faults_of
-from classex_bayes.cli.terminal import bad_data, parse_counts, ready_folder, table
+from classex_bayes.cli.terminal import bad_data, faults_of, parse_counts, ready_folder, table
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.report.document import by_limits, document, listed, open_set_document
 
@@ -52,18 +51,18 @@ class PredictionVerb(FitVerb):
         """Fit and predict, and save the posterior next to a file; an interruption leaves a part."""
         from classex_bayes.report.findings import findings_of
 
-        outcome, bars = self.outcome, self.terminal.shows_progress
-        model, outcome.interruption = self.fitted(task)
-        outcome.save(model, place)
+        terminal, bars = self.terminal, self.terminal.shows_progress
+        model, terminal.interruption = self.fitted(task)
+        terminal.save(model, place)
         question |= {"ci_prob": self.ci_prob, "random_seed": self.seed, "progressbar": bars}
         try:
-            references = [] if outcome.interruption else references
+            references = [] if terminal.interruption else references
             return findings_of(model, references, task, counts, **question)
         except KeyboardInterrupt as stop:
-            outcome.interruption = str(stop) or "interrupted"
+            terminal.interruption = str(stop) or "interrupted"
             if (findings := getattr(stop, "partial", None)) is None:
-                where = outcome.files.get("posterior", "no file")
-                raise Interrupted(f"{outcome.interruption}; the posterior is in {where}") from None
+                where = terminal.files.get("posterior", "no file")
+                raise Interrupted(f"{terminal.interruption}; the posterior is in {where}") from None
             return findings
 
     def show(
@@ -74,9 +73,9 @@ class PredictionVerb(FitVerb):
         If it is `strict`, all checks of data and fit are requirements, and the first lines of the
         result say what fails.
         """
-        strict = strict and not self.outcome.interruption
+        strict = strict and not self.terminal.interruption
         shown = findings.shown if strict else findings.comparison
-        self.outcome.notes(shown.notes, findings.task)
+        self.terminal.notes(shown.notes, findings.task)
         if findings.classes_at_random:
             self.terminal.message(f"note: {findings.classes_at_random}")
         failed, first, lines, required = faults_of(findings.model), [], [], None
@@ -104,9 +103,9 @@ class PredictionVerb(FitVerb):
         numbers: dict[str, Any] = {}
         if self.as_json:
             numbers = document(findings) | {"failed": failed, "required": required}
-            numbers["files"] = listed(self.outcome.files)
-        self.terminal.result([*first, *tables, *lines, *self.outcome.lines], numbers)
-        self.outcome.end(findings.models, is_met, names_faults=strict)
+            numbers["files"] = listed(self.terminal.files)
+        self.terminal.result([*first, *tables, *lines], numbers)
+        self.terminal.end(findings.models, is_met, names_faults=strict)
 
 
 def _draw(findings: "Findings", truth: Any, path: Path) -> None:
@@ -176,7 +175,7 @@ class DemoVerb(PredictionVerb, ReferenceVerb):
         import numpy as np
 
         # Each pilot has a place of its own.
-        place = self.outcome.place(self.out, f"demo-{self.n_classes}-seed{self.seed}.png")
+        place = self.terminal.place(self.out, f"demo-{self.n_classes}-seed{self.seed}.png")
         self.terminal.message("Scoring 8895 probes against 2965 characters ...")
         whole = cb.load_glyphs().task()
         pilot = whole.subsample(self.n_classes, random_seed=self.seed)
@@ -190,7 +189,7 @@ class DemoVerb(PredictionVerb, ReferenceVerb):
         more = [k for k in (300, 1000) if k > self.n_classes]
         counts = sorted({self.n_classes, *more, whole.n_classes})
         findings = self.find(pilot, counts, self.references(), place, truth=whole)
-        self.outcome.write("figure", place, partial(_draw, findings, whole))
+        self.terminal.write("figure", place, partial(_draw, findings, whole))
         self.show(findings)
 
 
@@ -250,11 +249,11 @@ class ExtrapolateVerb(QuestionVerb):
         self, counts: list[int], references: Sequence[Any], suffix: str = "", **question: Any
     ) -> None:
         """Predict, draw and print."""
-        place = self.outcome.place(self.out, f"{self.name}{suffix}.png")
+        place = self.terminal.place(self.out, f"{self.name}{suffix}.png")
         task, references = self.read(), self.with_bounds(references)
         question |= {"metric": self.metric, "target": self.target}
         findings = self.find(task, counts, references, place, **question)
-        self.outcome.write("figure", place, partial(_draw, findings, None))
+        self.terminal.write("figure", place, partial(_draw, findings, None))
         self.show(findings, self.strict, self.require)
 
 
@@ -313,7 +312,7 @@ class ReportVerb(QuestionVerb, ReferenceVerb):
         place = page if self.posterior else None
         findings = replace(self.find(task, counts, references, place, **question), open_set=rates)
         source = ", ".join(file.name for file in self.files)
-        self.outcome.write("report", page, lambda path: write_page(findings, path, source=source))
+        self.terminal.write("report", page, lambda path: write_page(findings, path, source=source))
         self.show(findings, strict=True, require=self.require)
 
 
@@ -344,15 +343,15 @@ class OpenSetVerb(FileVerb, FitVerb):
         wanted = {name: getattr(self, name) for name in ("fpir", "fnir", "threshold")}
         if (number := sum(value is not None for value in wanted.values())) != 1:
             raise DataError(f"--fpir, --fnir, --threshold: expected one of them, found {number}")
-        counts, outcome = parse_counts(self.k), self.outcome
-        place = outcome.place(self.out, f"{self.name}-det.png")
+        counts, terminal = parse_counts(self.k), self.terminal
+        place = terminal.place(self.out, f"{self.name}-det.png")
         task = self.read()
         from classex_bayes.results import interval_settings
 
         level, _ = interval_settings(self.ci_prob, None)
         model = _open_set_model(self, self, task)
         rates = model.predict(counts, rank=self.rank, **wanted)
-        outcome.save(model, place)
+        terminal.save(model, place)
 
         def draw(path: Path) -> None:
             figure = cb.plots.plot_det(
@@ -360,11 +359,11 @@ class OpenSetVerb(FileVerb, FitVerb):
             )
             figure.savefig(path)
 
-        outcome.write("figure", place, draw)
-        outcome.notes([f"note: {note}" for note in rates.notes], task)
-        numbers = open_set_document(model, task, rates, level) | {"files": listed(outcome.files)}
-        self.terminal.result([_rates_table(rates, task, level), *outcome.lines], numbers)
-        outcome.end([model])
+        terminal.write("figure", place, draw)
+        terminal.notes([f"note: {note}" for note in rates.notes], task)
+        numbers = open_set_document(model, task, rates, level) | {"files": listed(terminal.files)}
+        self.terminal.result([_rates_table(rates, task, level)], numbers)
+        terminal.end([model])
 
 
 def _open_set_model(data: FileVerb, fit: FitVerb, task: "cb.SourceTask") -> Any:

@@ -64,7 +64,7 @@ class SensitivityVerb(FileVerb, FitVerb):
             raise Interrupted(interruption)
         result = cb.sensitivity(model, counts)
         notes = result.prediction.notes
-        self.outcome.notes([f"note: {note}" for note in notes], task)
+        self.terminal.notes([f"note: {note}" for note in notes], task)
         numbers = facts(model, task) | {
             "rows": records(result.table),
             "sentences": list(result.sentences),
@@ -72,7 +72,7 @@ class SensitivityVerb(FileVerb, FitVerb):
         }
         title = f"Sensitivity of the accuracy, from {task.n_classes:,} source classes"
         self.terminal.result([table(title, result.table.reset_index()), *result.remarks], numbers)
-        self.outcome.end([model])
+        self.terminal.end([model])
 
 
 @verb(
@@ -121,7 +121,7 @@ class ClassifiersVerb(FileVerb, FitVerb):
                 random_seed=self.seed,
                 progressbar=self.terminal.shows_progress,
             )
-        self.outcome.notes([f"note: {note}" for note in result.notes], *tasks.values())
+        self.terminal.notes([f"note: {note}" for note in result.notes], *tasks.values())
         summary = result.summary(prob, kind, round_to="none")
         differences: list[dict[str, Any]] = []
         for first, second in combinations(names, 2):
@@ -144,4 +144,4 @@ class ClassifiersVerb(FileVerb, FitVerb):
         }
         title = f"{capitalized(result.estimand.describe())} of {len(names)} classifiers"
         self.terminal.result([table(title, summary.reset_index()), *lines], numbers)
-        self.outcome.end([*result.posterior.models.values()])
+        self.terminal.end([*result.posterior.models.values()])

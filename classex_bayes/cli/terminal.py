@@ -9,13 +9,23 @@ import math
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from classex_bayes.exceptions import DataError
+import typer
+
+import classex_bayes as cb
+from classex_bayes.exceptions import (
+    ConvergenceWarning,
+    DataError,
+    DataWarning,
+    ExtrapolationWarning,
+    Interrupted,
+    require_extra,
+)
 
 
 class ExitCode(IntEnum):
@@ -64,10 +74,18 @@ def bad_data() -> Iterator[None]:
 
 
 class Terminal:
-    """Streams of the shell: results to standard output, everything else to standard error."""
+    """Streams of the shell, and what became of a verb.
+
+    Results go to standard output, everything else to standard error. `files` by name were written,
+    `failures` say which others were not, and `interruption` what the user stopped. None of these
+    takes away an answer.
+    """
 
     def __init__(self, quiet: bool = False, as_json: bool = False, verb: str = "") -> None:
         self.quiet, self.as_json, self.verb = quiet, as_json, verb
+        self.files: dict[str, str] = {}
+        self.failures: list[str] = []
+        self.interruption = ""
         logging.getLogger("classex_bayes").setLevel(logging.ERROR if quiet else logging.NOTSET)
 
     @property
@@ -97,18 +115,8 @@ class Terminal:
         if not self.quiet:
             print(text, file=sys.stderr)
 
-    def error(self, message: str) -> None:
-        """Show a failure, even with --quiet."""
-        print(f"error: {message}", file=sys.stderr)
-
-    def faults(self, faults: Iterable[str]) -> None:
-        """Show faults whose warnings and notes --quiet left out; --json has them."""
-        if self.quiet and not self.as_json:
-            for fault in faults:
-                print(f"failed: {fault}", file=sys.stderr)
-
     def result(self, parts: Iterable[str], document: dict[str, Any]) -> None:
-        """Print tables and lines; or the document with --json."""
+        """Print tables and lines, and where files are; or the document with --json."""
         if self.as_json:
             from classex_bayes import __version__
             from classex_bayes.report.document import SCHEMA
@@ -116,19 +124,14 @@ class Terminal:
             head = {"schema": SCHEMA, "verb": self.verb, "version": __version__}
             print(json.dumps({**head, **document}, indent=2, allow_nan=False))
         else:
-            print(*parts, sep="\n")
+            files = (f"{name} written to {path}" for name, path in self.files.items())
+            print(*parts, *files, sep="\n")
         # A closed reader is noticed here, but not at the end of the process.
         sys.stdout.flush()
 
     @contextmanager
     def warnings_as_notes(self) -> Iterator[None]:
         """Turn warnings into notes, each once."""
-        from classex_bayes.exceptions import (
-            ConvergenceWarning,
-            DataWarning,
-            ExtrapolationWarning,
-        )
-
         shown = set()
 
         def note(message: Warning | str, *place: Any, **more: Any) -> None:
@@ -143,6 +146,67 @@ class Terminal:
             for category in (ExtrapolationWarning, ConvergenceWarning, DataWarning):
                 warnings.simplefilter("ignore", category)
             yield
+
+    def place(self, folder: Path | None, name: str) -> Path | None:
+        """Path of a figure, if files are wanted; the posterior goes next to it."""
+        if folder is None:
+            return None
+        require_extra("files,plots", "--out", "h5netcdf", "h5py", "matplotlib")
+        ready_folder(folder)
+        return folder / name
+
+    def write(self, name: str, path: Path | None, write: Callable[[Path], object]) -> None:
+        """Write a file, if it is wanted."""
+        try:
+            if path is not None:
+                write(path)
+                self.files[name] = str(path)
+        except KeyboardInterrupt:
+            self.interruption = self.interruption or f"interrupted while the {name} was written"
+        except Exception as error:
+            self.failures.append(f"the {name} could not be written ({error})")
+
+    def save(self, model: Any, path: Path | None) -> None:
+        """Save the posterior next to a file, if one is wanted."""
+        if path is not None:
+            self.write("posterior", path.with_suffix(".nc"), lambda place: cb.save(model, place))
+
+    def notes(self, notes: Sequence[str], *tasks: Any) -> None:
+        """Show notes of predictions, without those that were shown when the files were read."""
+        shown = tuple(warning for task in tasks for warning in task.warnings)
+        for note in notes:
+            if not note.endswith(shown):
+                self.message(note)
+
+    def end(self, models: Sequence[Any], is_met: bool = True, names_faults: bool = False) -> None:
+        """Show what could not be written, and end with the exit code of what happened.
+
+        `is_met` is False if a requirement is not met, which may be one on data and fit. The result
+        may name the faults of data and fits; else warnings and notes did.
+        """
+        if self.quiet and not self.as_json and not names_faults and not self.interruption:
+            for model in models:
+                for fault in faults_of(model):
+                    print(f"failed: {fault}", file=sys.stderr)
+        for failure in self.failures:
+            print(f"error: {failure}", file=sys.stderr)
+        if self.interruption:
+            raise Interrupted(f"{self.interruption}; the finished part is above")
+        if self.failures:
+            raise typer.Exit(ExitCode.NOT_WRITTEN)
+        # The notes name them.
+        if any(model.diagnosis_.problems or model.contradiction_ for model in models):
+            raise typer.Exit(ExitCode.NOT_CONVERGED)
+        if not is_met or any(task.warnings for model in models for task in model.tasks):
+            raise typer.Exit(ExitCode.NOT_MET)
+
+
+def faults_of(model: Any) -> list[str]:
+    """Reasons not to rely on a fit, from the checks that every fit makes."""
+    from classex_bayes.report.assessment import faults_of_fit
+
+    of_data = [f"data: {warning}" for task in model.tasks for warning in task.warnings]
+    return of_data + [str(fault) for fault in faults_of_fit(model)]
 
 
 def table(title: str, frame: Any) -> str:

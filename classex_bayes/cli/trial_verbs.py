@@ -159,7 +159,7 @@ class BacktestVerb(FileVerb, ReferenceVerb):
     out: Folder = None
 
     def run(self) -> None:
-        sizes, outcome = parse_counts(self.n_source, "--n-source"), self.outcome
+        sizes, terminal = parse_counts(self.n_source, "--n-source"), self.terminal
         counts = None if self.k is None else parse_counts(self.k)
         if self.out is not None:
             require_extra("plots", "--out", "matplotlib")
@@ -189,16 +189,16 @@ class BacktestVerb(FileVerb, ReferenceVerb):
             if stop.partial is None:
                 raise
             again = "; started again, the back-test continues from there" if store else ""
-            result, outcome.interruption = stop.partial, f"{stop}{again}"
+            result, terminal.interruption = stop.partial, f"{stop}{again}"
         level = f"{100 * ci_prob:g}"
         if store is not None:
             trials = store.with_suffix(".csv")
-            outcome.write("trials", trials, partial(result.trials.to_csv, index=False))
+            terminal.write("trials", trials, partial(result.trials.to_csv, index=False))
             for size in result.scores.index.unique("n_source"):
                 for score in ("rmse", f"coverage{level}"):
                     path = store.with_name(f"{stem}-{score}-{size}.png")
                     name = f"{score} from {size} classes"
-                    outcome.write(name, path, partial(_draw, result, score, int(size)))
+                    terminal.write(name, path, partial(_draw, result, score, int(size)))
         title = f"Back-test on {task.n_classes} classes"
         title += f": {self.metric}" if self.metric != "accuracy" else ""
         numbers = {
@@ -206,11 +206,11 @@ class BacktestVerb(FileVerb, ReferenceVerb):
             "ci_prob": ci_prob,
             "seed": self.seed,
             "rows": scored_records(result.scores, ci_prob),
-            "files": listed(outcome.files),
+            "files": listed(terminal.files),
         }
         scores = _compact(result.scores, level)
-        self.terminal.result([table(title, scores), *outcome.lines], numbers)
-        outcome.end([])
+        self.terminal.result([table(title, scores)], numbers)
+        terminal.end([])
 
 
 def _compact(scores: Any, level: str) -> Any:

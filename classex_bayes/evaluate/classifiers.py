@@ -1,4 +1,4 @@
-"""Comparison of classifiers on the same instances: which is better, and at how many classes."""
+"""Comparison of classifiers on the same instances: differences, and which is the best."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.arguments import LARGEST_K, class_counts, is_real, one_of, truth_value
+from classex_bayes.arguments import class_counts, is_real, one_of, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
@@ -18,20 +18,17 @@ from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import (
     SAMPLE_DIMS,
-    CountDraws,
     CurveDraws,
     DrawsTable,
     Estimand,
     Extrapolation,
     Tabulated,
 )
-from classex_bayes.results.extrapolation import FARTHEST_FACTOR
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import require_same_classes, require_same_weights, source_task
-from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL, _ACCURACY = BayesianExtrapolator(), Estimand()
-_POINTS_PER_DECADE = 40
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -68,112 +65,6 @@ class AccuracyDifference(CurveDraws):
     def _display(self) -> Display:
         header = f"{self.estimand.describe()} of {self.first} minus that of {self.second}"
         return Display(header, self._table().text())
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Crossing(CountDraws):
-    """Posterior of the first number of classes at which the curves of two classifiers cross.
-
-    Attributes
-    ----------
-    first, second : str
-        Names of the classifiers.
-    k : DataArray with dimensions (chain, draw)
-        First crossing of the curves in the range, interpolated. Infinite if they do not cross.
-    ahead : DataArray with dimensions (chain, draw)
-        Whether `first` is better before the crossing.
-    between : tuple of int
-        The range of k.
-    n_classes : int
-        k1, the number of source classes.
-
-    Notes
-    -----
-    If one classifier is much better at k1, most crossings are beyond 100 k1. There the curves and
-    their crossing depend on the tails of the model more than on the data.
-    """
-
-    first: str
-    second: str
-    k: xr.DataArray
-    ahead: xr.DataArray
-    between: tuple[int, int]
-    n_classes: int
-
-    @property
-    def probability(self) -> float:
-        """Posterior probability that the curves cross in the range."""
-        return float(np.isfinite(self.k.values).mean())
-
-    def outcomes(self) -> pd.DataFrame:
-        """The four orders of the curves, with the probability of each.
-
-        Returns
-        -------
-        DataFrame
-            Rows "A throughout", "A, then B", "B, then A", "B throughout"; columns "probability"
-            and "k", the median of the crossing over the draws in which it happens.
-        """
-        a, b = self.first, self.second
-        ahead, k = self.ahead.values.ravel(), pd.Series(self.k.values.ravel())
-        orders = {
-            f"{a} throughout": k[ahead & np.isinf(k)],
-            f"{a}, then {b}": k[ahead & np.isfinite(k)],
-            f"{b}, then {a}": k[~ahead & np.isfinite(k)],
-            f"{b} throughout": k[~ahead & np.isinf(k)],
-        }
-        rows = {name: (part.size / k.size, part.median()) for name, part in orders.items()}
-        table = pd.DataFrame.from_dict(rows, orient="index", columns=["probability", "k"])
-        return table.replace(np.inf, np.nan)
-
-    def _text(self, k: float) -> str:
-        return "never" if np.isinf(k) else f"{k:,.0f}"
-
-    def describe(self, ci_prob: float | None = None) -> str:
-        """Sentence with the probability of a crossing, its median and an interval."""
-        far = FARTHEST_FACTOR * self.n_classes
-        so_far = (self.k.values <= far).mean()
-        near = f" ({so_far:.2f} up to {far:,})" if far < self.between[1] else ""
-        return (
-            f"{self.first} and {self.second} cross between {self.between[0]:,} and "
-            f"{self.between[1]:,} classes with probability {self.probability:.2f}{near}; over all "
-            f"draws the median is {self._text(self.median)} ({self.describe_interval(ci_prob)})"
-        )
-
-    def _display(self) -> Display:
-        table = self.outcomes()
-        shown = {
-            "probability": table["probability"].map("{:.3f}".format),
-            "median k, if so": table["k"].map("{:,.0f}".format).where(table["k"].notna(), "-"),
-        }
-        return Display(self.describe(), pd.DataFrame(shown))
-
-
-def first_crossing(difference: FloatArray, k: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """First change of sign of each curve (..., n_k), interpolated linearly in log k.
-
-    `difference` is the accuracy of one classifier minus that of another, `k` (n_k,) is increasing.
-    Returns the crossing (...), infinite if the sign does not change, and whether the difference is
-    positive before it.
-
-    >>> curves = np.array([[0.2, 0.1, -0.1], [-0.2, -0.1, -0.1]])
-    >>> crossing, ahead = first_crossing(curves, np.array([10.0, 100.0, 10_000.0]))
-    >>> crossing.round(1).tolist(), ahead.tolist()
-    ([1000.0, inf], [True, False])
-    """
-    flat = difference.reshape(-1, k.size)
-    rows = np.arange(flat.shape[0])
-    # If the curves are equal at first, the one that is higher afterwards is ahead.
-    ahead = flat[rows, np.argmax(flat != 0, axis=1)] > 0
-    changed = flat * np.where(ahead, 1, -1)[:, None] < 0
-    after = np.argmax(changed, axis=1)
-    before = np.maximum(after - 1, 0)
-    left, right = np.abs(flat[rows, before]), np.abs(flat[rows, after])
-    fraction = left / np.maximum(left + right, np.finfo(float).tiny)
-    place = k[before] * (k[after] / k[before]) ** fraction
-    crossing = np.where(changed.any(axis=1), place, np.inf)
-    shape = difference.shape[:-1]
-    return crossing.reshape(shape), ahead.reshape(shape)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -259,53 +150,6 @@ class ClassifierComparison(Tabulated):
         draws = self.draws
         best = draws == draws.max("classifier")
         return best / best.sum("classifier")
-
-    def crossing(
-        self, first: str, second: str, *, between: tuple[int, int] | None = None
-    ) -> Crossing:
-        """Posterior of the number of classes at which the curves of two classifiers cross.
-
-        Parameters
-        ----------
-        first, second : str
-            Names of two classifiers.
-        between : tuple of int, optional
-            Range of k that is searched. By default it begins at k1 and ends at 100 k1, beyond which
-            a crossing depends on the tails of the model more than on the data, or at the largest k
-            of the comparison if that is larger.
-
-        Returns
-        -------
-        Crossing
-
-        Raises
-        ------
-        DataError
-            Unknown names, one name twice, a range that is not two increasing numbers of classes, or
-            curves that are equal in all of it, as those of recall@m are up to m classes.
-        """
-        self._check_pair(first, second)
-        k1 = max(prediction.n_classes for prediction in self.predictions.values())
-        if between is None:
-            between = k1, min(max(FARTHEST_FACTOR * k1, int(self.k.max())), LARGEST_K)
-        limits = class_counts(between, "between").tolist()
-        if len(limits) != 2 or limits[0] > limits[1]:
-            raise DataError(
-                f"between: expected two increasing numbers of classes, found {between!r}"
-            )
-        low, high = limits
-        n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(high / low))) + 2
-        grid = np.geomspace(low, high, n_points)
-        curves = self.posterior.expected(grid)
-        difference = curves[first] - curves[second]
-        if not difference.any():
-            raise DataError(
-                f"between: the {self.estimand.label} of {first!r} and {second!r} is equal in every "
-                f"draw from {low:,} to {high:,} classes; pass a range where they differ"
-            )
-        crossings = first_crossing(difference, grid)
-        k, ahead = (xr.DataArray(values, dims=SAMPLE_DIMS) for values in crossings)
-        return Crossing(first, second, k.rename("k"), ahead.rename("ahead"), (low, high), k1)
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
         draws = {name: prediction.draws for name, prediction in self.predictions.items()}

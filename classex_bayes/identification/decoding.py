@@ -13,27 +13,6 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 
 
-def whiten(vectors: Any, covariance: Any) -> FloatArray:
-    r"""Responses (n, q) in coordinates in which the noise has unit covariance.
-
-    Maps :math:`v \mapsto C^{-1} v` with :math:`\Sigma = C C'` (Cholesky). Squared Euclidean
-    distances of the results are squared Mahalanobis distances of the responses.
-
-    Parameters
-    ----------
-    vectors : array-like of shape (n, q)
-        Responses or predicted responses, one per row.
-    covariance : array-like of shape (q, q)
-        Covariance Sigma of the noise, symmetric and positive definite.
-
-    Examples
-    --------
-    >>> whiten([[2.0, 3.0]], [[4.0, 0.0], [0.0, 9.0]]).tolist()
-    [[1.0, 1.0]]
-    """
-    return _whitened(vectors, "vectors", covariance)
-
-
 def decoding_scores(responses: Any, predictions: Any, covariance: Any) -> FloatArray:
     r"""Log posterior (n, n_stimuli) of every stimulus, up to a constant for each response.
 
@@ -191,7 +170,11 @@ def shrinkage_intensity(residuals: Any) -> float:
 
 
 def _whitened(vectors: Any, name: str, covariance: Any) -> FloatArray:
-    """Responses, measured or predicted, in the coordinates of `whiten`."""
+    """Responses (n, q) in coordinates in which the noise has unit covariance.
+
+    With Sigma = C C' (Cholesky) these are C^-1 v. Their squared Euclidean distances are squared
+    Mahalanobis distances of the responses.
+    """
     rows, matrix = finite_matrix(vectors, name), finite_matrix(covariance, "covariance")
     q = rows.shape[1]
     if matrix.shape != (q, q) or not np.allclose(matrix, matrix.T, atol=0):

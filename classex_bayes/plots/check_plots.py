@@ -345,5 +345,5 @@ def plot_drift(
     for column, name in names.items() if len(drift.table) else ():
         values = drift.table[column]
         chart.add("points", name, values.index, values, visual=column, **looks[column])
-    shift = f"{np.log(10) * drift.posterior.slope_mean:+.2f} probits for ten times the classes"
+    shift = f"{np.log(10) * drift.slope_mean:+.2f} probits for ten times the classes"
     return chart.labelled(f"Drift of retrained classifiers: {shift}", N_CLASSES, "accuracy")

@@ -13,7 +13,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import INK, N_CLASSES, Chart, chosen_k
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results import interval_label
-from classex_bayes.typing import ClassCounts, FloatArray
+from classex_bayes.typing import ClassCounts
 
 _BEST = "probability of being best"
 _LABELS = {
@@ -141,13 +141,10 @@ def plot_backtest(
     for name in table.index.unique("estimator"):
         rows = table.xs(name, level="estimator").sort_index()
         values = rows[score].to_numpy()
-        limits = None
-        if nominal:
-            limits = _wilson(values, rows["n"].to_numpy())
-        elif f"{score}_se" in rows and rows[f"{score}_se"].notna().all():
+        if f"{score}_se" in rows and rows[f"{score}_se"].notna().all():
             reach = _REACH * rows[f"{score}_se"].to_numpy()
-            limits = values - reach, values + reach
-        if limits is not None:
+            lowest, highest = (0, 1) if nominal else (-np.inf, np.inf)
+            limits = np.clip([values - reach, values + reach], lowest, highest)
             chart.add("band", name, rows.index, *limits, visual="error_band")
         chart.curve(name, rows.index, values, visual="score")
     if nominal:
@@ -157,14 +154,6 @@ def plot_backtest(
         title += "\nbands: two Monte Carlo standard errors"
     label = _LABELS.get(score, f"share of {nominal}% intervals that contain the true value")
     return chart.labelled(title, N_CLASSES, label)
-
-
-def _wilson(share: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Probabilities from which shares of n are two of their standard errors away."""
-    square = _REACH**2 / n
-    middle = (share + square / 2) / (1 + square)
-    reach = np.sqrt(square * (share * (1 - share) + square / 4)) / (1 + square)
-    return middle - reach, middle + reach
 
 
 @plot_function("error_band", "mean", "target")

@@ -2,7 +2,6 @@
 
 from classex_bayes.results.draws import (
     SAMPLE_DIMS,
-    CountDraws,
     CurveDraws,
     DrawsTable,
     RoundTo,
@@ -34,7 +33,6 @@ __all__ = [
     "SAMPLE_DIMS",
     "Bounds",
     "ClassesUntil",
-    "CountDraws",
     "CurveDraws",
     "DrawsTable",
     "Estimand",

@@ -12,7 +12,7 @@ import xarray as xr
 from arviz_base import rcParams
 from arviz_stats import eti, hdi, mcse
 
-from classex_bayes.arguments import number, one_of, probability
+from classex_bayes.arguments import one_of, probability
 from classex_bayes.formatting import ROUNDING, Shown, bounded
 from classex_bayes.typing import FloatArray
 
@@ -148,55 +148,6 @@ class CurveDraws(Tabulated):
 
     def _by_k(self, values: xr.DataArray) -> pd.Series:
         return pd.Series(values.values, index=self._index, name=self.draws.name)
-
-
-class CountDraws(Shown):
-    """Draws of a number of classes, which may be infinite."""
-
-    k: xr.DataArray
-
-    @abstractmethod
-    def _text(self, k: float) -> str:
-        """Return a number of classes as text."""
-
-    @property
-    def median(self) -> float:
-        """Posterior median; may be infinite."""
-        return float(np.quantile(self.k.values, 0.5, method="inverted_cdf"))
-
-    def interval(self, ci_prob: float | None = None) -> tuple[float, float]:
-        """Equal-tailed credible interval. Its limits are draws and may be infinite.
-
-        Parameters
-        ----------
-        ci_prob : float, optional
-            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
-
-        Returns
-        -------
-        tuple of float
-            Lower and upper limit.
-        """
-        prob, _ = interval_settings(ci_prob, "eti")
-        tails = [(1 - prob) / 2, (1 + prob) / 2]
-        lower, upper = np.quantile(self.k.values, tails, method="inverted_cdf")
-        return float(lower), float(upper)
-
-    def prob_at_least(self, k: float) -> float:
-        """Posterior probability that the number of classes is at least `k`."""
-        if not (isinstance(k, float) and k == np.inf):
-            number(k, "k", 0, whole=False)
-        return float((self.k.values >= k).mean())
-
-    def describe_interval(self, ci_prob: float | None = None) -> str:
-        """Name of an interval of the level `ci_prob`, and its limits."""
-        prob, kind = interval_settings(ci_prob, "eti")
-        return f"{interval_label(prob, kind)}: {self._span(*self.interval(prob))}"
-
-    def _span(self, lower: float, upper: float) -> str:
-        """Return the limits of an interval as text."""
-        limits = self._text(lower), self._text(upper)
-        return " to ".join(dict.fromkeys(limits))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.arguments import LARGEST_K, is_real, probability
+from classex_bayes.arguments import LARGEST_K, is_real, number, probability
 from classex_bayes.core.metrics import Accuracy, MeanMetric, Metric, named_metric
 from classex_bayes.core.rank_limits import RankLimits
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
@@ -18,15 +18,16 @@ from classex_bayes.formatting import (
     PERCENTAGES,
     Display,
     Numerals,
+    Shown,
     count,
     exact_percent,
 )
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import (
-    CountDraws,
     CurveDraws,
     DrawsTable,
     interval_columns,
+    interval_label,
     interval_name,
     interval_settings,
 )
@@ -455,7 +456,7 @@ class Bounds(Extrapolation):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ClassesUntil(CountDraws):
+class ClassesUntil(Shown):
     """Number of classes at which expected accuracy falls to a level.
 
     Attributes
@@ -477,6 +478,35 @@ class ClassesUntil(CountDraws):
     k: xr.DataArray
     largest: int
     n_classes: int
+
+    @property
+    def median(self) -> float:
+        """Posterior median; may be infinite."""
+        return float(np.quantile(self.k.values, 0.5, method="inverted_cdf"))
+
+    def interval(self, ci_prob: float | None = None) -> tuple[float, float]:
+        """Equal-tailed credible interval. Its limits are draws and may be infinite.
+
+        Parameters
+        ----------
+        ci_prob : float, optional
+            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+
+        Returns
+        -------
+        tuple of float
+            Lower and upper limit.
+        """
+        prob, _ = interval_settings(ci_prob, "eti")
+        tails = [(1 - prob) / 2, (1 + prob) / 2]
+        lower, upper = np.quantile(self.k.values, tails, method="inverted_cdf")
+        return float(lower), float(upper)
+
+    def prob_at_least(self, k: float) -> float:
+        """Posterior probability that the number of classes is at least `k`."""
+        if not (isinstance(k, float) and k == np.inf):
+            number(k, "k", 0, whole=False)
+        return float((self.k.values >= k).mean())
 
     def describe(self, ci_prob: float | None = None) -> str:
         """One sentence with the median and an interval of the level `ci_prob`.
@@ -500,7 +530,16 @@ class ClassesUntil(CountDraws):
 
     def describe_interval(self, ci_prob: float | None = None) -> str:
         """Name of the interval of `describe`, and its limits."""
-        return super(ClassesUntil, self._near()).describe_interval(ci_prob)
+        prob, kind = interval_settings(ci_prob, "eti")
+        near = self._near()
+        lower, upper = near.interval(prob)
+        if np.isinf(upper) and np.isfinite(lower):
+            span = f"{near._text(max(lower, 2))} or more"
+        elif lower < 2 <= upper:
+            span = f"up to {near._text(upper)}"
+        else:
+            span = " to ".join(dict.fromkeys([near._text(lower), near._text(upper)]))
+        return f"{interval_label(prob, kind)}: {span}"
 
     def _near(self) -> "ClassesUntil":
         """The same, searched up to 100 k1 classes."""
@@ -510,11 +549,6 @@ class ClassesUntil(CountDraws):
     def _text(self, k: float) -> str:
         # Draws support no more digits than three.
         return count(float(f"{k:.3g}") if 1000 <= k < np.inf else k, self.largest)
-
-    def _span(self, lower: float, upper: float) -> str:
-        if np.isinf(upper) and np.isfinite(lower):
-            return f"{self._text(max(lower, 2))} or more"
-        return f"up to {self._text(upper)}" if lower < 2 <= upper else super()._span(lower, upper)
 
     def _display(self) -> Display:
         return Display(self.describe())

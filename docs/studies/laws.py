@@ -9,7 +9,8 @@ from scipy.stats import ncx2
 from scipy.stats.qmc import Sobol
 
 from classex_bayes.simulate import EmbeddedLaw, FavorabilityLaw, GaussianNearestNeighbor
-from classex_bayes.simulate.laws import IndependentInstances, mean_power
+from classex_bayes.simulate.embedded_laws import mean_power
+from classex_bayes.simulate.laws import IndependentInstances
 from classex_bayes.typing import FloatArray, IntArray
 
 _POINTS_AT_ONCE, _N_BATCHES = 2**13, 8

@@ -6,18 +6,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr, ndtri
 from scipy.stats import kstest
 from sklearn.linear_model import RidgeClassifier
 from trained_classifiers import GaussianClasses, lda_scores, naive_bayes_scores
 
-from classex_bayes.assumptions.drift import (
-    DriftPrior,
-    measure_drift,
-)
+from classex_bayes.assumptions.drift import SLOPE, WANDER, Drift, drift_covariance, measure_drift
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.results import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
@@ -137,8 +132,8 @@ def test_perfect_tasks_and_one_size_twice():
 
 
 def test_no_smaller_task_leaves_the_prior(task, prediction):
-    drift = measure_drift(task, prior=DriftPrior(0.3, 0.01))
-    assert drift.table.empty and drift.posterior.slope_sd == pytest.approx(0.3)
+    drift = measure_drift(task)
+    assert drift.table.empty and drift.slope_sd == pytest.approx(SLOPE)
     assert "estimated from its prior alone" in repr(drift)
     assert "estimated from its prior alone" in drift.apply(prediction, random_seed=1).notes[-1]
 
@@ -149,7 +144,7 @@ def test_no_smaller_task_leaves_the_prior(task, prediction):
 def test_applied_on_the_probit_scale(task, prediction):
     drift = measure_drift(task, {20: 0.97})
     found = drift.apply(prediction, random_seed=3)
-    delta = drift.posterior.draws(np.log(prediction.k / SIZE), 4000, np.random.default_rng(3))
+    delta = drift.draws(prediction.k, 4000, np.random.default_rng(3))
     delta = delta.reshape(2, 2000, 3)
     assert_allclose(ndtri(found.accuracy), ndtri(prediction.accuracy) + delta, atol=1e-9)
     assert_allclose(found.accuracy[..., 1], prediction.accuracy[..., 1])  # k1 itself
@@ -198,19 +193,18 @@ def test_straight_drifts_are_seldom_called_bent():
     x, root = np.log([0.1, 0.2, 0.5]), np.linalg.cholesky([[4, 1, 0], [1, 2, 0.5], [0, 0.5, 1]])
     noise = 0.1**2 * root @ root.T
     p = [
-        DriftPrior().posterior(x, 0.3 * x + 0.1 * root @ normal, noise).p_value_of_line
-        for normal in rng.standard_normal((4000, 3))
+        drift_of(x, 0.3 * x + 0.1 * root @ normal, noise).p_value_of_line
+        for normal in rng.standard_normal((1000, 3))
     ]
     assert kstest(p, "uniform").pvalue > 0.01
-    assert DriftPrior().posterior(x[:1], x[:1], noise[:1, :1]).p_value_of_line == 1
+    assert drift_of(x[:1], x[:1], noise[:1, :1]).p_value_of_line == 1
 
 
 def test_doubt_widens_with_the_distance():
-    """Of a drift that was 0 so far: its slope may still change, as in `DriftPrior`."""
-    x = np.log([0.25, 0.5])
-    posterior = DriftPrior().posterior(x, np.zeros(2), 0.02**2 * np.eye(2))
-    sd = posterior.draws(np.log([2, 5, 10, 100]), 40_000, np.random.default_rng(1)).std(axis=0)
-    times = np.diff(np.log(sd)) / np.diff(np.log(np.log([2, 5, 10, 100])))
+    """Of a drift that was 0 so far: its slope may still change."""
+    drift, times = drift_of(np.log([0.25, 0.5]), [0, 0], 0.02**2 * np.eye(2)), [2, 5, 10, 100]
+    sd = drift.draws(K1 * np.array(times), 40_000, np.random.default_rng(1)).std(axis=0)
+    times = np.diff(np.log(sd)) / np.diff(np.log(np.log(times)))
     # Between a line (power 1) and a walk of the slope (power 3/2).
     assert np.all((times > 1.05) & (times < 1.5))
     assert sd[1] > 0.12 and sd[2] > 0.2
@@ -297,13 +291,19 @@ def test_intervals_with_drift_hold_the_accuracy_of_a_retrained_classifier(fit, c
 # Posterior given measurements, against weighted draws of the prior
 
 
-NOTHING = np.empty(0), np.empty(0), np.empty((0, 0))
+K1 = 1e6
 
 
-def prior_draws(prior, x, number, rng):
-    """Slope, and drift at x, drawn as the docstring of the prior has it."""
-    slope = prior.slope * rng.standard_normal(number)
-    wander = prior.wander * np.abs(rng.standard_normal(number))
+def drift_of(x, delta, noise):
+    """Drift with these measurements at x = log(k / k1)."""
+    table = pd.DataFrame({"delta": np.asarray(delta, dtype=float)}, index=K1 * np.exp(x))
+    return Drift(table, K1, np.asarray(noise))
+
+
+def prior_draws(x, number, rng):
+    """Slope, and drift at x, drawn as the docstring of the drift has it."""
+    slope = SLOPE * rng.standard_normal(number)
+    wander = WANDER * np.abs(rng.standard_normal(number))
     walk = np.zeros((number, x.size))
     for sign in (-1, 1):
         # The slope of the walk and the walk itself, from one place to the next.
@@ -317,21 +317,17 @@ def prior_draws(prior, x, number, rng):
     return slope, slope[:, None] * x + wander[:, None] * walk
 
 
-@pytest.mark.parametrize(
-    ("prior", "measured"),
-    [(DriftPrior(0.1, 0.05), [0.2, 0.05]), (DriftPrior(0.05, 0.2), [0.1, 0.15])],
-)
-def test_against_weighted_draws_of_the_prior(prior, measured):
-    rng = np.random.default_rng(1)
-    x, beyond = np.log([0.2, 0.5]), np.log([0.3, 4, 20])
+def test_against_weighted_draws_of_the_prior():
+    rng, measured = np.random.default_rng(1), np.array([0.2, 0.05])
+    x, beyond = np.log([0.2, 0.5]), np.array([0.3, 4, 20])
     noise = 0.1**2 * np.array([[1.0, 0.3], [0.3, 0.6]])
-    slope, drift = prior_draws(prior, np.r_[x, beyond], 500_000, rng)
+    slope, drift = prior_draws(np.r_[x, np.log(beyond)], 500_000, rng)
     error = drift[:, :2] - measured
     weight = np.exp(-0.5 * np.einsum("ij,jk,ik->i", error, np.linalg.inv(noise), error))
     weight /= weight.sum()
     effective = 1 / (weight**2).sum()
-    posterior = prior.posterior(x, np.array(measured), noise)
-    found = posterior.draws(beyond, 100_000, rng)
+    posterior = drift_of(x, measured, noise)
+    found = posterior.draws(K1 * beyond, 100_000, rng)
 
     mean = weight @ drift[:, 2:]
     spread = np.sqrt(weight @ (drift[:, 2:] - mean) ** 2)
@@ -339,54 +335,26 @@ def test_against_weighted_draws_of_the_prior(prior, measured):
     assert np.all(np.abs(found.mean(axis=0) - mean) < tolerance)
     assert_allclose(found.std(axis=0), spread, rtol=0.03)
     assert posterior.slope_mean == pytest.approx(weight @ slope, abs=5 / np.sqrt(effective) * 0.1)
-    assert posterior.slope_sd == pytest.approx(
-        np.sqrt(weight @ (slope - weight @ slope) ** 2), rel=0.03
-    )
-
-
-def test_the_prior_alone():
-    prior, x = DriftPrior(0.1, 0.2), np.log([0.1, 1, 4])
-    posterior = prior.posterior(*NOTHING)
-    assert posterior.slope_mean == 0 and posterior.slope_sd == pytest.approx(0.1)
-    draws = posterior.draws(x, 100_000, np.random.default_rng(2))
-    variance = 0.1**2 * x**2 + 0.2**2 * np.abs(x) ** 3 / 3
-    assert_allclose(draws.var(axis=0), variance, rtol=0.03)
-    # Smaller numbers of classes and larger ones share the slope alone.
-    assert np.cov(draws.T)[0, 2] == pytest.approx(0.1**2 * x[0] * x[2], rel=0.15)
+    sd = np.sqrt(weight @ (slope - weight @ slope) ** 2)
+    assert posterior.slope_sd == pytest.approx(sd, rel=0.03)
 
 
 def test_a_drift_that_never_moved_is_taken_as_none():
-    x = np.log([0.1, 0.2, 0.5])
-    still = DriftPrior().posterior(x, np.zeros(3), 1e-6 * np.eye(3))
-    free = DriftPrior().posterior(*NOTHING)
-    rng = np.random.default_rng(4)
-    width = [one.draws(np.log([4.0]), 20_000, rng).std() for one in (still, free)]
-    assert width[0] < 0.15 * width[1]
-    assert still.slope_sd < 0.02
+    x, rng = np.log([0.1, 0.2, 0.5]), np.random.default_rng(4)
+    still, free = drift_of(x, [0, 0, 0], 1e-6 * np.eye(3)), drift_of([], [], np.empty((0, 0)))
+    width = [one.draws([4 * K1], 20_000, rng).std() for one in (still, free)]
+    assert width[0] < 0.15 * width[1] and still.slope_sd < 0.02
+    assert free.slope_mean == 0 and free.slope_sd == pytest.approx(SLOPE)
     # Exact measurements are met, and at k1 there is no drift.
-    x, drift = np.log([0.1, 0.5]), np.array([0.4, -0.1])
-    draws = DriftPrior().posterior(x, drift, 1e-10 * np.eye(2)).draws(np.r_[x, 0.0], 100, rng)
-    assert_allclose(draws, np.broadcast_to([*drift, 0], (100, 3)), atol=1e-4)
-
-
-@given(
-    st.lists(st.floats(-3, -0.1), min_size=1, max_size=4),
-    st.lists(st.floats(-1, 1), min_size=4, max_size=4),
-    st.floats(0.01, 0.5),
-)
-def test_signs_turn_together(x, drift, error):
-    places, values = np.array(x), np.array(drift[: len(x)])
-    noise = error**2 * np.eye(len(x))
-    one, other = (DriftPrior().posterior(places, sign * values, noise) for sign in (1, -1))
-    assert one.slope_mean == pytest.approx(-other.slope_mean)
-    assert_allclose(one.weight, other.weight)
-    assert one.weight.sum() == pytest.approx(1)
-    assert one.slope_sd == pytest.approx(other.slope_sd) and one.slope_sd > 0
+    x, delta = np.log([0.1, 0.5]), np.array([0.4, -0.1])
+    draws = drift_of(x, delta, 1e-10 * np.eye(2)).draws(K1 * np.array([0.1, 0.5, 1]), 100, rng)
+    assert_allclose(draws, np.broadcast_to([*delta, 0], (100, 3)), atol=1e-4)
 
 
 def test_covariance_of_an_integrated_walk():
     x = np.array([-2.0, -0.3, 0.0, 0.4, 0.4, 5.0])
-    covariance = DriftPrior(slope=0).covariance(x, 1.0)
+    assert_allclose(drift_covariance(x, 0.0), SLOPE**2 * np.outer(x, x))
+    covariance = drift_covariance(x, 1.0) - drift_covariance(x, 0.0)
     assert np.linalg.eigvalsh(covariance).min() > -1e-12
     # Sums over a fine grid of the walk's own covariance, min(s, t).
     t = (np.arange(4000) + 0.5) / 4000

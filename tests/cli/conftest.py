@@ -1,5 +1,6 @@
 """The command line, run in the process of the tests."""
 
+import copy
 import json
 import logging
 import os
@@ -18,6 +19,8 @@ from helpers import random_scores
 import classex_bayes as cb
 from classex_bayes import cli
 from classex_bayes.bayes import sampling
+from classex_bayes.core.rank_limits import PlausibleLaws
+from classex_bayes.report import page
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 
@@ -54,13 +57,18 @@ _KEPT = {}
 
 @pytest.fixture(autouse=True)
 def computed_once(monkeypatch):
-    """Sample with a short warm-up, and nothing twice; compile the density of the prior once."""
+    """Sample with a short warm-up, and nothing twice, nor limits of ranks; draw few points."""
     draw, density = sampling.sample_by_nutpie, pm.stats.compute_log_prior
+    largest_mean = PlausibleLaws.largest_mean
 
     def kept(key, compute):
         if key not in _KEPT:
             _KEPT[key] = compute()
-        return _KEPT[key].copy(deep=True)
+        return copy.deepcopy(_KEPT[key])
+
+    def limit(laws, value, fall):
+        key = joblib.hash((laws.chance, laws.share, laws.n_effective, value, fall))
+        return kept(key, lambda: largest_mean(laws, value, fall))
 
     def drawn(prior, data, settings, seed):
         settings = replace(settings, tune=min(settings.tune, 200))
@@ -73,6 +81,8 @@ def computed_once(monkeypatch):
 
     monkeypatch.setattr(sampling, "sample_by_nutpie", drawn)
     monkeypatch.setattr(pm.stats, "compute_log_prior", log_prior)
+    monkeypatch.setattr(PlausibleLaws, "largest_mean", limit)
+    monkeypatch.setattr(page, "_N_POINTS", 15)
     return draw
 
 

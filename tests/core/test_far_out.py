@@ -5,8 +5,10 @@ from math import comb, prod
 
 import mpmath
 import numpy as np
+import pandas as pd
 import pytest
 
+from classex_bayes.assumptions.drift import SLOPE, WANDER, WANDERS, Drift
 from classex_bayes.core.influence import (
     class_accuracies,
     clustered_covariance,
@@ -103,3 +105,38 @@ def test_equal_losses_have_no_variance(scores, ties, n_better, repeats):
     np.testing.assert_allclose(clustered, 0, atol=1e-30)
     repaired = repair_covariance(found.influence.covariance(weight), clustered)
     np.testing.assert_allclose(repaired, 0, atol=1e-15)
+
+
+# Drift
+
+
+@pytest.mark.parametrize("error", [1e-6, 0.02, 10.0])
+def test_drift_in_arbitrary_precision(error):
+    x, drift = np.log([0.05, 0.5, 0.9]), np.array([0.2, -0.1, 0.01])
+    noise = error**2 * (np.eye(3) + 0.5)
+    found = Drift(pd.DataFrame({"delta": drift}, index=1e6 * np.exp(x)), 1e6, noise)
+    with mpmath.workdps(40):
+        to = mpmath.matrix
+        log_weight, means, left = [], [], []
+        for tau in map(mpmath.mpf, WANDERS.tolist()):
+            slope = mpmath.mpf(SLOPE) ** 2
+            covariance, shared = to(noise.tolist()), slope * to(x.tolist())
+            for a in range(3):
+                for b in range(3):
+                    # The integral of (s - r) (t - r) over r from 0 to the shorter of s and t.
+                    s, t = sorted(abs(mpmath.mpf(x[i])) for i in (a, b))
+                    covariance[a, b] += slope * x[a] * x[b] + tau**2 * s**2 * (3 * t - s) / 6
+            solved = mpmath.lu_solve(covariance, to(drift.tolist()))
+            square = (to(drift.tolist()).T * solved)[0]
+            means.append((shared.T * solved)[0])
+            left.append(slope - (shared.T * mpmath.lu_solve(covariance, shared))[0])
+            density = mpmath.log(tau) - (tau / WANDER) ** 2 / 2
+            log_weight.append(density - (mpmath.log(mpmath.det(covariance)) + square) / 2)
+        top = max(log_weight)
+        weight = [mpmath.exp(value - top) for value in log_weight]
+        total = sum(weight)
+        mean = mpmath.fdot(weight, means) / total
+        second = [v + (m - mean) ** 2 for v, m in zip(left, means, strict=True)]
+        variance = mpmath.fdot(weight, second) / total
+    assert found.slope_mean == pytest.approx(float(mean), rel=1e-9, abs=1e-15)
+    assert found.slope_sd == pytest.approx(float(mpmath.sqrt(variance)), rel=1e-9)

@@ -1,4 +1,4 @@
-"""Classifiers tested on the same instances: difference, best one, crossing."""
+"""Classifiers tested on the same instances: differences, and which is the best."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -6,8 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -15,9 +13,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.evaluate.classifiers import (
     AccuracyDifference,
     ClassifierComparison,
-    Crossing,
     compare_classifiers,
-    first_crossing,
 )
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import Extrapolation
@@ -172,9 +168,6 @@ def test_the_metric_is_named_everywhere(listed):
     for name, prediction in found.predictions.items():
         assert prediction.estimand.metric == "recall@5"
         assert prediction.mean[50] == pytest.approx(full[name].metric("recall@5", 50)[0], abs=0.05)
-    crossing = found.crossing("d10", "d6", between=(50, 2000))
-    apart = found.difference("d10", "d6").draws
-    assert_array_equal(crossing.ahead.values, (apart.sel(k=50) > 0).values)
 
 
 def test_other_metrics_need_longer_lists(listed):
@@ -187,47 +180,6 @@ def test_other_metrics_need_longer_lists(listed):
             quietly(tasks, metric=metric)
 
 
-# Crossing
-
-
-@given(
-    at=st.lists(st.floats(np.log(20), np.log(1e9)), min_size=1, max_size=5),
-    slope=st.floats(1e-6, 10),
-    sign=st.sampled_from([-1, 1]),
-)
-def test_lines_cross_where_they_do(at, slope, sign):
-    grid = np.geomspace(10, 10**10, 400)
-    curves = sign * slope * (np.array(at)[:, None] - np.log(grid))
-    crossing, ahead = first_crossing(curves, grid)
-    assert_allclose(crossing, np.exp(at), rtol=1e-6)
-    assert np.all(ahead == (sign > 0))
-
-
-def test_first_of_several_crossings_and_none():
-    k = np.array([10.0, 100.0, 1000.0, 10_000.0])
-    curves = np.array([[1, -1, 1, 1], [0, 0, -1, 1], [2, 1, 0, 3], [0, 0, 0, 0]], dtype=float)
-    crossing, ahead = first_crossing(curves.reshape(2, 2, 4), k)
-    assert_allclose(crossing, [[10**1.5, 10**3.5], [np.inf, np.inf]])
-    assert_array_equal(ahead, [[True, False], [True, False]])
-
-
-def test_crossing_is_between_the_changes_of_the_leader(compared):
-    found = compared.paired.crossing("d10", "d6", between=(50, 2000))
-    curves = compared.paired.difference("d10", "d6").draws
-    changed = (curves.sel(k=50) > 0) != (curves.sel(k=2000) > 0)
-    assert np.all(np.isfinite(found.k.values) | ~changed.values)
-    assert_array_equal(found.ahead.values, (curves.sel(k=50) > 0).values)
-    outcomes = found.outcomes()["probability"]
-    assert outcomes.sum() == pytest.approx(1)
-    assert outcomes.iloc[1:3].sum() == pytest.approx(found.probability)
-    usual = compared.paired.crossing("d10", "d6")
-    assert usual.between == (50, 5000) and "median k, if so" in repr(usual)
-    wide = compared.paired.crossing("d10", "d6", between=(50, 10**12))
-    assert wide.probability >= usual.probability >= found.probability
-    assert " up to 5,000)" in repr(wide) and " up to " not in repr(found)
-    assert "d10, then d6" in wide._repr_html_()
-
-
 def test_no_classifier_leads_where_every_answer_is_among_the_best(listed):
     k = [2, 5, 50]
     found = replace(listed[1], predictions=listed[1].posterior.predictions(np.array(k)))
@@ -236,26 +188,6 @@ def test_no_classifier_leads_where_every_answer_is_among_the_best(listed):
     assert_array_equal(found.difference("d10", "d6").prob_above().loc[[2, 5]], 0.0)
     assert found.prob_best().loc[50, "d10"] > 0.5
     found.plot(k=[2, 5], backend="none")
-    with pytest.raises(DataError, match=r"^between"):
-        found.crossing("d10", "d6", between=(2, 5))
-    beyond = found.posterior.expected(np.array([5.3]))
-    ahead = found.crossing("d10", "d6", between=(5, 60)).ahead
-    assert_array_equal(ahead, (beyond["d10"] > beyond["d6"])[..., 0])
-
-
-def test_crossing_summary():
-    import xarray as xr
-
-    k = xr.DataArray([[100.0, 1000.0, np.inf, 200.0]], dims=("chain", "draw"))
-    ahead = xr.DataArray([[True, True, True, False]], dims=("chain", "draw"))
-    found = Crossing("a", "b", k, ahead, (50, 10**6), 50)
-    assert found.probability == 0.75 and found.median == 200
-    assert found.interval(0.9) == (100, np.inf)
-    table = found.outcomes()
-    assert table.index.tolist() == ["a throughout", "a, then b", "b, then a", "b throughout"]
-    assert table["probability"].tolist() == [0.25, 0.5, 0.25, 0]
-    assert_array_equal(table["k"], [np.nan, 550, 200, np.nan])
-    assert "(0.75 up to 5,000)" in found.describe() and "never" in found.describe()
 
 
 # What is refused
@@ -308,10 +240,7 @@ def test_bad_arguments(compared):
     with pytest.raises(DataError, match=r"^first"):
         compared.paired.difference("x", "d6")
     with pytest.raises(DataError, match=r"^second"):
-        compared.paired.crossing("d6", "d6")
-    for between in (5, (5, 4), (1, 4), (5, 6, 7), "ab"):
-        with pytest.raises(DataError, match=r"^between"):
-            compared.paired.crossing("d10", "d6", between=between)
+        compared.paired.difference("d6", "d6")
 
 
 @pytest.mark.slow

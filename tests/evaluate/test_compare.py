@@ -1,6 +1,5 @@
 """Comparison: one table of what each estimator says by itself, beside the truth."""
 
-import arviz_base
 import numpy as np
 import pandas as pd
 import pytest
@@ -139,11 +138,6 @@ def test_intervals_need_no_second_fit_to_the_task(pilot):
 
     compare([Counted(0.5)], pilot.task, K, n_resamples=3)
     assert len(fits) == 4 and sum(task is pilot.task for task in fits) == 1
-
-
-def test_settings_of_arviz_are_the_default(fitted, pilot):
-    with arviz_base.rc_context({"stats.ci_prob": 0.7, "stats.ci_kind": "hdi"}):
-        assert compare([fitted], pilot.task, K).table.columns[1] == "hdi70_lb"
 
 
 def test_truth(estimators, pilot, truth):

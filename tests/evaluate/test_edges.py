@@ -2,8 +2,13 @@
 
 import numpy as np
 import pytest
+from helpers import few_examples
+from hypothesis import given
+from hypothesis import strategies as st
 
 from classex_bayes.estimators.base import FIT_ERRORS
+from classex_bayes.estimators.classexreg import ClassExReg
+from classex_bayes.estimators.exponential import MixedExponential
 from classex_bayes.estimators.published import literature
 from classex_bayes.task.source_task import SourceTask
 
@@ -82,3 +87,16 @@ def test_point_estimates_are_finite_or_refused(estimator, edge):
         assert len(str(error)) > 20
     else:
         assert np.isfinite(mean).all()
+
+
+@QUIET
+@few_examples(10)
+@given(
+    st.lists(st.integers(1, 20), min_size=20, max_size=20), st.sampled_from(["package", "paper"])
+)
+def test_what_leaves_the_bounds_is_noted(ranks, variant):
+    task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
+    for estimator in (ClassExReg(bandwidth=0.5, variant=variant), MixedExponential()):
+        found = estimator.fit(task).predict([2, 20, 1000, 10**9])
+        outside = (found.mean < -1e-9) | (found.mean > 1 + 1e-9)
+        assert outside.any() == any("outside" in n or "above 1" in n for n in found.notes)

@@ -1,11 +1,10 @@
-"""Metrics of retrieval in tasks, predictions, comparisons, back-tests and reports."""
+"""Metrics of retrieval of cut lists, in predictions, comparisons, back-tests and reports."""
 
 import re
 
 import numpy as np
 import pytest
 
-import classex_bayes as cb
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
@@ -15,35 +14,10 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.report.page import write_report
 from classex_bayes.task.source_task import SourceTask
 
-MEANS = {
-    "recall@5": lambda r: r <= 5,
-    "mrr": lambda r: 1 / r,
-    "mrr@10": lambda r: (r <= 10) / r,
-    "ndcg": lambda r: np.log(2) / np.log(r + 1),
-    "ndcg@10": lambda r: (r <= 10) * np.log(2) / np.log(r + 1),
-    "mean_rank": lambda r: r,
-}
 K = [50, 200, 1000]
 
 
 # Tasks
-
-
-@pytest.mark.parametrize("name", MEANS)
-def test_at_k1_it_is_computed_from_the_ranks(pilot, name):
-    task = pilot.task
-    expected = task.table.weight @ MEANS[name](task.ranks)
-    assert task.metric(name, task.n_classes).item() == pytest.approx(expected, rel=1e-10)
-
-
-def test_median_rank_of_a_pilot():
-    ranks = np.array([1, 9, 4, 2, 7, 3, 8])
-    task = SourceTask.from_ranks(ranks, np.arange(7) % 4, n_classes=9, untested="competitors")
-    # Classes weigh the same: the last one has a single instance of twice the weight.
-    order = np.argsort(ranks)
-    share = np.cumsum(task.table.weight[order])
-    expected = ranks[order][np.argmax(share >= 0.5 - 1e-12)]
-    assert task.metric("median_rank", 9).tolist() == [expected]
 
 
 @pytest.mark.parametrize("length", [3, 10])
@@ -75,47 +49,7 @@ def test_a_median_within_the_lists_is_known():
     assert cut.metric("median_rank", 10).tolist() == [2]
 
 
-def test_bare_curves_know_accuracy_alone():
-    task = SourceTask.from_accuracies([2, 10], [0.9, 0.6], n_test=100, n_classes=10)
-    with pytest.raises(DataError, match="metric: found 'mrr'"):
-        task.metric("mrr", 10)
-
-
 # Predictions
-
-
-@pytest.mark.parametrize("name", [*MEANS, "median_rank"])
-def test_predictions_hold_draws(fitted, name):
-    prediction = fitted.predict(K, metric=name)
-    posterior = fitted.idata["posterior"].sizes
-    assert prediction.draws.dims == ("chain", "draw", "k")
-    assert prediction.draws.shape == (posterior["chain"], posterior["draw"], 3)
-    assert (
-        fitted.idata["predictions"][prediction.quantity].attrs["metric"]
-        == prediction.estimand.metric
-    )
-    if name != "recall@5":
-        with pytest.raises(DataError, match=r"and not accuracy; read \.draws"):
-            prediction.accuracy  # noqa: B018, since reading it raises
-        assert "accuracy" not in repr(prediction)
-
-
-def test_mrr_is_the_mean_of_accuracies(fitted):
-    accuracy = fitted.predict(range(2, 61)).draws.sum("k") + 1
-    np.testing.assert_allclose(fitted.predict(60, metric="mrr").draws[..., 0], accuracy / 60)
-
-
-def test_the_truth_is_near(fitted, pilot):
-    """Ranks drawn from the population that the pilot is from."""
-    rng, law, k = np.random.default_rng(3), pilot.law, 1000
-    probes, gallery, y = law.sample(k, random_seed=rng.integers(2**31))
-    truth = SourceTask.from_embeddings(probes, gallery, y)
-    for name in MEANS:
-        prediction = fitted.predict(k, metric=name)
-        reach = 4 * float(prediction.draws.std()) + 4 * np.std(MEANS[name](truth.ranks)) / np.sqrt(
-            k
-        )
-        assert float(prediction.draws.mean()) == pytest.approx(truth.metric(name, k)[0], abs=reach)
 
 
 def test_levels_of_ranks(fitted):
@@ -203,13 +137,3 @@ def test_report(fitted, tmp_path, name, title, label):
 def test_targets_are_accuracies(fitted, tmp_path):
     with pytest.raises(DataError, match=r"^target"):
         write_report(fitted, K, tmp_path / "report.html", metric="mrr", target=0.8)
-
-
-def test_every_model_with_a_law():
-    task = cb.load_glyphs().task().subsample(60, random_seed=1)
-    model = cb.BayesianExtrapolator().fit(
-        task, sampler={"draws": 100, "tune": 200, "chains": 2}, random_seed=1, progressbar=False
-    )
-    assert model.evidence_.startswith("ranks and scores")
-    for name in ("mrr@10", "median_rank"):
-        assert model.predict([60, 600], metric=name).draws.dims == ("chain", "draw", "k")

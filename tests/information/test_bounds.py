@@ -72,26 +72,6 @@ def test_limits_of_the_largest_accuracy():
         assert error == pytest.approx((k - 1) / k * np.exp(-26), rel=2e-4)
 
 
-@given(
-    information=st.lists(st.floats(1e-8, 30), min_size=3, max_size=8, unique=True),
-    k=st.integers(2, 10**6),
-)
-def test_largest_accuracy_is_increasing_and_concave(information, k):
-    information = np.sort(information)
-    accuracy = largest_accuracy(information, k)
-    assert np.all((accuracy > 1 / k) & (accuracy < 1)) and np.all(np.diff(accuracy) >= -1e-14)
-    middle = largest_accuracy((information[1:] + information[:-1]) / 2, k)
-    assert np.all(middle >= (accuracy[1:] + accuracy[:-1]) / 2 - 1e-13)
-
-
-@given(information=st.floats(1e-8, 20), k=st.integers(2, 10**6))
-def test_round_trips(information, k):
-    accuracy = largest_accuracy(information, k)
-    assert largest_accuracy(smallest_information(accuracy, k), k) == pytest.approx(accuracy)
-    if accuracy < 1 - 1e-6:
-        assert smallest_information(accuracy, k) == pytest.approx(information, rel=1e-6)
-
-
 def test_smallest_information_at_the_ends():
     assert smallest_information([0, 0.05, 0.1, 1], 10).tolist() == [0, 0, 0, np.inf]
     assert smallest_information(0.999, 10, unit="bits") == pytest.approx(
@@ -148,14 +128,6 @@ def test_formulas():
     assert found == pytest.approx(0.9 - np.min(hoeffding + chebyshev), abs=1e-6)
     # The even split and the constants of Theorem 2.5.2, with one-sided Hoeffding.
     assert found >= 0.9 - np.sqrt(np.log(2 / alpha) / 200) - 1 / np.sqrt(2 * alpha * k)
-
-
-def test_methods_are_ordered_by_sharpness():
-    for k in (10, 100, 1000):
-        task = ranked_task(np.zeros(k, int), k)
-        for alpha in (0.01, 0.05, 0.2):
-            bounds = [bayes_accuracy_bound(task, alpha, method) for method in METHODS]
-            assert bounds == sorted(bounds, reverse=True)
 
 
 def test_unequal_repeats_cost():

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import classex_bayes as cb
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import INK, MUTED, Chart
+from classex_bayes.plots.chart import INK, Chart
 from classex_bayes.plots.drawing import PALETTE, draw
 from classex_bayes.results import Extrapolation
 
@@ -332,62 +332,6 @@ def test_panels_share_a_legend_and_can_be_below_one_another(columns, rows):
     figure = plot.get_viz("figure")
     assert figure.axes[0].get_subplotspec().get_gridspec().nrows == rows
     assert legend(plot) == ["a"]
-
-
-# Colours
-
-# Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009: complete loss of one kind of cones.
-BLINDNESS = {
-    "none": np.eye(3),
-    "protanopia": [
-        [0.152286, 1.052583, -0.204868],
-        [0.114503, 0.786281, 0.099216],
-        [-0.003882, -0.048116, 1.051998],
-    ],
-    "deuteranopia": [
-        [0.367322, 0.860646, -0.227968],
-        [0.280085, 0.672501, 0.047413],
-        [-0.011820, 0.042940, 0.968881],
-    ],
-    "tritanopia": [
-        [1.255528, -0.076749, -0.178779],
-        [-0.078411, 0.930809, 0.147602],
-        [0.004733, 0.691367, 0.303900],
-    ],
-}
-XYZ = [
-    [0.4124564, 0.3575761, 0.1804375],
-    [0.2126729, 0.7151522, 0.0721750],
-    [0.0193339, 0.1191920, 0.9503041],
-]
-
-
-def linear(color):
-    """Linear parts of red, green and blue of a colour of sRGB."""
-    srgb = np.array(mpl.colors.to_rgb(color))
-    return np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
-
-
-def lab(color, seen_by):
-    """CIE L*a*b* of a colour as someone sees it (D65)."""
-    seen = np.clip(np.array(BLINDNESS[seen_by]) @ linear(color), 0, 1)
-    xyz = np.array(XYZ) @ seen / np.sum(XYZ, axis=1)
-    f = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz / (3 * (6 / 29) ** 2) + 4 / 29)
-    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
-
-
-@pytest.mark.parametrize("seen_by", BLINDNESS)
-def test_colours_are_told_apart(seen_by):
-    # 2.3 is just noticeable side by side; matplotlib's own first six come to 4.6 (protanopia).
-    seen = [lab(color, seen_by) for color in (*PALETTE, MUTED, "black")]
-    closest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2))
-    assert closest > 15
-
-
-@pytest.mark.parametrize("color", [*PALETTE, MUTED])
-def test_colours_are_seen_on_white_and_on_black(color):
-    luminance = linear(color) @ XYZ[1]
-    assert 1.05 / (luminance + 0.05) > 2 and (luminance + 0.05) / 0.05 > 2
 
 
 def test_many_series_differ_in_colour_or_line_style():

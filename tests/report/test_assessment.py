@@ -11,6 +11,7 @@ import classex_bayes as cb
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.exceptions import ExtrapolationWarning
+from classex_bayes.report import page
 from classex_bayes.report.findings import findings_of
 
 DRAWS = {"draws": 500, "tune": 400, "chains": 2}
@@ -25,7 +26,7 @@ def scores_of(k1, repeats, lead, seed=3):
 
 
 @pytest.fixture(scope="module")
-def reports(fit, tmp_path_factory):
+def reports(fit, constants, tmp_path_factory):
     """Text of the report of a task, by the task's name."""
     folder, texts = tmp_path_factory.mktemp("pages"), {}
     scores, y = scores_of(60, 3, 2.5)
@@ -35,7 +36,7 @@ def reports(fit, tmp_path_factory):
         "reversed": (cb.SourceTask.from_scores(-scores, y), 300),
         "number of classes": (cb.SourceTask.from_scores(few, few_y), 5000),
     }
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), constants(page, _N_POINTS=15):
         warnings.simplefilter("ignore")
         for name, (task, k) in cases.items():
             model = fit(task, **DRAWS)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from classex_bayes.evaluate.classifiers import AccuracyDifference, Crossing
+from classex_bayes.evaluate.classifiers import AccuracyDifference
 from classex_bayes.exceptions import DataError
 from classex_bayes.results import DrawsTable, Estimand, Extrapolation
 
@@ -203,10 +203,3 @@ def test_differences_have_the_methods_of_predictions():
     np.testing.assert_allclose(difference.interval(0.8, "eti").T, tails, atol=0.01)
     assert difference.to_dataframe()["difference"].size == flat.size
     assert difference.summary(0.8, "eti").columns[-1] == "prob_above"
-
-
-def test_crossings_have_the_methods_of_counts():
-    k = xr.DataArray([[50.0, 200.0, np.inf, np.inf]], dims=("chain", "draw"))
-    crossing = Crossing("a", "b", k, k > 0, (10, 1000), 10)
-    assert (crossing.median, crossing.prob_at_least(100)) == (200, 0.75)
-    assert crossing.interval(0.5) == (50, np.inf)
