@@ -114,6 +114,8 @@ def test_lists_know_the_accuracy_near_all_classes(length):
 def test_lists_that_hold_every_true_class_are_ranks():
     task = cb.SourceTask.from_ranks([1, 2, 3, 1], range(4), n_classes=4, truncated_at=3)
     assert task.table.is_exact and task.table.kind == "ranks"
+    cut = cb.SourceTask.from_ranks([1, 2, 3, 4], range(4), n_classes=4, truncated_at=2)
+    assert cut.table.variance.competitor_effect == 1.25  # who beat whom is unknown
 
 
 @pytest.mark.parametrize(
