@@ -98,19 +98,18 @@ def test_replicates_have_the_noise_of_their_task():
         assert float(right.std()) == pytest.approx(sd, rel=0.05)
 
 
-def test_the_record_adds_instances_and_averages_correlations():
-    """Two tasks of 60 and 30 independent classes have the information of 60 / d + 30 / d."""
-    tasks = [independent(60, 15), independent(30, 8)]
-    record = FitRecord.of_tasks(tasks)
-    effects = [task.design_effect() for task in tasks]
-    assert record.n_test / record.design_effect == pytest.approx(60 / effects[0] + 30 / effects[1])
+def test_the_record_adds_information_and_averages_correlations(tasks):
+    record, alone = FitRecord.of_tasks(tasks), FitRecord.of_tasks(tasks[:1])
+    information = [task.n_test / task.design_effect() for task in tasks]
+    assert record.n_test / record.design_effect == pytest.approx(sum(information))
     dependences = [task.table.variance.dependence for task in tasks]
+    assert dependences[0].within != dependences[1].within
     for name in ("within", "between"):
-        large, small = (getattr(dependence, name) for dependence in dependences)
-        assert getattr(record.dependence, name) == pytest.approx((2 * large + small) / 3)
-    assert record.dependence.n_classes == record.n_classes == 60
-    (alone,) = (FitRecord.of_tasks(tasks[:1]),)
-    assert alone.dependence == dependences[0] and alone.design_effect == effects[0]
+        small, large = (getattr(dependence, name) for dependence in dependences)
+        assert getattr(record.dependence, name) == pytest.approx((30 * small + 200 * large) / 230)
+    assert record.dependence.n_classes == record.n_classes == 200
+    assert alone.dependence == dependences[0]
+    assert alone.design_effect == tasks[0].design_effect()
 
 
 # Fitted models
