@@ -133,7 +133,10 @@ def first_moved(names: Sequence[Any], others: Sequence[Any]) -> int | None:
     if len(names) != len(others) or set(names) != set(others):
         return None
     pairs = enumerate(zip(names, others, strict=True))
-    return next((place for place, (name, other) in pairs if name != other), None)
+    # A missing entry differs from itself.
+    return next(
+        (place for place, (name, other) in pairs if name is not other and name != other), None
+    )
 
 
 def encode_labels(

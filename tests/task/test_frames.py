@@ -170,6 +170,10 @@ def test_rows_in_the_same_order():
     assert_same_task(
         SourceTask.from_scores(shuffled, pd.Series(Y[ORDER], list("uvwxyz"))), expected
     )
+    for missing in (np.nan, pd.NA, pd.NaT):
+        index = pd.Index(["a", missing, *"cdef"], dtype=object)
+        named = pd.DataFrame(SCORES, index), pd.Series(Y, index)
+        assert_same_task(SourceTask.from_scores(*named), SourceTask.from_scores(SCORES, Y))
     with pytest.raises(DataError, match="gallery_y: the index"):
         SourceTask.from_embeddings(
             SCORES, pd.DataFrame(np.eye(4)), Y, gallery_y=pd.Series(range(4), [3, 2, 1, 0])
