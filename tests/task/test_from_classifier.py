@@ -378,6 +378,7 @@ def test_rows_that_are_refused(data):
     for rows, labels, message in (
         (X_test, y_test[:-1], r"^y: found 95 labels for 96 rows"),
         (X_test, np.c_[y_test, y_test], r"^y: expected one label per row, found shape \(96, 2\)"),
+        (X_test, np.arange(96) % 12, "^y: found numbers, but clf.classes_ contains names"),
         (X_test[:0], y_test[:0], "^X: expected at least one test instance"),
         (np.ma.masked_less(X_test, 0), y_test, "^X: found a masked value"),
         (X_test, np.where(y_test == y_test[0], None, y_test), "^y: label None at row"),
