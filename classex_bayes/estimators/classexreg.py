@@ -6,11 +6,13 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.interpolate import make_interp_spline
 from scipy.optimize import nnls
 from scipy.special import ndtri
 
 from classex_bayes.arguments import class_counts, one_of
 from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import PointEstimator, note_outside, sizes_text
 from classex_bayes.estimators.kde import positive_bandwidth
 from classex_bayes.estimators.measured_curve import MeasuredCurve, measured_curve
@@ -25,6 +27,8 @@ _NARROWEST, _WIDEST = 0.01, 10.0
 BANDWIDTHS = tuple(round(0.1 * step, 1) for step in range(1, 11))
 # Resamples of the halves, and the share of them that makes a bandwidth plausible.
 _REDRAWN, _PLAUSIBLE = 200, 0.02
+# Numbers of classes at which the covariance of the accuracies is computed.
+_COVARIANCE_SIZES = 60
 # There is no note if predictions with other bandwidths differ by less.
 _SMALLEST_RANGE = 0.02
 
@@ -206,8 +210,15 @@ class ClassExReg(PointEstimator):
         """
         coef, training = self._require("coef_"), self._training
         gain = self._regression.columns(class_counts(k)) @ self._regression.gain(training, coef)
-        gain = gain[:, training.k > 1]  # ATA_1 = 1 has no error
-        covariance = self._task.accuracy_cov(training.k[training.k > 1])
+        sizes, gain = training.k[training.k > 1], gain[:, training.k > 1]  # ATA_1 = 1 has no error
+        if sizes.size > _COVARIANCE_SIZES and self._task.table.is_exact:
+            # Errors of ATA_k change slowly with log k. `accuracy_cov` treats k1 as k1 - 1, which
+            # would bend the spline: no node at k1.
+            last = min(sizes.max(), self._task.n_classes - 1)
+            nodes = log_spaced(sizes.min(), last, _COVARIANCE_SIZES)
+            spline = make_interp_spline(np.log(nodes), np.eye(nodes.size))
+            sizes, gain = nodes, gain @ spline(np.log(sizes))
+        covariance = self._task.accuracy_cov(sizes)
         return np.sqrt(np.maximum(((gain @ covariance) * gain).sum(axis=1), 0))
 
 
