@@ -503,8 +503,8 @@ def _on_classes_of(task: SourceTask, small: SourceTask) -> SourceTask:
     for name in small.classes or (None,):
         if name not in position:
             raise DataError(
-                f"smaller_tasks: one has the class {name!r}, which task does not have; "
-                "pass nested=False for other classes or classes without names"
+                f"smaller_tasks: that of {small.n_classes} classes has the class {name!r}, which "
+                "task does not have; pass nested=False for other classes or classes without names"
             )
     return task.select(np.array([position[name] for name in small.classes or ()]))
 
