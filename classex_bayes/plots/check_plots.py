@@ -69,7 +69,7 @@ def plot_ppc(
     Raises
     ------
     DataError
-        kind="ranks" for a model fitted in the power form; kind="accuracy" where ranks within bounds
+        kind="ranks" for a model fitted to accuracies; kind="accuracy" where ranks within bounds
         tell it at no k; kind="classes" where they have one instance each; a task of another size.
 
     See Also
@@ -89,7 +89,7 @@ def plot_ppc(
         if not x.size:
             raise DataError("kind: the task has the accuracy at no k; use kind='ranks'")
     elif "rank_histogram" not in data:
-        raise DataError("kind: the power form was fitted to accuracies; use kind='accuracy'")
+        raise DataError("kind: the model was fitted to accuracies; use kind='accuracy'")
     else:
         x, observed, draws = data["bin"].values, _share_up_to(data), _share_up_to(replicates)
         texts = "Ranks", "rank of the true class", "share of instances with at most this rank"

@@ -82,7 +82,7 @@ def test_the_observed_may_be_of_another_task(fitted, pilot):
 
 def test_replicates_of_a_bare_curve(fitted_curve):
     assert "observed" in ppc_chart(fitted_curve, kind="accuracy").series
-    with pytest.raises(DataError, match="kind: the power form was fitted to acc"):
+    with pytest.raises(DataError, match="kind: the model was fitted to acc"):
         ppc_chart(fitted_curve)
     with pytest.raises(DataError, match="kind: found 'scores'"):
         ppc_chart(fitted_curve, kind="scores")

@@ -225,7 +225,7 @@ def observed_and_replicated(
     """Histogram of ranks (bin) and accuracies (k) of a task, and their replicates from a model.
 
     The replicates have the further dimensions chain and draw. They are drawn if `idata` has none
-    or a seed is given. The power form has no histogram. `task` is as in `posterior_checks`.
+    or a seed is given. Accuracies have no histogram. `task` is as in `posterior_checks`.
     """
     tree = checked_model(model).idata
     if task is not None:
