@@ -125,7 +125,6 @@ BAD_DRIFTS = [
     ("smaller_tasks", {"smaller_tasks": {3: 0.5}, "nested": True}),
     ("accuracy", {"smaller_tasks": {3: 1.5}}),
     ("nested", 1),
-    ("prior", 0.1),
 ]
 ABC = "y,a,b,c\na,1,0,0\n"
 NO_NAMES = "Unnamed: 0", " "

@@ -10,7 +10,8 @@ import xarray as xr
 from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import predictive_group
-from classex_bayes.bayes.fit import FitGap, FitRecord, LawFit, Stage, fit_gap
+from classex_bayes.bayes.fit import FitGap, LawFit, fit_gap
+from classex_bayes.bayes.fit_record import FitRecord, Stage
 from classex_bayes.bayes.fitted import checked_tasks
 from classex_bayes.bayes.idata import (
     EXPECTED_ACCURACY,

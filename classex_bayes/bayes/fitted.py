@@ -16,13 +16,8 @@ from arviz_stats import summary as arviz_summary
 
 from classex_bayes.arguments import file_path
 from classex_bayes.bayes.convergence import Diagnosis, warn_of_problems
-from classex_bayes.bayes.fit import (
-    Fit,
-    FitRecord,
-    described_parameters,
-    fingerprint,
-    prior_of,
-)
+from classex_bayes.bayes.fit import Fit
+from classex_bayes.bayes.fit_record import FitRecord, described_parameters, fingerprint, prior_of
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError, DataWarning, Interrupted, warn

@@ -20,7 +20,8 @@ from classex_bayes.bayes.finite_accuracy import (
     predictive_group,
     single_test_accuracy,
 )
-from classex_bayes.bayes.fit import FitGap, FitRecord, LawFit, Stage
+from classex_bayes.bayes.fit import FitGap, LawFit
+from classex_bayes.bayes.fit_record import FitRecord, Stage
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import by_draw, mixture_group, pooled_groups, weights_of
 from classex_bayes.core.law import MixtureLaw

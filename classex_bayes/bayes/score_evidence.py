@@ -25,7 +25,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import expit, log_ndtr, logit
 
-from classex_bayes.bayes.fit import FitRecord
+from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.idata import (
     MIXTURE,
     basis_of,

@@ -5,7 +5,6 @@ that of a test whose competitors have unequal weights or come in groups.
 """
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -39,19 +38,19 @@ class RankStatistics(NamedTuple):
     influence : Influence
         Influence of each class, or of each group, on ATA_k.
     columns : dict of arrays (n,)
-        Of a design: the number `lowest` of classes of other groups that beat each instance, the
-        number `met` of equally weighted competitors that represent all classes of other groups, and
-        the number `siblings_better` of classes of its own group that beat it.
+        The number `lowest` of competitors that beat each instance, ties decided. With a design
+        these are classes of other groups; `met` is the number of equally weighted competitors that
+        represent all such classes, and `siblings_better` counts the classes of its own group.
     """
 
     counts: RankCounts
     influence: Influence
-    columns: Mapping[str, IntArray] = MappingProxyType({})
+    columns: Mapping[str, IntArray]
 
     @property
     def n_better(self) -> IntArray:
         """Number of competitors (n,) that beat each instance, ties decided."""
-        return self.counts.n_better
+        return self.columns["lowest"]
 
 
 def rank_statistics(
@@ -123,7 +122,7 @@ def rank_statistics(
         report_progress(done, n)
     if waiting:
         influence.add(Instances.joined(waiting))
-    return RankStatistics(counts, influence)
+    return RankStatistics(counts, influence, {"lowest": counts.n_better})
 
 
 def design_statistics(

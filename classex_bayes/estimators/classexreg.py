@@ -214,8 +214,8 @@ class ClassExReg(PointEstimator):
         if sizes.size > _COVARIANCE_SIZES and self._task.table.is_exact:
             # Errors of ATA_k change slowly with log k. `accuracy_cov` treats k1 as k1 - 1, which
             # would bend the spline: no node at k1.
-            last = min(sizes.max(), self._task.n_classes - 1)
-            nodes = log_spaced(sizes.min(), last, _COVARIANCE_SIZES)
+            last = min(int(sizes.max()), self._task.n_classes - 1)
+            nodes = log_spaced(int(sizes.min()), last, _COVARIANCE_SIZES)
             spline = make_interp_spline(np.log(nodes), np.eye(nodes.size))
             sizes, gain = nodes, gain @ spline(np.log(sizes))
         covariance = self._task.accuracy_cov(sizes)

@@ -18,7 +18,8 @@ from classex_bayes.arguments import (
     seed_sequence,
     whole_number,
 )
-from classex_bayes.bayes.fit import Fit, FitRecord
+from classex_bayes.bayes.fit import Fit
+from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.sampling import SamplerSettings

@@ -12,7 +12,8 @@ import xarray as xr
 
 from classex_bayes.arguments import class_counts, seed_sequence, shares
 from classex_bayes.bayes.convergence import diagnosed_classes
-from classex_bayes.bayes.fit import Fit, FitRecord
+from classex_bayes.bayes.fit import Fit
+from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import by_draw, described, weights_of, with_predictions
 from classex_bayes.bayes.model.likelihoods import BernsteinData, Likelihood, whitening

@@ -74,7 +74,7 @@ class DaskSource(ABC):
         total = RankCounts.zeros(y.size)
         for whole, part in zip(total, RankCounts.joined(of_blocks), strict=True):
             whole[order] = part
-        return RankStatistics(total, influence)
+        return RankStatistics(total, influence, {"lowest": total.n_better})
 
     def nearest(self, y: IntArray) -> NearestClasses:
         """Lists of the nearest wrong classes, block by block, as `NearestClasses.of`."""

@@ -30,7 +30,8 @@ _MOSTLY = 0.5
 _SHORTER = 0.01  # share of the unknown ranks whose lists may be shorter than the others
 # Numbers of competitors that differ by a smaller factor are treated as equal by the likelihood.
 _STEP = 1.25
-_DEFAULT: Any = None  # of columns that are those of exact ranks among all classes
+# A column that is left out. It has its type after `__post_init__`.
+_DEFAULT: Any = None
 
 
 class UnknownRanks(NamedTuple):
@@ -167,11 +168,8 @@ class RankTable:
             values = np.asarray(default if given is None else given, type(default))
             object.__setattr__(self, name, np.broadcast_to(values, self.y.shape))
         most = int((self.met + self.sibling_share * self.siblings).min() + 1 + 1e-9)
-        for name, value in {
-            "highest": self.lowest,
-            "unit": self.y,
-            "largest_k": max(most, 2),
-        }.items():
+        others = {"highest": self.lowest, "unit": self.y, "largest_k": max(most, 2)}
+        for name, value in others.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
 

@@ -1,5 +1,6 @@
 """Tables of ranks from scores, of some of the classes or instances, and of parts of a test."""
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -65,7 +66,7 @@ def read_table(
         influence=statistics.influence,
         counts=statistics.counts,
         reading=reading,
-        **{"lowest": statistics.n_better, **columns, **statistics.columns},
+        **(columns | dict(statistics.columns)),
     )
     is_open = ties == "unknown" or (ties == "auto" and table.are_decisions)
     if is_open and design is not None:
@@ -199,8 +200,8 @@ def _direction(part: RankTable) -> str:
 def _same(what: str, value: Any, expected: Any, number: int, remedy: str = "") -> None:
     if value != expected:
         raise DataError(
-            f"parts: {what} of part {number} is {value!r:.60}, that of an earlier part is "
-            f"{expected!r:.60}; expected the same in all parts{remedy and '; '}{remedy}"
+            f"parts: {what} of part {number} is {reprlib.repr(value)}, that of an earlier part is "
+            f"{reprlib.repr(expected)}; expected the same in all parts{remedy and '; '}{remedy}"
         )
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from classex_bayes import load, save
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.finite_accuracy import predictive_group
-from classex_bayes.bayes.fit import FitRecord
+from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.idata import data_of, pooled_groups, task_part
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
 from classex_bayes.core.basis import RadialBasis

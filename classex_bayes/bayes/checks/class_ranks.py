@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from classex_bayes.bayes.fit import Stage
+from classex_bayes.bayes.fit_record import Stage
 from classex_bayes.bayes.idata import task_sizes
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.basis import n_better_bins

@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.fit import Stage
+from classex_bayes.bayes.fit_record import Stage
 from classex_bayes.bayes.score_evidence import HELD_OUT, TAILS
 from classex_bayes.bayes.tails.tail_calibration import (
     TAIL_PARAMETERS,

@@ -1,0 +1,261 @@
+"""FitRecord: all that is known of a fit apart from its arrays, and its attributes in files."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from enum import IntEnum
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes._version import __version__
+from classex_bayes.arguments import seed_sequence
+from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.sampling import SamplerSettings
+from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.local_tails import N_NEAREST
+from classex_bayes.core.dependence import AnswerDependence
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.typing import RandomSeed
+
+_LEAST_PROBABLE = 0.005  # scale of the scores that is named
+
+
+class Stage(IntEnum):
+    """Stages of a fit and of its predictions, each with a child of the seed of the fit."""
+
+    PRIOR_PREDICTIVE = 1
+    POSTERIOR_PREDICTIVE = 2
+    TEST = 3
+    POPULATION = 4
+    CLASS_CHECKS = 5
+    FIT_GAP = 6
+    TAIL_CHECKS = 7
+    SCORES = 8
+    PERMANENT_LOSSES = 9
+
+    def seeds(self, fit: np.random.SeedSequence) -> np.random.SeedSequence:
+        """Seeds of the stage, from those of the fit."""
+        return np.random.SeedSequence(fit.entropy, spawn_key=(*fit.spawn_key, int(self)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitRecord:
+    """All that is known of a fit apart from its arrays.
+
+    A field is an attribute of `idata` with the same name, unless it is empty. Numbers and text are
+    attributes as they are, and other values are JSON. Only `attributes` and `of` depend on this.
+    """
+
+    # The data
+    task_kind: str  # kinds of the fitted tasks, separated by commas
+    n_classes: int  # k1, of the task with the most classes
+    n_test: int  # instances in all tasks
+    design_effect: float  # number of instances with the information of one independent instance
+    dependence: AnswerDependence  # of the answers of one test
+    n_tasks: int = 1
+    designed: bool = False  # whether classes were drawn with unequal probabilities or in groups
+    negated: bool = False  # whether scores are negated distances
+    # If some competitors are always present: effective number of instances that none of them beats,
+    # effective number of the others, and mean number of such competitors.
+    permanent_losses: tuple[float, float, float] | None = None
+    fingerprint: str = ""  # SHA-256 of the data
+    # The model
+    estimator: str = ""  # its class
+    parameters: dict[str, Any] = field(default_factory=dict)  # JSON types
+    sampler: SamplerSettings | None = None  # None for draws that were made without a sampler
+    random_seed: Any = None  # entropy of the seed
+    random_seed_spawn_key: tuple[int, ...] = ()
+    interrupted: str = ""  # number of draws before an interruption
+    # The evidence
+    evidence: str = ""  # "ranks" or "ranks and scores"
+    # Probabilities of the scales on which scores are distances, the most probable one first.
+    scales: dict[DistanceScale, float] = field(default_factory=dict)
+    pareto_k: float | None = None  # of the importance weights of the tails of scores
+    notes: tuple[str, ...] = ()  # on data and fit, for readers of predictions
+    modeling_interface: str = "classex_bayes"
+    modeling_interface_version: str = __version__
+
+    @classmethod
+    def of_tasks(cls, tasks: Sequence[SourceTask], **fields: Any) -> Self:
+        """Record of a fit to one or several tasks, with further fields.
+
+        Correlations between answers are averages by the number of classes. The other fields of
+        their dependence are those of the task with the most classes.
+        """
+        variances = [task.table.variance for task in tasks]
+        dependences = [variance.dependence for variance in variances]
+        sizes = np.array([task.n_classes for task in tasks])
+        correlations = np.array([(of_task.within, of_task.between) for of_task in dependences])
+        within, between = sizes / sizes.sum() @ correlations
+        largest = dependences[int(sizes.argmax())]
+        effects = np.array([task.design_effect() for task in tasks])
+        n_test = np.array([task.n_test for task in tasks])
+        permanent = np.array([v.permanent for v in variances if v.permanent is not None])
+        return cls(
+            task_kind=", ".join(sorted({task.table.kind for task in tasks})),
+            n_classes=max(task.n_classes for task in tasks),
+            n_test=int(n_test.sum()),
+            design_effect=float(n_test.sum() / (n_test / effects).sum()),
+            dependence=replace(largest, within=float(within), between=float(between)),
+            n_tasks=len(tasks),
+            designed=any(not task.table.is_simple_random for task in tasks),
+            permanent_losses=(
+                (*permanent[:, :2].sum(axis=0).tolist(), float(permanent[:, 2].mean()))
+                if permanent.size
+                else None
+            ),
+            notes=_notes_on_several(tasks),
+            **fields,
+        )
+
+    @classmethod
+    def of(cls, attributes: Mapping[Any, Any]) -> Self:
+        """Record from the attributes of `idata`: the inverse of `attributes`."""
+        attributes["estimator"], attributes["parameters"]  # without them it is another version
+        values = {f.name: attributes[f.name] for f in fields(cls) if f.name in attributes}
+        # Files have numbers of NumPy.
+        values = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
+        for name in _FROM_JSON.keys() & values.keys():
+            values[name] = _FROM_JSON[name](json.loads(values[name]))
+        return cls(**values)
+
+    def attributes(self) -> dict[str, Any]:
+        """Attributes of `idata`, which files can hold and people can read."""
+        scales = [{**asdict(scale), "prob": prob} for scale, prob in self.scales.items()]
+        values = {f.name: getattr(self, f.name) for f in fields(self)} | {"scales": scales}
+        return {
+            name: json.dumps(value, default=_as_json) if name in _FROM_JSON else value
+            for name, value in values.items()
+            if not (value is None or (isinstance(value, Sized) and not len(value)))
+        }
+
+    @property
+    def seeds(self) -> np.random.SeedSequence:
+        """Seed of the fit."""
+        return np.random.SeedSequence(self.random_seed, spawn_key=self.random_seed_spawn_key)
+
+    def rng(self, stage: Stage, random_seed: RandomSeed = None) -> np.random.Generator:
+        """Generator of a stage after the fit, by default from the seed of the fit."""
+        if random_seed is not None:
+            return np.random.default_rng(seed_sequence(random_seed))
+        return np.random.default_rng(stage.seeds(self.seeds))
+
+    @property
+    def scale_probabilities(self) -> "pd.Series[float]":
+        """Probabilities of the scales of scores, by names with enough digits to differ."""
+        for digits in range(6, 18):
+            names = [scale.name(digits) for scale in self.scales]
+            if len(set(names)) == len(names):
+                break
+        index = pd.Index(names, name="distance", dtype=object)
+        return pd.Series(list(self.scales.values()), index, float, name="probability")
+
+    @property
+    def scales_text(self) -> str:
+        """Names of the scales of scores, with their probabilities if there are several."""
+        table = self.scale_probabilities
+        likely = table[table > _LEAST_PROBABLE]
+        return ", ".join(f"{name}{f' ({prob:.0%})' * (prob < 1)}" for name, prob in likely.items())
+
+
+# Fields that are JSON in the attributes, and how they are made of JSON types.
+_FROM_JSON: dict[str, Callable[[Any], Any]] = {
+    "designed": bool,
+    "negated": bool,
+    "dependence": lambda values: AnswerDependence(**values),
+    "permanent_losses": tuple,
+    "parameters": dict,
+    "sampler": lambda values: SamplerSettings(**values),
+    "random_seed": lambda entropy: entropy,
+    "random_seed_spawn_key": tuple,
+    "scales": lambda rows: {
+        DistanceScale(row["kind"], row["origin"], row["unit"]): row["prob"] for row in rows
+    },
+    "notes": tuple,
+}
+
+
+def fingerprint(tasks: Sequence[SourceTask], with_scores: bool) -> str:
+    """SHA-256 of the data of tasks, with the scores that tails use or without them."""
+    digest = hashlib.sha256()
+    for task in tasks:
+        arrays, has_scores = [*task.table.data], task.table.has_scores
+        if with_scores and has_scores:
+            nearest = task.nearest_classes
+            arrays += nearest.true, nearest.scores[:, :N_NEAREST]
+        size = task.n_classes, task.n_test, f"{task.design_effect():.6g}", has_scores
+        digest.update(repr(size).encode())
+        for array in arrays:
+            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _notes_on_several(tasks: Sequence[SourceTask]) -> tuple[str, ...]:
+    """Notes for readers of a prediction from several tasks."""
+    if len(tasks) == 1:
+        return ()
+    sizes = ", ".join(str(task.n_classes) for task in tasks)
+    notes = [f"pilots of {sizes} classes are assumed to be independent"]
+    named = [set(task.classes) for task in tasks if task.classes is not None]
+    repeated = sum(map(len, named)) - len(set().union(*named))
+    if repeated:
+        notes.append(
+            f"{repeated} names of classes occur again in other pilots; if they are the same "
+            "classes, fit the largest pilot alone"
+        )
+    return tuple(notes)
+
+
+def described_parameters(parameters: Mapping[str, Any], *, strict: bool = False) -> dict[str, Any]:
+    """Parameters as JSON types, a prior by the name and the fields of its class.
+
+    A value that JSON cannot hold is described by the name of its class, or, if `strict`, is a
+    DataError.
+    """
+    values: dict[str, Any] = {}
+    for name, value in parameters.items():
+        fields = asdict(value) if is_dataclass(value) and not isinstance(value, type) else None
+        text: Any = value if fields is None else {"type": type(value).__name__, **fields}
+        try:
+            values[name] = json.loads(json.dumps(text, default=_as_json))
+        except (TypeError, ValueError):
+            if strict:
+                raise DataError(
+                    f"{name}: found {value!r}, which a file cannot describe; expected numbers, "
+                    "text, or a frozen dataclass whose fields are numbers, text, or lists and "
+                    "dictionaries of these"
+                ) from None
+            values[name] = {"type": type(value).__name__}
+    return values
+
+
+def _as_json(value: Any) -> Any:
+    """A number of NumPy as one of Python, and a dataclass by its fields."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return asdict(value)  # raises TypeError for anything else
+
+
+def prior_of(description: dict[str, Any], prior: Any = None) -> Prior:
+    """Prior with this description. One that is not of this package must be given."""
+    if prior is not None:
+        passed = described_parameters({"prior": checked_prior(prior)})["prior"]
+        if passed != description:
+            raise DataError(
+                f"prior: found {passed}, but the model was fitted with {description}; pass that "
+                "prior"
+            )
+        return prior
+    fields = {name: value for name, value in description.items() if name != "type"}
+    name = description["type"]
+    if name != MixturePrior.__name__:
+        values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
+        raise DataError(
+            f"prior: the model was fitted with your own prior; pass it, as in "
+            f"load(path, prior={name}({values}))"
+        )
+    return MixturePrior(**fields)
