@@ -171,10 +171,12 @@ def encode_labels(
         for row, label in enumerate(map(_of_python, labels.tolist())):
             if not isinstance(label, Hashable) or label not in position:
                 numeric = named and isinstance(label, int | float)
-                remedy = f"; {name} must hold these names, e.g. classes[{name}]" if numeric else ""
+                remedy = "leave out instances of other classes"
+                if numeric:
+                    remedy = f"{name} must hold these names, e.g. classes[{name}]"
                 raise DataError(
                     f"{name}: label {label!r} at row {row} is not among the {n_classes} classes; "
-                    f"the first classes are {list(classes[:3])!r}{remedy}"
+                    f"the first classes are {list(classes[:3])!r}; {remedy}"
                 )
             encoded[row] = position[label]
         return encoded

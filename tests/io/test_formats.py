@@ -464,3 +464,12 @@ def test_settings_reach_the_run(tmp_path):
     ):
         with pytest.raises(DataError, match=name):
             read_task(run, **arguments)
+
+
+def test_one_nan_at_the_end_of_a_long_file(tmp_path):
+    scores = np.lib.format.open_memmap(tmp_path / "a.npy", "w+", np.float32, (60_000, 50))
+    scores[-1, 49] = np.nan
+    scores.flush()
+    np.save(tmp_path / "y.npy", np.arange(60_000) % 50)
+    with pytest.raises(DataError, match=r"scores: .*row 59999, column 49"):
+        read_task(tmp_path / "a.npy", tmp_path / "y.npy")

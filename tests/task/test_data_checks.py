@@ -277,3 +277,12 @@ def test_a_weak_classifier_has_no_concentrated_errors(k1, lead):
         scores = np.random.default_rng(seed).normal(size=(k1, k1)) + lead * np.eye(k1)
         checks = SourceTask.from_scores(scores, y).table.checks(None)
         assert all(check.passed is not False for check in checks if "errors" in check.name)
+
+
+@pytest.mark.parametrize(("dim", "noise"), [(2, 1e-3), (2, 0.05), (10, 0.2)])
+def test_similar_classes_drawn_one_by_one_are_in_no_groups(dim, noise):
+    law = GaussianNearestNeighbor(dim=dim, noise_variance=noise)
+    for seed in range(10):
+        for repeats in (1, 4):
+            task = SourceTask.from_embeddings(*law.sample(100, repeats=repeats, random_seed=seed))
+            assert grouped(task).passed is not False

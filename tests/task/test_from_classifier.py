@@ -15,10 +15,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
-from sklearn.naive_bayes import BernoulliNB, GaussianNB
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -413,3 +414,31 @@ def test_code_of_the_page(page):
     # Labels in the order of `np.unique`, and logarithms that normalise what is merged below.
     np.testing.assert_array_equal(crossed.ranks[order], folds.ranks)
     np.testing.assert_array_equal(crossed.y[order], folds.y)
+
+
+def test_texts():
+    words = [f"w{j}" for j in range(30)]
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(10), 6)
+    texts = [" ".join(rng.choice(words[3 * j : 3 * j + 8], 4)) for j in y]
+    clf = make_pipeline(TfidfVectorizer(), MultinomialNB()).fit(texts[::2], y[::2])
+    task = SourceTask.from_classifier(clf, texts[1::2], y[1::2], ties="optimistic")
+    assert task.accuracy(10) == pytest.approx(clf.score(texts[1::2], y[1::2]))
+    assert task.classes == list(range(10))
+
+
+def test_warnings_of_parts_are_those_of_the_whole(data):
+    X, y, X_test, y_test = data
+    first = np.isin(y_test, np.unique(y)[:5])
+    with pytest.warns(DataWarning, match="in 7 of 56"):
+        parts = [
+            SourceTask.from_classifier(
+                Templates(wrong=wrong).fit(X, y), X_test[rows], y_test[rows], untested="competitors"
+            )
+            for wrong, rows in ((0, first), (7, ~first))
+        ]
+    whole = SourceTask.merge(parts)
+    small = SourceTask.merge([part.without_scores() for part in parts])
+    for task in (whole, whole.select(KEPT), small):
+        assert any("in 7 of 56" in text for text in task.warnings)
+        assert any("Templates may score" in note for note in task.notes)
