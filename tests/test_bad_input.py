@@ -125,7 +125,6 @@ BAD_DRIFTS = [
     ("smaller_tasks", {"smaller_tasks": {3: 0.5}, "nested": True}),
     ("accuracy", {"smaller_tasks": {3: 1.5}}),
     ("nested", 1),
-    ("prior", 0.1),
 ]
 ABC = "y,a,b,c\na,1,0,0\n"
 NO_NAMES = "Unnamed: 0", " "
@@ -254,6 +253,9 @@ BAD = [
     (partial(cb.estimators.bootstrap, POINT[0], TASK, 9), "n_resamples", "at most", FAR),
     # Assumptions
     (cb.diagnose, "task", "int", 3),
+    (cb.ClassExReg().fit, "task", "list", {"task": []}),
+    (cb.KDE("ucv").fit, "task", "from_scores or from_embeddings", {"task": curve()}),
+    *[(partial(cb.extrapolate_groups, TASK, k=9), "groups", "", {"groups": g}) for g in (None, 3)],
     (partial(cb.diagnose, scores()), "random_seed", "-1", -1),
     *[
         (partial(cb.check_marginality, TASK), "smaller_tasks", words, {"smaller_tasks": tasks})
