@@ -32,7 +32,8 @@ def as_array(values: Any, name: str) -> Any:
         return frames.from_series(values, name)
     try:
         return np.asarray(values)
-    except (TypeError, ValueError) as error:  # such as rows of different lengths
+    # Such as rows of different lengths, or a tensor with a gradient.
+    except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"{name}: expected an array; {error}") from None
 
 

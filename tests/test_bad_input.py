@@ -253,6 +253,9 @@ BAD = [
     (partial(cb.estimators.bootstrap, POINT[0], TASK, 9), "n_resamples", "at most", FAR),
     # Assumptions
     (cb.diagnose, "task", "int", 3),
+    (cb.ClassExReg().fit, "task", "list", {"task": []}),
+    (cb.KDE("ucv").fit, "task", "from_scores or from_embeddings", {"task": curve()}),
+    *[(partial(cb.extrapolate_groups, TASK, k=9), "groups", "", {"groups": g}) for g in (None, 3)],
     (partial(cb.diagnose, scores()), "random_seed", "-1", -1),
     *[
         (partial(cb.check_marginality, TASK), "smaller_tasks", words, {"smaller_tasks": tasks})

@@ -57,6 +57,7 @@ def _of_the_shell(message: str) -> str:
     """
     options = options_by_argument()
     message = message.replace("higher_is_better=False", options["lower_is_better"])
+    message = message.replace("paired=False", "--unpaired")
     if (begins := message.split(": ")[0]) in options:
         message = options[begins] + message.removeprefix(begins)
 

@@ -176,6 +176,7 @@ class PointEstimator(Parameters, ABC):
         DataWarning
             The data are probably faulty (`SourceTask.warnings`).
         """
+        source_task(task)
         self._fit(task)
         self._n_classes, self._data_notes = task.n_classes, notes_of([task])
         self._fitted_name = self.name

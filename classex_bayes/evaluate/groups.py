@@ -199,6 +199,8 @@ def extrapolate_groups(
 
 def _rows_of_groups(groups: Any, n_test: int) -> dict[Any, IntArray]:
     """Instances of each group, in order of first appearance."""
+    if not np.iterable(groups):
+        raise DataError(f"groups: expected one label for each instance, found {groups!r}")
     # Labels are kept as they are. In an array of text, a missing label would be a group "nan".
     labels = pd.Series(groups.tolist() if hasattr(groups, "tolist") else list(groups), dtype=object)
     if labels.size != n_test:

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.cluster.hierarchy import cophenet
 from scipy.spatial.distance import squareform
 
-from classex_bayes.arguments import shares
+from classex_bayes.arguments import finite_rows, numeric_type, shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame
 from classex_bayes.task.class_labels import class_names
@@ -112,10 +112,22 @@ def cost_from_tree(tree: Any, *, classes: Any = None) -> pd.DataFrame:
     [0.0, 0.33, 0.67, 1.0]
     """
     if isinstance(tree, np.ndarray):
+        numeric_type(tree, "tree")
+        # SciPy would read beyond its arrays.
+        if tree.ndim == 2 and np.any(len(tree) + np.arange(len(tree)) < tree[:, :2].T):
+            raise DataError(
+                "tree: a row merges a cluster that no earlier row has made; expected a linkage "
+                "matrix of shape (k1 - 1, 4), as scipy.cluster.hierarchy.linkage returns it"
+            )
         try:
             distance = squareform(tree if tree.ndim == 1 else cophenet(tree))
-        except ValueError as error:  # SciPy describes the fault of the array
-            raise DataError(f"tree: {error}") from None
+        except (TypeError, ValueError) as error:  # SciPy describes the fault of the array
+            raise DataError(
+                f"tree: expected a linkage matrix or the distances of all pairs; {error}"
+            ) from None
+        finite_rows(distance, "tree")
+        if distance.min() < 0:
+            raise DataError(f"tree: found the distance {distance.min():g}, expected none below 0")
         names = class_names(classes, len(distance)) or list(range(len(distance)))
         return _named(distance / (distance.max() or 1), names)
     if not isinstance(tree, Mapping):
@@ -141,6 +153,8 @@ def _cost_from_parents(
                 raise DataError(f"tree: {node!r} is below a cycle; expected a tree without cycles")
         for steps, above in enumerate(path):
             height[above] = max(height[above], steps)
+    if not paths:
+        raise DataError("tree: expected at least one node with a parent, found none")
     roots = list(dict.fromkeys(path[-1] for path in paths.values()))
     if len(roots) != 1:
         raise DataError(
@@ -170,7 +184,19 @@ def _named(cost: FloatArray, names: list[Any]) -> pd.DataFrame:
 def _table_of_levels(taxonomy: Any) -> pd.DataFrame:
     """Levels of the classes: a row for each class, a column for each level."""
     pandas = isinstance(taxonomy, pd.DataFrame)
-    table = pd.DataFrame(taxonomy if pandas or not is_frame(taxonomy) else taxonomy.to_dict())
+    if not (is_frame(taxonomy) or isinstance(taxonomy, Mapping)):
+        raise DataError(
+            "taxonomy: expected a frame with a column for each level, or a mapping from level to a "
+            f"sequence, found {type(taxonomy).__name__}"
+        )
+    try:
+        table = pd.DataFrame(taxonomy if pandas or not is_frame(taxonomy) else taxonomy.to_dict())
+    except ValueError as error:  # columns of different lengths
+        raise DataError(f"taxonomy: expected one group of each class; {error}") from None
+    if table.empty:
+        raise DataError(
+            f"taxonomy: expected at least one class and one level, found shape {table.shape}"
+        )
     gaps = table.isna().to_numpy()
     if gaps.any():
         row, column = np.argwhere(gaps)[0]

@@ -204,6 +204,10 @@ def test_remedies_are_options_of_the_shell(run, tmp_path):
     ):
         code, _, err = run("diagnose", file)
         assert code == 4 and remedy in err and "=" not in err
+    for n in (4, 5):
+        np.savez(tmp_path / f"{n}.npz", scores=np.eye(n), y=np.arange(n))
+    code, _, err = run("classifiers", "4.npz", "5.npz", "--k", "9")
+    assert code == 4 and err.endswith("pass --unpaired\n")
 
 
 # Exit codes of answers

@@ -169,3 +169,22 @@ def test_unknown_classes_of_a_tree():
         cost_from_tree(PARENT, classes=[LEAVES[0], 77])
     with pytest.raises(DataError, match=r"^classes: "):
         cost_from_tree(linkage(RNG.normal(size=(4, 2))), classes=list("abc"))
+
+
+@pytest.mark.parametrize(
+    ("call", "bad", "message"),
+    [
+        (cost_from_tree, np.array([[0.0, 9, 1, 2]]), "tree: a row merges a cluster"),
+        (cost_from_tree, np.full((3, 4), np.nan), "tree: found nan"),
+        (cost_from_tree, np.array([1.0, 2, -1]), "tree: found the distance -1"),
+        (cost_from_tree, np.array(["a"] * 3), "tree: expected real numbers"),
+        (cost_from_tree, np.ones(5), "tree: expected a linkage matrix or the distances"),
+        (cost_from_tree, {}, "tree: expected at least one node"),
+        (cost_from_levels, None, "taxonomy: expected a frame"),
+        (cost_from_levels, {}, "taxonomy: expected at least one class"),
+        (cost_from_levels, {"genus": [0, 0, 1], "family": [1]}, "taxonomy: expected one group"),
+    ],
+)
+def test_what_is_no_tree_or_taxonomy_is_named(call, bad, message):
+    with pytest.raises(DataError, match=message):
+        call(bad)
