@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -209,10 +210,12 @@ def _table_of_levels(taxonomy: Any) -> pd.DataFrame:
             f"taxonomy: {table.columns[0]!r} is different for every class, so it names the "
             "classes and is not a level; make it the index (set_index)"
         )
-    groups = table.nunique()
-    if not groups.is_monotonic_decreasing:
-        raise DataError(
-            f"taxonomy: found {groups.tolist()} groups at the levels {list(table.columns)!r}; "
-            "expected levels from the finest to the coarsest"
-        )
+    for finer, coarser in pairwise(table.columns):
+        n_coarser = table.groupby(finer, sort=False)[coarser].nunique()
+        if split := n_coarser[n_coarser > 1].index.tolist():
+            raise DataError(
+                f"taxonomy: {finer!r} {split[0]!r} lies in {n_coarser[split[0]]} groups of "
+                f"{coarser!r}; expected levels from the finest to the coarsest, each group of one "
+                "within one group of the next"
+            )
     return table

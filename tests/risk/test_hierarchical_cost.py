@@ -183,6 +183,7 @@ def test_unknown_classes_of_a_tree():
         (cost_from_levels, None, "taxonomy: expected a frame"),
         (cost_from_levels, {}, "taxonomy: expected at least one class"),
         (cost_from_levels, {"genus": [0, 0, 1], "family": [1]}, "taxonomy: expected one group"),
+        (cost_from_levels, {"genus": [0, 0, 1], "family": [0, 1, 1]}, "taxonomy: 'genus' 0 lies"),
     ],
 )
 def test_what_is_no_tree_or_taxonomy_is_named(call, bad, message):
