@@ -34,7 +34,9 @@ def as_array(values: Any, name: str) -> Any:
         return np.asarray(values)
     # Such as rows of different lengths, or a tensor with a gradient.
     except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"{name}: expected an array; {error}") from None
+        raise DataError(
+            f"{name}: expected an array with rows of equal lengths; NumPy finds: {error}"
+        ) from None
 
 
 def as_vector(values: Any, name: str) -> Any:

@@ -301,7 +301,10 @@ def edited(matrix, row, place, value):
             "ids: found 'b' at row 0, position",
         ),
         ({"ids": [[0, 2], [-1, -1], [1, 0]]}, "ids: found no class in row 1"),
-        ({"ids": [[0, 2], [2], [1, 0]]}, "ids: expected an array; .*inhomogeneous"),
+        (
+            {"ids": [[0, 2], [2], [1, 0]]},
+            "ids: expected an array with rows of equal lengths; .*inhomogeneous",
+        ),
         ({"ids": IDS[:2]}, r"distances: found shape \(3, 2\), expected \(2, 2\)"),
         ({"ids": IDS[:2], "distances": None}, "y: found 3 labels for 2 rows"),
         (
