@@ -201,6 +201,15 @@ def encode_labels(
     return labels.astype(np.int64)
 
 
+def refuse_positions(y: Any, classes: Sequence[Any], name: str, remedy: str = "") -> None:
+    """Raise if `y` contains numbers, but the classes have names in an order of our own."""
+    if len(classes) and _are_text(classes) and as_vector(y, "y").dtype.kind in "iuf":
+        raise DataError(
+            f"y: found numbers, but {name} contains names, such as {classes[0]!r}; pass y with "
+            f"these names{remedy}"
+        )
+
+
 def template_classes(
     gallery_y: Any, n_templates: int, classes: Any, y: Any
 ) -> tuple[list[Any], IntArray]:
@@ -211,11 +220,7 @@ def template_classes(
             classes = np.unique(labels).tolist()
         except TypeError:
             raise DataError("gallery_y: labels of different types; pass classes=") from None
-        if len(classes) and _are_text(classes) and as_vector(y, "y").dtype.kind in "iuf":
-            raise DataError(
-                f"y: found numbers, but gallery_y contains names, such as {classes[0]!r}; pass y "
-                "with these names, or classes= in the order of the positions"
-            )
+        refuse_positions(y, classes, "gallery_y", ", or classes= in the order of the positions")
     names = class_names(classes, None) or []
     template_class = encode_labels(labels, n_templates, len(names), names, "gallery_y")
     counts = np.bincount(template_class, minlength=len(names))

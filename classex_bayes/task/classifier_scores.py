@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from classex_bayes.arguments import as_vector
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import refuse_masked, refuse_unread, with_labels
-from classex_bayes.task.class_labels import class_names, encode_labels
+from classex_bayes.task.class_labels import class_names, encode_labels, refuse_positions
 from classex_bayes.task.data_checks import Check
 from classex_bayes.task.score_arguments import LabelledScores, refuse_disorder
 from classex_bayes.task.validation import enough_classes
@@ -47,11 +46,7 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     X, y = with_labels(X), with_labels(y)
     n = _n_rows(X)
     refuse_disorder(X, y, ("X", "y"))
-    if as_vector(y, "y").dtype.kind in "iuf" and all(isinstance(name, str) for name in names):
-        raise DataError(
-            f"y: found numbers, but clf.classes_ contains names, such as {names[0]!r}; pass y with "
-            "these names"
-        )
+    refuse_positions(y, names, "clf.classes_")
     predicted = encode_labels(np.ravel(clf.predict(X)), n, len(names), names, "clf.predict(X)")
     n_other, scorer, scores = min(_tried(clf, X, predicted, len(names)), key=itemgetter(0))
     checks = [_agreement(clf, scorer.name, n_other, n)]

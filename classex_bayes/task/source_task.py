@@ -620,11 +620,10 @@ class SourceTask:
         table = self.table
         made_from = f"{argument}: it was made from {table.kind}"
         if isinstance(table, AccuracyCurve):
-            ways = "or from_embeddings" if need == "scores" else "from_embeddings or from_ranks"
-            raise DataError(
-                f"{made_from} alone, but {need} are needed; make it with from_scores"
-                f"{' ' if need == 'scores' else ', '}{ways}"
-            )
+            ways = "from_scores, from_embeddings or from_ranks"
+            if need == "scores":
+                ways = "from_scores or from_embeddings"
+            raise DataError(f"{made_from} alone, but {need} are needed; make it with {ways}")
         if need == "ranks":
             return table
         if not table.is_simple_random:

@@ -58,6 +58,7 @@ def read_table(
         columns["sibling_share"] = design.sibling_share
     weight = instance_weights(y, class_weight)
     statistics = reading.statistics(y, weight, log_spaced(2, largest_k, N_GRID))
+    columns |= statistics.columns
     table = RankTable(
         y,
         class_weight.size,
@@ -66,7 +67,7 @@ def read_table(
         influence=statistics.influence,
         counts=statistics.counts,
         reading=reading,
-        **(columns | dict(statistics.columns)),
+        **columns,
     )
     is_open = ties == "unknown" or (ties == "auto" and table.are_decisions)
     if is_open and design is not None:
