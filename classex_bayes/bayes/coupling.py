@@ -65,24 +65,16 @@ class JointPosterior:
         names = ", ".join(map(str, self.laws))
         return f"<JointPosterior of {names}: {chains} x {draws} draws>"
 
-    def expected(self, k: FloatArray | IntArray) -> dict[Any, FloatArray]:
-        """Draws of the expected metric of each task, shape (chain, draw, n_k)."""
-        return {name: law.expected(k, self.metric) for name, law in self.laws.items()}
-
     def predictions(self, k: IntArray) -> dict[Any, Extrapolation]:
         """Expected metric of each task, under its name."""
-        joint = self.expected(k)
-        predictions = {
-            name: model.predict(k, metric=self.metric.name) for name, model in self.models.items()
-        }
-        return {
-            name: replace(
-                prediction.with_notes(self.notes),
-                draws=prediction.draws.copy(data=joint[name]),
-                estimator=str(name),
+        predictions = {}
+        for name, model in self.models.items():
+            prediction = model.predict(k, metric=self.metric.name)
+            draws = prediction.draws.copy(data=self.laws[name].expected(k, self.metric))
+            predictions[name] = replace(
+                prediction.with_notes(self.notes), draws=draws, estimator=str(name)
             )
-            for name, prediction in predictions.items()
-        }
+        return predictions
 
 
 def notes_of(predictions: Mapping[Any, Extrapolation]) -> tuple[str, ...]:

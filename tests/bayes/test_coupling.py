@@ -51,7 +51,7 @@ def test_whole_curves_move(fitted):
     joint = couple({"a": fitted, "b": fitted}, correlation, np.random.default_rng(1))
     k = np.array([200, 2000, 20_000])
     before = fitted.predict(k).accuracy.values.reshape(-1, 3)
-    after = {name: draws.reshape(-1, 3) for name, draws in joint.expected(k).items()}
+    after = {name: law.expected(k).reshape(-1, 3) for name, law in joint.laws.items()}
     for draws in after.values():
         assert_allclose(draws[np.argsort(draws[:, 0])], before[np.argsort(before[:, 0])])
     at_source = normal_scores(np.array([draws[:, 0] for draws in after.values()]))
