@@ -27,11 +27,18 @@ from classex_bayes.bayes.model.likelihoods import build_model, prior_draws
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior, descriptions_of
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.bayes.score_evidence import (
+    HELD_OUT,
     TAILS,
     add_scores,
     evidence_text,
+    held_out_group,
+    prior_law,
     ranks_alone,
+    register_tails,
+    why_unused,
 )
+from classex_bayes.bayes.tails.scale_choice import default_prior, held_out_tables
+from classex_bayes.bayes.tails.tail_prior import TailPrior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
@@ -62,11 +69,20 @@ class PosteriorFit(LawFit):
             return None
 
     @cached_property
+    def model(self) -> "pm.Model":
+        """The PyMC model of the ranks of the fitted task and, if scores were used, of the tails."""
+        model = super().model
+        if HELD_OUT in self.idata.children:
+            prior = self.parameters["tail_prior"] or default_prior(list(self.record.scales))
+            register_tails(model, prior, self.idata[HELD_OUT].to_dataset())
+        return model
+
+    @cached_property
     def log_prior(self) -> xr.Dataset:
         """Log prior density of every parameter at every draw."""
         import pymc as pm
 
-        with self.model:
+        with build_model(self.prior, self.data, self.idata):
             densities = pm.stats.compute_log_prior(
                 self.idata, extend_inferencedata=False, progressbar=False
             )
@@ -181,9 +197,15 @@ class BayesianExtrapolator(LawModel):
 
     _fit_class: ClassVar = PosteriorFit
 
-    def __init__(self, prior: Prior = _DEFAULT_PRIOR, evidence: str = "all") -> None:
+    def __init__(
+        self,
+        prior: Prior = _DEFAULT_PRIOR,
+        evidence: str = "all",
+        tail_prior: TailPrior | None = None,
+    ) -> None:
         self.prior = prior
         self.evidence = evidence
+        self.tail_prior = tail_prior
 
     @property
     def name(self) -> str:
@@ -252,7 +274,9 @@ class BayesianExtrapolator(LawModel):
         record = FitRecord.of_tasks(tasks, sampler=settings, interrupted=interrupted)
         stop = ""
         try:
-            record = add_scores(tree, record, tasks, self.evidence, Stage.SCORES.seeds(seeds))
+            record = add_scores(
+                tree, record, tasks, self.evidence, self.tail_prior, Stage.SCORES.seeds(seeds)
+            )
         except KeyboardInterrupt:  # the draws given ranks are kept
             record = ranks_alone(record, "the fit was interrupted")
             stop = "the fit was interrupted after the draws given ranks"
@@ -290,7 +314,12 @@ class BayesianExtrapolator(LawModel):
         """
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         data, tree = pooled_groups(tasks, prior.basis)
-        return build_model(prior, data, tree)
+        model = build_model(prior, data, tree)
+        if why_unused(tasks, self.evidence, prior.basis.bandwidth) is None:
+            scales, tables = zip(*held_out_tables(tasks[0], np.random.default_rng(0)), strict=True)
+            tail_prior = self.tail_prior or default_prior(scales)
+            register_tails(model, tail_prior, held_out_group(tables))
+        return model
 
     @property
     def fit_(self) -> PosteriorFit:
@@ -350,8 +379,7 @@ class BayesianExtrapolator(LawModel):
         DataError
             An argument is invalid.
         """
-        prior, tree, n_classes, drawn, rng = self._prior_draws(task, draws, random_seed)
-        law = MixtureLaw(prior.basis, drawn["weights"].values)
+        prior, tree, n_classes, drawn, law, rng = self._prior_draws(task, draws, random_seed)
         groups = {
             **split_weights(drawn, prior.basis, descriptions_of(prior), "prior"),
             "prior_predictive": predictive_group(drawn["weights"], tree, law, rng),
@@ -365,8 +393,12 @@ class BayesianExtrapolator(LawModel):
 
     def _prior_draws(
         self, task: SourceTask | None, draws: int, random_seed: RandomSeed
-    ) -> tuple[Prior, xr.DataTree, int, xr.Dataset, np.random.Generator]:
-        """The prior, groups of its data, their k1, draws of it, and the generator after them."""
+    ) -> tuple[Prior, xr.DataTree, int, xr.Dataset, MixtureLaw, np.random.Generator]:
+        """The prior, groups of its data, their k1, draws of it, laws, and the generator after.
+
+        The draws have the weights given ranks. The laws follow the tails, too, where the scores of
+        a single task are at hand.
+        """
         n_draws = how_many(draws, "draws")
         if task is None:
             fit = self.fit_
@@ -377,7 +409,14 @@ class BayesianExtrapolator(LawModel):
             prior, n_classes = checked_prior(self.prior), task.n_classes
             data, tree = pooled_groups([task], prior.basis)
             rng = np.random.default_rng(seed_sequence(random_seed))
-        return prior, tree, n_classes, prior_draws(prior, data, n_draws, rng), rng
+        drawn = prior_draws(prior, data, n_draws, rng)
+        weights = drawn["weights"].values
+        law = MixtureLaw(prior.basis, weights.reshape(-1, weights.shape[-1]))
+        tasks = self.tasks if task is None else (task,)
+        if len(tasks) == 1:
+            law = prior_law(law, tasks[0], self.evidence, self.tail_prior, rng)
+        law = MixtureLaw(prior.basis, law.weights.reshape(weights.shape))
+        return prior, tree, n_classes, drawn, law, rng
 
     def predict_prior(
         self,
@@ -420,8 +459,8 @@ class BayesianExtrapolator(LawModel):
         True
         """
         counts = class_counts(k)
-        prior, _, n_classes, drawn, _ = self._prior_draws(task, draws, random_seed)
-        expected = MixtureLaw(prior.basis, drawn["weights"].values).expected(counts)
+        _, _, n_classes, _, law, _ = self._prior_draws(task, draws, random_seed)
+        expected = law.expected(counts)
         return Extrapolation.from_draws(
             counts, expected, f"prior of {self.name}", "credible", n_classes
         )
@@ -471,7 +510,7 @@ class BayesianExtrapolator(LawModel):
         -------
         DataTree
             `idata` with the group log_prior. If scores were used, its variable scores is the joint
-            log prior of level, slope, look_alikes, slope_spread and tail_error.
+            log prior of the parameters of the tails (`TailPrior`).
 
         Raises
         ------

@@ -30,7 +30,7 @@ from classex_bayes.bayes.tails.scale_choice import (
     why_no_tails,
 )
 from classex_bayes.bayes.tails.tail_calibration import random_halves
-from classex_bayes.bayes.tails.tail_laws import DISCREPANCY, LEAST_SHARE
+from classex_bayes.bayes.tails.tail_laws import LEAST_SHARE
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
@@ -233,7 +233,7 @@ class OpenSetExtrapolator(FittedModel):
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng, order_rng = map(np.random.default_rng, seeds.spawn(4))
         effect, shared = max(task.design_effect(), 1.0), table.variance.competitor_effect
-        fits = scale_fits(task, halves_rng)
+        fits = scale_fits(task, None, halves_rng)
         halves = random_halves(task.n_classes, halves_rng)
         if nonmated is not None:
             nonmated = nonmated_scores(nonmated, nearest, task.n_classes)
@@ -247,7 +247,7 @@ class OpenSetExtrapolator(FittedModel):
             lists = ProbeLists.of_task(task, nearest, fit.scale)
             wrong, pareto_k = WrongTails.of(lists, halves, effect, *settings)
             parameters = fit.sample.draw(n_draws, rng)
-            error = DISCREPANCY * rng.standard_normal(n_draws)
+            error = fit.prior.draw_errors(n_draws, rng)
             mated = MatedTails.of(task, nearest, fit.scale, parameters, error, wrong, rng)
             pareto += fit.sample.pareto_k, pareto_k
             others = wrong

@@ -17,7 +17,7 @@ from scipy.special import digamma, gammaln, polygamma
 from classex_bayes.arguments import as_matrix, finite_rows
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
-from classex_bayes.bayes.tails.local_tails import N_NEAREST, share_tied
+from classex_bayes.bayes.tails.local_tails import N_NEAREST, is_tied
 from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE, ScaleFit
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import add_linearly
@@ -69,7 +69,8 @@ class ProbeLists(NamedTuple):
         log_distance = scale.log_distance(np.take_along_axis(values, order, axis=1))
         classes = np.take_along_axis(best, order, axis=1)
         # Scores beyond the origin of the scale have the same distance, so they are tied, too.
-        tied = share_tied(NearestClasses(classes, -log_distance, np.full(n, -np.inf)))
+        near = log_distance[:, :N_NEAREST]
+        tied = is_tied(near, np.full(n, np.inf), log_distance[:, -1]).mean()
         if tied > LARGEST_TIED_SHARE:
             raise DataError(
                 f"nonmated: the {N_NEAREST} best classes of {tied:.0%} of the probes have the "

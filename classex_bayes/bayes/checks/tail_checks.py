@@ -9,12 +9,8 @@ import xarray as xr
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.fit_record import Stage
 from classex_bayes.bayes.score_evidence import HELD_OUT, TAILS
-from classex_bayes.bayes.tails.tail_calibration import (
-    TAIL_PARAMETERS,
-    HeldOutTable,
-    points_of,
-    tail_law,
-)
+from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS, HeldOutTable, tail_law
+from classex_bayes.bayes.tails.tail_prior import points_of
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
@@ -116,7 +112,7 @@ def tail_checks(
         raise DataError(
             "model: it uses only ranks, so there are no tails to check; use posterior_checks"
         )
-    table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset())
+    table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset().isel(scale=0))
     rng = model.fit_.record.rng(Stage.TAIL_CHECKS, random_seed)
     drawn = tree[TAILS].to_dataset()
     likeliest = drawn["scale_place"].values == 0

@@ -81,51 +81,52 @@ def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> Floa
     return np.where(has_tail, depth, OUTSIDE)
 
 
-def share_tied(nearest: NearestClasses) -> float:
-    """Share of the instances with ties: of the j nearest wrong classes, or from the 2 j-th on.
+def is_tied(wrong: FloatArray, true: FloatArray, last: FloatArray) -> BoolArray:
+    """Whether scores (n, j) of the nearest wrong classes and true ones (n,) tell no depth.
 
-    Ties from the 2 j-th on occur if scores were kept only for a few classes, such as the five most
-    probable ones. The others have a common score, which is in the tails of the halves.
+    The nearest classes have the same score, or one has that of the true class or the `last` (n,) of
+    its list. The latter occurs if scores were kept only for a few classes, such as the five most
+    probable ones, and the others have a common score.
     """
-    first, last = nearest.scores[:, 0], nearest.scores[:, N_NEAREST - 1]
-    floor = nearest.scores[:, 2 * N_NEAREST - 1] == nearest.scores[:, SHORTEST_LIST - 1]
-    return float(np.mean(~(first > last) | ~np.isfinite(last) | floor))
+    same = (wrong[:, 0] == wrong[:, -1]) | (wrong[:, -1] == last)
+    return np.asarray(same | (wrong == true[:, None]).any(axis=1))
 
 
 def depths_of(nearest: NearestClasses, scale: DistanceScale, weight: FloatArray) -> FloatArray:
     """Depths (n,) of the true classes among all source classes; `weight` as in `tail_depths`."""
-    wrong = scale.log_distance(nearest.scores[:, :N_NEAREST])
-    depth = tail_depths(wrong, scale.log_distance(nearest.true), weight)
-    return np.where(nearest.classes[:, N_NEAREST - 1] >= 0, depth, OUTSIDE)
+    every = np.ones(int(nearest.classes.max()) + 1, dtype=bool)
+    return PartLists.of(nearest, every, weight).depths(scale)
 
 
-class HalfLists(NamedTuple):
-    """Nearest wrong classes in a half of the classes, and better ones in the other half."""
+class PartLists(NamedTuple):
+    """Nearest wrong classes in a part of the classes, and better ones among the others."""
 
-    wrong: FloatArray  # (n, j): scores of the j nearest wrong classes in the half, best first
+    wrong: FloatArray  # (n, j): scores of the j nearest wrong classes in the part, best first
     true: FloatArray  # (n,): scores of the true classes
-    complete: BoolArray  # (n,): whether j classes of the half are listed; others have no depth
-    n_better: IntArray  # (n,): listed classes of the other half that are nearer than the true one
+    usable: BoolArray  # (n,): whether j classes of the part are listed, and they are not tied
+    # (2, n): listed classes outside the part that are nearer than the true one, without and with
+    # those that are tied with it
+    n_better: IntArray
     weight: FloatArray  # (n,): weights of the instances
 
     @classmethod
-    def of(cls, nearest: NearestClasses, in_half: BoolArray, weight: FloatArray) -> Self:
-        """Split lists by a half (k1,) of the classes."""
-        here = (nearest.classes >= 0) & in_half[nearest.classes]
-        # If fewer than j are in the half, places of other classes follow.
+    def of(cls, nearest: NearestClasses, in_part: BoolArray, weight: FloatArray) -> Self:
+        """Split lists by a part (k1,) of the classes."""
+        here = (nearest.classes >= 0) & in_part[nearest.classes]
+        # If fewer than j are in the part, places of other classes follow.
         places = np.argsort(~here, axis=1, kind="stable")[:, :N_NEAREST]
-        nearer = nearest.scores > nearest.true[:, None]
-        return cls(
-            np.take_along_axis(nearest.scores, places, axis=1),
-            nearest.true,
-            np.take_along_axis(here, places[:, -1:], axis=1)[:, 0],
-            (nearer & (nearest.classes >= 0) & ~here).sum(axis=1),
-            weight,
-        )
+        wrong = np.take_along_axis(nearest.scores, places, axis=1)
+        listed = np.take_along_axis(here, places[:, -1:], axis=1)[:, 0]
+        true = nearest.true[:, None]
+        elsewhere = (nearest.classes >= 0) & ~here
+        nearer = np.stack([nearest.scores > true, nearest.scores >= true])
+        n_better = (nearer & elsewhere).sum(axis=2)
+        usable = listed & ~is_tied(wrong, nearest.true, nearest.scores[:, -1])
+        return cls(wrong, nearest.true, usable, n_better, weight)
 
     def depths(self, scale: DistanceScale) -> FloatArray:
-        """Depths (n,) of the true classes in the half."""
-        depth, listed = np.full(self.true.size, OUTSIDE), self.complete
-        wrong, true = (scale.log_distance(s[listed]) for s in (self.wrong, self.true))
-        depth[listed] = tail_depths(wrong, true, self.weight[listed])
+        """Depths (n,) of the true classes in the part."""
+        depth = np.full(self.true.size, OUTSIDE)
+        wrong, true = (scale.log_distance(s[self.usable]) for s in (self.wrong, self.true))
+        depth[self.usable] = tail_depths(wrong, true, self.weight[self.usable])
         return depth
