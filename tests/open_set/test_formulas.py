@@ -9,7 +9,7 @@ from scipy.stats import beta
 
 import classex_bayes as cb
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.local_tails import HalfLists
+from classex_bayes.bayes.tails.local_tails import PartLists
 from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, random_halves
 from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_scores
 
@@ -205,7 +205,7 @@ def test_an_instance_meets_half_of_its_rivals_in_the_other_half(pilot):
     halves = random_halves(60, rng)
     nearest = pilot.nearest_classes
     weight = np.full(60, 1 / len(halves))
-    lists = [HalfLists.of(nearest, half, weight) for half in halves]
+    lists = [PartLists.of(nearest, half, weight) for half in halves]
     table = HeldOutTable.of(lists, DistanceScale("origin", 0.0), 60)
     rivals = np.mean([(~half).sum() - ~half for half in halves])
     assert table.n_wrong == rivals

@@ -100,7 +100,8 @@ def test_groups_of_scores(model, by_ranks):
     assert model.idata.attrs["evidence"] == "ranks and scores"
     assert by_ranks.idata.attrs["evidence"] == "ranks"
     tails = model.idata["tails"].to_dataset()
-    parameters = {"level", "slope", "look_alikes", "slope_spread", "tail_error", "shift"}
+    parameters = {"level", "slope", "look_alikes", "slope_spread", "slope_change"}
+    parameters |= {"slope_error", "shift"}
     assert {*tails.data_vars} == parameters | {"prior_density", "rank_density", "scale_place"}
     for values in tails.values():
         assert values.dims == ("chain", "draw") and values.attrs["description"]
