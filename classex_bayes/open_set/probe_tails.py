@@ -119,8 +119,8 @@ def possible_scales(fits: Sequence[ScaleFit], scores: FloatArray) -> list[ScaleF
     """Fits on scales whose origin no score of non-mated probes exceeds, but for rounding."""
     rounding = ROUNDING * float(np.abs(scores).max())
     near = np.partition(scores, -N_NEAREST, axis=1)[:, -N_NEAREST]
-    beyond = max(float((near > fit.scale.origin + rounding).mean()) for fit in fits)
-    possible = [fit for fit in fits if scores.max() <= fit.scale.origin + rounding]
+    beyond = max(float((near > fit.scale.best + rounding).mean()) for fit in fits)
+    possible = [fit for fit in fits if scores.max() <= fit.scale.best + rounding]
     if beyond > LARGEST_TIED_SHARE or not possible:
         raise DataError(
             f"nonmated: found {abs(scores.max()):g}, better than a perfect score or than the task "

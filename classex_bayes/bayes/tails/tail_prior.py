@@ -71,7 +71,7 @@ class TailPrior:
     slope_change: float = -0.3
     slope_change_sd: float = 0.6
     slope_error: float = -0.05
-    slope_error_sd: float = 0.08
+    slope_error_sd: float = 0.07
 
     def __post_init__(self) -> None:
         """Check and convert the parameters."""
@@ -136,7 +136,16 @@ class TailPrior:
 # Distances of a known origin have slopes of 1.05 to 1.3 on the populations of docs/corpus.md. Other
 # scores are distances only roughly: each instance may have an origin of its own, as with logits, so
 # that slopes differ between instances.
-KNOWN_ORIGIN = TailPrior(slope=1.1, slope_sd=0.15, slope_spread=0.02, slope_spread_sd=0.5)
+KNOWN_ORIGIN = TailPrior(
+    slope=1.1,
+    slope_sd=0.15,
+    slope_spread=0.02,
+    slope_spread_sd=0.5,
+    slope_change=-0.15,
+    slope_change_sd=0.25,
+    slope_error=-0.02,
+    slope_error_sd=0.03,
+)
 UNKNOWN_ORIGIN = TailPrior()
 
 

@@ -348,9 +348,9 @@ REASONS = {
 }
 
 
-def test_tails_allow_ties_of_wrong_classes_in_5_percent_of_the_instances(distances):
+def test_tails_allow_ties_of_wrong_classes_in_half_of_the_instances(distances):
     matrix, y = distances()
-    for n_tied, reason in [(6, ""), (7, "scores are tied (in 6% of the instances")]:
+    for n_tied, reason in [(60, ""), (62, "scores are tied (in 52% of the instances")]:
         tied = matrix.copy()
         wrong = np.arange(120) != y[:n_tied, None]
         tied[:n_tied][wrong & (matrix[:n_tied] < np.median(matrix))] = np.median(matrix)
