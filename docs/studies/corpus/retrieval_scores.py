@@ -1,0 +1,156 @@
+"""Documents recognised by queries, with the scores of search engines and language models."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
+
+from classex_bayes.typing import FloatArray, IntArray
+from studies.corpus.functions import described_functions, function_versions
+from studies.corpus.linkage import synonym_pairs
+from studies.corpus.manuals import manual_pages
+from studies.corpus.melodies import melodies, motifs, steps
+from studies.corpus.packages import Packages
+from studies.corpus.population import ScoredPopulation, shuffled
+from studies.corpus.sequences import LENGTH, read, type_strains
+from studies.corpus.text_features import character_ngrams
+
+Texts = Sequence[Sequence[str]]
+
+
+class Vocabulary:
+    """Columns of the features of some texts."""
+
+    def __init__(self, texts: Texts) -> None:
+        every = sorted({feature for text in texts for feature in text})
+        self._column = {feature: column for column, feature in enumerate(every)}
+
+    def counts(self, texts: Texts) -> sparse.csr_array:
+        """Counts (n, size) of the features of texts; others are ignored."""
+        place = self._column
+        columns = [[place[word] for word in text if word in place] for text in texts]
+        rows = np.repeat(np.arange(len(texts)), [len(row) for row in columns])
+        flat = np.array([column for row in columns for column in row], int)
+        shape = len(texts), len(place)
+        return sparse.csr_array((np.ones(flat.size), (rows, flat)), shape=shape)
+
+
+def bm25(documents: Texts, queries: Texts, *, k1: float = 1.2, b: float = 0.75) -> FloatArray:
+    """BM25 scores (n, n_documents) of queries, with the constants of Lucene.
+
+    The weight of a word that occurs c times in a document of l words is
+    idf c / (c + k1 (1 - b + b l / mean l)), and idf = log(1 + (n - n_w + .5) / (n_w + .5)).
+    Source: Robertson and Zaragoza (2009), "The probabilistic relevance framework".
+    """
+    vocabulary = Vocabulary(documents)
+    counts = vocabulary.counts(documents)
+    length = np.asarray(counts.sum(axis=1)).ravel()
+    occurs = np.bincount(counts.indices, minlength=counts.shape[1])
+    idf = np.log1p((len(documents) - occurs + 0.5) / (occurs + 0.5))
+    entries = counts.tocoo()
+    row, column = entries.coords
+    norm = k1 * (1 - b + b * length[row] / length.mean())
+    weight = idf[column] * entries.data / (entries.data + norm)
+    weights = sparse.csr_array((weight, (row, column)), shape=counts.shape)
+    return np.asarray((vocabulary.counts(queries) @ weights.T).toarray(), np.float32)
+
+
+def tfidf_cosines(documents: Texts, queries: Texts) -> FloatArray:
+    """Cosines (n, n_documents) of TF-IDF vectors, as scikit-learn makes them."""
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    vocabulary = Vocabulary(documents)
+    weights = TfidfTransformer(sublinear_tf=True).fit(vocabulary.counts(documents))
+    left, right = (weights.transform(vocabulary.counts(texts)) for texts in (queries, documents))
+    return np.asarray((left @ right.T).toarray(), np.float32)
+
+
+def unigram_log_likelihoods(documents: Texts, queries: Texts, *, share: float = 0.5) -> FloatArray:
+    """Log-likelihood ratios (n, n_documents) of queries by language models of the documents.
+
+    A word's probability is (1 - share) times its frequency in the document plus `share` times its
+    frequency in all documents, and the ratio is to the latter. Source: Hiemstra (2001), "Using
+    language models for information retrieval".
+    """
+    vocabulary = Vocabulary(documents)
+    counts = vocabulary.counts(documents)
+    frequency = sparse.diags_array(1 / np.asarray(counts.sum(axis=1)).ravel()) @ counts
+    common = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
+    entries = frequency.tocoo()
+    row, column = entries.coords
+    gain = np.log1p((1 - share) / share * entries.data / common[column])
+    gains = sparse.csr_array((gain, (row, column)), shape=counts.shape)
+    return np.asarray((vocabulary.counts(queries) @ gains.T).toarray(), np.float32)
+
+
+def naive_bayes(documents: Texts, queries: Texts) -> FloatArray:
+    """Log-likelihoods (n, n_documents) of a multinomial naive Bayes classifier (additive 0.1)."""
+    vocabulary = Vocabulary(documents)
+    counts = vocabulary.counts(documents)
+    smoothed = np.asarray(counts.sum(axis=1)).ravel() + 0.1 * counts.shape[1]
+    gains = counts.copy()
+    gains.data = np.log1p(counts.data / 0.1)
+    asked = vocabulary.counts(queries)
+    base = np.log(0.1) - np.log(smoothed)
+    length = np.asarray(asked.sum(axis=1)).ravel()
+    return np.asarray((asked @ gains.T).toarray() + length[:, None] * base)
+
+
+def _own(number: int) -> IntArray:
+    return np.arange(number)
+
+
+def _manual_bm25(packages: Packages) -> ScoredPopulation:
+    pages = shuffled(manual_pages(packages), 31)[:5_000]
+    queries = [second[:15] for _, second in pages]
+    return ScoredPopulation(bm25([first for first, _ in pages], queries), _own(len(pages)))
+
+
+def _function_bm25(packages: Packages) -> ScoredPopulation:
+    pairs = described_functions(packages)[-5_000:]
+    scores = bm25([code for code, _ in pairs], [text[:12] for _, text in pairs])
+    return ScoredPopulation(scores, _own(len(pairs)))
+
+
+def _tune_tfidf(packages: Packages) -> ScoredPopulation:
+    paths = [steps(tune.pitches, tune.durations) for tune in melodies(packages)[-5_000:]]
+    first = [motifs(path[: len(path) // 2]) for path in paths]
+    second = [motifs(path[len(path) // 2 + 1 :]) for path in paths]
+    return ScoredPopulation(tfidf_cosines(first, second), _own(len(paths)))
+
+
+def _synonym_tfidf(packages: Packages) -> ScoredPopulation:
+    pairs = synonym_pairs(packages, 32)[:5_000]
+    first, second = ([character_ngrams(pair[side]) for pair in pairs] for side in (0, 1))
+    return ScoredPopulation(tfidf_cosines(first, second), _own(len(pairs)))
+
+
+def _function_unigrams(packages: Packages) -> ScoredPopulation:
+    old, new = function_versions(packages)
+    chosen = shuffled(range(len(old)), 33)[:4_000]
+    scores = unigram_log_likelihoods([old[i] for i in chosen], [new[i] for i in chosen])
+    return ScoredPopulation(scores, _own(len(chosen)))
+
+
+def words_of_gene(sequence: IntArray) -> list[str]:
+    """Return the different words of letters in a sequence."""
+    letters = "".join("ACGT"[letter] for letter in sequence)
+    return sorted({letters[at : at + LENGTH] for at in range(len(letters) - LENGTH + 1)})
+
+
+def _gene_bayes(packages: Packages) -> ScoredPopulation:
+    rng = np.random.default_rng(34)
+    genes = type_strains(packages)
+    documents = [words_of_gene(gene) for gene in genes]
+    reads = [words_of_gene(read(gene, rng)[:250]) for gene in genes]
+    return ScoredPopulation(naive_bayes(documents, reads), _own(len(genes)))
+
+
+def _manual_bayes(packages: Packages) -> ScoredPopulation:
+    pages = shuffled(manual_pages(packages), 35)[:5_000]
+    rng = np.random.default_rng(35)
+    queries = [[second[i] for i in rng.integers(len(second), size=10)] for _, second in pages]
+    logs = naive_bayes([first for first, _ in pages], queries)
+    probabilities = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+    return ScoredPopulation(probabilities, _own(len(pages)))

@@ -1,0 +1,96 @@
+"""Strings and pictures recognised by edit distances, shared parts and hashes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.fft import dctn
+
+from classex_bayes.typing import FloatArray, IntArray
+from studies.corpus.linkage import place_names, typed
+from studies.corpus.molecules import SEED, Molecule, compounds, misread, surrounding_codes
+from studies.corpus.packages import Packages
+from studies.corpus.pictograms import emoji_pictures
+from studies.corpus.population import ScoredPopulation, shuffled
+from studies.corpus.retrieval_scores import Texts, Vocabulary
+from studies.corpus.spelling import misspellings_of
+from studies.corpus.text_features import character_ngrams
+
+
+def edit_distances(texts: Sequence[str], others: Sequence[str]) -> IntArray:
+    """Levenshtein distances (n, n_others) of texts, all others at a time."""
+    lengths = np.array([len(other) for other in others])
+    letters = np.zeros((len(others), lengths.max()), int)
+    for row, other in enumerate(others):
+        letters[row, : len(other)] = [ord(letter) for letter in other]
+    columns = np.arange(letters.shape[1] + 1)
+    distances = np.empty((len(texts), len(others)), np.int16)
+    for row, text in enumerate(texts):
+        last = np.tile(columns, (len(others), 1))
+        for number, letter in enumerate(text, 1):
+            kept = np.minimum(last[:, :-1] + (letters != ord(letter)), last[:, 1:] + 1)
+            start = np.full((len(others), 1), number)
+            # Insertions cost one each: a running minimum after the columns are taken off.
+            candidates = np.concatenate([start, kept], axis=1) - columns
+            last = np.minimum.accumulate(candidates, axis=1) + columns
+        distances[row] = last[np.arange(len(others)), lengths]
+    return distances
+
+
+def shared_parts(texts: Texts, others: Texts) -> FloatArray:
+    """Jaccard similarities (n, n_others) of sets of features (Tanimoto's in chemistry)."""
+    sets = [[sorted(set(text)) for text in side] for side in (texts, others)]
+    vocabulary = Vocabulary([*sets[0], *sets[1]])
+    left, right = map(vocabulary.counts, sets)
+    both = (left @ right.T).toarray()
+    sizes = np.asarray(left.sum(axis=1)).reshape(-1, 1), np.asarray(right.sum(axis=1)).ravel()
+    return np.asarray(both / (sizes[0] + sizes[1] - both), np.float32)
+
+
+def hashes(pictures: IntArray) -> FloatArray:
+    """Bits (n, 64) of a perceptual hash: the signs of low frequencies about their median."""
+    grey = pictures.mean(axis=-1).reshape(len(pictures), 24, 2, 24, 2).mean(axis=(2, 4))
+    low = dctn(grey, axes=(1, 2))[:, :8, :8].reshape(len(pictures), 64)
+    return np.asarray(low > np.median(low, axis=1, keepdims=True), float)
+
+
+def _misspelling_edits(packages: Packages) -> ScoredPopulation:
+    misspellings = misspellings_of(packages)
+    tested = shuffled(sorted(misspellings), 41)[:3_000]
+    wrong = [misspellings[word][-1] for word in tested]
+    return ScoredPopulation(edit_distances(wrong, tested), np.arange(len(tested)), False)
+
+
+def _place_ratios(packages: Packages) -> ScoredPopulation:
+    names = place_names(packages, 42)[:4_000]
+    rng = np.random.default_rng(42)
+    records = [typed(name, 0.2, rng) or name for name in names]
+    longest = np.maximum.outer([len(text) for text in records], [len(name) for name in names])
+    scores = (1 - edit_distances(records, names) / longest).astype(np.float32)
+    return ScoredPopulation(scores, np.arange(len(names)))
+
+
+def _codes(molecule: Molecule) -> list[str]:
+    return [str(code) for code in surrounding_codes(molecule)]
+
+
+def _molecule_tanimoto(packages: Packages) -> ScoredPopulation:
+    rng = np.random.default_rng(SEED + 1)
+    molecules = compounds(packages, rng)[:5_000]
+    parts = [_codes(molecule) for molecule in molecules]
+    seen = [_codes(misread(molecule, rng)) for molecule in molecules]
+    return ScoredPopulation(shared_parts(seen, parts), np.arange(len(molecules)))
+
+
+def _synonym_free_places(packages: Packages) -> ScoredPopulation:
+    names = place_names(packages, 43)[:5_000]
+    rng = np.random.default_rng(43)
+    records = [typed(name, 0.15, rng) or name for name in names]
+    left, right = ([character_ngrams(text) for text in texts] for texts in (records, names))
+    return ScoredPopulation(shared_parts(left, right), np.arange(len(names)))
+
+
+def _emoji_hashes(packages: Packages) -> ScoredPopulation:
+    templates, tested, _ = emoji_pictures(packages)
+    first, second = hashes(templates), hashes(tested)
+    distances = second @ (1 - first).T + (1 - second) @ first.T
+    return ScoredPopulation(distances.astype(np.int16), np.arange(len(tested)), False)

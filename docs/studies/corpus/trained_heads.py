@@ -1,0 +1,161 @@
+"""Classes recognised by the logits of linear heads that were trained on them."""
+
+import numpy as np
+from scipy.ndimage import shift
+
+from classex_bayes.typing import FloatArray, IntArray
+from studies.corpus.characters import blurred, letter_drawings
+from studies.corpus.functions import function_versions
+from studies.corpus.heads import margin_head, softmax_head, unit, with_constant
+from studies.corpus.linkage import mistyped
+from studies.corpus.manuals import manual_pages
+from studies.corpus.melodies import hummed, melodies, motifs, steps
+from studies.corpus.packages import Packages
+from studies.corpus.pictograms import emoji_features, emoji_pictures
+from studies.corpus.population import Population, shuffled
+from studies.corpus.pronunciations import arpabet, phone_ngrams, spoken_words
+from studies.corpus.shared_data import english_words
+from studies.corpus.speech import sound_vectors
+from studies.corpus.spelling import misspellings_of
+from studies.corpus.text_features import LatentSemantics, character_ngrams, ngrams
+from studies.corpus.voices import espeak, espeak_phonemes, flite
+
+
+def thinned[Item](items: list[Item], share: float, rng: np.random.Generator) -> list[Item]:
+    """Return a random share of the items, in their order; never none of them."""
+    kept = rng.random(len(items)) < share
+    if not kept.any():
+        kept[rng.integers(len(items))] = True
+    return [item for item, keep in zip(items, kept, strict=True) if keep]
+
+
+def _of_head(weights: FloatArray, probes: FloatArray, y: IntArray) -> Population:
+    """Logits as dot products of test instances with the weights of the classes."""
+    return Population(weights, probes, y, "dot")
+
+
+def _manual_head(packages: Packages) -> Population:
+    pages = shuffled(manual_pages(packages), 18)
+    tested, others = pages[:5_000], pages[5_000:]
+    vectors = LatentSemantics([first + second for first, second in others], 200)
+    rng = np.random.default_rng(18)
+    y = np.repeat(np.arange(len(tested)), 6)
+    training = unit(vectors([thinned(tested[place][0], 0.3, rng) for place in y]))
+    weights = softmax_head(with_constant(10 * training), y, penalty=1e-5)
+    probes = with_constant(10 * unit(vectors([second for _, second in tested])))
+    return _of_head(weights, probes, np.arange(len(tested)))
+
+
+def _pronunciation_head(packages: Packages) -> Population:
+    entries = spoken_words(packages)
+    order = shuffled(sorted(entries), 19)
+    tested, others = order[:6_000], order[6_000:11_000]
+    space = LatentSemantics([phone_ngrams(entries[word]) for word in others], 256)
+    phones = sorted({phone for word in others for phone in entries[word]})
+    rng = np.random.default_rng(19)
+
+    def misheard(word: str) -> list[str]:
+        """Replace each phoneme by a random one with probability .12."""
+        return [
+            str(rng.choice(phones)) if rng.random() < 0.12 else phone for phone in entries[word]
+        ]
+
+    y = np.repeat(np.arange(len(tested)), 6)
+    training = unit(space([phone_ngrams(misheard(tested[place])) for place in y]))
+    weights = softmax_head(with_constant(8 * training), y)
+    spoken = espeak_phonemes(packages, tested, "en-us")
+    probes = unit(space([phone_ngrams(arpabet(ipa)) for ipa in spoken]))
+    return _of_head(weights, with_constant(8 * probes), np.arange(len(tested)))
+
+
+def _letter_head(packages: Packages) -> Population:
+    drawings = letter_drawings(packages)
+    size = 16
+    chosen = np.sort(np.random.default_rng(20).permutation(len(drawings.gallery))[:4_000])
+    rng = np.random.default_rng(20)
+    y = np.repeat(np.arange(chosen.size), 6)
+    images = drawings.gallery[chosen][y].reshape(-1, size, size)
+    moved = np.array([shift(image, rng.normal(0, 0.7, 2), order=1) for image in images])
+    noisy = np.clip(moved + rng.normal(0, 0.15, moved.shape), 0, 1).reshape(len(moved), -1)
+    training = blurred(noisy, size)
+    mean, scale = training.mean(0), training.std()
+    weights = softmax_head(with_constant((training - mean) / scale), y)
+    tested = np.isin(drawings.y, chosen)
+    probes = (blurred(drawings.probes[tested], size) - mean) / scale
+    return _of_head(weights, with_constant(probes), chosen.searchsorted(drawings.y[tested]))
+
+
+def _spoken_head(packages: Packages) -> Population:
+    spoken = shuffled(english_words(packages), 21)[:3_000]
+    training = [
+        sound_vectors(espeak(packages, spoken, voice, speed))
+        for voice in ("en-us", "en-us+f2", "en-gb")
+        for speed in (140, 200)
+    ]
+    rows = np.concatenate(training)
+    mean, scale = rows.mean(0), rows.std(0)
+    y = np.tile(np.arange(len(spoken)), len(training))
+    weights = softmax_head(with_constant((rows - mean) / scale), y, penalty=1e-3)
+    voices = [sound_vectors(flite(packages, spoken, voice)) for voice in ("kal16", "slt")]
+    probes = (np.concatenate(voices) - mean) / scale
+    return _of_head(weights, with_constant(probes), np.tile(np.arange(len(spoken)), 2))
+
+
+def _function_margin(packages: Packages) -> Population:
+    old, new = function_versions(packages)
+    chosen = shuffled(range(len(old)), 22)[:5_000]
+    features = [ngrams(list(old[place]), (1, 2), ".") for place in chosen]
+    space = LatentSemantics(features, 128)
+    rng = np.random.default_rng(22)
+    y = np.repeat(np.arange(len(chosen)), 5)
+    training = space([ngrams(thinned(list(old[chosen[i]]), 0.6, rng), (1, 2), ".") for i in y])
+    weights = margin_head(training, y, scale=20.0, margin=0.2)
+    probes = unit(space([ngrams(list(new[place]), (1, 2), ".") for place in chosen]))
+    return _of_head(weights, probes, np.arange(len(chosen)))
+
+
+def _emoji_margin(packages: Packages) -> Population:
+    templates, tested, _ = emoji_pictures(packages)
+    rng = np.random.default_rng(23)
+    y = np.repeat(np.arange(len(templates)), 8)
+    moved = np.array(
+        [np.roll(templates[i], rng.integers(-3, 4, 2), axis=(0, 1)) for i in y], np.float32
+    )
+    tone = rng.normal(1, 0.15, (len(y), 1, 1, 3)) * moved + rng.normal(0, 12, moved.shape)
+    training = emoji_features(np.clip(tone, 0, 255).astype(int))
+    mean = training.mean(0)
+    weights = margin_head(training - mean, y, scale=30.0, margin=0.3)
+    return _of_head(weights, unit(emoji_features(tested) - mean), np.arange(len(tested)))
+
+
+def _misspelling_svm(packages: Packages) -> Population:
+    from sklearn.svm import LinearSVC
+
+    misspellings = misspellings_of(packages)
+    order = shuffled(sorted(misspellings), 24)
+    tested, others = order[:2_500], order[2_500:7_500]
+    space = LatentSemantics([character_ngrams(word, (1, 2, 3)) for word in others], 200)
+    rng = np.random.default_rng(24)
+    y = np.repeat(np.arange(len(tested)), 4)
+    typed = [mistyped(tested[place], 0.08, rng) if len(tested[place]) > 1 else "" for place in y]
+    machine = LinearSVC(C=10.0, random_state=0, max_iter=200)
+    machine.fit(space([character_ngrams(text, (1, 2, 3)) for text in typed]), y)
+    weights = np.column_stack([machine.coef_, machine.intercept_])
+    pairs = [(row, wrong) for row, word in enumerate(tested) for wrong in misspellings[word][:2]]
+    probes = space([character_ngrams(wrong, (1, 2, 3)) for _, wrong in pairs])
+    return _of_head(weights, with_constant(probes), np.array([row for row, _ in pairs]))
+
+
+def _tune_ridge(packages: Packages) -> Population:
+    from sklearn.linear_model import RidgeClassifier
+
+    every = melodies(packages)
+    others, tested = every[:3_000], every[3_000:7_000]
+    space = LatentSemantics([motifs(steps(tune.pitches, tune.durations)) for tune in others], 256)
+    rng = np.random.default_rng(25)
+    y = np.repeat(np.arange(len(tested)), 4)
+    machine = RidgeClassifier(alpha=0.1)
+    machine.fit(space([motifs(hummed(tested[place], rng)) for place in y]), y)
+    weights = np.column_stack([machine.coef_, machine.intercept_])
+    probes = space([motifs(hummed(tune, rng)) for tune in tested])
+    return _of_head(weights, with_constant(probes), np.arange(len(tested)))

@@ -1,0 +1,125 @@
+"""Vectors compared by dot products, likelihood ratios, kernels and correlations."""
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from classex_bayes.typing import FloatArray
+from studies.corpus.airports import airports
+from studies.corpus.characters import letter_drawings
+from studies.corpus.functions import canonical_directions, described_functions
+from studies.corpus.manuals import manual_pages
+from studies.corpus.molecules import SEED, compounds, misread, surroundings
+from studies.corpus.orbits import minor_planets
+from studies.corpus.packages import Packages
+from studies.corpus.population import Population, ScoredPopulation, shuffled
+from studies.corpus.projections import discriminant_axes
+from studies.corpus.retrieval_scores import Vocabulary
+from studies.corpus.shared_data import english_words
+from studies.corpus.speech import sound_vectors
+from studies.corpus.text_features import LatentSemantics
+from studies.corpus.voices import espeak, flite
+
+
+def log_likelihood_ratios(
+    probes: FloatArray, gallery: FloatArray, within: FloatArray, between: FloatArray
+) -> FloatArray:
+    """Log-likelihood ratios (n, n_classes) of two vectors being of one class, up to a constant.
+
+    Class means and errors are normal with these variances (d,) of uncorrelated coordinates.
+    Source: Ioffe (2006), "Probabilistic linear discriminant analysis".
+    """
+    total = within + between
+    determinant = total**2 - between**2
+    cross = between / determinant
+    square = -0.5 * (total / determinant - 1 / total)
+    scores = probes @ (cross[:, None] * gallery.T)
+    return np.asarray(scores + (probes**2) @ square[:, None] + (gallery**2) @ square)
+
+
+def _spoken_plda(packages: Packages) -> ScoredPopulation:
+    spoken = shuffled(english_words(packages), 51)[:5_500]
+    voices = [
+        sound_vectors(espeak(packages, spoken, "en-us")),
+        sound_vectors(flite(packages, spoken, "kal16")),
+        sound_vectors(flite(packages, spoken, "slt")),
+    ]
+    n_training = 1_500
+    training = np.concatenate([voice[:n_training] for voice in voices])
+    y = np.tile(np.arange(n_training), 3)
+    project = discriminant_axes(training, y, 60)
+    classes = np.array([project(voice[:n_training]) for voice in voices])
+    within = classes.var(axis=0, ddof=1).mean(axis=0)
+    between = np.maximum(classes.mean(axis=0).var(axis=0) - within / 3, 1e-3)
+    gallery, *tested = (project(voice[n_training:]) for voice in voices)
+    scores = log_likelihood_ratios(np.concatenate(tested), gallery, within, between)
+    return ScoredPopulation(scores.astype(np.float32), np.tile(np.arange(len(gallery)), 2))
+
+
+def _function_dot(packages: Packages) -> Population:
+    """Latent semantics of lengths as they come: long documents are hubs."""
+    every = described_functions(packages)
+    tested, training = every[5_000:11_000], every[-8_000:]
+    vectors = LatentSemantics([code + text for code, text in training], 256)
+    of_code, of_text = canonical_directions(
+        vectors([code for code, _ in training]), vectors([text for _, text in training]), 0.1
+    )
+    size = np.log1p([len(code) for code, _ in tested])[:, None]
+    gallery = vectors([code for code, _ in tested]) @ of_code[:, :200] * size
+    probes = vectors([text for _, text in tested]) @ of_text[:, :200]
+    return Population(gallery, probes, np.arange(len(tested)), "dot")
+
+
+def _molecule_dot(packages: Packages) -> Population:
+    rng = np.random.default_rng(SEED + 2)
+    molecules = compounds(packages, rng)[:6_000]
+    others = compounds(packages, rng)[-2_000:]
+    mean = np.log1p([surroundings(molecule) for molecule in others]).mean(axis=0)
+    gallery = np.log1p([surroundings(molecule) for molecule in molecules]) - mean
+    probes = np.log1p([surroundings(misread(molecule, rng)) for molecule in molecules]) - mean
+    return Population(gallery, probes, np.arange(len(molecules)), "dot")
+
+
+def _manual_dot(packages: Packages) -> ScoredPopulation:
+    """Counts of words, their logarithms multiplied and added, without any norm."""
+    pages = shuffled(manual_pages(packages), 52)[:5_000]
+    first, second = ([page[half] for page in pages] for half in (0, 1))
+    vocabulary = Vocabulary(first)
+    left, right = vocabulary.counts(second), vocabulary.counts(first)
+    idf = np.log(len(pages) / np.bincount(right.indices, minlength=right.shape[1]))
+    for counts in (left, right):
+        counts.data = np.log1p(counts.data) * idf[counts.indices]
+    scores = np.asarray((left @ right.T).toarray(), np.float32)
+    return ScoredPopulation(scores, np.arange(len(pages)))
+
+
+def kernel(population: Population, seed: int, n_classes: int) -> ScoredPopulation:
+    """Gaussian kernel exp(-d^2 / h) of some classes, h being a median square to a neighbour."""
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.permutation(len(population.gallery))[:n_classes])
+    _, first = np.unique(population.y, return_index=True)
+    squares = cdist(population.probes[first[chosen]], population.gallery[chosen], "sqeuclidean")
+    near = np.median(np.partition(squares, 30, axis=1)[:, 30])
+    return ScoredPopulation(np.exp(-squares / near), np.arange(chosen.size))
+
+
+def _planet_kernel(packages: Packages) -> ScoredPopulation:
+    return kernel(minor_planets(packages), 53, 5_000)
+
+
+def _airport_kernel(packages: Packages) -> ScoredPopulation:
+    return kernel(airports(packages), 54, 5_000)
+
+
+def correlations(probes: FloatArray, gallery: FloatArray) -> FloatArray:
+    """Pearson correlations (n, n_classes) of the rows."""
+    left, right = (x - x.mean(axis=1, keepdims=True) for x in (probes, gallery))
+    left, right = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (left, right))
+    return np.asarray(left @ right.T, np.float32)
+
+
+def _letter_correlations(packages: Packages) -> ScoredPopulation:
+    drawings = letter_drawings(packages)
+    chosen = np.sort(np.random.default_rng(55).permutation(len(drawings.gallery))[:5_000])
+    _, first = np.unique(drawings.y, return_index=True)
+    scores = correlations(drawings.probes[first[chosen]], drawings.gallery[chosen])
+    return ScoredPopulation(scores, np.arange(chosen.size))
