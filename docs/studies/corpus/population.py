@@ -118,7 +118,10 @@ class Recipe:
     packages : tuple of str
         Packages that hold the data, each as "name version (registry, licence)".
     make : callable
-        Returns the `Population`. With these versions of the packages it is the same every time.
+        Returns the population. With these versions of the packages it is the same every time.
+    scores : str
+        Kind of its scores: "distance" (cosines of embeddings are distances, too), "logit", "other
+        similarity", or "tied" if scores have so few values that the best wrong classes are tied.
     """
 
     name: str
@@ -126,4 +129,5 @@ class Recipe:
     about: str
     classifier: str
     packages: tuple[str, ...]
-    make: Callable[[Packages], Population]
+    make: Callable[[Packages], Population | ScoredPopulation]
+    scores: str = "distance"

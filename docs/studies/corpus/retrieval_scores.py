@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import softmax
 
 from classex_bayes.typing import FloatArray, IntArray
 from studies.corpus.functions import described_functions, function_versions
@@ -70,7 +70,7 @@ def unigram_log_likelihoods(documents: Texts, queries: Texts, *, share: float = 
     """Log-likelihood ratios (n, n_documents) of queries by language models of the documents.
 
     A word's probability is (1 - share) times its frequency in the document plus `share` times its
-    frequency in all documents, and the ratio is to the latter. Source: Hiemstra (2001), "Using
+    frequency in all documents. The ratio is to the latter, up to a constant of the query. Source: Hiemstra (2001), "Using
     language models for information retrieval".
     """
     vocabulary = Vocabulary(documents)
@@ -97,40 +97,41 @@ def naive_bayes(documents: Texts, queries: Texts) -> FloatArray:
     return np.asarray((asked @ gains.T).toarray() + length[:, None] * base)
 
 
-def _own(number: int) -> IntArray:
-    return np.arange(number)
-
-
 def _manual_bm25(packages: Packages) -> ScoredPopulation:
     pages = shuffled(manual_pages(packages), 31)[:5_000]
     queries = [second[:15] for _, second in pages]
-    return ScoredPopulation(bm25([first for first, _ in pages], queries), _own(len(pages)))
+    return ScoredPopulation(bm25([first for first, _ in pages], queries), np.arange(len(pages)))
 
 
 def _function_bm25(packages: Packages) -> ScoredPopulation:
     pairs = described_functions(packages)[-5_000:]
-    scores = bm25([code for code, _ in pairs], [text[:12] for _, text in pairs])
-    return ScoredPopulation(scores, _own(len(pairs)))
+    scores = bm25([text[:12] for _, text in pairs], [code[:4] for code, _ in pairs])
+    return ScoredPopulation(scores, np.arange(len(pairs)))
 
 
 def _tune_tfidf(packages: Packages) -> ScoredPopulation:
     paths = [steps(tune.pitches, tune.durations) for tune in melodies(packages)[-5_000:]]
     first = [motifs(path[: len(path) // 2]) for path in paths]
     second = [motifs(path[len(path) // 2 + 1 :]) for path in paths]
-    return ScoredPopulation(tfidf_cosines(first, second), _own(len(paths)))
+    return ScoredPopulation(tfidf_cosines(first, second), np.arange(len(paths)))
+
+
+def _synonyms(packages: Packages, seed: int) -> list[list[list[str]]]:
+    """Runs of characters of the common names and of a synonym of 5,000 compounds."""
+    pairs = synonym_pairs(packages, seed)[:5_000]
+    return [[character_ngrams(pair[side]) for pair in pairs] for side in (0, 1)]
 
 
 def _synonym_tfidf(packages: Packages) -> ScoredPopulation:
-    pairs = synonym_pairs(packages, 32)[:5_000]
-    first, second = ([character_ngrams(pair[side]) for pair in pairs] for side in (0, 1))
-    return ScoredPopulation(tfidf_cosines(first, second), _own(len(pairs)))
+    scores = tfidf_cosines(*_synonyms(packages, 32))
+    return ScoredPopulation(scores, np.arange(len(scores)))
 
 
 def _function_unigrams(packages: Packages) -> ScoredPopulation:
     old, new = function_versions(packages)
     chosen = shuffled(range(len(old)), 33)[:4_000]
     scores = unigram_log_likelihoods([old[i] for i in chosen], [new[i] for i in chosen])
-    return ScoredPopulation(scores, _own(len(chosen)))
+    return ScoredPopulation(scores, np.arange(len(chosen)))
 
 
 def words_of_gene(sequence: IntArray) -> list[str]:
@@ -144,13 +145,9 @@ def _gene_bayes(packages: Packages) -> ScoredPopulation:
     genes = type_strains(packages)
     documents = [words_of_gene(gene) for gene in genes]
     reads = [words_of_gene(read(gene, rng)[:250]) for gene in genes]
-    return ScoredPopulation(naive_bayes(documents, reads), _own(len(genes)))
+    return ScoredPopulation(naive_bayes(documents, reads), np.arange(len(genes)))
 
 
-def _manual_bayes(packages: Packages) -> ScoredPopulation:
-    pages = shuffled(manual_pages(packages), 35)[:5_000]
-    rng = np.random.default_rng(35)
-    queries = [[second[i] for i in rng.integers(len(second), size=10)] for _, second in pages]
-    logs = naive_bayes([first for first, _ in pages], queries)
-    probabilities = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-    return ScoredPopulation(probabilities, _own(len(pages)))
+def _synonym_bayes(packages: Packages) -> ScoredPopulation:
+    scores = softmax(naive_bayes(*_synonyms(packages, 35)), axis=1)
+    return ScoredPopulation(scores, np.arange(len(scores)))

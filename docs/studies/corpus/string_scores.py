@@ -1,19 +1,17 @@
-"""Strings and pictures recognised by edit distances, shared parts and hashes."""
+"""Strings, molecules and genes recognised by edit distances, shared parts and hashes."""
 
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.fft import dctn
 
 from classex_bayes.typing import FloatArray, IntArray
 from studies.corpus.linkage import place_names, typed
 from studies.corpus.molecules import SEED, Molecule, compounds, misread, surrounding_codes
 from studies.corpus.packages import Packages
-from studies.corpus.pictograms import emoji_pictures
 from studies.corpus.population import ScoredPopulation, shuffled
 from studies.corpus.retrieval_scores import Texts, Vocabulary
+from studies.corpus.sequences import read, type_strains, words
 from studies.corpus.spelling import misspellings_of
-from studies.corpus.text_features import character_ngrams
 
 
 def edit_distances(texts: Sequence[str], others: Sequence[str]) -> IntArray:
@@ -46,11 +44,13 @@ def shared_parts(texts: Texts, others: Texts) -> FloatArray:
     return np.asarray(both / (sizes[0] + sizes[1] - both), np.float32)
 
 
-def hashes(pictures: IntArray) -> FloatArray:
-    """Bits (n, 64) of a perceptual hash: the signs of low frequencies about their median."""
-    grey = pictures.mean(axis=-1).reshape(len(pictures), 24, 2, 24, 2).mean(axis=(2, 4))
-    low = dctn(grey, axes=(1, 2))[:, :8, :8].reshape(len(pictures), 64)
-    return np.asarray(low > np.median(low, axis=1, keepdims=True), float)
+def hashes(x: FloatArray, n_bits: int, rng: np.random.Generator) -> FloatArray:
+    """Bits (n, n_bits) of vectors (n, d): the sides of random planes through 0 on which they lie.
+
+    The share of bits in which two vectors differ is about their angle, in half turns. Source:
+    Charikar (2002), "Similarity estimation techniques from rounding algorithms".
+    """
+    return np.asarray(x @ rng.normal(size=(x.shape[1], n_bits)) > 0, float)
 
 
 def _misspelling_edits(packages: Packages) -> ScoredPopulation:
@@ -81,16 +81,11 @@ def _molecule_tanimoto(packages: Packages) -> ScoredPopulation:
     return ScoredPopulation(shared_parts(seen, parts), np.arange(len(molecules)))
 
 
-def _synonym_free_places(packages: Packages) -> ScoredPopulation:
-    names = place_names(packages, 43)[:5_000]
+def _gene_hashes(packages: Packages) -> ScoredPopulation:
     rng = np.random.default_rng(43)
-    records = [typed(name, 0.15, rng) or name for name in names]
-    left, right = ([character_ngrams(text) for text in texts] for texts in (records, names))
-    return ScoredPopulation(shared_parts(left, right), np.arange(len(names)))
-
-
-def _emoji_hashes(packages: Packages) -> ScoredPopulation:
-    templates, tested, _ = emoji_pictures(packages)
-    first, second = hashes(templates), hashes(tested)
-    distances = second @ (1 - first).T + (1 - second) @ first.T
-    return ScoredPopulation(distances.astype(np.int16), np.arange(len(tested)), False)
+    genes = type_strains(packages)
+    counts = np.sqrt([words(gene) for gene in [*genes, *(read(gene, rng) for gene in genes)]])
+    bits = hashes(counts - counts[: len(genes)].mean(axis=0), 128, rng)
+    templates, reads = bits[: len(genes)], bits[len(genes) :]
+    distances = reads @ (1 - templates).T + (1 - reads) @ templates.T
+    return ScoredPopulation(distances.astype(np.int16), np.arange(len(genes)), False)

@@ -3,7 +3,6 @@
 import numpy as np
 from scipy.ndimage import shift
 
-from classex_bayes.typing import FloatArray, IntArray
 from studies.corpus.characters import blurred, letter_drawings
 from studies.corpus.functions import function_versions
 from studies.corpus.heads import margin_head, softmax_head, unit, with_constant
@@ -29,11 +28,6 @@ def thinned[Item](items: list[Item], share: float, rng: np.random.Generator) -> 
     return [item for item, keep in zip(items, kept, strict=True) if keep]
 
 
-def _of_head(weights: FloatArray, probes: FloatArray, y: IntArray) -> Population:
-    """Logits as dot products of test instances with the weights of the classes."""
-    return Population(weights, probes, y, "dot")
-
-
 def _manual_head(packages: Packages) -> Population:
     pages = shuffled(manual_pages(packages), 18)
     tested, others = pages[:5_000], pages[5_000:]
@@ -43,7 +37,7 @@ def _manual_head(packages: Packages) -> Population:
     training = unit(vectors([thinned(tested[place][0], 0.3, rng) for place in y]))
     weights = softmax_head(with_constant(10 * training), y, penalty=1e-5)
     probes = with_constant(10 * unit(vectors([second for _, second in tested])))
-    return _of_head(weights, probes, np.arange(len(tested)))
+    return Population(weights, probes, np.arange(len(tested)), "dot")
 
 
 def _pronunciation_head(packages: Packages) -> Population:
@@ -65,7 +59,7 @@ def _pronunciation_head(packages: Packages) -> Population:
     weights = softmax_head(with_constant(8 * training), y)
     spoken = espeak_phonemes(packages, tested, "en-us")
     probes = unit(space([phone_ngrams(arpabet(ipa)) for ipa in spoken]))
-    return _of_head(weights, with_constant(8 * probes), np.arange(len(tested)))
+    return Population(weights, with_constant(8 * probes), np.arange(len(tested)), "dot")
 
 
 def _letter_head(packages: Packages) -> Population:
@@ -82,14 +76,16 @@ def _letter_head(packages: Packages) -> Population:
     weights = softmax_head(with_constant((training - mean) / scale), y)
     tested = np.isin(drawings.y, chosen)
     probes = (blurred(drawings.probes[tested], size) - mean) / scale
-    return _of_head(weights, with_constant(probes), chosen.searchsorted(drawings.y[tested]))
+    return Population(
+        weights, with_constant(probes), chosen.searchsorted(drawings.y[tested]), "dot"
+    )
 
 
 def _spoken_head(packages: Packages) -> Population:
     spoken = shuffled(english_words(packages), 21)[:3_000]
     training = [
         sound_vectors(espeak(packages, spoken, voice, speed))
-        for voice in ("en-us", "en-us+f2", "en-gb")
+        for voice in ("en-us", "en-us+f2", "en-gb-x-rp")
         for speed in (140, 200)
     ]
     rows = np.concatenate(training)
@@ -98,7 +94,7 @@ def _spoken_head(packages: Packages) -> Population:
     weights = softmax_head(with_constant((rows - mean) / scale), y, penalty=1e-3)
     voices = [sound_vectors(flite(packages, spoken, voice)) for voice in ("kal16", "slt")]
     probes = (np.concatenate(voices) - mean) / scale
-    return _of_head(weights, with_constant(probes), np.tile(np.arange(len(spoken)), 2))
+    return Population(weights, with_constant(probes), np.tile(np.arange(len(spoken)), 2), "dot")
 
 
 def _function_margin(packages: Packages) -> Population:
@@ -111,7 +107,7 @@ def _function_margin(packages: Packages) -> Population:
     training = space([ngrams(thinned(list(old[chosen[i]]), 0.6, rng), (1, 2), ".") for i in y])
     weights = margin_head(training, y, scale=20.0, margin=0.2)
     probes = unit(space([ngrams(list(new[place]), (1, 2), ".") for place in chosen]))
-    return _of_head(weights, probes, np.arange(len(chosen)))
+    return Population(weights, probes, np.arange(len(chosen)), "dot")
 
 
 def _emoji_margin(packages: Packages) -> Population:
@@ -125,7 +121,7 @@ def _emoji_margin(packages: Packages) -> Population:
     training = emoji_features(np.clip(tone, 0, 255).astype(int))
     mean = training.mean(0)
     weights = margin_head(training - mean, y, scale=30.0, margin=0.3)
-    return _of_head(weights, unit(emoji_features(tested) - mean), np.arange(len(tested)))
+    return Population(weights, unit(emoji_features(tested) - mean), np.arange(len(tested)), "dot")
 
 
 def _misspelling_svm(packages: Packages) -> Population:
@@ -143,7 +139,7 @@ def _misspelling_svm(packages: Packages) -> Population:
     weights = np.column_stack([machine.coef_, machine.intercept_])
     pairs = [(row, wrong) for row, word in enumerate(tested) for wrong in misspellings[word][:2]]
     probes = space([character_ngrams(wrong, (1, 2, 3)) for _, wrong in pairs])
-    return _of_head(weights, with_constant(probes), np.array([row for row, _ in pairs]))
+    return Population(weights, with_constant(probes), np.array([row for row, _ in pairs]), "dot")
 
 
 def _tune_ridge(packages: Packages) -> Population:
@@ -158,4 +154,4 @@ def _tune_ridge(packages: Packages) -> Population:
     machine.fit(space([motifs(hummed(tested[place], rng)) for place in y]), y)
     weights = np.column_stack([machine.coef_, machine.intercept_])
     probes = space([motifs(hummed(tune, rng)) for tune in tested])
-    return _of_head(weights, with_constant(probes), np.arange(len(tested)))
+    return Population(weights, with_constant(probes), np.arange(len(tested)), "dot")

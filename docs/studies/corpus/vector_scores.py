@@ -1,19 +1,18 @@
 """Vectors compared by dot products, likelihood ratios, kernels and correlations."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from classex_bayes.typing import FloatArray
-from studies.corpus.airports import airports
 from studies.corpus.characters import letter_drawings
 from studies.corpus.functions import canonical_directions, described_functions
-from studies.corpus.manuals import manual_pages
 from studies.corpus.molecules import SEED, compounds, misread, surroundings
 from studies.corpus.orbits import minor_planets
 from studies.corpus.packages import Packages
 from studies.corpus.population import Population, ScoredPopulation, shuffled
 from studies.corpus.projections import discriminant_axes
-from studies.corpus.retrieval_scores import Vocabulary
 from studies.corpus.shared_data import english_words
 from studies.corpus.speech import sound_vectors
 from studies.corpus.text_features import LatentSemantics
@@ -71,43 +70,20 @@ def _function_dot(packages: Packages) -> Population:
 
 def _molecule_dot(packages: Packages) -> Population:
     rng = np.random.default_rng(SEED + 2)
-    molecules = compounds(packages, rng)[:6_000]
-    others = compounds(packages, rng)[-2_000:]
-    mean = np.log1p([surroundings(molecule) for molecule in others]).mean(axis=0)
-    gallery = np.log1p([surroundings(molecule) for molecule in molecules]) - mean
-    probes = np.log1p([surroundings(misread(molecule, rng)) for molecule in molecules]) - mean
-    return Population(gallery, probes, np.arange(len(molecules)), "dot")
+    every = compounds(packages, rng)
+    molecules, others = every[:6_000], every[-2_000:]
+    mean, gallery, probes = (
+        np.log1p([surroundings(drawing) for drawing in drawings])
+        for drawings in (others, molecules, [misread(molecule, rng) for molecule in molecules])
+    )
+    mean = mean.mean(axis=0)
+    return Population(gallery - mean, probes - mean, np.arange(len(molecules)), "dot")
 
 
-def _manual_dot(packages: Packages) -> ScoredPopulation:
-    """Counts of words, their logarithms multiplied and added, without any norm."""
-    pages = shuffled(manual_pages(packages), 52)[:5_000]
-    first, second = ([page[half] for page in pages] for half in (0, 1))
-    vocabulary = Vocabulary(first)
-    left, right = vocabulary.counts(second), vocabulary.counts(first)
-    idf = np.log(len(pages) / np.bincount(right.indices, minlength=right.shape[1]))
-    for counts in (left, right):
-        counts.data = np.log1p(counts.data) * idf[counts.indices]
-    scores = np.asarray((left @ right.T).toarray(), np.float32)
-    return ScoredPopulation(scores, np.arange(len(pages)))
-
-
-def kernel(population: Population, seed: int, n_classes: int) -> ScoredPopulation:
-    """Gaussian kernel exp(-d^2 / h) of some classes, h being a median square to a neighbour."""
-    rng = np.random.default_rng(seed)
-    chosen = np.sort(rng.permutation(len(population.gallery))[:n_classes])
-    _, first = np.unique(population.y, return_index=True)
-    squares = cdist(population.probes[first[chosen]], population.gallery[chosen], "sqeuclidean")
-    near = np.median(np.partition(squares, 30, axis=1)[:, 30])
-    return ScoredPopulation(np.exp(-squares / near), np.arange(chosen.size))
-
-
-def _planet_kernel(packages: Packages) -> ScoredPopulation:
-    return kernel(minor_planets(packages), 53, 5_000)
-
-
-def _airport_kernel(packages: Packages) -> ScoredPopulation:
-    return kernel(airports(packages), 54, 5_000)
+def kernel(probes: FloatArray, gallery: FloatArray) -> FloatArray:
+    """Gaussian kernel exp(-d^2 / h) (n, n_classes); h is the median square to the 30th nearest."""
+    squares = cdist(probes, gallery, "sqeuclidean")
+    return np.asarray(np.exp(-squares / np.median(np.partition(squares, 29, axis=1)[:, 29])))
 
 
 def correlations(probes: FloatArray, gallery: FloatArray) -> FloatArray:
@@ -117,9 +93,19 @@ def correlations(probes: FloatArray, gallery: FloatArray) -> FloatArray:
     return np.asarray(left @ right.T, np.float32)
 
 
-def _letter_correlations(packages: Packages) -> ScoredPopulation:
-    drawings = letter_drawings(packages)
-    chosen = np.sort(np.random.default_rng(55).permutation(len(drawings.gallery))[:5_000])
-    _, first = np.unique(drawings.y, return_index=True)
-    scores = correlations(drawings.probes[first[chosen]], drawings.gallery[chosen])
+def _first_of_some(
+    score: Callable[[FloatArray, FloatArray], FloatArray], population: Population, seed: int
+) -> ScoredPopulation:
+    """Score the first test instance of 5,000 random classes."""
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(population.gallery))[:5_000])
+    _, first = np.unique(population.y, return_index=True)
+    scores = score(population.probes[first[chosen]], population.gallery[chosen])
     return ScoredPopulation(scores, np.arange(chosen.size))
+
+
+def _planet_kernel(packages: Packages) -> ScoredPopulation:
+    return _first_of_some(kernel, minor_planets(packages), 53)
+
+
+def _letter_correlations(packages: Packages) -> ScoredPopulation:
+    return _first_of_some(correlations, letter_drawings(packages), 55)
