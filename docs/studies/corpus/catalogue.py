@@ -26,6 +26,10 @@ _MODULES: tuple[str, ...] = (
     "spelling",
     "stars",
     "substances",
+    "trained_heads",
+    "retrieval_scores",
+    "string_scores",
+    "vector_scores",
 )
 
 

@@ -137,8 +137,8 @@ def sentence(facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame) -> 
     farthest = ranking.loc[OURS, "rmse_farthest"] / ranking.loc["ClassExReg", "rmse_farthest"]
     return (
         f"On [{len(facts)} real populations](docs/corpus.md) of up to {facts['classes'].max():,} "
-        "classes (characters, words, sounds, code, molecules, stars and others; distances, logits,\n"
-        "likelihoods, BM25, edit distances and other scores), 90% intervals contained "
+        "classes (characters, words, sounds, code, molecules, stars and others; distances,\n"
+        "logits, likelihoods, BM25, edit distances and other scores), 90% intervals contained "
         f"the true accuracy in {ranking.loc[OURS, 'coverage']:.0%} of the cases, and in "
         f"{covered.min():.0%} in the worst population. The scales of the prior were chosen on the "
         "same populations.\n"
@@ -152,8 +152,8 @@ def datasheets() -> str:
     for name, recipe in recipes().items():
         packages = "; ".join(recipe.packages)
         parts.append(
-            f"**{name}** ({recipe.kind}; {recipe.scores}). {recipe.about} *Classifier.* {recipe.classifier} "
-            f"*Packages.* {packages}."
+            f"**{name}** ({recipe.kind}; {recipe.scores}). {recipe.about} "
+            f"*Classifier.* {recipe.classifier} *Packages.* {packages}."
         )
     return "\n\n".join(parts)
 

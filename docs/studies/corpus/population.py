@@ -1,4 +1,4 @@
-"""Populations of classes as vectors, and recipes that make them from public packages."""
+"""Populations of classes as vectors or as scores, and recipes that make them from public packages."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class ScoredPopulation:
         Whether the predicted class has the largest score; otherwise it has the smallest.
     """
 
-    scores: FloatArray
+    scores: FloatArray | IntArray
     y: IntArray
     higher_is_better: bool = True
 

@@ -7,12 +7,13 @@ from scipy import sparse
 from scipy.special import softmax
 
 from classex_bayes.typing import FloatArray, IntArray
+from studies.corpus import functions, linkage, manuals, melodies, sequences
 from studies.corpus.functions import described_functions, function_versions
 from studies.corpus.linkage import synonym_pairs
 from studies.corpus.manuals import manual_pages
-from studies.corpus.melodies import melodies, motifs, steps
+from studies.corpus.melodies import motifs, steps
 from studies.corpus.packages import Packages
-from studies.corpus.population import ScoredPopulation, shuffled
+from studies.corpus.population import Recipe, ScoredPopulation, shuffled
 from studies.corpus.sequences import LENGTH, read, type_strains
 from studies.corpus.text_features import character_ngrams
 
@@ -70,8 +71,8 @@ def unigram_log_likelihoods(documents: Texts, queries: Texts, *, share: float = 
     """Log-likelihood ratios (n, n_documents) of queries by language models of the documents.
 
     A word's probability is (1 - share) times its frequency in the document plus `share` times its
-    frequency in all documents. The ratio is to the latter, up to a constant of the query. Source: Hiemstra (2001), "Using
-    language models for information retrieval".
+    frequency in all documents. The ratio is to the latter, up to a constant of the query. Source:
+    Hiemstra (2001), "Using language models for information retrieval".
     """
     vocabulary = Vocabulary(documents)
     counts = vocabulary.counts(documents)
@@ -110,7 +111,7 @@ def _function_bm25(packages: Packages) -> ScoredPopulation:
 
 
 def _tune_tfidf(packages: Packages) -> ScoredPopulation:
-    paths = [steps(tune.pitches, tune.durations) for tune in melodies(packages)[-5_000:]]
+    paths = [steps(tune.pitches, tune.durations) for tune in melodies.melodies(packages)[-5_000:]]
     first = [motifs(path[: len(path) // 2]) for path in paths]
     second = [motifs(path[len(path) // 2 + 1 :]) for path in paths]
     return ScoredPopulation(tfidf_cosines(first, second), np.arange(len(paths)))
@@ -151,3 +152,95 @@ def _gene_bayes(packages: Packages) -> ScoredPopulation:
 def _synonym_bayes(packages: Packages) -> ScoredPopulation:
     scores = softmax(naive_bayes(*_synonyms(packages, 35)), axis=1)
     return ScoredPopulation(scores, np.arange(len(scores)))
+
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        name="manual-bm25",
+        kind="text",
+        about="Classes are 5,000 manual pages, drawn at random from those of manual-halves. The "
+        "document is the first half of a page, and the query is the first 15 words of the second "
+        "half. No noise is added. A wrong answer is another page for a query.",
+        classifier="BM25 of words with the constants of Lucene (k1 = 1.2, b = .75).",
+        packages=manuals.RECIPES[0].packages,
+        make=_manual_bm25,
+        scores="other similarity",
+    ),
+    Recipe(
+        name="function-bm25",
+        kind="code",
+        about="Classes are 5,000 functions and methods, drawn at random from those of "
+        "functions-docstrings. The document is the first 12 words of the docstring. The query is "
+        "the first four words of the code, which begin with the function's name. No noise is "
+        "added. A wrong answer is the docstring of another function.",
+        classifier="BM25 of words (k1 = 1.2, b = .75). Documents have equal lengths, so those that "
+        "share the same words with a query are tied. Numbers of words were chosen after "
+        "accuracies had been seen.",
+        packages=functions.RECIPES[0].packages,
+        make=_function_bm25,
+        scores="tied",
+    ),
+    Recipe(
+        name="tune-tfidf",
+        kind="sounds",
+        about="Classes are 5,000 melodies, drawn at random from those of tune-halves. The document "
+        "is the first half of a tune, and the query is the second half. Variants of a tune are "
+        "separate classes. No noise is added. A wrong answer is the beginning of another tune.",
+        classifier="Cosine of TF-IDF weights of motifs, passed as a similarity.",
+        packages=melodies.RECIPES[0].packages,
+        make=_tune_tfidf,
+        scores="other similarity",
+    ),
+    Recipe(
+        name="synonym-tfidf",
+        kind="records",
+        about="Classes are 5,000 chemical compounds, drawn at random from those of "
+        "chemical-synonyms. The document is the common name, and the query is a random synonym. "
+        "The names are real; no noise is added. A wrong answer takes a name for that of another "
+        "compound.",
+        classifier="Cosine of TF-IDF weights of runs of two and three characters, passed as a "
+        "similarity.",
+        packages=linkage.RECIPES[1].packages,
+        make=_synonym_tfidf,
+        scores="other similarity",
+    ),
+    Recipe(
+        name="function-unigrams",
+        kind="code",
+        about="Classes are 4,000 functions and methods, drawn at random from those of "
+        "functions-versions. The document is the older body, and the query is the newer one. The "
+        "changes are real. A wrong answer takes a function for the successor of another.",
+        classifier="Log-likelihood ratio of the identifiers of the query: a unigram model of the "
+        "document, mixed with that of all documents, against the latter alone.",
+        packages=functions.RECIPES[1].packages[:6],
+        make=_function_unigrams,
+        scores="other similarity",
+    ),
+    Recipe(
+        name="gene-bayes",
+        kind="biological sequences",
+        about="Classes are 4,468 type strains of bacteria and archaea, as in 16s-reads. The "
+        "template is the gene. The test instance is the first 250 letters or fewer of a simulated "
+        "noisy read. The genes are real, the errors are drawn at random. A wrong answer is most "
+        "often a species of the same genus.",
+        classifier="Log-likelihood of the read's different words of 6 letters under naive Bayes "
+        "models of the genes (.1 is added to each count). Lengths of reads differ, and so does "
+        "the scale of the scores.",
+        packages=sequences.RECIPES[0].packages,
+        make=_gene_bayes,
+        scores="other similarity",
+    ),
+    Recipe(
+        name="synonym-bayes",
+        kind="records",
+        about="Classes are 5,000 chemical compounds, drawn anew from those of chemical-synonyms, "
+        "with the common name as template and a random synonym as test instance. The names are "
+        "real; no noise is added. A wrong answer takes a name for that of another compound.",
+        classifier="Probabilities of naive Bayes models of runs of two and three characters (.1 is "
+        "added to each count), in double precision. Rows add up to one; with fewer classes the "
+        "probabilities are not scaled again.",
+        packages=linkage.RECIPES[1].packages,
+        make=_synonym_bayes,
+        scores="other similarity",
+    ),
+)

@@ -28,6 +28,7 @@ def german(text: str) -> list[str]:
 
 
 def sound_vectors(sounds: Iterable[FloatArray]) -> FloatArray:
+    """Return the cepstra of words as vectors."""
     return np.stack([vector(sound, RATE) for sound in sounds])
 
 

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from classex_bayes.typing import FloatArray, IntArray
+from studies.corpus import linkage, molecules, sequences, spelling
 from studies.corpus.linkage import place_names, typed
 from studies.corpus.molecules import SEED, Molecule, compounds, misread, surrounding_codes
 from studies.corpus.packages import Packages
-from studies.corpus.population import ScoredPopulation, shuffled
+from studies.corpus.population import Recipe, ScoredPopulation, shuffled
 from studies.corpus.retrieval_scores import Texts, Vocabulary
 from studies.corpus.sequences import read, type_strains, words
 from studies.corpus.spelling import misspellings_of
@@ -75,10 +76,10 @@ def _codes(molecule: Molecule) -> list[str]:
 
 def _molecule_tanimoto(packages: Packages) -> ScoredPopulation:
     rng = np.random.default_rng(SEED + 1)
-    molecules = compounds(packages, rng)[:5_000]
-    parts = [_codes(molecule) for molecule in molecules]
-    seen = [_codes(misread(molecule, rng)) for molecule in molecules]
-    return ScoredPopulation(shared_parts(seen, parts), np.arange(len(molecules)))
+    drawings = compounds(packages, rng)[:5_000]
+    parts = [_codes(drawing) for drawing in drawings]
+    seen = [_codes(misread(drawing, rng)) for drawing in drawings]
+    return ScoredPopulation(shared_parts(seen, parts), np.arange(len(drawings)))
 
 
 def _gene_hashes(packages: Packages) -> ScoredPopulation:
@@ -89,3 +90,57 @@ def _gene_hashes(packages: Packages) -> ScoredPopulation:
     templates, reads = bits[: len(genes)], bits[len(genes) :]
     distances = reads @ (1 - templates).T + (1 - reads) @ templates.T
     return ScoredPopulation(distances.astype(np.int16), np.arange(len(genes)), False)
+
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        name="misspelling-edits",
+        kind="text",
+        about="Classes are 3,000 English words and phrases, drawn at random from the corrections "
+        "in codespell's dictionary. The template is the word, and the test instance is the last "
+        "of its listed misspellings, which are real. A wrong answer corrects a misspelling to "
+        "another word.",
+        classifier="Levenshtein's edit distance, a whole number.",
+        packages=spelling.RECIPES[0].packages,
+        make=_misspelling_edits,
+        scores="tied",
+    ),
+    Recipe(
+        name="place-ratios",
+        kind="records",
+        about="Classes are 4,000 different names of places, drawn at random from GeoNames' table. "
+        "The template is the name without accents. The test instance is the name with typing "
+        "errors at a rate of .2. The names are real, the errors are drawn at random. A wrong "
+        "answer links the record to another name.",
+        classifier="1 less Levenshtein's edit distance divided by the length of the longer text, "
+        "which takes few values. The rate of errors was chosen after accuracies had been seen.",
+        packages=linkage.RECIPES[0].packages,
+        make=_place_ratios,
+        scores="tied",
+    ),
+    Recipe(
+        name="molecule-tanimoto",
+        kind="molecules",
+        about="Classes are 5,000 compounds, drawn at random from those of molecule-drawings. The "
+        "template is the structure, and the test instance is one misread drawing. The compounds "
+        "are real, the errors are drawn at random. A wrong answer names another compound.",
+        classifier="Tanimoto similarity: the share of common surroundings of atoms, up to 2 "
+        "bonds, among all that either structure has. Small structures have few values.",
+        packages=molecules.RECIPES[0].packages,
+        make=_molecule_tanimoto,
+        scores="tied",
+    ),
+    Recipe(
+        name="gene-hashes",
+        kind="biological sequences",
+        about="Classes are 4,468 type strains of bacteria and archaea, as in 16s-reads. The "
+        "template is the gene, and the test instance is a simulated noisy read. The genes are "
+        "real, the errors are drawn at random. A wrong answer is another strain.",
+        classifier="Hamming distance of 128 bits: the sides of random planes on which the square "
+        "roots of the counts of words of 6 letters lie. The number of bits was chosen after "
+        "accuracies had been seen.",
+        packages=sequences.RECIPES[0].packages,
+        make=_gene_hashes,
+        scores="tied",
+    ),
+)

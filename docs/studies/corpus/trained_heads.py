@@ -3,15 +3,25 @@
 import numpy as np
 from scipy.ndimage import shift
 
+from studies.corpus import (
+    characters,
+    functions,
+    manuals,
+    melodies,
+    pictograms,
+    pronunciations,
+    speech,
+    spelling,
+)
 from studies.corpus.characters import blurred, letter_drawings
 from studies.corpus.functions import function_versions
 from studies.corpus.heads import margin_head, softmax_head, unit, with_constant
 from studies.corpus.linkage import mistyped
 from studies.corpus.manuals import manual_pages
-from studies.corpus.melodies import hummed, melodies, motifs, steps
+from studies.corpus.melodies import hummed, motifs, steps
 from studies.corpus.packages import Packages
 from studies.corpus.pictograms import emoji_features, emoji_pictures
-from studies.corpus.population import Population, shuffled
+from studies.corpus.population import Population, Recipe, shuffled
 from studies.corpus.pronunciations import arpabet, phone_ngrams, spoken_words
 from studies.corpus.shared_data import english_words
 from studies.corpus.speech import sound_vectors
@@ -145,7 +155,7 @@ def _misspelling_svm(packages: Packages) -> Population:
 def _tune_ridge(packages: Packages) -> Population:
     from sklearn.linear_model import RidgeClassifier
 
-    every = melodies(packages)
+    every = melodies.melodies(packages)
     others, tested = every[:3_000], every[3_000:7_000]
     space = LatentSemantics([motifs(steps(tune.pitches, tune.durations)) for tune in others], 256)
     rng = np.random.default_rng(25)
@@ -155,3 +165,122 @@ def _tune_ridge(packages: Packages) -> Population:
     weights = np.column_stack([machine.coef_, machine.intercept_])
     probes = space([motifs(hummed(tune, rng)) for tune in tested])
     return Population(weights, with_constant(probes), np.arange(len(tested)), "dot")
+
+
+_OWN_CLASSES = (
+    "A head was trained on the classes themselves, from {} each that are simulated. The score is "
+    "its logit. "
+)
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        name="manual-head",
+        kind="text",
+        about="Classes are 5,000 manual pages, drawn at random from those of manual-halves. A page "
+        "is known by six random 30% of the words of its first half. The test instance is the "
+        "second half, as it is. Families of similar pages stay. A wrong answer continues a page "
+        "with the end of another.",
+        classifier=_OWN_CLASSES.format("six texts") + "Softmax head with a bias on latent "
+        "semantics of words (200 dimensions, unit length), learnt on other pages.",
+        packages=manuals.RECIPES[0].packages,
+        make=_manual_head,
+        scores="logit",
+    ),
+    Recipe(
+        name="pronunciation-head",
+        kind="sounds",
+        about="Classes are 6,000 spellings, drawn at random from the CMU Pronouncing Dictionary. A "
+        "word is known by six copies of its pronunciation in which each phoneme is replaced by a "
+        "random one with probability .12. The test instance is the pronunciation by the rules of "
+        "espeak-ng; its errors are real. Homophones stay. A wrong answer is another word.",
+        classifier=_OWN_CLASSES.format("six pronunciations") + "Softmax head with a bias on latent "
+        "semantics of phonemes and of runs of two and three (256 dimensions, unit length), learnt "
+        "on 5,000 other words.",
+        packages=pronunciations.RECIPES[0].packages,
+        make=_pronunciation_head,
+        scores="logit",
+    ),
+    Recipe(
+        name="letter-head",
+        kind="characters in two typefaces",
+        about="Classes are 4,000 letters and numbers, drawn at random from those of "
+        "letters-pixels. A letter is known by six copies of the drawing of Noto Sans, moved by "
+        "about .7 pixels and with noise of .15. The test instances are its drawings by other "
+        "fonts, without noise, one to three a class. Lookalikes of other scripts stay. A wrong "
+        "answer is another character.",
+        classifier=_OWN_CLASSES.format("six drawings") + "Softmax head with a bias on 16 x 16 grey "
+        "pixels, smoothed by a Gaussian of one pixel.",
+        packages=characters.RECIPES[0].packages,
+        make=_letter_head,
+        scores="logit",
+    ),
+    Recipe(
+        name="spoken-head",
+        kind="sounds",
+        about="Classes are 3,000 words, drawn at random from the lower-case words of a list of "
+        "American English; inflected forms are separate classes. A word is known by six sounds of "
+        "espeak-ng: three voices at two speeds. The two test instances are the word spoken by the "
+        "voices kal16 and slt of flite. All voices are synthetic; no noise is added. A wrong "
+        "answer is another word.",
+        classifier="A softmax head was trained on the classes themselves. The score is its logit. "
+        "Features are 13 mel-frequency cepstra at 20 equally spaced times, scaled, with a bias.",
+        packages=speech.RECIPES[0].packages,
+        make=_spoken_head,
+        scores="logit",
+    ),
+    Recipe(
+        name="function-margin",
+        kind="code",
+        about="Classes are 5,000 functions and methods, drawn at random from those of "
+        "functions-versions. A function is known by five random 60% of the identifiers of its "
+        "older body. The test instance is the newer body; the changes are real. A wrong answer "
+        "takes a function for the successor of another.",
+        classifier=_OWN_CLASSES.format("five bodies") + "Head of normalised weights, trained with "
+        "softmax and a margin of .2 (CosFace): 20 times the cosine, on latent semantics of "
+        "identifiers and of adjacent pairs (128 dimensions), learnt on the older bodies.",
+        packages=functions.RECIPES[1].packages[:6],
+        make=_function_margin,
+        scores="logit",
+    ),
+    Recipe(
+        name="emoji-margin",
+        kind="emoji of two vendors",
+        about="Classes are the emoji of the population emoji. An emoji is known by eight copies of "
+        "Noto's picture, moved by up to three pixels, with other tones and noise. The test "
+        "instance is the picture of EmojiOne, without noise. Tones of skin, families and flags "
+        "make groups of similar classes. A wrong answer is another emoji.",
+        classifier=_OWN_CLASSES.format("eight pictures") + "Head of normalised weights, trained "
+        "with softmax and a margin of .3 (CosFace): 30 times the cosine, on histograms of the "
+        "directions of edges and mean colours of 8 x 8 cells.",
+        packages=pictograms.RECIPES[1].packages,
+        make=_emoji_margin,
+        scores="logit",
+    ),
+    Recipe(
+        name="misspelling-svm",
+        kind="text",
+        about="Classes are 2,500 English words and phrases, drawn at random from the corrections "
+        "in codespell's dictionary. A word is known by four copies with typing errors at a rate of "
+        ".08. The test instances are up to two of its real misspellings. A wrong answer corrects a "
+        "misspelling to another word.",
+        classifier=_OWN_CLASSES.format("four words") + "Linear support vector machines, one "
+        "against the rest, on latent semantics of runs of one to three characters (200 "
+        "dimensions), learnt on 5,000 other words.",
+        packages=spelling.RECIPES[0].packages,
+        make=_misspelling_svm,
+        scores="logit",
+    ),
+    Recipe(
+        name="tune-ridge",
+        kind="sounds",
+        about="Classes are 4,000 melodies, drawn at random from those of hummed-tunes. A melody is "
+        "known by four phrases of 24 notes, as someone hums them from memory with errors, and "
+        "the test instance is another one. Phrases begin at random places. A wrong answer is "
+        "another tune.",
+        classifier=_OWN_CLASSES.format("four phrases") + "Ridge classifiers, one against the rest, "
+        "on latent semantics of motifs (256 dimensions), learnt on 3,000 other tunes.",
+        packages=melodies.RECIPES[1].packages,
+        make=_tune_ridge,
+        scores="logit",
+    ),
+)

@@ -6,12 +6,13 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from classex_bayes.typing import FloatArray
+from studies.corpus import characters, functions, molecules, orbits, speech
 from studies.corpus.characters import letter_drawings
 from studies.corpus.functions import canonical_directions, described_functions
 from studies.corpus.molecules import SEED, compounds, misread, surroundings
 from studies.corpus.orbits import minor_planets
 from studies.corpus.packages import Packages
-from studies.corpus.population import Population, ScoredPopulation, shuffled
+from studies.corpus.population import Population, Recipe, ScoredPopulation, shuffled
 from studies.corpus.projections import discriminant_axes
 from studies.corpus.shared_data import english_words
 from studies.corpus.speech import sound_vectors
@@ -71,13 +72,13 @@ def _function_dot(packages: Packages) -> Population:
 def _molecule_dot(packages: Packages) -> Population:
     rng = np.random.default_rng(SEED + 2)
     every = compounds(packages, rng)
-    molecules, others = every[:6_000], every[-2_000:]
+    tested, others = every[:6_000], every[-2_000:]
     mean, gallery, probes = (
         np.log1p([surroundings(drawing) for drawing in drawings])
-        for drawings in (others, molecules, [misread(molecule, rng) for molecule in molecules])
+        for drawings in (others, tested, [misread(drawing, rng) for drawing in tested])
     )
     mean = mean.mean(axis=0)
-    return Population(gallery - mean, probes - mean, np.arange(len(molecules)), "dot")
+    return Population(gallery - mean, probes - mean, np.arange(len(tested)), "dot")
 
 
 def kernel(probes: FloatArray, gallery: FloatArray) -> FloatArray:
@@ -109,3 +110,70 @@ def _planet_kernel(packages: Packages) -> ScoredPopulation:
 
 def _letter_correlations(packages: Packages) -> ScoredPopulation:
     return _first_of_some(correlations, letter_drawings(packages), 55)
+
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        name="spoken-plda",
+        kind="sounds",
+        about="Classes are 4,000 words, drawn at random from a list of American English; inflected "
+        "forms are separate classes. Templates and test instances are those of spoken-english: "
+        "one voice of espeak-ng, two of flite. All voices are synthetic; no noise is added. A "
+        "wrong answer is another word.",
+        classifier="Log-likelihood ratio of two vectors being of one word, under normal laws of "
+        "words and errors (probabilistic linear discriminant analysis) in 60 discriminants of 13 "
+        "mel-frequency cepstra at 20 times, learnt on 1,500 other words.",
+        packages=speech.RECIPES[0].packages,
+        make=_spoken_plda,
+        scores="other similarity",
+    ),
+    Recipe(
+        name="function-dot",
+        kind="code",
+        about="Classes are 6,000 functions and methods, drawn at random from those of "
+        "functions-docstrings. The template is made of the code, and the test instance of the "
+        "docstring. No noise is added. A wrong answer is another function for a description.",
+        classifier="Dot product of canonical variates of latent semantics, learnt on other "
+        "functions. Vectors are not normalised, and those of code are multiplied by the logarithm "
+        "of its number of words, so long functions attract wrong answers.",
+        packages=functions.RECIPES[0].packages,
+        make=_function_dot,
+        scores="other similarity",
+    ),
+    Recipe(
+        name="molecule-dot",
+        kind="molecules",
+        about="Classes are 6,000 compounds, drawn at random from those of molecule-drawings. The "
+        "template is the structure, and the test instance is one misread drawing. The compounds "
+        "are real, the errors are drawn at random. A wrong answer names another compound, often a "
+        "large one.",
+        classifier="Dot product of the logarithms of counts of surroundings of atoms in 256 "
+        "buckets, less their mean over 2,000 other compounds. Vectors are not normalised.",
+        packages=molecules.RECIPES[0].packages,
+        make=_molecule_dot,
+        scores="other similarity",
+    ),
+    Recipe(
+        name="planet-kernel",
+        kind="measured things",
+        about="Classes are 5,000 minor planets, drawn at random from those of minor-planets, with "
+        "the first preliminary orbit of each as test instance. The orbits are real, the errors "
+        "are drawn at random. A wrong answer takes the body for another.",
+        classifier="Gaussian kernel of the seven numbers of the orbits. Its bandwidth is the "
+        "median distance to the 30th nearest orbit.",
+        packages=orbits.RECIPES[0].packages,
+        make=_planet_kernel,
+        scores="other similarity",
+    ),
+    Recipe(
+        name="letter-correlations",
+        kind="characters in two typefaces",
+        about="Classes are 5,000 letters and numbers, drawn at random from those of "
+        "letters-pixels, with the first drawing by another font as test instance. No noise is "
+        "added. A wrong answer is another character.",
+        classifier="Pearson's correlation of 16 x 16 grey pixels, passed as a similarity.",
+        packages=characters.RECIPES[0].packages,
+        make=_letter_correlations,
+        scores="other similarity",
+    ),
+)
