@@ -1,4 +1,4 @@
-"""Populations of classes as vectors or as scores, and recipes that make them from public packages."""
+"""Populations of classes as vectors or scores, and recipes that make them from packages."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
