@@ -38,7 +38,7 @@ from classex_bayes.bayes.score_evidence import (
     why_unused,
 )
 from classex_bayes.bayes.tails.scale_choice import default_prior, held_out_tables
-from classex_bayes.bayes.tails.tail_prior import TailPrior
+from classex_bayes.bayes.tails.tail_prior import TailPrior, checked_tail_prior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
@@ -100,18 +100,11 @@ class BayesianExtrapolator(LawModel):
     :math:`AGA_k = \sum_l w_l E[\Phi(t_l + h\varepsilon)^{k-1}]`.
 
     Ranks say how accurate the classifier is on up to k1 classes. Scores say how the curve
-    continues. Let d be the distance of the true class of an instance, :math:`r_1 \le \dots \le r_j`
-    those of its j = 4 nearest wrong classes and m their local exponent (Hill's estimate). A random
-    class is nearer than the true one with probability
-
-    .. math:: \log p = \log \frac{j}{k_1 - 1} + c - b v q e^{-\tau z} + \frac{z}{\sqrt{j}},
-              \qquad q = m \log \frac{r_j}{d}, \qquad z \sim N(0, 1).
-
-    Level c, slope b, the spread :math:`\tau` of the slopes of instances and the share :math:`\pi`
-    of instances with look-alikes (v uniform on [0, 1] instead of 1) are calibrated by the ranks in
-    one half of the classes, given depths q from the other half
-    (`classex_bayes.bayes.tails.tail_calibration`). Each draw is a law of U* = 1 - p. It is moved to
-    the accuracy on k1 classes that both evidences support (`classex_bayes.bayes.score_evidence`).
+    continues: how much nearer the true class of an instance is than its nearest wrong classes tells
+    the probability that a random class is nearer (`TailPrior` has the model). Its parameters are
+    calibrated by the ranks in one half of the classes, given distances from the other half. Each
+    draw is a law of U*. It is moved to the accuracy on k1 classes that both evidences support
+    (`classex_bayes.bayes.score_evidence`).
 
     Parameters
     ----------
@@ -122,6 +115,9 @@ class BayesianExtrapolator(LawModel):
         "all" uses scores too, if the task has distances, similarities, logits or probabilities
         from which tails can be fitted. Otherwise a note on every prediction gives the reason.
         "ranks" uses ranks alone, so the result does not depend on the scale of the scores.
+    tail_prior : TailPrior, optional
+        Prior of the tails of scores. The default depends on the scores: `TailPrior()`, and a
+        narrower one for distances and cosines, whose origin is known.
 
     Attributes
     ----------
@@ -137,7 +133,8 @@ class BayesianExtrapolator(LawModel):
         Probability of every scale on which scores were tried as distances; empty if only ranks
         were used.
     model : pymc.Model
-        The PyMC model of the ranks of the fitted task.
+        The PyMC model of the fitted task: of its ranks and, if scores were used, of the tails. It
+        sums over the scales.
     task : SourceTask or None
         The fitted task; None if there are several, and after `classex_bayes.load`.
     tasks : tuple of SourceTask
@@ -153,17 +150,16 @@ class BayesianExtrapolator(LawModel):
     Notes
     -----
     Distances and the cosine are used on their natural scale. Powers of distances give the same
-    result. For other scores the result is averaged over :math:`\log(s_0 - s)` with several origins
-    :math:`s_0`, :math:`-s` (logits) and :math:`-\log s` (probabilities), each with its posterior
+    result. For other scores the result is averaged over :math:`\log(s_0 - s)`, :math:`-s` and
+    :math:`-\log(s - s_1)` with several origins :math:`s_0` and :math:`s_1`, each with its posterior
     probability. So neither the unit nor the origin of logits matters.
 
-    Tails are not used for ties, scores with only two values or of only a few classes, fewer than 20
-    classes, class weights with an effective number of fewer than 10 classes, lists of fewer than 15
-    wrong classes, classes drawn with unequal probabilities or in groups, several tasks, and a prior
-    with knots of a bandwidth above 0.15.
-    docs/scores.md reports errors on real populations and shows where scores fail. The templates of
-    all classes must be made in the same way. A template that is made from the test instance is too
-    near.
+    Tails are not used if most instances are tied, for scores with only two values or of only a few
+    classes, fewer than 20 classes, class weights with an effective number of fewer than 10 classes,
+    lists of fewer than 15 wrong classes, classes drawn with unequal probabilities or in groups,
+    several tasks, and a prior with knots of a bandwidth above 0.15. docs/scores.md reports errors on
+    real populations and shows where scores fail. The templates of all classes must be made in the
+    same way. A template that is made from the test instance is too near.
 
     References
     ----------
@@ -268,6 +264,7 @@ class BayesianExtrapolator(LawModel):
         settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
         one_of(self.evidence, ("all", "ranks"), "evidence")
+        checked_tail_prior(self.tail_prior)
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         data, tree = pooled_groups(tasks, prior.basis)
         interrupted = sample_into(tree, prior, data, settings, seeds)
@@ -294,8 +291,10 @@ class BayesianExtrapolator(LawModel):
         -------
         pymc.Model
             It has the parameters of the prior, the deterministic variable "weights" (knot) and the
-            observed data "rank_histogram" (bin) or "whitened_accuracy" (direction). After `fit`,
-            the attribute `model` is the PyMC model of the fitted task.
+            observed data "rank_histogram" (bin) or "whitened_accuracy" (direction). With scores it
+            also has the parameters of a `TailPrior` and the potential "held_out_ranks", for random
+            halves of the classes. After `fit`, the attribute `model` is the PyMC model of the
+            fitted task, with the halves of the fit.
 
         Raises
         ------
@@ -428,12 +427,16 @@ class BayesianExtrapolator(LawModel):
     ) -> Extrapolation:
         r"""Prior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`, without a fit.
 
+        The distances of the task are known and no outcome is: with scores the law continues by
+        tails whose parameters are drawn from their prior.
+
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes, 2..10^12.
         task : SourceTask, optional
-            Task whose k1 decides which k are far beyond it; by default the fitted task.
+            Task whose k1 decides which k are far beyond it, and whose scores give the tails; by
+            default the fitted task. A model that was read from a file has no scores.
         draws : int
             Number of draws.
         random_seed : int, SeedSequence or None

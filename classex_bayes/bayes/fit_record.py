@@ -12,10 +12,11 @@ import pandas as pd
 
 from classex_bayes._version import __version__
 from classex_bayes.arguments import seed_sequence
-from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.model.priors import MixturePrior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import N_NEAREST
+from classex_bayes.bayes.tails.tail_prior import TailPrior
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -240,7 +241,7 @@ def _as_json(value: Any) -> Any:
     return asdict(value)  # raises TypeError for anything else
 
 
-def prior_of(description: dict[str, Any], prior: Any = None) -> Prior:
+def prior_of(description: dict[str, Any], prior: Any = None) -> Any:
     """Prior with this description. One that is not of this package must be given."""
     if prior is not None:
         passed = described_parameters({"prior": checked_prior(prior)})["prior"]
@@ -252,6 +253,8 @@ def prior_of(description: dict[str, Any], prior: Any = None) -> Prior:
         return prior
     fields = {name: value for name, value in description.items() if name != "type"}
     name = description["type"]
+    if name == TailPrior.__name__:
+        return TailPrior(**fields)
     if name != MixturePrior.__name__:
         values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
         raise DataError(

@@ -25,7 +25,7 @@ class DistanceScale:
     """
 
     kind: str
-    # s_0, which no score exceeds: 0 for negated distances, 1 for the cosine; or s_1, below all scores
+    # s_0, which no score exceeds: 0 for negated distances, 1 for the cosine; or s_1, below them all
     origin: float = np.inf
     unit: float = 1.0  # u; the variance of log distances between instances depends on it
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from classex_bayes.arguments import number, positive, probability
+from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray
 
 SLOPE_FREEDOM = 3.0
@@ -147,6 +148,14 @@ KNOWN_ORIGIN = TailPrior(
     slope_error_sd=0.03,
 )
 UNKNOWN_ORIGIN = TailPrior()
+
+
+def checked_tail_prior(prior: Any) -> None:
+    """Raise DataError if it is neither a `TailPrior` nor None."""
+    if not (prior is None or isinstance(prior, TailPrior)):
+        raise DataError(
+            f"tail_prior: expected a TailPrior, or None for the default, found {prior!r}"
+        )
 
 
 def named_parameters(points: FloatArray) -> dict[str, FloatArray]:

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import logit
 from scipy.stats import norm, t
 
 from classex_bayes.bayes.tails import scale_choice
