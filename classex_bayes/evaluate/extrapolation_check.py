@@ -14,7 +14,7 @@ from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, named_estimators
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.formatting import Display, Shown, capitalized
+from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import interval_settings
 from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
@@ -132,8 +132,8 @@ class ExtrapolationCheck(Shown):
     def _display(self) -> Display:
         failed = ", ".join(name for name, result in self.results.items() if not result.passed)
         header = f"Extrapolation within the pilot: {f'fails: {failed}' if failed else 'passed'}"
-        notes = tuple(map(capitalized, self.sentences))
-        return Display(header, self.table, notes, decimals=3)
+        shown = self.table.drop(columns=["n_source", "k", "passed"])
+        return Display(header, shown, self.sentences, decimals=3)
 
 
 def extrapolation_check(
@@ -190,24 +190,24 @@ def extrapolation_check(
     DataWarning
         A fitted model failed.
 
+    See Also
+    --------
+    classex_bayes.backtest : The same for a large task, with pilots of any size.
+
     Notes
     -----
-    Let :math:`e_j` be the prediction of part j less the accuracy of its own instances among all
-    classes, s the standard deviation of the :math:`e_j` over the parts, and v the mean posterior
-    variance of the predictions. The mean error is the predicted less the measured accuracy of the
-    pilot. Its standard deviation is
+    Let :math:`m_j` be the prediction of part j and :math:`e_j` this less the accuracy of its own
+    instances among all classes, :math:`s_m` and :math:`s_e` their standard deviations over the
+    parts, and v the mean posterior variance of the predictions. The mean error is the predicted
+    less the measured accuracy of the pilot. Its standard deviation is
 
-    .. math:: \sqrt{\max(v - s^2, 0) + s^2 / J}.
+    .. math:: \sqrt{\max(v - s_m^2, 0) + s_e^2 / J}.
 
     Errors that differ between parts average out. The rest of the posterior variance is an error
     that the parts have in common, such as that of a prior. A point estimate has v = 0. The check
     fails if the p-value of Student's t law with J - 1 degrees of freedom is below 0.05 and the
     error is above 0.02. The page "Is the interval right?" reports how often it fails where
     predictions are right, and where they are not.
-
-    See Also
-    --------
-    classex_bayes.backtest : The same for a large task, with pilots of any size.
 
     Examples
     --------
@@ -218,12 +218,13 @@ def extrapolation_check(
     >>> check = extrapolation_check(KDE("ucv"), task, progressbar=False)
     >>> check.table[["n_source", "k", "predicted", "measured"]].round(2).values.tolist()
     """
-    single = not isinstance(estimators, Mapping | Sequence)
-    named = named_estimators([estimators] if single else estimators)
+    named = named_estimators(
+        estimators if isinstance(estimators, Mapping | Sequence) else [estimators]
+    )
+    if task is None and len(named) == 1:
+        task = getattr(next(iter(named.values())), "task", None)
     if task is None:
-        task = getattr(next(iter(named.values())), "task", None) if len(named) == 1 else None
-    if task is None:
-        raise DataError("task: found none, expected the pilot; pass task=")
+        raise DataError("task: found none, expected the pilot, which files and estimates lack")
     source_task(task)
     level, _ = interval_settings(ci_prob, "eti")
     parts = _Parts.of(task, n_parts, np.random.SeedSequence(random_seed))
@@ -252,19 +253,20 @@ def extrapolation_check(
             rows[column].to_numpy(float).reshape(share.size, -1)
             for column in ("mean", "truth", "lower", "upper")
         )
-        error, far = (mean - truth)[:, -1], (lower[:, -1], upper[:, -1])
-        variance = share.size / (share.size - 1) * share @ (error - share @ error) ** 2
-        posterior = np.nan_to_num(share @ ((far[1] - far[0]) / (2 * ndtri((1 + level) / 2))) ** 2)
+        error, limits = (mean - truth)[:, -1], (lower[:, -1], upper[:, -1])
+        posterior = share @ (np.diff(limits, axis=0)[0] / (2 * ndtri((1 + level) / 2))) ** 2
+        shared = np.nan_to_num(posterior - _variance(mean[:, -1], share))
+        variance = max(shared, 0) + _variance(error, share) * (share @ share)
         coverage = None
-        if np.isfinite(far).all():
-            coverage = float(share @ ((far[0] <= measured[-1]) & (measured[-1] <= far[1])))
+        if np.isfinite(limits).all():
+            coverage = float(share @ ((limits[0] <= measured[-1]) & (measured[-1] <= limits[1])))
         results[name] = PilotExtrapolation(
             share.size,
             size,
             int(parts.k[-1]),
             float(measured[-1] + share @ error),
             float(measured[-1]),
-            float(np.sqrt(max(posterior - variance, 0) + variance * (share @ share))),
+            float(np.sqrt(variance)),
             coverage,
         )
         columns = {"predicted": mean, "lower": lower, "upper": upper}
@@ -280,3 +282,8 @@ def extrapolation_check(
             if result.fault:
                 warn(result.fault, DataWarning)
     return ExtrapolationCheck(results, pd.concat(curves, names=["estimator"]), left_out, level)
+
+
+def _variance(values: FloatArray, share: FloatArray) -> float:
+    """Variance over the parts, which have these shares of the weight."""
+    return float(share.size / (share.size - 1) * share @ (values - share @ values) ** 2)

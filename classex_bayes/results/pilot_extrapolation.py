@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logit, stdtr
+from scipy.special import logit, stdtr
 
-from classex_bayes.formatting import PERCENTAGES, percent
+from classex_bayes.formatting import percent
 
 _LEVEL, _SMALLEST_ERROR = 0.05, 0.02
 _SMALLEST_SD = 1e-9  # of parts that are all alike

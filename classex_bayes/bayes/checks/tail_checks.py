@@ -22,7 +22,7 @@ from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, in
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _N_GROUPS, _MOST_DRAWS = 8, 1000
-_LEVEL = 0.01
+_LEVEL = 0.05
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -88,8 +88,8 @@ def tail_checks(
     Parameters
     ----------
     model : BayesianExtrapolator
-        A fitted model that uses scores. Every such fit makes this check. If several scales of the scores are possible, the check is
-        of the most probable one.
+        A fitted model that uses scores; its fit makes this check, too. If several scales of the
+        scores are possible, the check is of the most probable one.
     ci_prob, ci_kind : optional
         Level and kind of the limits; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
