@@ -17,7 +17,7 @@ def pilot(name, task, size, seed):
     """Whether the check of one pilot fails, and whether its farthest interval misses."""
     k, truth = task.n_classes, task.accuracy(task.n_classes).item()
     with quiet():
-        drawn = task.subsample(size, random_seed=[size, seed])
+        drawn = task.subsample(size, random_seed=10 * size + seed)
         model = cb.BayesianExtrapolator()
         model.fit(drawn, random_seed=seed, progressbar=False, sampler={"cores": 1})
         result = cb.extrapolation_check(model, random_seed=seed, progressbar=False)
