@@ -27,6 +27,7 @@ from .estimators.published import literature as literature
 from .evaluate.backtest import backtest as backtest
 from .evaluate.classifiers import compare_classifiers as compare_classifiers
 from .evaluate.compare import compare as compare
+from .evaluate.extrapolation_check import extrapolation_check as extrapolation_check
 from .evaluate.groups import extrapolate_groups as extrapolate_groups
 from .evaluate.plan import plan as plan
 from .exceptions import DataError as DataError

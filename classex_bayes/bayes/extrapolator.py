@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
+from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import predictive_group
 from classex_bayes.bayes.fit import FitGap, LawFit, fit_gap
@@ -76,6 +77,19 @@ class PosteriorFit(LawFit):
             prior = self.parameters["tail_prior"] or default_prior(list(self.record.scales))
             register_tails(model, prior, self.idata[HELD_OUT].to_dataset())
         return model
+
+    @cached_property
+    def tails(self) -> TailReport | None:
+        """Check of the tails of the scores; None if scores were not used."""
+        if HELD_OUT not in self.idata.children:
+            return None
+        return tail_report(self.idata, self.record.rng(Stage.TAIL_CHECKS))
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Reasons not to rely on the fit, of which the tails of the scores may be one."""
+        unusual = () if self.tails is None or self.tails.passed else (self.tails.fault,)
+        return (*super().faults, *unusual)
 
     @cached_property
     def log_prior(self) -> xr.Dataset:
@@ -255,8 +269,9 @@ class BayesianExtrapolator(LawModel):
         Warns
         -----
         DataWarning
-            The data are probably faulty (`SourceTask.warnings`), or the model contradicts the
-            accuracy on the source classes (`contradiction_`).
+            The data are probably faulty (`SourceTask.warnings`), the model contradicts the
+            accuracy on the source classes (`contradiction_`), or the scores do not predict the
+            ranks among held-out classes (`classex_bayes.tail_checks`).
         ConvergenceWarning
             r_hat is above 1.01, the effective sample size is below 100 per chain, more than 0.1% of
             the draws diverged, or the importance weights of the tails have a Pareto k above 0.7.

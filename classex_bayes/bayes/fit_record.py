@@ -19,6 +19,7 @@ from classex_bayes.bayes.tails.local_tails import N_NEAREST
 from classex_bayes.bayes.tails.tail_prior import TailPrior
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
+from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import RandomSeed
 
@@ -75,6 +76,7 @@ class FitRecord:
     evidence: str = ""  # "ranks" or "ranks and scores"
     # Probabilities of the scales on which scores are distances, the most probable one first.
     scales: dict[DistanceScale, float] = field(default_factory=dict)
+    pilot_extrapolation: PilotExtrapolation | None = None  # from parts of the pilot, if checked
     pareto_k: float | None = None  # of the importance weights of the tails of scores
     notes: tuple[str, ...] = ()  # on data and fit, for readers of predictions
     modeling_interface: str = "classex_bayes"
@@ -176,6 +178,7 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "scales": lambda rows: {
         DistanceScale(row["kind"], row["origin"], row["unit"]): row["prob"] for row in rows
     },
+    "pilot_extrapolation": lambda values: PilotExtrapolation(**values),
     "notes": tuple,
 }
 

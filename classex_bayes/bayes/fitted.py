@@ -90,8 +90,8 @@ class FittedModel(Parameters, ABC):
         if stop:
             raise Interrupted(f"{stop}, which the model keeps", self)
         warn_of_problems(self.diagnosis_)
-        if self.contradiction_:
-            warn(self.contradiction_, DataWarning)
+        for fault in self.fit_.faults:
+            warn(fault, DataWarning)
         return self
 
     def _described(self, *, strict: bool = False) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class PredictionVerb(FitVerb):
                 f"{'met' if enough else 'not met'}"
             )
         if strict:
-            left_out = sum(check.passed is None for check in findings.assessment.checks)
+            left_out = findings.assessment.n_left_out
             more = f", of which {left_out} could not be made" if left_out else ""
             first = [f"failed: {fault}" for fault in failed] or [f"passed: all checks{more}"]
         tables = [_comparison_table(shown, findings.ci_prob)]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.special import stdtrit
 
 from classex_bayes.arguments import probability
 from classex_bayes.bayes.checks.class_ranks import (
@@ -22,6 +23,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
+from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -116,7 +118,7 @@ def posterior_checks(
 ) -> PredictiveReport:
     r"""Check a fitted model against replicates of its task.
 
-    There are four kinds of discrepancies:
+    There are five kinds of discrepancies:
 
     - *Ranks*: shares of instances in groups of ranks, and Pearson's distance from the expectation
       of each draw over these groups, :math:`\sum_g (n_g - n p_g)^2 / (n p_g \mathrm{deff})`. The
@@ -129,6 +131,8 @@ def posterior_checks(
     - *Classes*: the log-likelihood ratio of "some classes answer at random" to "no class does";
       the standard deviation and the minimum over classes of the accuracy at k1; and the share of
       all errors in the worst tenth of the classes.
+    - *Extrapolation*: the result of `classex_bayes.extrapolation_check`, if it was made for this
+      model; "mean" is the prediction. It is unusual if that check fails.
 
     Ranks of replicated classes have the marginal law of the model and are correlated within a
     class. The correlation is learnt from the classes that do not seem to answer at random, with a
@@ -205,6 +209,10 @@ def posterior_checks(
     table = pd.DataFrame(rows, index=pd.Index(discrepancies, name="discrepancy"))
     if classes is not None:
         notes += _notes_on_classes(classes, table, limit)
+    within = model.fit_.record.pilot_extrapolation
+    if within is not None and (task is None or model.is_fitted_to(task)):
+        name = f"extrapolation: {within.n_source} to {within.k} classes"
+        table.loc[name] = _row_of_extrapolation(within)
     n_classes, n_test, _ = task_sizes(model.idata)[position]
     return PredictiveReport(
         table,
@@ -365,6 +373,20 @@ def _row(name: str, observed: Any, draws: FloatArray, level: float) -> dict[str,
         **dict(zip(columns, (float(lower), float(upper)), strict=True)),
         "p_value": above,
         "unusual": bool(_tail(name, above) < level),
+    }
+
+
+def _row_of_extrapolation(within: PilotExtrapolation) -> dict[str, Any]:
+    """Row of the table for an extrapolation within the pilot."""
+    prob, kind = interval_settings(None, None)
+    reach = within.sd * stdtrit(within.n_parts - 1, (1 + prob) / 2)
+    ends = within.predicted - reach, within.predicted + reach
+    return {
+        "observed": within.measured,
+        "mean": within.predicted,
+        **dict(zip(interval_columns(prob, kind), ends, strict=True)),
+        "p_value": within.share_below,
+        "unusual": not within.passed,
     }
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.fit_record import Stage
+from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.score_evidence import HELD_OUT, TAILS
 from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS, HeldOutTable, tail_law
 from classex_bayes.bayes.tails.tail_prior import points_of
@@ -18,7 +18,7 @@ from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, in
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _N_GROUPS, _MOST_DRAWS = 8, 1000
-_LEVEL = 0.01
+_LEVEL = 0.05
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -51,6 +51,17 @@ class TailReport(Shown):
         """Whether the distance is within the range of the replicates."""
         return self.p_value > _LEVEL
 
+    @property
+    def fault(self) -> str:
+        """Sentence for readers of predictions if the distance is unusual; else empty."""
+        if self.passed:
+            return ""
+        return (
+            "the scores do not predict which classes of the pilot are confused (tail_checks, "
+            f"p-value {self.p_value:.3f}), so they mislead beyond it. Pass scores with all their "
+            "digits, such as logits or distances, or use BayesianExtrapolator(evidence='ranks')"
+        )
+
     def _display(self) -> Display:
         verdict = "nothing unusual" if self.passed else "unusual"
         title = f"Ranks in held-out halves by predicted p: {verdict} (p-value {self.p_value:.2f})"
@@ -58,7 +69,7 @@ class TailReport(Shown):
 
 
 def tail_checks(
-    model: BayesianExtrapolator,
+    model: LawModel,
     *,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
@@ -73,8 +84,8 @@ def tail_checks(
     Parameters
     ----------
     model : BayesianExtrapolator
-        A fitted model that uses scores. If several scales of the scores are possible, the check is
-        of the most probable one.
+        A fitted model that uses scores; its fit makes this check, too. If several scales of the
+        scores are possible, the check is of the most probable one.
     ci_prob, ci_kind : optional
         Level and kind of the limits; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
@@ -104,16 +115,24 @@ def tail_checks(
     >>> tail_checks(model).passed
     True
     """
-    if not isinstance(model, BayesianExtrapolator):
-        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
-    prob, kind = interval_settings(ci_prob, ci_kind)
-    tree = model.idata
+    tree = checked_model(model).idata
     if HELD_OUT not in tree.children:
         raise DataError(
             "model: it uses only ranks, so there are no tails to check; use posterior_checks"
         )
-    table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset().isel(scale=0))
     rng = model.fit_.record.rng(Stage.TAIL_CHECKS, random_seed)
+    return tail_report(tree, rng, ci_prob, ci_kind)
+
+
+def tail_report(
+    tree: xr.DataTree,
+    rng: np.random.Generator,
+    ci_prob: float | None = None,
+    ci_kind: str | None = None,
+) -> TailReport:
+    """Check of `tail_checks` from the groups of a fit that used scores."""
+    prob, kind = interval_settings(ci_prob, ci_kind)
+    table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset().isel(scale=0))
     drawn = tree[TAILS].to_dataset()
     likeliest = drawn["scale_place"].values == 0
     points = points_of({name: drawn[name].values[likeliest] for name in TAIL_PARAMETERS})

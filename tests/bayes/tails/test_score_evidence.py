@@ -432,6 +432,9 @@ def test_checks_of_the_calibration(model):
     weight.values = weight.values[:, ::-1].copy()
     broken = cb.BayesianExtrapolator.from_idata(tree)
     assert not tail_checks(broken).passed and "unusual" in repr(tail_checks(broken))
+    notes = {name: m.predict(500).notes for name, m in {"sound": model, "broken": broken}.items()}
+    assert any("tail_checks" in note for note in notes["broken"])
+    assert not any("tail_checks" in note for note in notes["sound"])
 
 
 def test_the_check_is_of_the_most_probable_scale(distances):
