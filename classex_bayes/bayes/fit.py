@@ -137,6 +137,8 @@ class Fit:
     """
 
     data: Any  # of the likelihood, if there is one
+    # Advice if importance weights are unreliable.
+    _without_weights = "use BayesianExtrapolator(evidence='ranks'), which needs no weights"
 
     def __init__(
         self,
@@ -175,7 +177,7 @@ class Fit:
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """Diagnosis of the draws of predictions, or of the parameters if there are none."""
-        return diagnosis_of(self.idata, self.record.pareto_k)
+        return diagnosis_of(self.idata, self.record.pareto_k, self._without_weights)
 
     @property
     def contradiction(self) -> str:

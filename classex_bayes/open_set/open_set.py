@@ -45,6 +45,7 @@ from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import far_beyond
+from classex_bayes.task.score_checks import refuse_softmax
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -62,6 +63,11 @@ _OBSERVED = {
 
 class ThresholdFit(Fit):
     """A fit with draws of rates at thresholds."""
+
+    _without_weights = (
+        "fit again with another random_seed: if the rates differ by more than their intervals, "
+        "test more classes"
+    )
 
     @cached_property
     def rates(self) -> ThresholdRates:
@@ -210,7 +216,8 @@ class OpenSetExtrapolator(FittedModel):
         Raises
         ------
         DataError
-            If the classes were drawn with unequal probabilities or in groups, the scores do not
+            If the scores of each instance are probabilities that sum to 1, the classes were drawn
+            with unequal probabilities or in groups, the scores do not
             determine tails (decisions, ties, fewer than 20 classes, lists of fewer than 15 wrong
             classes), a parameter is out of range, or scores of non-mated probes are not finite or
             have another number of classes.
@@ -222,6 +229,7 @@ class OpenSetExtrapolator(FittedModel):
         """
         source_task(task)
         table = task.require("ranks among all classes")
+        refuse_softmax(table.source)
         drift = number(self.drift, "drift", 0, whole=False)
         drawn = SamplerSettings.of(sampler, progressbar=False)
         size = drawn.chains * drawn.draws

@@ -23,6 +23,7 @@ _MOSTLY, _FEW, _MANY_TIES = 0.5, 0.1, 0.05
 _STANDARD_ERRORS = 4  # by which the class before the true one is best more often
 _TINY = 1e-6  # votes have no smaller probability, but a softmax that rounds to 0 has
 _NEAR, _HALF_PRECISION = 0.5, 1e-3  # the largest cosine is above the first, at most 1 + the second
+_SUM_ROUNDING = 2e-3  # of probabilities in half precision
 _FEWEST_PROBES, _MANY_PROBES, _FEWEST_CLASSES = 10, 20, 3
 _MOST_COORDINATES = 2**22
 _OTHER_UNIT = 10.0  # times the spread of the templates, which noise does not reach
@@ -112,6 +113,23 @@ def _cosines(scores: FloatArray) -> Iterator[str]:
             "all scores lie between -1 and 1. If they are cosines or correlations, a perfect match "
             "has 1, which the model cannot know: pass "
             "np.maximum(1 - scores, 0) with higher_is_better=False"
+        )
+
+
+def refuse_softmax(source: ScoreSource | None) -> None:
+    """Raise if the scores of every instance are probabilities that sum to 1 over the classes.
+
+    Enrolling another class changes all of them, so they have no rates at a threshold. Their ranks
+    do not change.
+    """
+    if source is None or is_negated(source):
+        return
+    scores = source.scores(np.arange(min(source.shape[0], _MOST_ROWS)))
+    if scores.min() >= 0 and (np.abs(scores.sum(axis=1) - 1) < _SUM_ROUNDING).all():
+        raise DataError(
+            "task: the scores of each instance sum to 1, as probabilities over the classes do. "
+            "With more classes they are smaller, so they have no rates at a threshold; pass the "
+            "logits, before the softmax"
         )
 
 
