@@ -171,9 +171,9 @@ class BayesianExtrapolator(LawModel):
     Tails are not used if most instances are tied, for scores with only two values or of only a few
     classes, fewer than 20 classes, class weights with an effective number of fewer than 10 classes,
     lists of fewer than 15 wrong classes, classes drawn with unequal probabilities or in groups,
-    several tasks, and a prior with knots of a bandwidth above 0.15. docs/scores.md reports errors on
-    real populations and shows where scores fail. The templates of all classes must be made in the
-    same way. A template that is made from the test instance is too near.
+    several tasks, and a prior with knots of a bandwidth above 0.15. docs/scores.md reports errors
+    on real populations and shows where scores fail. The templates of all classes must be made in
+    the same way. A template that is made from the test instance is too near.
 
     References
     ----------

@@ -21,7 +21,7 @@ from scipy.special import boxcox, digamma, gammaln, polygamma
 
 from classex_bayes.arguments import as_matrix, finite_rows
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
+from classex_bayes.bayes.tails.importance_sample import ImportanceSample
 from classex_bayes.bayes.tails.local_tails import N_NEAREST, is_tied
 from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE, ScaleFit
 from classex_bayes.core.jit import compiled
@@ -265,8 +265,7 @@ class HeldOutDepths:
 
     def sample(self, rng: np.random.Generator) -> ImportanceSample:
         """Importance sample of (c, b, xi)."""
-        mode = mode_of(self.log_density, _MEAN, _SCALE)
-        return ImportanceSample.of(self.log_density, mode, _SCALE, rng)
+        return ImportanceSample.of(self.log_density, _MEAN, _SCALE, rng)
 
 
 @compiled(nogil=True)
@@ -306,7 +305,9 @@ def likeliest_curvature(
     Depths of held-out classes are exponential with an unknown rate b. The density of a log distance
     is :math:`b m (1 + 2 \gamma u) e^{-b q}`.
     """
-    inwards, of_power_law, weight = [], [], []
+    inwards: list[FloatArray] = []
+    of_power_law: list[FloatArray] = []
+    weight: list[FloatArray] = []
     for half, (location, exponent) in zip(halves, tails, strict=True):
         towards = location[:, None] - lists.log_distance
         held_out = (lists.classes >= 0) & ~half[lists.classes] & (towards > 0)
@@ -314,11 +315,11 @@ def likeliest_curvature(
         inwards.append(np.minimum(towards[held_out], DEEPEST / exponent[probe]))
         of_power_law.append(exponent[probe] * inwards[-1])
         weight.append(lists.independent(design_effect)[probe] / len(halves))
-    u, q, share = (np.concatenate(parts) for parts in (inwards, of_power_law, weight))
+    u, q, share = map(np.concatenate, (inwards, of_power_law, weight))
     if not share.sum():
         return 0.0
-    exponent = float(np.exp(np.average(np.log(q / u), weights=share)))
-    curvature = _RISES[:, None] * exponent / 2
+    typical = np.exp(np.average(np.log(q / u), weights=share))
+    curvature = _RISES[:, None] * float(typical) / 2
     log_likelihood = np.log1p(2 * curvature * u) @ share
     log_likelihood -= share.sum() * np.log((q * (1 + curvature * u)) @ share)
     log_prior = -0.5 * ((_RISES - _RISE) / _RISE_SD) ** 2

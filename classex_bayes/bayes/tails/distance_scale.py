@@ -60,11 +60,12 @@ class DistanceScale:
         """The distance as a formula, s being a score; its origin has so many digits."""
         if self.kind == "exponential":
             return "exp(-s)"
-        shown = f"{abs(self.origin):.{digits}g}"
+        if not self.origin:
+            return "1 / s" if self.kind == "reciprocal" else "-s"
         if self.kind == "reciprocal":
             sign = "-" if self.origin > 0 else "+"
-            return f"1 / (s {sign} {shown})" if self.origin else "1 / s"
-        return f"{'-' * (self.origin < 0)}{shown} - s" if self.origin else "-s"
+            return f"1 / (s {sign} {abs(self.origin):.{digits}g})"
+        return f"{self.origin:.{digits}g} - s"
 
 
 def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:

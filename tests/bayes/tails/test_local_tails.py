@@ -469,7 +469,7 @@ def test_scales_of_scores():
     kinds = [scale.kind for scale in candidate_scales(shares)]
     assert kinds == ["exponential", "reciprocal", "origin", "origin", "reciprocal"]
     signed = NearestClasses(ids, scores - 2, true)
-    assert "reciprocal" not in [scale.kind for scale in candidate_scales(signed)]
+    assert DistanceScale("reciprocal", 0.0) not in candidate_scales(signed)
     distances = NearestClasses(ids, -scores[:, ::-1], -true / 10, 0.0)
     (natural,) = candidate_scales(distances)
     assert natural == DISTANCES and natural.name(6) == "-s"
@@ -478,3 +478,7 @@ def test_scales_of_scores():
     assert len(list(candidate_scales(NearestClasses(ids, -scores, true, 0.0)))) > 1
     assert DistanceScale("origin", 1.0).name(6) == "1 - s"
     assert DistanceScale("exponential").name(6) == "exp(-s)"
+    assert DistanceScale("reciprocal", -2.5).name(6) == "1 / (s + 2.5)"
+    for scale in candidate_scales(shares):
+        found = scale.score(scale.log_distance(scores))
+        assert_allclose(found[scores < scale.best], scores[scores < scale.best], rtol=1e-9)
