@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import classex_bayes as cb
 from classex_bayes.cli.options import (
     Counts,
+    Evidence,
     FileVerb,
     FitVerb,
     Folder,
@@ -38,6 +39,7 @@ _DECIMALS = 4  # of all rows of a comparison
 class PredictionVerb(FitVerb):
     """A verb that predicts with a posterior, and with other estimators."""
 
+    evidence: Evidence = "all"
     ci_prob: Level = None
 
     def find(
@@ -52,7 +54,7 @@ class PredictionVerb(FitVerb):
         from classex_bayes.report.findings import findings_of
 
         terminal, bars = self.terminal, self.terminal.shows_progress
-        model, terminal.interruption = self.fitted(task)
+        model, terminal.interruption = self.fitted(task, self.evidence)
         terminal.save(model, place)
         question |= {"ci_prob": self.ci_prob, "random_seed": self.seed, "progressbar": bars}
         try:

@@ -110,9 +110,10 @@ def _cosines(scores: FloatArray) -> Iterator[str]:
     finite = scores[np.isfinite(scores)]
     if finite.size and finite.min() < 0 and _NEAR < np.abs(finite).max() <= 1 + _HALF_PRECISION:
         yield (
-            "all scores lie between -1 and 1. If they are cosines or correlations, a perfect match "
-            "has 1, which the model cannot know: pass "
-            "np.maximum(1 - scores, 0) with higher_is_better=False"
+            "all scores lie between -1 and 1. If they are cosines of embeddings, a perfect match "
+            "has 1, which the model cannot know: pass the embeddings, or "
+            "np.maximum(1 - scores, 0) with higher_is_better=False. Pass correlations with noisy "
+            "measurements, which never reach 1, as they are"
         )
 
 

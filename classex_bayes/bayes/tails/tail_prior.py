@@ -69,9 +69,9 @@ class TailPrior:
     look_alikes_sd: float = 1.8
     slope_spread: float = 0.2
     slope_spread_sd: float = 0.7
-    slope_change: float = -0.3
+    slope_change: float = -0.25
     slope_change_sd: float = 0.6
-    slope_error: float = -0.05
+    slope_error: float = -0.03
     slope_error_sd: float = 0.07
 
     def __post_init__(self) -> None:
