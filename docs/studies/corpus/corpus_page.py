@@ -128,7 +128,8 @@ def comparison(cells: pd.DataFrame, by: list[str]) -> str:
                 "90% intervals held": f"{mean['coverage']:.2f} for {mean['coverage of ranks']:.2f}",
             }
         )
-    return markdown(pd.DataFrame(rows).rename(columns=_HEADERS))
+    table = pd.DataFrame(rows).rename(columns=_HEADERS)
+    return markdown(table if "factor" in by else table.drop(columns="populations"))
 
 
 def sentence(facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame) -> str:
