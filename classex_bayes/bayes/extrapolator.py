@@ -80,8 +80,8 @@ class PosteriorFit(LawFit):
 
     @cached_property
     def tails(self) -> TailReport | None:
-        """Check of the tails of the scores; None if scores were not used."""
-        if HELD_OUT not in self.idata.children:
+        """Check of the tails of the scores; None if none were used, or no instance is in a tail."""
+        if HELD_OUT not in self.idata.children or not self.idata[HELD_OUT]["weight"].any():
             return None
         return tail_report(self.idata, self.record.rng(Stage.TAIL_CHECKS))
 

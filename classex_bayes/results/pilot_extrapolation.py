@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logit, stdtr
+from scipy.special import logit, stdtr, stdtrit
 
 from classex_bayes.formatting import percent
+from classex_bayes.typing import FloatArray
 
 _LEVEL, _SMALLEST_ERROR = 0.05, 0.02
+_N_QUANTILES = 1000
 _SMALLEST_SD = 1e-9  # of parts that are all alike
 _WITHIN = 0.5 / 10**3  # of 0 and 1, for logits
 
@@ -42,14 +44,15 @@ class PilotExtrapolation:
         return self.predicted - self.measured
 
     @property
-    def share_below(self) -> float:
-        """Probability of a smaller error if the estimator is right, by Student's t law."""
-        return float(stdtr(self.n_parts - 1, self.error / max(self.sd, _SMALLEST_SD)))
+    def p_value(self) -> float:
+        """Probability of an error at least as far from 0 if the estimator is right, by a t law."""
+        return 2 * float(stdtr(self.n_parts - 1, -abs(self.error) / max(self.sd, _SMALLEST_SD)))
 
     @property
-    def p_value(self) -> float:
-        """Probability of an error at least as far from 0 if the estimator is right."""
-        return 2 * min(self.share_below, 1 - self.share_below)
+    def quantiles(self) -> FloatArray:
+        """Evenly spaced quantiles of the accuracy if the estimator is right, with the same law."""
+        levels = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
+        return self.predicted + self.sd * stdtrit(self.n_parts - 1, levels)
 
     @property
     def per_decade(self) -> float:

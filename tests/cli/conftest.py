@@ -178,3 +178,12 @@ def strict():
         return document
 
     return read
+
+
+@pytest.fixture(scope="package", autouse=True)
+def few_parts(constants):
+    """Extrapolations within pilots from three parts, since each is a fit."""
+    from classex_bayes.evaluate import extrapolation_check
+
+    with constants(extrapolation_check, _MOST_PARTS=3):
+        yield

@@ -7,7 +7,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.special import stdtrit
 
 from classex_bayes.arguments import probability
 from classex_bayes.bayes.checks.class_ranks import (
@@ -23,7 +22,6 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
-from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
@@ -205,14 +203,16 @@ def posterior_checks(
         discrepancies |= classes.discrepancies()
     except DataError as error:
         notes.append(str(error))
-    rows = [_row(name, *values, limit) for name, values in discrepancies.items()]
-    table = pd.DataFrame(rows, index=pd.Index(discrepancies, name="discrepancy"))
-    if classes is not None:
-        notes += _notes_on_classes(classes, table, limit)
     within = model.fit_.record.pilot_extrapolation
     if within is not None and (task is None or model.is_fitted_to(task)):
         name = f"extrapolation: {within.n_source} to {within.k} classes"
-        table.loc[name] = _row_of_extrapolation(within)
+        discrepancies[name] = within.measured, within.quantiles
+    rows = [_row(name, *values, limit) for name, values in discrepancies.items()]
+    table = pd.DataFrame(rows, index=pd.Index(discrepancies, name="discrepancy"))
+    if within is not None:  # its level is its own
+        table.loc[table.index.str.startswith("extrapolation"), "unusual"] = not within.passed
+    if classes is not None:
+        notes += _notes_on_classes(classes, table, limit)
     n_classes, n_test, _ = task_sizes(model.idata)[position]
     return PredictiveReport(
         table,
@@ -373,20 +373,6 @@ def _row(name: str, observed: Any, draws: FloatArray, level: float) -> dict[str,
         **dict(zip(columns, (float(lower), float(upper)), strict=True)),
         "p_value": above,
         "unusual": bool(_tail(name, above) < level),
-    }
-
-
-def _row_of_extrapolation(within: PilotExtrapolation) -> dict[str, Any]:
-    """Row of the table for an extrapolation within the pilot."""
-    prob, kind = interval_settings(None, None)
-    reach = within.sd * stdtrit(within.n_parts - 1, (1 + prob) / 2)
-    ends = within.predicted - reach, within.predicted + reach
-    return {
-        "observed": within.measured,
-        "mean": within.predicted,
-        **dict(zip(interval_columns(prob, kind), ends, strict=True)),
-        "p_value": within.share_below,
-        "unusual": not within.passed,
     }
 
 

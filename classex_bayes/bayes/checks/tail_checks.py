@@ -116,9 +116,10 @@ def tail_checks(
     True
     """
     tree = checked_model(model).idata
-    if HELD_OUT not in tree.children:
+    if HELD_OUT not in tree.children or not tree[HELD_OUT]["weight"].any():
         raise DataError(
-            "model: it uses only ranks, so there are no tails to check; use posterior_checks"
+            "model: it uses only ranks, or no instance lies in a tail of its scores, so there are "
+            "no tails to check; use posterior_checks"
         )
     rng = model.fit_.record.rng(Stage.TAIL_CHECKS, random_seed)
     return tail_report(tree, rng, ci_prob, ci_kind)
@@ -139,7 +140,7 @@ def tail_report(
     points = points[rng.permutation(len(points))[:_MOST_DRAWS]]
     by_depth = table.weight.sum(axis=0)
     group = _groups(by_depth)
-    membership = group[:, None] == np.arange(group.max() + 1)
+    membership = group[:, None] == np.unique(group[by_depth > 0])
     size = by_depth @ membership
     log_p, chance = tail_law(points, table.n_wrong)
     none_better = _mean(np.exp(table.n_wrong * np.log1p(-np.exp(log_p))), chance)
