@@ -217,6 +217,7 @@ def extrapolation_check(
     >>> task = SourceTask.from_embeddings(*law.sample(200, random_seed=1))
     >>> check = extrapolation_check(KDE("ucv"), task, progressbar=False)
     >>> check.table[["n_source", "k", "predicted", "measured"]].round(2).values.tolist()
+    [[25.0, 200.0, 0.29, 0.74]]
     """
     named = named_estimators(
         estimators if isinstance(estimators, Mapping | Sequence) else [estimators]

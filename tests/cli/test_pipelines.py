@@ -18,6 +18,7 @@ from classex_bayes.bayes import sampling
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.cli.options import DataOptions
 from classex_bayes.cli.terminal import ExitCode, parse_counts
+from classex_bayes.evaluate import extrapolation_check
 
 FIT = ["--draws", "150", "--chains", "2"]
 CONVERGED = ["--draws", "500", "--chains", "4"]
@@ -331,3 +332,17 @@ def test_an_answer_outlives_its_files(run, scores, few, monkeypatch, tmp_path, s
     assert set(kept) == ({"figure"} if what == "posterior" else {"posterior"})
     assert all((tmp_path / path).exists() for path in kept.values())
     assert strict(out)["predictions"][0]["k"] == 500
+
+
+def test_a_gate_extrapolates_within_the_pilot(run, tmp_path, constants):
+    # Pairs of nearly equal classes, which small parts of the pilot hardly contain.
+    rng = np.random.default_rng(1)
+    gallery = np.repeat(rng.normal(size=(100, 12)), 2, axis=0)
+    probes = gallery + 0.3 * rng.normal(size=gallery.shape)
+    gallery += 1e-3 * rng.normal(size=gallery.shape)
+    squares = ((probes[:, None] - gallery) ** 2).sum(axis=2)
+    np.savez(tmp_path / "twins.npz", scores=-squares, y=np.arange(200))
+    gate = "extrapolate", "twins.npz", "--k", "500", "--draws", "200", "--chains", "2"
+    with constants(extrapolation_check, _MOST_PARTS=8):
+        code, out, _ = run(*gate, "--strict")
+    assert code in (3, 5) and "extrapolation within the pilot is too high" in out

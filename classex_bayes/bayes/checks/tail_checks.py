@@ -106,6 +106,7 @@ def tail_checks(
 
     Examples
     --------
+    >>> from classex_bayes.bayes.extrapolator import BayesianExtrapolator
     >>> from classex_bayes.task.source_task import SourceTask
     >>> rng = np.random.default_rng(1)
     >>> gallery = rng.normal(size=(100, 6))
