@@ -118,7 +118,8 @@ class OpenSetExtrapolator(FittedModel):
 
     .. math:: p_t = \frac{j}{k_1 - 1}\, e^c S(q)\, F e^{\delta(t)}
 
-    S is a generalised Pareto survival function of depths, calibrated with the wrong classes of
+    with :math:`q = m u (1 + \gamma u)`, :math:`u = \log(r_j / d)`. The curvature :math:`\gamma`
+    is that of all probes. S is a survival function of depths, calibrated with the wrong classes of
     held-out halves. F is a lognormal scatter between probes, estimated from the covariance of their
     tails in two halves. The wrong scores of the pilot that reach t constrain the drift
     :math:`\delta(t)`. Classes are resampled for both rates together, so their draws are paired.

@@ -286,7 +286,7 @@ def _add_held_out(
             n_held_out = 0
             for place in range(classes.shape[1]):
                 wrong = classes[i, place]
-                inwards = location[i] - log_distance[i, place]
+                inwards = min(location[i] - log_distance[i, place], DEEPEST / exponent[i])
                 if inwards > 0 and wrong >= 0 and not half[wrong]:
                     n_held_out += 1
                     depth = exponent[i] * inwards * (1 + curvature * inwards)

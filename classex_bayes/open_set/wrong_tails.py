@@ -358,7 +358,7 @@ def _add_by_depth(
     for i in range(share.size):
         if share[i] > 0:
             for t in range(log_thresholds.size):
-                inwards = location[i] - log_thresholds[t]
+                inwards = min(location[i] - log_thresholds[t], DEEPEST / exponent[i])
                 if inwards > 0:
                     depth = exponent[i] * inwards * (1 + curvature * inwards)
                     place = min(depth / step, last)
