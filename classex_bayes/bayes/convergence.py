@@ -87,7 +87,9 @@ def diagnosed_classes(n_classes: int) -> IntArray:
     return np.unique(np.minimum(n_classes * np.array(_DIAGNOSED), LARGEST_K))
 
 
-def diagnosis_of(tree: xr.DataTree, pareto_k: float | None, without_weights: str) -> Diagnosis:
+def diagnosis_of(
+    tree: xr.DataTree, pareto_k: float | None = None, without_weights: str = ""
+) -> Diagnosis:
     """Diagnose the draws of a fit: its predictions, or all parameters if there are none.
 
     `pareto_k` is that of the importance weights of the tails, if there are any, and

@@ -393,7 +393,8 @@ class BayesianExtrapolator(LawModel):
         DataError
             An argument is invalid.
         """
-        prior, tree, n_classes, drawn, law, rng = self._prior_draws(task, draws, random_seed)
+        prior, tree, n_classes, drawn, rng = self._prior_draws(task, draws, random_seed)
+        law = MixtureLaw(prior.basis, drawn["weights"].values)
         groups = {
             **split_weights(drawn, prior.basis, descriptions_of(prior), "prior"),
             "prior_predictive": predictive_group(drawn["weights"], tree, law, rng),
@@ -407,12 +408,8 @@ class BayesianExtrapolator(LawModel):
 
     def _prior_draws(
         self, task: SourceTask | None, draws: int, random_seed: RandomSeed
-    ) -> tuple[Prior, xr.DataTree, int, xr.Dataset, MixtureLaw, np.random.Generator]:
-        """The prior, groups of its data, their k1, draws of it, laws, and the generator after.
-
-        The draws have the weights given ranks. The laws follow the tails, too, where the scores of
-        a single task are at hand.
-        """
+    ) -> tuple[Prior, xr.DataTree, int, xr.Dataset, np.random.Generator]:
+        """The prior, groups of its data, their k1, draws of it, and the generator after them."""
         n_draws = how_many(draws, "draws")
         if task is None:
             fit = self.fit_
@@ -423,14 +420,7 @@ class BayesianExtrapolator(LawModel):
             prior, n_classes = checked_prior(self.prior), task.n_classes
             data, tree = pooled_groups([task], prior.basis)
             rng = np.random.default_rng(seed_sequence(random_seed))
-        drawn = prior_draws(prior, data, n_draws, rng)
-        weights = drawn["weights"].values
-        law = MixtureLaw(prior.basis, weights.reshape(-1, weights.shape[-1]))
-        tasks = self.tasks if task is None else (task,)
-        if len(tasks) == 1:
-            law = prior_law(law, tasks[0], self.evidence, self.tail_prior, rng)
-        law = MixtureLaw(prior.basis, law.weights.reshape(weights.shape))
-        return prior, tree, n_classes, drawn, law, rng
+        return prior, tree, n_classes, prior_draws(prior, data, n_draws, rng), rng
 
     def predict_prior(
         self,
@@ -477,8 +467,12 @@ class BayesianExtrapolator(LawModel):
         True
         """
         counts = class_counts(k)
-        _, _, n_classes, _, law, _ = self._prior_draws(task, draws, random_seed)
-        expected = law.expected(counts)
+        prior, _, n_classes, drawn, rng = self._prior_draws(task, draws, random_seed)
+        law = MixtureLaw(prior.basis, drawn["weights"].values[0])
+        tasks = self.tasks if task is None else (task,)
+        if len(tasks) == 1:
+            law = prior_law(law, tasks[0], self.evidence, self.tail_prior, rng)
+        expected = law.expected(counts)[None]
         return Extrapolation.from_draws(
             counts, expected, f"prior of {self.name}", "credible", n_classes
         )

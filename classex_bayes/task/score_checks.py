@@ -121,12 +121,17 @@ def refuse_softmax(source: ScoreSource | None) -> None:
     """Raise if the scores of every instance are probabilities that sum to 1 over the classes.
 
     Enrolling another class changes all of them, so they have no rates at a threshold. Their ranks
-    do not change.
+    do not change. Rows of zeros and a one are decisions.
     """
     if source is None or is_negated(source):
         return
     scores = source.scores(np.arange(min(source.shape[0], _MOST_ROWS)))
-    if scores.min() >= 0 and (np.abs(scores.sum(axis=1) - 1) < _SUM_ROUNDING).all():
+    are_decisions = scores.max(axis=1).min() >= 1
+    if (
+        scores.min() >= 0
+        and not are_decisions
+        and (np.abs(scores.sum(axis=1) - 1) < _SUM_ROUNDING).all()
+    ):
         raise DataError(
             "task: the scores of each instance sum to 1, as probabilities over the classes do. "
             "With more classes they are smaller, so they have no rates at a threshold; pass the "

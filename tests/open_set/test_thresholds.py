@@ -139,7 +139,7 @@ def test_the_ends_of_the_range_are_accepted_and_nothing_beyond(model):
 
 
 def test_the_smallest_probability_is_a_threshold():
-    scale = ThresholdScale(DistanceScale("reciprocal"), are_distances=False)
+    scale = ThresholdScale(DistanceScale("reciprocal", 0.0), are_distances=False)
     for probability in (5e-324, 1e-310, 0.25, 1.0):
         assert scale.threshold(scale.log_distance(probability)) == pytest.approx(probability)
 
