@@ -15,7 +15,7 @@ from typer.main import get_command
 import classex_bayes as cb
 from classex_bayes import cli
 from classex_bayes.bayes import sampling
-from classex_bayes.bayes.law_model import LawModel
+from classex_bayes.bayes.fit import LawFit
 from classex_bayes.cli.options import DataOptions
 from classex_bayes.cli.terminal import ExitCode, parse_counts
 from classex_bayes.evaluate import extrapolation_check
@@ -263,7 +263,7 @@ def test_classifiers_with_faulty_data_have_an_exit_code(run, two):
 
 
 def test_a_contradicted_pilot_has_an_exit_code(run, two, monkeypatch):
-    monkeypatch.setattr(LawModel, "contradiction_", "the model contradicts its pilot")
+    monkeypatch.setattr(LawFit, "contradiction", "the model contradicts its pilot")
     fit = ["s.npz", "--k", "60", *CONVERGED, "--quiet"]
     said = "failed: model: The model contradicts its pilot"
     code, _, err = run("extrapolate", *fit)
@@ -343,6 +343,7 @@ def test_a_gate_extrapolates_within_the_pilot(run, tmp_path, constants):
     squares = ((probes[:, None] - gallery) ** 2).sum(axis=2)
     np.savez(tmp_path / "twins.npz", scores=-squares, y=np.arange(200))
     gate = "extrapolate", "twins.npz", "--k", "500", "--draws", "200", "--chains", "2"
+    gate += "--evidence", "ranks"
     with constants(extrapolation_check, _MOST_PARTS=8):
         code, out, _ = run(*gate, "--strict")
     assert code in (3, 5) and "extrapolation within the pilot is too high" in out

@@ -56,8 +56,8 @@ def test_without_a_depth_the_chance_of_being_listed_follows_from_the_losses(mate
 
 def test_with_a_depth_the_chance_of_being_listed_is_a_binomial_mean(mated):
     """At depth 0 without look-alikes log p is normal, with variance 1/4 about its level."""
-    level, slope, odds, log_spread = mated.parameters.T
-    plain = replace(mated, parameters=np.column_stack([level, slope, odds - 50, log_spread]))
+    level = mated.parameters[:, 0]
+    plain = replace(mated, parameters=mated.parameters - [0, 0, 50, 0, 0])
     by_depth, _ = plain.listed(5, 2)
     normal = np.random.default_rng(0).standard_normal(20_000)
     for draw in (0, 100):

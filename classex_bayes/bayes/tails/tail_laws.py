@@ -20,7 +20,13 @@ from classex_bayes.bayes.tails.tail_calibration import (
     mean_log_p,
     tail_law,
 )
-from classex_bayes.bayes.tails.tail_prior import TailPrior, named_parameters, slope_spread
+from classex_bayes.bayes.tails.tail_prior import (
+    TailPrior,
+    draw_errors,
+    draw_points,
+    named_parameters,
+    slope_spread,
+)
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.law import MixtureLaw
@@ -59,7 +65,7 @@ class TailDraws(NamedTuple):
         halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
         fits = scale_fits(task, prior, halves)
         prior = fits[0].prior
-        errors = prior.draw_errors(size, rng)
+        errors = draw_errors(prior, size, rng)
         points = np.empty((size, prior.mean.size))
         weights = np.empty((size, basis.knots.size))
         log_likelihood = np.empty(size)
@@ -123,7 +129,7 @@ def prior_laws(
     """Laws of U* with parameters from the prior, on scales drawn with equal probabilities."""
     scales = list(candidate_scales(task.nearest_classes))
     prior = prior or default_prior(scales)
-    points, errors = prior.draw(size, rng), prior.draw_errors(size, rng)
+    points, errors = draw_points(prior, size, rng), draw_errors(prior, size, rng)
     place = rng.integers(len(scales), size=size)
     weights = np.empty((size, basis.knots.size))
     laws = InstanceLaws.of(task, basis)

@@ -104,12 +104,6 @@ class TailPrior:
         of_slope = (SLOPE_FREEDOM + 1) * np.log1p(slope / SLOPE_FREEDOM)
         return -0.5 * (level + of_slope + sum(others))
 
-    def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draws (size, 5) of points."""
-        standard = rng.standard_normal((size, self.mean.size))
-        standard[:, 1] = rng.standard_t(SLOPE_FREEDOM, size)
-        return self.mean + self.scale * standard
-
     def register(self) -> dict[str, Any]:
         """Register the parameters in the current PyMC model; return them by name."""
         import pymc as pm
@@ -124,10 +118,6 @@ class TailPrior:
             "slope_change": pm.Normal("slope_change", self.slope_change, self.slope_change_sd),
             "slope_error": pm.Normal("slope_error", self.slope_error, self.slope_error_sd),
         }
-
-    def draw_errors(self, size: int, rng: np.random.Generator) -> FloatArray:
-        r"""Draws (size,) of :math:`\varepsilon`."""
-        return self.slope_error + self.slope_error_sd * rng.standard_normal(size)
 
     def log_density_of_errors(self, errors: FloatArray) -> FloatArray:
         r"""Log densities (n,) of :math:`\varepsilon`, up to a constant."""
@@ -148,6 +138,18 @@ KNOWN_ORIGIN = TailPrior(
     slope_error_sd=0.03,
 )
 UNKNOWN_ORIGIN = TailPrior()
+
+
+def draw_points(prior: TailPrior, size: int, rng: np.random.Generator) -> FloatArray:
+    """Draws (size, 5) of points from a prior."""
+    standard = rng.standard_normal((size, prior.mean.size))
+    standard[:, 1] = rng.standard_t(SLOPE_FREEDOM, size)
+    return prior.mean + prior.scale * standard
+
+
+def draw_errors(prior: TailPrior, size: int, rng: np.random.Generator) -> FloatArray:
+    r"""Draws (size,) of :math:`\varepsilon` from a prior."""
+    return prior.slope_error + prior.slope_error_sd * rng.standard_normal(size)
 
 
 def checked_tail_prior(prior: Any) -> None:

@@ -34,6 +34,7 @@ from classex_bayes.bayes.tails.tail_prior import (
     KNOWN_ORIGIN,
     UNKNOWN_ORIGIN,
     TailPrior,
+    draw_points,
     named_parameters,
     points_of,
 )
@@ -356,7 +357,7 @@ def test_ranks_of_the_truth_among_the_draws_are_uniform(n_repeats):
     rng = np.random.default_rng(8)
     depth, ranks = rng.integers(0, 151, size=300), []
     for _ in range(n_repeats):
-        (point,) = KNOWN_ORIGIN.draw(1, rng)
+        (point,) = draw_points(KNOWN_ORIGIN, 1, rng)
         log_p, chance = law_at(point, 99.0)
         node = rng.choice(chance.size, p=chance, size=300)
         values, row = np.unique(rng.binomial(99, np.exp(log_p[depth, node])), return_inverse=True)
