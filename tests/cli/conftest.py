@@ -180,7 +180,7 @@ def strict():
     return read
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def few_parts(constants):
     """Extrapolations within pilots from three parts, since each is a fit."""
     from classex_bayes.evaluate import extrapolation_check

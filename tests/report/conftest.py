@@ -23,7 +23,7 @@ def few_parts(constants):
     return lambda: constants(extrapolation_check, _MOST_PARTS=3)
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def always_few_parts(few_parts):
     with few_parts():
         yield
