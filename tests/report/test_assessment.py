@@ -131,8 +131,8 @@ def test_a_distant_k_is_warned_of_once_and_read_with_care(fitted, tmp_path):
     with pytest.warns(ExtrapolationWarning) as caught:
         path = cb.write_report(fitted, 10**6, tmp_path / "a.html", references=[])
     assert len(caught) == 1
-    verdict = "Read with care: the prior decides more than the data."
-    assert verdict in first_screen(path.read_text("utf-8"))
+    shown = first_screen(path.read_text("utf-8"))
+    assert "Read with care" in shown and "the prior" in shown
 
 
 def test_estimates_that_the_data_contradict_are_excluded(fitted, pilot):
