@@ -75,7 +75,7 @@ class MatedTails:
         """Tails of the true classes, with the resampled weights of the wrong ones."""
         log_true = scale.log_distance(nearest.true)
         table = task.require("ranks among all classes")
-        depth = depths_of(nearest, scale, table.weight)
+        depth = depths_of(nearest, scale, table)
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
         bounds = np.array([table.lowest, table.highest])

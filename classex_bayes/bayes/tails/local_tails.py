@@ -18,6 +18,7 @@ from scipy.special import digamma, polygamma
 
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Number j of nearest wrong classes. A larger number reaches beyond the range of the power law. On
@@ -33,6 +34,7 @@ LARGEST_DEPTH = 15.0
 # so has no distance.
 OUTSIDE = -1.0
 _ROUNDING = 1e-12  # relative to log distances, which are equal if they differ by less
+_GOLDEN_RATIO = (np.sqrt(5) - 1) / 2  # its multiples, modulo 1, fill [0, 1] evenly
 
 
 def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> FloatArray:
@@ -92,10 +94,22 @@ def is_tied(wrong: FloatArray, true: FloatArray, last: FloatArray) -> BoolArray:
     return np.asarray(same | (wrong == true[:, None]).any(axis=1))
 
 
-def depths_of(nearest: NearestClasses, scale: DistanceScale, weight: FloatArray) -> FloatArray:
-    """Depths (n,) of the true classes among all source classes; `weight` as in `tail_depths`."""
+def depths_of(nearest: NearestClasses, scale: DistanceScale, table: RankTable) -> FloatArray:
+    """Depths (n,) of the true classes of a table of ranks among all source classes.
+
+    Tied instances have the depths of others with as many better classes, spread evenly over them.
+    """
     every = np.ones(int(nearest.classes.max()) + 1, dtype=bool)
-    return PartLists.of(nearest, every, weight).depths(scale)
+    depth = PartLists.of(nearest, every, table.weight).depths(scale)
+    n_better = (table.lowest + table.highest) // 2
+    for number in range(N_NEAREST):
+        alike = (n_better == number) & (table.weight > 0)
+        known, tied = alike & (depth > 0), alike & (depth <= 0)
+        if known.any():
+            levels = (0.5 + _GOLDEN_RATIO * np.arange(np.count_nonzero(tied))) % 1
+            quantiles = {"method": "inverted_cdf", "weights": table.weight[known]}
+            depth[tied] = np.quantile(depth[known], levels, **quantiles)
+    return depth
 
 
 class PartLists(NamedTuple):

@@ -111,7 +111,7 @@ class InstanceLaws(NamedTuple):
     ) -> FloatArray:
         """Weights (n, m) of laws on one scale, one for each of the points (n, 5)."""
         task, instances = self.task, self.task.require("ranks among all classes")
-        depth = depths_of(task.nearest_classes, scale, instances.weight)
+        depth = depths_of(task.nearest_classes, scale, instances)
         bounds = instances.lowest, instances.highest
         cells = TailCells.of(depth, bounds, self.class_place, task.n_classes, self.basis)
         class_weight = instances.class_weight[np.unique(task.y)]

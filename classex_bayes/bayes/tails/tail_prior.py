@@ -132,8 +132,8 @@ KNOWN_ORIGIN = TailPrior(
     slope_sd=0.15,
     slope_spread=0.02,
     slope_spread_sd=0.5,
-    slope_change=-0.15,
-    slope_change_sd=0.25,
+    slope_change=-0.1,
+    slope_change_sd=0.15,
     slope_error=-0.02,
     slope_error_sd=0.03,
 )

@@ -41,6 +41,7 @@ from classex_bayes.bayes.tails.tail_prior import (
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.task.rank_table import RankTable
 
 BASIS = RadialBasis.regular(-4.0, 8.0, 0.1)
 POINT = np.array([-0.2, 1.08, -2.5, np.log(0.3), -0.4])
@@ -157,23 +158,39 @@ def test_lists_that_are_too_short_have_no_depth(pilot):
     classes, scores = nearest.classes.copy(), nearest.scores.copy()
     classes[:60, 3:], scores[:60, 3:] = -1, -np.inf
     cut = NearestClasses(classes, scores, nearest.true, 0.0)
-    assert (depths_of(cut, DISTANCES, EQUAL[:120])[:60] < 0).all()
     half = PartLists.of(cut, np.ones(120, dtype=bool), EQUAL[:120])
     assert (half.depths(DISTANCES)[:60] < 0).all() and (half.n_better == 0).all()
 
 
-def test_tied_scores_tell_no_depth(pilot):
+def test_tied_scores_tell_no_depth():
     """Of the nearest classes, of one of them with the true class, or with the last of the list."""
     wrong = np.array([[4.0, 4, 4, 4], [5, 4, 4, 3], [5, 4, 4, 3], [5, 4, 4, 0], [5, 4, 3, 2]])
     true, last = np.array([9.0, 9, 4, 9, 9]), np.zeros(5)
     assert_array_equal(is_tied(wrong, true, last), [True, False, True, True, False])
-    nearest = lists(*pilot)
-    scores = nearest.scores.copy()
-    scores[:60, :5] = scores[:60, :1]
-    tied = NearestClasses(nearest.classes, scores, nearest.true, 0.0)
-    depths = [depths_of(found, DISTANCES, EQUAL[:120]) for found in (tied, nearest)]
-    assert (depths[0][:60] < 0).all()
-    assert_array_equal(depths[0][60:] > 0, depths[1][60:] > 0)
+
+
+def test_tied_instances_have_the_depths_of_others_with_as_many_better_classes(pilot):
+    """Their quantiles are those of a weighted sample, to one instance."""
+    (matrix, y), rng = pilot, np.random.default_rng(1)
+    tied = rng.permutation(120) < 60
+    nearest = lists(matrix, y)
+    scores, weight = nearest.scores.copy(), rng.uniform(0.5, 2, size=120)
+    # Their nearest classes are tied, but not with the true class.
+    apart = np.sign(scores - nearest.true[:, None])
+    scores[tied, :5] = nearest.true[tied, None] + apart[tied, :1] * 1e-3
+    n_better = np.where(tied, 4 * (apart[:, 0] > 0), (apart > 0).sum(axis=1))
+    exact = RankTable(y, 120, weight / weight.sum(), n_better)
+    depths = depths_of(NearestClasses(nearest.classes, scores, nearest.true, 0.0), DISTANCES, exact)
+    untied = depths_of(nearest, DISTANCES, exact)
+    assert_array_equal(depths[~tied] > 0, untied[~tied] > 0)
+    first = n_better == 0
+    known, given = depths[first & ~tied], depths[first & tied]
+    assert np.isin(given, known).all() and known.size > 20 < given.size
+    share = np.sort(known)
+    of_known = [np.average(known <= at, weights=exact.weight[first & ~tied]) for at in share]
+    of_given = [np.mean(given <= at) for at in share]
+    assert_allclose(of_given, of_known, atol=2 / given.size)
+    assert (depths[tied & (n_better == 4)] < 0).all()
 
 
 def test_held_out_classes_that_are_tied_with_the_true_one_count_half():
