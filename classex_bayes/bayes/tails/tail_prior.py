@@ -64,7 +64,7 @@ class TailPrior:
     level: float = -0.2
     level_sd: float = 0.12
     slope: float = 1.15
-    slope_sd: float = 0.3
+    slope_sd: float = 0.5
     look_alikes: float = 0.004
     look_alikes_sd: float = 1.8
     slope_spread: float = 0.2

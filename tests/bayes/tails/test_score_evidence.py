@@ -464,7 +464,7 @@ def test_sensitivity_includes_the_tails(model, by_ranks):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("n_pilots", [6, pytest.param(48, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_pilots", [12, pytest.param(48, marks=pytest.mark.slow)])
 def test_intervals_hold_the_truth_and_are_narrower_than_from_ranks(n_pilots):
     k, seeds = [1000], range(n_pilots)
     truth, held, width, error = LAW.accuracy(k)[0], [], [], []
