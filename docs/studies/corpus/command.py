@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in names:
         population(name, folder)
     trials = corpus_trials(
-        study_estimators(), names, folder, n_pilots=options.repeats(8), n_jobs=options.jobs
+        study_estimators(), names, folder, n_pilots=options.repeats(4), n_jobs=options.jobs
     )
     laws = population_laws(names, folder)
     write_laws(laws, folder / "corpus-laws.json")
