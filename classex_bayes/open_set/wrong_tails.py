@@ -36,6 +36,9 @@ DEPTHS = np.linspace(0.0, DEEPEST, 301)
 _SPARSE_DEPTHS = DEPTHS[::4]
 _MOST_GROUPS = 500  # of classes that are resampled together
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
+# Of the log of the slope b. Beyond the pilot exponents may rise more, or near-duplicates thin out
+# less, than its wrong scores show. Where they reach, the drift makes up for the error.
+_SLOPE_SD = 0.2
 _SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below the former, 1 - p is 1
 _MOST_UNKNOWN = 0.01  # share of the probes whose scores may be unknown at the loosest threshold
 MOST_KEPT = 8  # results of slow functions of k
@@ -99,6 +102,8 @@ class WrongTails:
         of_law = design_effect, float(scatter[0]), curvature
         held_out = HeldOutDepths.of(lists, halves, shrunk, *of_law)
         sample = held_out.sample(rng)
+        parameters = sample.draw(draws, rng)
+        parameters[:, 1] *= np.exp(_SLOPE_SD * rng.standard_normal(draws))
         group = _groups(lists.owner, rng)
         by_group = np.bincount(group, lists.weight)
         tails = cls(
@@ -106,7 +111,7 @@ class WrongTails:
             *hierarchy.shrunk(whole),
             curvature,
             scatter,
-            sample.draw(draws, rng),
+            parameters,
             np.exp(_SPREAD_SD * rng.standard_normal(draws)),
             group,
             resampled(by_group, 1 / competitor_effect, draws, rng),
