@@ -45,7 +45,7 @@ _EVENT_DEPTHS = np.linspace(0.0, DEEPEST, 601)
 # Normal priors of c, b and xi. Near-duplicates of some classes give xi < 0.
 _MEAN, _SCALE = np.array([0.0, 1.0, 0.0]), np.array([0.2, 0.2, 0.15])
 # Normal prior of the relative increase of an exponent over a depth of 1, and values to choose from.
-_RISE, _RISE_SD, _RISES = 0.05, 0.1, np.linspace(0.0, 0.6, 61)
+_RISE, _RISE_SD, _RISES = 0.1, 0.1, np.linspace(0.0, 0.6, 61)
 _SMALLEST_SLOPE, _IMPOSSIBLE = 0.05, -1e10
 
 
