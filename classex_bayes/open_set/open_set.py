@@ -128,8 +128,8 @@ class OpenSetExtrapolator(FittedModel):
     Scores without a known origin are distances on an unknown scale. Draws come from each of the
     probable scales, in proportion to its probability.
 
-    Beyond the best wrong score of the pilot, FPIR depends only on S and on the drift. The intervals
-    widen there, and a note says so.
+    Beyond the best wrong score of the pilot, FPIR depends only on S and on the drift. Draws of S
+    contain errors that the pilot cannot show. The intervals widen there, and a note says so.
 
     Parameters
     ----------

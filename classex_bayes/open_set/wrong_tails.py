@@ -5,7 +5,8 @@ p differs between probes. A calibration in halves of the enrolled classes determ
 falls (`classex_bayes.open_set.probe_tails`). The wrong scores that reach t determine the mean of p:
 as the threshold gets tighter, the log of the mean may drift away from the tails. Steps of the drift
 are normal, with a variance proportional to the decrease of the log probability. If no wrong score
-of the pilot reaches a threshold, nothing constrains the step, and the intervals widen.
+of the pilot reaches a threshold, nothing constrains the step, and the intervals widen. Each draw of
+the law of depths also has a random error, which the drift corrects as far as wrong scores reach.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,6 +37,9 @@ DEPTHS = np.linspace(0.0, DEEPEST, 301)
 _SPARSE_DEPTHS = DEPTHS[::4]
 _MOST_GROUPS = 500  # of classes that are resampled together
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
+# Errors of the law beyond the wrong scores of the pilot: a standard deviation of log b, and a
+# uniform decrease of xi, since a population may contain near-duplicates too rare for a pilot.
+_SLOPE_ERROR, _LARGEST_SHAPE_ERROR = 0.25, 0.2
 _SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below the former, 1 - p is 1
 _MOST_UNKNOWN = 0.01  # share of the probes whose scores may be unknown at the loosest threshold
 MOST_KEPT = 8  # results of slow functions of k
@@ -99,6 +103,9 @@ class WrongTails:
         of_law = design_effect, float(scatter[0]), curvature
         held_out = HeldOutDepths.of(lists, halves, shrunk, *of_law)
         sample = held_out.sample(rng)
+        parameters = sample.draw(draws, rng)
+        parameters[:, 1] *= np.exp(_SLOPE_ERROR * rng.standard_normal(draws))
+        parameters[:, 2] -= rng.uniform(0, _LARGEST_SHAPE_ERROR, draws)
         group = _groups(lists.owner, rng)
         by_group = np.bincount(group, lists.weight)
         tails = cls(
@@ -106,7 +113,7 @@ class WrongTails:
             *hierarchy.shrunk(whole),
             curvature,
             scatter,
-            sample.draw(draws, rng),
+            parameters,
             np.exp(_SPREAD_SD * rng.standard_normal(draws)),
             group,
             resampled(by_group, 1 / competitor_effect, draws, rng),
