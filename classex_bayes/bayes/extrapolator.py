@@ -33,7 +33,6 @@ from classex_bayes.bayes.score_evidence import (
     add_scores,
     evidence_text,
     held_out_group,
-    prior_law,
     ranks_alone,
     register_tails,
     why_unused,
@@ -432,16 +431,14 @@ class BayesianExtrapolator(LawModel):
     ) -> Extrapolation:
         r"""Prior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`, without a fit.
 
-        The distances of the task are known and no outcome is: with scores the law continues by
-        tails whose parameters are drawn from their prior.
+        It is that of the ranks. Scores, from which the tails follow, are outcomes of the pilot.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes, 2..10^12.
         task : SourceTask, optional
-            Task whose k1 decides which k are far beyond it, and whose scores give the tails; by
-            default the fitted task. A model that was read from a file has no scores.
+            Task whose k1 decides which k are far beyond it; by default the fitted task.
         draws : int
             Number of draws.
         random_seed : int, SeedSequence or None
@@ -467,12 +464,8 @@ class BayesianExtrapolator(LawModel):
         True
         """
         counts = class_counts(k)
-        prior, _, n_classes, drawn, rng = self._prior_draws(task, draws, random_seed)
-        law = MixtureLaw(prior.basis, drawn["weights"].values[0])
-        tasks = self.tasks if task is None else (task,)
-        if len(tasks) == 1:
-            law = prior_law(law, tasks[0], self.evidence, self.tail_prior, rng)
-        expected = law.expected(counts)[None]
+        prior, _, n_classes, drawn, _ = self._prior_draws(task, draws, random_seed)
+        expected = MixtureLaw(prior.basis, drawn["weights"].values).expected(counts)
         return Extrapolation.from_draws(
             counts, expected, f"prior of {self.name}", "credible", n_classes
         )

@@ -4,7 +4,7 @@ Laws from tails of scores are moved to the accuracy on the source classes that r
 :math:`r` be the logit of the accuracy on the k1 source classes given ranks, and :math:`t` given
 tails. Tails may be biased, and both have sampling errors of the same test instances:
 
-.. math:: r = \alpha + e_r, \qquad t = \alpha + \Delta + e_t, \qquad \Delta \sim s \, t_1.
+.. math:: r = \alpha + e_r, \qquad t = \alpha + \Delta + e_t, \qquad \Delta \sim 0.1 \, t_1.
 
 The discrepancy :math:`\Delta` has heavy tails. If r and t differ by no more than sampling errors
 explain, :math:`\alpha` is the best linear combination of both. If they differ more, :math:`\alpha`
@@ -13,8 +13,8 @@ without errors allows. The covariance of the errors is the smaller variance, as 
 estimates of which one is efficient (Hausman, Econometrica 46, 1978), but their correlation is at
 most 0.9.
 
-Each law is then transported, :math:`Z \to Z + \delta / (1 + |x|)`, where x is the number of decades
-between p = 1 - U* and 1 / k1. The shift :math:`\delta` gives the law the accuracy :math:`\alpha` on
+Each law is then transported, :math:`Z \to Z + s / (1 + |x|)`, where x is the number of decades
+between p = 1 - U* and 1 / k1. The shift s gives the law the accuracy :math:`\alpha` on
 k1 classes. It fades for instances with many better classes, whose p the ranks give, and far out.
 """
 
@@ -36,7 +36,7 @@ from classex_bayes.bayes.idata import (
 )
 from classex_bayes.bayes.tails.scale_choice import why_no_tails
 from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS, HeldOutTable
-from classex_bayes.bayes.tails.tail_laws import TailDraws, prior_laws
+from classex_bayes.bayes.tails.tail_laws import TailDraws
 from classex_bayes.bayes.tails.tail_prior import TailPrior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.linear_split import on_grid_by_row
@@ -59,6 +59,7 @@ _LARGEST_SHIFT, _BISECTIONS = 8.0, 32
 _SMALLEST_ACCURACY, _SMALLEST_VARIANCE = 1e-9, 1e-12
 _DESCRIPTIONS = {
     **TAIL_PARAMETERS,
+    "slope_error": "change of the slope from a half of the classes to all of them and more",
     "shift": "shift of Z = Phi^-1(U*) near 1 - 1 / k1 by which the tails agree with the ranks",
     "prior_density": "joint log prior density of the parameters of the tails",
     "rank_density": "log-likelihood of the held-out ranks",
@@ -140,24 +141,6 @@ def register_tails(model: "pm.Model", prior: TailPrior, held_out: xr.Dataset) ->
         parameters = prior.register()
         logs = [table.symbolic_log_likelihood(parameters) for table in tables]
         pm.Potential("held_out_ranks", pt.logsumexp(pt.stack(logs)) - np.log(len(logs)))
-
-
-def prior_law(
-    rank_law: MixtureLaw,
-    task: SourceTask,
-    evidence: str,
-    prior: TailPrior | None,
-    rng: np.random.Generator,
-) -> MixtureLaw:
-    """Laws of U* before any outcome is known, from prior laws of the ranks and of the tails.
-
-    The distances of the task are known. They are combined as in a fit.
-    """
-    if why_unused([task], evidence, rank_law.basis.bandwidth) is not None:
-        return rank_law
-    tails = prior_laws(task, rank_law.basis, prior, len(rank_law.weights), rng)
-    accuracy = rank_law.expected(np.array([task.n_classes]))[:, 0]
-    return anchored(tails, accuracy, task.n_classes, rng)[0]
 
 
 def why_unused(tasks: Sequence[SourceTask], evidence: str, bandwidth: float) -> str | None:

@@ -25,8 +25,7 @@ from classex_bayes.typing import FloatArray, IntArray
 _FEWEST_IN_PART, _FEWEST_PARTS, _MOST_PARTS = 25, 3, 10
 _N_K = 6  # of the curves
 _COLUMNS = (
-    "n_source", "k", "predicted", "measured", "error", "sd", "p_value", "coverage", "per_decade",
-    "passed",
+    "n_source", "k", "predicted", "measured", "error", "sd", "p_value", "coverage", "passed",
 )  # fmt: skip
 
 
@@ -42,12 +41,13 @@ class _Parts:
     def of(cls, task: SourceTask, n_parts: int | None, seeds: np.random.SeedSequence) -> "_Parts":
         """Deal the drawn units, which are classes or groups of them, to the parts at random."""
         table, k1 = task.require("ranks"), task.n_classes
-        most = k1 // (_FEWEST_IN_PART if n_parts is None else FEWEST_CLASSES)
+        fewest = _FEWEST_IN_PART if n_parts is None else FEWEST_CLASSES
+        most = k1 // fewest
         if most < _FEWEST_PARTS:
             raise DataError(
                 f"task: found {k1} classes, too few for an extrapolation within the pilot, which "
-                f"needs {_FEWEST_PARTS} parts of {_FEWEST_IN_PART} classes; test more classes, "
-                "or back-test on a larger task"
+                f"needs {_FEWEST_PARTS} parts of {fewest} classes; test more classes, or "
+                "back-test on a larger task"
             )
         size = min(most, _MOST_PARTS) if n_parts is None else n_parts
         size = int(number(size, "n_parts", _FEWEST_PARTS, whole=True))
@@ -225,7 +225,10 @@ def extrapolation_check(
     if task is None and len(named) == 1:
         task = getattr(next(iter(named.values())), "task", None)
     if task is None:
-        raise DataError("task: found none, expected the pilot, which files and estimates lack")
+        raise DataError(
+            "task: found none, expected the pilot; pass it with task=, since only one model that "
+            "was fitted here has it"
+        )
     source_task(task)
     level, _ = interval_settings(ci_prob, "eti")
     parts = _Parts.of(task, n_parts, np.random.SeedSequence(random_seed))
@@ -265,7 +268,7 @@ def extrapolation_check(
             share.size,
             size,
             int(parts.k[-1]),
-            float(measured[-1] + share @ error),
+            float(share @ mean[:, -1]),
             float(measured[-1]),
             float(np.sqrt(variance)),
             coverage,

@@ -54,8 +54,7 @@ class MatedTails:
     log_distance: FloatArray  # (n,): of the true class; infinite if it has no score
     depth: FloatArray  # (n,): of the true class; negative if it has none
     bounds: IntArray  # (2, n): smallest and largest number of better classes
-    parameters: FloatArray  # (draws, 5): those of a `TailPrior`
-    slope_error: FloatArray  # (draws,): error of their slope
+    parameters: FloatArray  # (draws, 5): those of a `TailPrior`, with the error of the slope
     # (draws,): factor by which wrong classes thin out faster than a power law, from the true class
     # inwards
     decline: FloatArray
@@ -68,7 +67,6 @@ class MatedTails:
         nearest: NearestClasses,
         scale: DistanceScale,
         parameters: FloatArray,
-        slope_error: FloatArray,
         wrong: WrongTails,
         rng: np.random.Generator,
     ) -> Self:
@@ -81,7 +79,7 @@ class MatedTails:
         bounds = np.array([table.lowest, table.highest])
         numbers = task.n_test / effect, *_UNSEEN
         unseen = rng.dirichlet(numbers, len(parameters))[:, 1:]
-        return cls(wrong, log_true, depth, bounds, parameters, slope_error, decline, unseen)
+        return cls(wrong, log_true, depth, bounds, parameters, decline, unseen)
 
     @cached_property
     def _outside(self) -> tuple[IntArray, IntArray]:
@@ -137,8 +135,7 @@ class MatedTails:
         means = np.empty((len(self.parameters), DEPTHS.size))
         for first in range(0, len(means), _DRAWS_AT_ONCE):
             part = slice(first, first + _DRAWS_AT_ONCE)
-            points, error = self.parameters[part], self.slope_error[part]
-            log_p, weight = tail_law(points, self.wrong.lists.n_wrong, error)
+            log_p, weight = tail_law(self.parameters[part], self.wrong.lists.n_wrong)
             _put_means(log_p, weight, of_log_p, means[part])
         return means
 
@@ -192,8 +189,7 @@ class MatedTails:
             "n_better": (("bound", "instance"), self.bounds),
         }
         tree[name] = xr.DataTree(xr.Dataset(instances))
-        others = self.slope_error, self.decline, *self.unseen.T
-        columns = *named_parameters(self.parameters).values(), *others
+        columns = *named_parameters(self.parameters).values(), self.decline, *self.unseen.T
         return {
             parameter: ("sample", values, {"description": text})
             for (parameter, text), values in zip(_PARAMETERS.items(), columns, strict=True)
@@ -210,7 +206,6 @@ class MatedTails:
             instances["depth"].values,
             instances["n_better"].values,
             points_of(columns),
-            columns["slope_error"],
             columns["decline"],
             np.column_stack([columns["unseen_identified"], columns["unseen_silent"]]),
         )

@@ -39,6 +39,7 @@ _LOCATION_NOISE = float(polygamma(1, N_NEAREST))
 _EXTREME = 1.0, 99.0
 _SMALLEST_VARIANCE = 1e-6
 _FEWEST_PROBES = 20
+_LARGEST_BEYOND = 0.05  # share of probes with scores that the task does not allow
 # Deeper than any pilot reaches: p is 1e-13 of its value among the nearest classes.
 DEEPEST = 30.0
 _EVENT_DEPTHS = np.linspace(0.0, DEEPEST, 601)
@@ -127,7 +128,7 @@ def possible_scales(fits: Sequence[ScaleFit], scores: FloatArray) -> list[ScaleF
     near = np.partition(scores, -N_NEAREST, axis=1)[:, -N_NEAREST]
     beyond = max(float((near > fit.scale.best + rounding).mean()) for fit in fits)
     possible = [fit for fit in fits if scores.max() <= fit.scale.best + rounding]
-    if beyond > LARGEST_TIED_SHARE or not possible:
+    if beyond > _LARGEST_BEYOND or not possible:
         raise DataError(
             f"nonmated: found {abs(scores.max()):g}, better than a perfect score or than the task "
             "allows; expected scores of the same kind and direction as those of the task"

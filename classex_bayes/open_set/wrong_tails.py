@@ -37,8 +37,9 @@ DEPTHS = np.linspace(0.0, DEEPEST, 301)
 _SPARSE_DEPTHS = DEPTHS[::4]
 _MOST_GROUPS = 500  # of classes that are resampled together
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
-# Errors of the law beyond the wrong scores of the pilot: a standard deviation of log b, and a
-# uniform decrease of xi, since a population may contain near-duplicates too rare for a pilot.
+# Errors of the law that the pilot cannot tell: a standard deviation of log b, and a uniform
+# decrease of xi, since a population may contain near-duplicates too rare for a pilot. The drift
+# corrects both as far as wrong scores reach.
 _SLOPE_ERROR, _LARGEST_SHAPE_ERROR = 0.25, 0.2
 _SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below the former, 1 - p is 1
 _MOST_UNKNOWN = 0.01  # share of the probes whose scores may be unknown at the loosest threshold
@@ -46,8 +47,10 @@ MOST_KEPT = 8  # results of slow functions of k
 _TINY = 1e-300
 _PARAMETERS = {
     "level": "log number of near wrong scores, minus that of power laws of the distance",
-    "slope": "how fast wrong scores thin out towards the probe; 1 for power laws",
-    "shape": "how much faster they thin out at larger depths; 0 for an exponential law",
+    "slope": "how fast wrong scores thin out towards the probe, with an error that the pilot "
+    "cannot tell; 1 for power laws",
+    "shape": "how much faster they thin out at larger depths, with such an error; 0 for an "
+    "exponential law",
     "spread": "factor of the differences between probes",
 }
 # The thresholds of the drift: numbers of wrong scores above neighbouring ones have this ratio. It

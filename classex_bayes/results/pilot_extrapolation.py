@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logit, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 from classex_bayes.formatting import percent
 from classex_bayes.typing import FloatArray
@@ -11,7 +11,6 @@ from classex_bayes.typing import FloatArray
 _LEVEL, _SMALLEST_ERROR = 0.05, 0.02
 _N_QUANTILES = 1000
 _SMALLEST_SD = 1e-9  # of parts that are all alike
-_WITHIN = 0.5 / 10**3  # of 0 and 1, for logits
 
 
 @dataclass(frozen=True)
@@ -53,12 +52,6 @@ class PilotExtrapolation:
         """Evenly spaced quantiles of the accuracy if the estimator is right, with the same law."""
         levels = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
         return self.predicted + self.sd * stdtrit(self.n_parts - 1, levels)
-
-    @property
-    def per_decade(self) -> float:
-        """Error of the logit for ten times as many classes."""
-        inside = np.clip([self.predicted, self.measured], _WITHIN, 1 - _WITHIN)
-        return float(np.diff(logit(inside[::-1]))[0] / np.log10(self.k / self.n_source))
 
     @property
     def passed(self) -> bool:

@@ -103,9 +103,6 @@ def test_the_error_is_that_of_the_mean_prediction(pilot):
     assert_allclose(curve["measured"], pilot.task.accuracy(curve.index.to_numpy()))
     assert curve["predicted"].iloc[-1] == pytest.approx(result.predicted)
     assert result.error == pytest.approx(result.predicted - result.measured)
-    logit = np.log(result.predicted / (1 - result.predicted))
-    logit -= np.log(result.measured / (1 - result.measured))
-    assert result.per_decade == pytest.approx(logit / np.log10(200 / 25))
 
 
 def test_p_values_are_uniform_if_the_estimator_is_right():

@@ -34,7 +34,8 @@ class TailReport(Shown):
         share over replicates.
     p_value : float
         Share of replicates whose distance from their expectation is above that of the data. It is
-        not uniform even if the model is correct, because the same halves were fitted.
+        mostly above 0.6 if the model is correct, because the same halves were fitted, and their
+        means scatter less than replicates. Values below 0.05 are faults.
     replicated : DataArray
         Share with a better class in each group of each replicate, with dimensions chain, draw and
         group.
@@ -57,9 +58,10 @@ class TailReport(Shown):
         if self.passed:
             return ""
         return (
-            "the scores do not predict which classes of the pilot are confused (tail_checks, "
-            f"p-value {self.p_value:.3f}), so they mislead beyond it. Pass scores with all their "
-            "digits, such as logits or distances, or use BayesianExtrapolator(evidence='ranks')"
+            "the scores do not predict how many held-out classes of the pilot score better "
+            f"(tail_checks, p-value {self.p_value:.3f}), so they mislead beyond it. Pass scores "
+            "with all their digits, such as logits or distances, or use "
+            "BayesianExtrapolator(evidence='ranks')"
         )
 
     def _display(self) -> Display:

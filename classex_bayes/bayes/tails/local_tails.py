@@ -30,8 +30,8 @@ N_NEAREST = 4
 SHORTEST_LIST = 15
 # Here p is about 1e-6 / k1, which no pilot can distinguish from 0.
 LARGEST_DEPTH = 15.0
-# Depth if none of the j classes is farther than the true class, or if one of them is ruled out and
-# so has no distance.
+# Depth if none of the j classes is farther than the true class, or if the scores tell none because
+# classes are tied, ruled out or not listed.
 OUTSIDE = -1.0
 _ROUNDING = 1e-12  # relative to log distances, which are equal if they differ by less
 _GOLDEN_RATIO = (np.sqrt(5) - 1) / 2  # its multiples, modulo 1, fill [0, 1] evenly
@@ -97,18 +97,19 @@ def is_tied(wrong: FloatArray, true: FloatArray, last: FloatArray) -> BoolArray:
 def depths_of(nearest: NearestClasses, scale: DistanceScale, table: RankTable) -> FloatArray:
     """Depths (n,) of the true classes of a table of ranks among all source classes.
 
-    Tied instances have the depths of others with as many better classes, spread evenly over them.
+    With fewer than j better classes an instance lies in its tail. If its scores tell no depth, it
+    has the depths of others with as many better classes, spread evenly over them.
     """
     every = np.ones(int(nearest.classes.max()) + 1, dtype=bool)
     depth = PartLists.of(nearest, every, table.weight).depths(scale)
     n_better = (table.lowest + table.highest) // 2
     for number in range(N_NEAREST):
         alike = (n_better == number) & (table.weight > 0)
-        known, tied = alike & (depth > 0), alike & (depth <= 0)
+        known, unknown = alike & (depth > 0), alike & (depth <= 0)
         if known.any():
-            levels = (0.5 + _GOLDEN_RATIO * np.arange(np.count_nonzero(tied))) % 1
+            levels = (0.5 + _GOLDEN_RATIO * np.arange(np.count_nonzero(unknown))) % 1
             quantiles = {"method": "inverted_cdf", "weights": table.weight[known]}
-            depth[tied] = np.quantile(depth[known], levels, **quantiles)
+            depth[unknown] = np.quantile(depth[known], levels, **quantiles)
     return depth
 
 
@@ -135,7 +136,9 @@ class PartLists(NamedTuple):
         elsewhere = (nearest.classes >= 0) & ~here
         nearer = np.stack([nearest.scores > true, nearest.scores >= true])
         n_better = (nearer & elsewhere).sum(axis=2)
-        usable = listed & ~is_tied(wrong, nearest.true, nearest.scores[:, -1])
+        is_last = places[:, -1] == nearest.scores.shape[1] - 1  # tied with no other class
+        last = np.where(is_last, np.nan, nearest.scores[:, -1])
+        usable = listed & ~is_tied(wrong, nearest.true, last)
         return cls(wrong, nearest.true, usable, n_better, weight)
 
     def depths(self, scale: DistanceScale) -> FloatArray:

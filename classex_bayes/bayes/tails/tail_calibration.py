@@ -40,7 +40,6 @@ TAIL_PARAMETERS = {
     "look_alikes": "share of the instances that have look-alikes",
     "slope_spread": "tau: standard deviation of the log slopes of instances",
     "slope_change": "delta: change of the slope at depths with hardly any better classes",
-    "slope_error": "change of the slope from a half of the classes to all of them and more",
 }
 # Depths at which the likelihood and laws are tabulated.
 DEPTHS = np.linspace(0.0, LARGEST_DEPTH, 151)
@@ -168,33 +167,27 @@ def random_halves(n_classes: int, rng: np.random.Generator) -> list[BoolArray]:
     return [side for half in halves for side in (half, ~half)]
 
 
-def mean_log_p(
-    points: FloatArray, n_wrong: float, slope_error: FloatArray | float = 0.0
-) -> tuple[FloatArray, FloatArray]:
+def mean_log_p(points: FloatArray, n_wrong: float) -> tuple[FloatArray, FloatArray]:
     r"""Log p (n, 1) at depth 0, and its decline (n, 151) to the depths `DEPTHS`, without scatter.
 
-    The slope is b, and :math:`b + \delta` beyond the depth :math:`2 + \log j`, both with the
-    `slope_error` (n,) added. p never rises with depth.
+    The slope is b, and :math:`b + \delta` beyond the depth :math:`q_0`. p never rises with depth.
     """
     level, slope, _, _, change = points.T[:, :, None]
-    slope = np.maximum(slope + np.reshape(slope_error, (-1, 1)), 0.0)
+    slope = np.maximum(slope, 0.0)
     beyond = np.maximum(DEPTHS - _INFORMATIVE_DEPTH, 0.0)
     decline = slope * DEPTHS + np.maximum(change, -slope) * beyond
     return np.log(N_NEAREST / n_wrong) + level, decline
 
 
 def tail_law(
-    points: FloatArray,
-    n_wrong: float,
-    slope_error: FloatArray | float = 0.0,
-    scatter: FloatArray | float = N_NEAREST**-0.5,
+    points: FloatArray, n_wrong: float, scatter: FloatArray | float = N_NEAREST**-0.5
 ) -> tuple[FloatArray, FloatArray]:
     """Nodes of log p (n, 151, m) at `DEPTHS`, and their probabilities (n, m).
 
-    `points` (n, 5) are those of a `TailPrior`. `slope_error` is that of `mean_log_p`. `scatter`, of
-    shape (n, 151) or one for all, is the factor of z in log p.
+    `points` (n, 5) are those of a `TailPrior`. `scatter`, of shape (n, 151) or one for all, is the
+    factor of z in log p.
     """
-    start, decline = (values[..., None] for values in mean_log_p(points, n_wrong, slope_error))
+    start, decline = (values[..., None] for values in mean_log_p(points, n_wrong))
     share = np.maximum(expit(points[:, 2:3]), _SMALLEST_SHARE)
     factor = np.exp(-slope_spread(points)[..., None] * _SCATTER_NODES)
     usual = start - decline * factor + np.asarray(scatter)[..., None] * _SCATTER_NODES

@@ -6,11 +6,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import log_ndtr, ndtri_exp
 
-from classex_bayes.bayes.tails.distance_scale import DistanceScale, candidate_scales
 from classex_bayes.bayes.tails.local_tails import N_NEAREST, depths_of
 from classex_bayes.bayes.tails.scale_choice import (
     ScaleFit,
-    default_prior,
     numbers_of_draws,
     scale_fits,
 )
@@ -22,14 +20,12 @@ from classex_bayes.bayes.tails.tail_calibration import (
 )
 from classex_bayes.bayes.tails.tail_prior import (
     TailPrior,
-    draw_errors,
-    draw_points,
     named_parameters,
     slope_spread,
+    with_errors,
 )
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.jit import compiled
-from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.linear_split import add_linearly, between_points, on_grid, split_linearly
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
@@ -46,7 +42,7 @@ class TailDraws(NamedTuple):
     """Independent draws from the posterior of the tails, scale by scale."""
 
     weights: FloatArray  # (n, m): laws of U* on the knots of a basis
-    parameters: dict[str, FloatArray]  # of `tail_calibration.TAIL_PARAMETERS`, (n,) each
+    parameters: dict[str, FloatArray]  # of the `TailPrior`, (n,) each
     log_prior: FloatArray  # (n,)
     log_likelihood: FloatArray  # (n,)
     scale_place: IntArray  # (n,): place of the scale of each draw among the fits
@@ -65,13 +61,15 @@ class TailDraws(NamedTuple):
         halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
         fits = scale_fits(task, prior, halves)
         prior = fits[0].prior
-        errors = draw_errors(prior, size, rng)
+        errors = prior.draw_errors(size, rng)
         points = np.empty((size, prior.mean.size))
         weights = np.empty((size, basis.knots.size))
         log_likelihood = np.empty(size)
         numbers = numbers_of_draws(fits, size)
         place = np.repeat(np.arange(len(fits)), numbers)
-        laws = InstanceLaws.of(task, basis)
+        instances = task.require("ranks among all classes")
+        tested, class_place = np.unique(task.y, return_inverse=True)
+        of_classes = instances.class_weight[tested], instances.variance.competitor_effect
         for at, (fit, number) in enumerate(zip(fits, numbers, strict=True)):
             if number == 0:
                 continue
@@ -79,7 +77,11 @@ class TailDraws(NamedTuple):
             points[part] = fit.sample.draw(number, rng)
             distinct, repeated = np.unique(points[part], axis=0, return_inverse=True)
             log_likelihood[part] = fit.table.log_likelihood(distinct)[repeated]
-            weights[part] = laws.draw(fit.scale, points[part], errors[part], rng)
+            depth = depths_of(task.nearest_classes, fit.scale, instances)
+            bounds = instances.lowest, instances.highest
+            cells = TailCells.of(depth, bounds, class_place, task.n_classes, basis)
+            of_all = with_errors(points[part], errors[part])
+            weights[part] = cells.draw_laws(of_all, *of_classes, rng)
         drawn = {**named_parameters(points), "slope_error": errors}
         log_prior = prior.log_density(points) + prior.log_density_of_errors(errors)
         return cls(weights, drawn, log_prior, log_likelihood, place, fits)
@@ -88,55 +90,6 @@ class TailDraws(NamedTuple):
     def pareto_k(self) -> float:
         """Largest tail index of the importance weights on scales that matter."""
         return max(fit.sample.pareto_k for fit in self.fits if fit.prob > LEAST_SHARE)
-
-
-class InstanceLaws(NamedTuple):
-    """What the laws of a task's instances need, apart from a scale and its parameters."""
-
-    task: SourceTask
-    basis: RadialBasis
-    class_place: IntArray  # (n,): numbers of the tested classes
-
-    @classmethod
-    def of(cls, task: SourceTask, basis: RadialBasis) -> Self:
-        """Number the tested classes."""
-        return cls(task, basis, np.unique(task.y, return_inverse=True)[1])
-
-    def draw(
-        self,
-        scale: DistanceScale,
-        points: FloatArray,
-        slope_error: FloatArray,
-        rng: np.random.Generator,
-    ) -> FloatArray:
-        """Weights (n, m) of laws on one scale, one for each of the points (n, 5)."""
-        task, instances = self.task, self.task.require("ranks among all classes")
-        depth = depths_of(task.nearest_classes, scale, instances)
-        bounds = instances.lowest, instances.highest
-        cells = TailCells.of(depth, bounds, self.class_place, task.n_classes, self.basis)
-        class_weight = instances.class_weight[np.unique(task.y)]
-        effect = instances.variance.competitor_effect
-        return cells.draw_laws(points, slope_error, class_weight, effect, rng)
-
-
-def prior_laws(
-    task: SourceTask,
-    basis: RadialBasis,
-    prior: TailPrior | None,
-    size: int,
-    rng: np.random.Generator,
-) -> MixtureLaw:
-    """Laws of U* with parameters from the prior, on scales drawn with equal probabilities."""
-    scales = list(candidate_scales(task.nearest_classes))
-    prior = prior or default_prior(scales)
-    points, errors = draw_points(prior, size, rng), draw_errors(prior, size, rng)
-    place = rng.integers(len(scales), size=size)
-    weights = np.empty((size, basis.knots.size))
-    laws = InstanceLaws.of(task, basis)
-    for at in np.unique(place):
-        part = place == at
-        weights[part] = laws.draw(scales[at], points[part], errors[part], rng)
-    return MixtureLaw(basis, weights)
 
 
 class TailCells(NamedTuple):
@@ -185,7 +138,6 @@ class TailCells(NamedTuple):
     def draw_laws(
         self,
         points: FloatArray,
-        slope_error: FloatArray,
         class_weight: FloatArray,
         effect: float,
         rng: np.random.Generator,
@@ -193,8 +145,7 @@ class TailCells(NamedTuple):
         """Weights (n, m) on the knots, one law for each of the points (n, 5) of a `TailPrior`.
 
         The tested classes, of `class_weight`, are resampled. `effect` is the inflation of the
-        variance between classes by the competitors that they share. `slope_error` (n,) is that of
-        `mean_log_p`.
+        variance between classes by the competitors that they share.
         """
         knots = self.basis.knots
         # Variance that the kernel of a knot, and linear splitting between knots, give to one point.
@@ -212,8 +163,8 @@ class TailCells(NamedTuple):
             drawn = resampled(grouped, 1 / effect, part.stop - part.start, rng)
             chances = np.ascontiguousarray(drawn @ share)  # one layout, which compiles once
             weights[part] = chances[:, DEPTHS.size :] @ self.outside
-            scatter = _narrower(points[part], self.n_wrong, slope_error[part], blur)
-            nodes, chance = tail_law(points[part], self.n_wrong, slope_error[part], scatter)
+            scatter = _narrower(points[part], self.n_wrong, blur)
+            nodes, chance = tail_law(points[part], self.n_wrong, scatter)
             _add_to_knots(nodes, chances, chance, position, weights[part])
         return weights / weights.sum(axis=1, keepdims=True)
 
@@ -239,11 +190,9 @@ def _add_to_knots(
                     add_linearly(share[i, d] * chance[i, m], place, weights[i])
 
 
-def _narrower(
-    points: FloatArray, n_wrong: float, slope_error: FloatArray, blur: float
-) -> FloatArray:
+def _narrower(points: FloatArray, n_wrong: float, blur: float) -> FloatArray:
     """Scatter (n, 151) of log p at `DEPTHS` less what the knots' kernels add to it."""
-    start, decline = mean_log_p(points, n_wrong, slope_error)
+    start, decline = mean_log_p(points, n_wrong)
     z = np.interp(start - decline, _LOG_P, _Z)
     steepness = np.exp(-0.5 * z**2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)  # of log p in Z
     of_slopes = slope_spread(points) * decline  # z has this factor, too

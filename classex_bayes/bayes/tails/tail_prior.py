@@ -20,15 +20,11 @@ _LARGEST_LOG_SPREAD = 1.0  # far out in the priors; slopes of such instances wou
 class TailPrior:
     r"""Independent priors of the parameters of the tails of scores.
 
-    A wrong class scores better than the true class of an instance at depth q among k classes with
-    probability
-
-    .. math:: \log p = \log \frac{j}{k - 1} + c - v e^{-\tau z} (b q + \delta (q - q_0)_+)
-              + \frac{z}{\sqrt{j}}
-
-    (`classex_bayes.bayes.tails.tail_calibration`). The halves of the classes determine c, b,
-    :math:`\pi`, :math:`\tau` and :math:`\delta`. Among all classes and more, the slope is
-    :math:`b + \varepsilon`, of which the pilot says nothing.
+    `classex_bayes.bayes.tails.tail_calibration` has the law of the probability p that a wrong class
+    scores better than the true class of an instance, given its depth q. Halves of the classes
+    determine its parameters c, b, :math:`\pi`, :math:`\tau` and :math:`\delta`. Among all classes
+    and more, the slope is :math:`b + \varepsilon`. The pilot says nothing about
+    :math:`\varepsilon`.
 
     Parameters
     ----------
@@ -119,14 +115,18 @@ class TailPrior:
             "slope_error": pm.Normal("slope_error", self.slope_error, self.slope_error_sd),
         }
 
+    def draw_errors(self, size: int, rng: np.random.Generator) -> FloatArray:
+        r"""Draws (size,) of :math:`\varepsilon`."""
+        return self.slope_error + self.slope_error_sd * rng.standard_normal(size)
+
     def log_density_of_errors(self, errors: FloatArray) -> FloatArray:
         r"""Log densities (n,) of :math:`\varepsilon`, up to a constant."""
         return -0.5 * ((errors - self.slope_error) / self.slope_error_sd) ** 2
 
 
-# Distances of a known origin have slopes of 1.05 to 1.3 on the populations of docs/corpus.md. Other
-# scores are distances only roughly: each instance may have an origin of its own, as with logits, so
-# that slopes differ between instances.
+# Distances of a known origin have slopes of 1.05 to 1.3 on the populations of docs/corpus.md, but
+# for one, with fragments of genes. Other scores are distances only roughly: each instance may have
+# an origin of its own, as with logits, so that slopes differ between instances.
 KNOWN_ORIGIN = TailPrior(
     slope=1.1,
     slope_sd=0.15,
@@ -140,16 +140,9 @@ KNOWN_ORIGIN = TailPrior(
 UNKNOWN_ORIGIN = TailPrior()
 
 
-def draw_points(prior: TailPrior, size: int, rng: np.random.Generator) -> FloatArray:
-    """Draws (size, 5) of points from a prior."""
-    standard = rng.standard_normal((size, prior.mean.size))
-    standard[:, 1] = rng.standard_t(SLOPE_FREEDOM, size)
-    return prior.mean + prior.scale * standard
-
-
-def draw_errors(prior: TailPrior, size: int, rng: np.random.Generator) -> FloatArray:
-    r"""Draws (size,) of :math:`\varepsilon` from a prior."""
-    return prior.slope_error + prior.slope_error_sd * rng.standard_normal(size)
+def with_errors(points: FloatArray, errors: FloatArray) -> FloatArray:
+    r"""Points (n, 5) with the slope :math:`b + \varepsilon`, from errors (n,)."""
+    return points + np.outer(errors, [0.0, 1.0, 0.0, 0.0, 0.0])
 
 
 def checked_tail_prior(prior: Any) -> None:

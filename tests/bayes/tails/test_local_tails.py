@@ -32,11 +32,12 @@ from classex_bayes.bayes.tails.tail_calibration import (
 from classex_bayes.bayes.tails.tail_laws import TailCells, resampled
 from classex_bayes.bayes.tails.tail_prior import (
     KNOWN_ORIGIN,
+    SLOPE_FREEDOM,
     UNKNOWN_ORIGIN,
     TailPrior,
-    draw_points,
     named_parameters,
     points_of,
+    with_errors,
 )
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
@@ -375,7 +376,9 @@ def test_ranks_of_the_truth_among_the_draws_are_uniform(n_repeats):
     rng = np.random.default_rng(8)
     depth, ranks = rng.integers(0, 151, size=300), []
     for _ in range(n_repeats):
-        (point,) = draw_points(KNOWN_ORIGIN, 1, rng)
+        standard = rng.standard_normal(5)
+        standard[1] = rng.standard_t(SLOPE_FREEDOM)
+        point = KNOWN_ORIGIN.mean + KNOWN_ORIGIN.scale * standard
         log_p, chance = law_at(point, 99.0)
         node = rng.choice(chance.size, p=chance, size=300)
         values, row = np.unique(rng.binomial(99, np.exp(log_p[depth, node])), return_inverse=True)
@@ -398,7 +401,7 @@ def test_laws_on_knots_have_the_accuracies_of_the_tails():
     n_better = np.zeros(depth.size, dtype=int)
     cells = TailCells.of(depth, (n_better, n_better), np.arange(depth.size), 100, BASIS)
     equal = np.full(depth.size, 1 / depth.size)
-    weights = cells.draw_laws(points, np.zeros(3), equal, 1.0, rng)
+    weights = cells.draw_laws(points, equal, 1.0, rng)
     assert_allclose(weights.sum(axis=1), 1)
     found = MixtureLaw(BASIS, weights).expected(k)
     log_p, chance = law_at(POINT, 99.0)
@@ -413,7 +416,7 @@ def test_one_depth_is_not_blurred(at):
     depth, n_better = np.full(40, at), np.zeros(40, dtype=int)
     cells = TailCells.of(depth, (n_better, n_better), np.arange(40), 100, BASIS)
     point, equal = np.array([-0.2, 1.08, -9.0, np.log(0.1), 0.0]), np.full(40, 1 / 40)
-    laws = cells.draw_laws(point[None], np.zeros(1), equal, 1.0, np.random.default_rng(1))
+    laws = cells.draw_laws(point[None], equal, 1.0, np.random.default_rng(1))
     log_p, chance = law_at(point, 99.0)
     row = log_p[np.searchsorted(DEPTHS, at - 1e-9)]
     for k in np.exp(-row[7] + np.array([-2.0, -1.0, 0.0, 1.0, 2.0])):
@@ -428,9 +431,7 @@ def test_accuracies_vary_as_resampled_classes_and_their_competitors_do():
     cells = TailCells.of(depth, (n_better, n_better), np.arange(60), 100, BASIS)
     points, equal, k = np.repeat(POINT[None], 1500, axis=0), np.full(60, 1 / 60), np.array([300.0])
     alone, shared = (
-        MixtureLaw(BASIS, cells.draw_laws(points, np.zeros(1500), equal, effect, rng))
-        .expected(k)
-        .std()
+        MixtureLaw(BASIS, cells.draw_laws(points, equal, effect, rng)).expected(k).std()
         for effect in (1.0, 2.0)
     )
     assert shared / alone == pytest.approx(np.sqrt(2), rel=0.08)
@@ -441,7 +442,7 @@ def test_deeper_instances_never_lose_more_often():
     accuracies = []
     for depth in (4.0, 6.0, 12.0):
         cells = TailCells.of(np.array([depth]), (n_better, n_better), n_better, 100, BASIS)
-        laws = cells.draw_laws(POINT[None], np.array([-3.0]), np.ones(1), 1.0, rng)
+        laws = cells.draw_laws(POINT[None] - [0, 3, 0, 0, 0], np.ones(1), 1.0, rng)
         accuracies.append(MixtureLaw(BASIS, laws).expected(np.array([1000.0]))[0, 0])
     assert np.diff(accuracies).min() > -0.01
 
@@ -460,9 +461,9 @@ def test_instances_outside_their_tails_keep_their_ranks():
 def test_an_error_of_the_slope_moves_the_tail():
     depth, n_better = np.full(50, 6.0), np.zeros(50, dtype=int)
     cells = TailCells.of(depth, (n_better, n_better), np.arange(50), 100, BASIS)
-    errors, equal = np.array([0.0, 0.3]), np.full(50, 0.02)
-    points, rng = np.repeat(POINT[None], 2, axis=0), np.random.default_rng(1)
-    laws = MixtureLaw(BASIS, cells.draw_laws(points, errors, equal, 1.0, rng))
+    points = with_errors(np.repeat(POINT[None], 2, axis=0), np.array([0.0, 0.3]))
+    equal, rng = np.full(50, 0.02), np.random.default_rng(1)
+    laws = MixtureLaw(BASIS, cells.draw_laws(points, equal, 1.0, rng))
     near, far = laws.expected(np.array([10.0, 10_000.0])).T
     assert near[1] == pytest.approx(near[0], abs=0.02) and far[1] > far[0] + 0.1
 
