@@ -494,11 +494,15 @@ def test_bad_nonmated_scores(pilot, scores):
         cb.OpenSetExtrapolator().fit(pilot, nonmated=scores)
 
 
-def test_nonmated_scores_of_another_scale_are_refused():
+@pytest.mark.parametrize("n_wrong", [6, 60])
+def test_nonmated_scores_of_another_scale_are_refused(n_wrong):
+    """Also if only a tenth of the probes has them."""
     scores = np.random.default_rng(0).normal(size=(60, 60)) + 3 * np.eye(60)
     task = cb.SourceTask.from_scores(scores, range(60))
+    others = scores.copy()
+    others[:n_wrong] *= 1000
     with pytest.raises(cb.DataError, match=r"^nonmated:"):
-        cb.OpenSetExtrapolator().fit(task, nonmated=scores * 1000)
+        cb.OpenSetExtrapolator().fit(task, nonmated=others)
 
 
 def decisions():
