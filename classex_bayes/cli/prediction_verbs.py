@@ -83,6 +83,8 @@ class PredictionVerb(FitVerb):
         failed, first, lines, required = faults_of(findings.model), [], [], None
         if strict:
             failed = [str(fault) for fault in findings.assessment.faults]
+            if "posterior" in self.terminal.files:  # with the result of the last check
+                self.terminal.save(findings.model, Path(self.terminal.files["posterior"]))
         is_met = not failed
         if findings.target is not None:
             lines = [findings.model.classes_until(findings.target).describe(findings.ci_prob)]

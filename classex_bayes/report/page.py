@@ -74,6 +74,9 @@ def write_report(
     element with id "numbers" holds all numbers as JSON. The page adapts to phones, print and dark
     mode. The same fit gives the same page, except for the date.
 
+    The page makes the `classex_bayes.extrapolation_check`, and the model keeps its result. If the
+    check fails, later predictions of the model, also from files saved later, have a note on it.
+
     Parameters
     ----------
     model : LawModel

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import kstest
+from scipy.stats import kstest, norm
 
 import classex_bayes as cb
 from classex_bayes.estimators.base import PointEstimator
@@ -91,18 +91,58 @@ def test_parts_are_disjoint_and_use_every_class():
     )
 
 
+class Blurred:
+    """A point estimate with a normal law about it, as a posterior."""
+
+    name = "blurred"
+
+    def fit(self, task):
+        self.centre = cb.KDE("ucv").fit(task)
+        return self
+
+    def predict(self, k):
+        noise = 0.15 * np.random.default_rng(1).normal(size=(1, 4000, 1))
+        draws = self.centre.predict(k).mean.to_numpy() + noise
+        return Extrapolation.from_draws(k, draws, self.name, "credible", 25)
+
+
 def test_the_error_is_that_of_the_mean_prediction(pilot):
-    # The same by hand: parts of equal size whose classes have equal weights.
-    found = cb.extrapolation_check(cb.KDE("ucv"), pilot.task, random_seed=3, progressbar=False)
-    result = found.results["KDE(ucv)"]
-    again = cb.extrapolation_check(
-        [cb.KDE("ucv"), Oracle()], pilot.task, random_seed=3, progressbar=False
+    probes, gallery, y = pilot.sample
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, classes=[f"{j}" for j in range(200)])
+    level = 0.8
+    Oracle.tasks.clear()
+    found = cb.extrapolation_check(
+        [cb.KDE("ucv"), Blurred(), Oracle()],
+        task,
+        random_seed=3,
+        ci_prob=level,
+        n_jobs=1,
+        progressbar=False,
     )
-    assert again.results["KDE(ucv)"] == result and set(again.results) == {"KDE(ucv)", "Oracle"}
-    curve = found.curves.loc["KDE(ucv)"]
-    assert_allclose(curve["measured"], pilot.task.accuracy(curve.index.to_numpy()))
+    # The same by hand: 8 parts of 25 classes, whose instances have equal weights.
+    parts = [np.array(part.classes, dtype=int) for part in Oracle.tasks]
+    own = np.array([(task.ranks == 1)[np.isin(y, part)].mean() for part in parts])
+    assert {part.size for part in parts} == {25} and len(parts) == 8
+    shared = {}
+    for name, estimator in {"KDE(ucv)": cb.KDE("ucv"), "blurred": Blurred()}.items():
+        predicted = [estimator.fit(task.select(part)).predict([200]) for part in parts]
+        mean = np.array([prediction.mean[200] for prediction in predicted])
+        variance = 0.0
+        if name == "blurred":
+            width = [np.ptp(prediction.interval(level, "eti").loc[200]) for prediction in predicted]
+            variance = np.mean((np.array(width) / (2 * norm.ppf((1 + level) / 2))) ** 2)
+        shared[name] = max(variance - mean.var(ddof=1), 0)
+        sd = np.sqrt(shared[name] + (mean - own).var(ddof=1) / 8)
+        result = found.results[name]
+        assert_allclose([result.error, result.sd], [(mean - own).mean(), sd], rtol=1e-9)
+        assert result.predicted == pytest.approx(mean.mean())
+    assert shared["KDE(ucv)"] == 0 < shared["blurred"]
+    result, curve = found.results["KDE(ucv)"], found.curves.loc["KDE(ucv)"]
+    assert_allclose(curve["measured"], task.accuracy(curve.index.to_numpy()))
     assert curve["predicted"].iloc[-1] == pytest.approx(result.predicted)
-    assert result.error == pytest.approx(result.predicted - result.measured)
+    # The parts do not depend on the other estimators.
+    alone = cb.extrapolation_check(cb.KDE("ucv"), task, random_seed=3, progressbar=False)
+    assert alone.results["KDE(ucv)"] == result
 
 
 def test_p_values_are_uniform_if_the_estimator_is_right():
