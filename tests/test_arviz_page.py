@@ -16,6 +16,7 @@ from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS
 
 pytestmark = pytest.mark.nightly
 PAGE = (Path(__file__).parents[1] / "docs" / "arviz.md").read_text(encoding="utf-8")
+OF_TAILS = *TAIL_PARAMETERS, "slope_error"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.M | re.S)
 
 
@@ -73,19 +74,19 @@ def test_groups_are_those_of_the_table(names):
 
 def test_the_model_of_pymc_contains_the_tails(names):
     model = names["model"]
-    first, *_, last = TAIL_PARAMETERS
+    first, *_, last = OF_TAILS
     assert f"(`{first}` to `{last}`)" in PAGE
     for graph in (model.model, names["graph"]):
         (potential,) = graph.potentials
         assert potential.name == "held_out_ranks"
-        assert set(TAIL_PARAMETERS) <= {variable.name for variable in graph.free_RVs}
+        assert set(OF_TAILS) <= {variable.name for variable in graph.free_RVs}
         # Ranks and tails are independent, so `pm.sample` draws each from its own posterior.
         for observed, expected in ((potential, True), (graph["weights"], False)):
             above = {variable.name for variable in ancestors([observed])}
-            assert bool(above & set(TAIL_PARAMETERS)) is expected
+            assert bool(above & set(OF_TAILS)) is expected
             assert bool(above & set(model.prior_.descriptions)) is not expected
     ranks = cb.BayesianExtrapolator(evidence="ranks").build(names["task"])
-    assert not ranks.potentials and not set(TAIL_PARAMETERS) & {v.name for v in ranks.free_RVs}
+    assert not ranks.potentials and not set(OF_TAILS) & {v.name for v in ranks.free_RVs}
 
 
 def test_pymc_replicates_the_histogram(names):
@@ -150,7 +151,7 @@ def test_plots_of_arviz_take_the_model_as_it_is(names, plot):
 def test_what_pymc_builds_is_what_is_fitted(names):
     drawn, fitted = names["drawn"], names["model"].idata
     parameters = set(fitted["posterior"].data_vars) - {"accuracy"}
-    assert parameters | {"weights", *TAIL_PARAMETERS} == set(drawn["prior"].data_vars)
+    assert parameters | {"weights", *OF_TAILS} == set(drawn["prior"].data_vars)
     for group, name in (("prior", "z"), ("prior_predictive", "rank_histogram")):
         last = drawn[group][name].dims[-1]
         of_fit = {"prior": "posterior", "prior_predictive": "observed_data"}[group]

@@ -325,6 +325,7 @@ class BayesianExtrapolator(LawModel):
         >>> dict(prior["prior_predictive"]["rank_histogram"].sizes)
         {'chain': 1, 'draw': 9, 'bin': 48}
         """
+        checked_tail_prior(self.tail_prior)
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         data, tree = pooled_groups(tasks, prior.basis)
         model = build_model(prior, data, tree)

@@ -103,13 +103,16 @@ class TailPrior:
     def register(self) -> dict[str, Any]:
         """Register the parameters in the current PyMC model; return them by name."""
         import pymc as pm
+        from pymc.distributions.transforms import logodds
 
         share, spread = logit(self.look_alikes), np.log(self.slope_spread)
         slope = {"nu": SLOPE_FREEDOM, "mu": self.slope, "sigma": self.slope_sd}
         return {
             "level": pm.Normal("level", self.level, self.level_sd),
             "slope": pm.StudentT("slope", **slope),
-            "look_alikes": pm.LogitNormal("look_alikes", share, self.look_alikes_sd),
+            "look_alikes": pm.LogitNormal(
+                "look_alikes", share, self.look_alikes_sd, default_transform=logodds
+            ),
             "slope_spread": pm.LogNormal("slope_spread", spread, self.slope_spread_sd),
             "slope_change": pm.Normal("slope_change", self.slope_change, self.slope_change_sd),
             "slope_error": pm.Normal("slope_error", self.slope_error, self.slope_error_sd),
