@@ -17,7 +17,7 @@ from classex_bayes.bayes.checks.tail_checks import tail_checks
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.tails.scale_choice import why_no_tails
 from classex_bayes.bayes.tails.tail_calibration import HeldOutTable
-from classex_bayes.bayes.tails.tail_prior import draw_points, named_parameters
+from classex_bayes.bayes.tails.tail_prior import named_parameters
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.simulate import GaussianNearestNeighbor
@@ -542,7 +542,8 @@ def test_the_pymc_model_sums_over_the_scales(distances):
     held_out, graph = several.idata["held_out_ranks"].to_dataset(), several.model
     tables = [HeldOutTable.of_group(held_out.isel(scale=i)) for i in range(held_out.sizes["scale"])]
     assert len(tables) == several.scales_.size > 2
-    points = draw_points(cb.TailPrior(), 4, np.random.default_rng(1))
+    prior = cb.TailPrior()
+    points = prior.mean + prior.scale * np.random.default_rng(1).normal(size=(4, 5))
     by_scale = np.array([table.log_likelihood(points) for table in tables])
     assert np.ptp(by_scale, axis=0).max() > 0.1
     ((potential,), named) = graph.potentials, named_parameters(points)
