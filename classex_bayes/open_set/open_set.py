@@ -31,7 +31,7 @@ from classex_bayes.bayes.tails.scale_choice import (
 )
 from classex_bayes.bayes.tails.tail_calibration import random_halves
 from classex_bayes.bayes.tails.tail_laws import LEAST_SHARE
-from classex_bayes.bayes.tails.tail_prior import with_errors
+from classex_bayes.bayes.tails.tail_prior import draw_errors, with_errors
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
@@ -257,7 +257,7 @@ class OpenSetExtrapolator(FittedModel):
             lists = ProbeLists.of_task(task, nearest, fit.scale)
             wrong, pareto_k = WrongTails.of(lists, halves, effect, *settings)
             points = fit.sample.draw(n_draws, rng)
-            parameters = with_errors(points, fit.prior.draw_errors(n_draws, rng))
+            parameters = with_errors(points, draw_errors(fit.prior, n_draws, rng))
             mated = MatedTails.of(task, nearest, fit.scale, parameters, wrong, rng)
             pareto += fit.sample.pareto_k, pareto_k
             others = wrong

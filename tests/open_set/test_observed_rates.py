@@ -97,13 +97,15 @@ def test_a_softmax_has_no_rates_at_a_threshold(precision):
     logits, y = rng.normal(size=(90, 30)), np.arange(90) % 30
     logits[np.arange(90), y] += 5
     softmax = (np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)).astype(precision)
-    refused = cb.SourceTask.from_scores(softmax, y)
-    for rates in (
-        lambda task: cb.open_set.open_set_rates(task, 10, 0.5),
-        lambda task: cb.OpenSetExtrapolator().fit(task, random_seed=1),
-    ):
-        with pytest.raises(cb.DataError, match=r"sum to 1.*logits"):
-            rates(refused)
+    logs = np.log(softmax.astype(float) + 1e-12).astype(precision)
+    for scores, better in ((softmax, True), (logs, True), (-logs, False)):
+        refused = cb.SourceTask.from_scores(scores, y, higher_is_better=better)
+        for rates in (
+            lambda task: cb.open_set.open_set_rates(task, 10, 0.5),
+            lambda task: cb.OpenSetExtrapolator().fit(task, random_seed=1),
+        ):
+            with pytest.raises(cb.DataError, match=r"sum to 1.*logits"):
+                rates(refused)
     # Positive scores that do not sum to 1 are like any others.
     some = cb.SourceTask.from_scores(softmax[y < 20, :20], y[y < 20])
     assert 0 < float(cb.open_set.open_set_rates(some, 10, 0.5).fnir[0, 0]) < 1

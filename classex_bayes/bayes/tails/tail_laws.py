@@ -20,6 +20,7 @@ from classex_bayes.bayes.tails.tail_calibration import (
 )
 from classex_bayes.bayes.tails.tail_prior import (
     TailPrior,
+    draw_errors,
     named_parameters,
     slope_spread,
     with_errors,
@@ -61,7 +62,7 @@ class TailDraws(NamedTuple):
         halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
         fits = scale_fits(task, prior, halves)
         prior = fits[0].prior
-        errors = prior.draw_errors(size, rng)
+        errors = draw_errors(prior, size, rng)
         points = np.empty((size, prior.mean.size))
         weights = np.empty((size, basis.knots.size))
         log_likelihood = np.empty(size)

@@ -118,10 +118,6 @@ class TailPrior:
             "slope_error": pm.Normal("slope_error", self.slope_error, self.slope_error_sd),
         }
 
-    def draw_errors(self, size: int, rng: np.random.Generator) -> FloatArray:
-        r"""Draws (size,) of :math:`\varepsilon`."""
-        return self.slope_error + self.slope_error_sd * rng.standard_normal(size)
-
     def log_density_of_errors(self, errors: FloatArray) -> FloatArray:
         r"""Log densities (n,) of :math:`\varepsilon`, up to a constant."""
         return -0.5 * ((errors - self.slope_error) / self.slope_error_sd) ** 2
@@ -141,6 +137,11 @@ KNOWN_ORIGIN = TailPrior(
     slope_error_sd=0.03,
 )
 UNKNOWN_ORIGIN = TailPrior()
+
+
+def draw_errors(prior: TailPrior, size: int, rng: np.random.Generator) -> FloatArray:
+    r"""Draws (size,) of :math:`\varepsilon` from a prior."""
+    return prior.slope_error + prior.slope_error_sd * rng.standard_normal(size)
 
 
 def with_errors(points: FloatArray, errors: FloatArray) -> FloatArray:
