@@ -19,6 +19,7 @@ from .bayes.extrapolator import BayesianExtrapolator as BayesianExtrapolator
 from .bayes.fitted import load as load
 from .bayes.fitted import save as save
 from .bayes.model.priors import MixturePrior as MixturePrior
+from .bayes.tails.tail_prior import TailPrior as TailPrior
 from .estimators.classexreg import ClassExReg as ClassExReg
 from .estimators.kde import KDE as KDE
 from .estimators.moment_bounds import MomentBounds as MomentBounds
@@ -26,6 +27,7 @@ from .estimators.published import literature as literature
 from .evaluate.backtest import backtest as backtest
 from .evaluate.classifiers import compare_classifiers as compare_classifiers
 from .evaluate.compare import compare as compare
+from .evaluate.extrapolation_check import extrapolation_check as extrapolation_check
 from .evaluate.groups import extrapolate_groups as extrapolate_groups
 from .evaluate.plan import plan as plan
 from .exceptions import DataError as DataError

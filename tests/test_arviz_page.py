@@ -6,13 +6,17 @@ from pathlib import Path
 
 import arviz as az
 import numpy as np
+import pymc as pm
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pytensor.graph.traversal import ancestors
 
 import classex_bayes as cb
+from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS
 
 pytestmark = pytest.mark.nightly
 PAGE = (Path(__file__).parents[1] / "docs" / "arviz.md").read_text(encoding="utf-8")
+OF_TAILS = *TAIL_PARAMETERS, "slope_error"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.M | re.S)
 
 
@@ -27,16 +31,74 @@ def names():
     return namespace
 
 
+def variables(text):
+    """Names in the text of a row, each with the dimensions in the parentheses that follow."""
+    dims, waiting = {}, []
+    for name, inside in re.findall(r"`(\w+)`|\(([\w, ]+)\)|;", text):
+        if name:
+            waiting.append(name)
+        else:
+            dims |= dict.fromkeys(waiting, tuple(inside.split(", ")) if inside else ())
+            waiting = []
+    return dims | dict.fromkeys(waiting, ())
+
+
 def test_groups_are_those_of_the_table(names):
     model = names["model"]
     model.sample_prior_predictive(draws=50)
     model.sample_posterior_predictive()
+    model.compute_log_prior()
     model.predict(100)
     table = PAGE[PAGE.index("| group") : PAGE.index("The 121 weights")]
-    rows = re.findall(r"^\| (`.+?) \|", table, flags=re.M)
-    groups = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    rows = re.findall(r"^\| (`.+?) \| (.+?) \|", table, flags=re.M)
+    groups = {name for row, _ in rows for name in re.findall(r"`(\w+)`", row)}
     assert groups == set(model.idata.children)
     assert model.idata["mixture"].sizes["knot"] == 121
+    n_rows = 0
+    for row, text in rows:
+        found = {
+            name: tuple(dim for dim in values.dims if dim not in ("chain", "draw"))
+            for group in re.findall(r"`(\w+)`", row)
+            for name, values in model.idata[group].data_vars.items()
+        }
+        if stated := variables(text):
+            if row in ("`posterior`", "`log_prior`"):  # which have the parameters of the prior, too
+                found = {name: found.get(name) for name in stated}
+            assert found == stated, row
+            n_rows += 1
+    assert n_rows == 9
+    for group in ("prior", "prior_mixture"):
+        of_fit = {"prior": "posterior", "prior_mixture": "mixture"}[group]
+        assert set(model.idata[group].data_vars) == set(model.idata[of_fit].data_vars)
+
+
+def test_the_model_of_pymc_contains_the_tails(names):
+    model = names["model"]
+    first, *_, last = OF_TAILS
+    assert f"(`{first}` to `{last}`)" in PAGE
+    for graph in (model.model, names["graph"]):
+        (potential,) = graph.potentials
+        assert potential.name == "held_out_ranks"
+        assert set(OF_TAILS) <= {variable.name for variable in graph.free_RVs}
+        # Ranks and tails are independent, so `pm.sample` draws each from its own posterior.
+        for observed, expected in ((potential, True), (graph["weights"], False)):
+            above = {variable.name for variable in ancestors([observed])}
+            assert bool(above & set(OF_TAILS)) is expected
+            assert bool(above & set(model.prior_.descriptions)) is not expected
+    ranks = cb.BayesianExtrapolator(evidence="ranks").build(names["task"])
+    assert not ranks.potentials and not set(OF_TAILS) & {v.name for v in ranks.free_RVs}
+
+
+def test_pymc_replicates_the_histogram(names):
+    model = names["model"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        drawn = pm.sample_posterior_predictive(
+            model.idata, model=model.model, progressbar=False, random_seed=1
+        )
+    replicated = drawn["posterior_predictive"]["rank_histogram"]
+    assert replicated.sizes["draw"] == 500
+    assert set(drawn["posterior_predictive"].data_vars) == {"rank_histogram"}
 
 
 def test_summary_shows_accuracies_and_parameters(names):
@@ -89,7 +151,7 @@ def test_plots_of_arviz_take_the_model_as_it_is(names, plot):
 def test_what_pymc_builds_is_what_is_fitted(names):
     drawn, fitted = names["drawn"], names["model"].idata
     parameters = set(fitted["posterior"].data_vars) - {"accuracy"}
-    assert parameters | {"weights"} == set(drawn["prior"].data_vars)
+    assert parameters | {"weights", *OF_TAILS} == set(drawn["prior"].data_vars)
     for group, name in (("prior", "z"), ("prior_predictive", "rank_histogram")):
         last = drawn[group][name].dims[-1]
         of_fit = {"prior": "posterior", "prior_predictive": "observed_data"}[group]

@@ -18,7 +18,6 @@ _FEWEST_WEIGHTED = 25  # the tail of the weights is a fifth of the draws and nee
 _LARGEST_R_HAT = 1.01
 _SMALLEST_ESS_PER_CHAIN = 100
 _LARGEST_SHARE_DIVERGENT = 0.001
-_WITHOUT_WEIGHTS = "use BayesianExtrapolator(evidence='ranks'), which needs no weights"
 _DIAGNOSED = 1, 10, 100  # multiples of k1 at which predictions must have converged
 
 
@@ -88,10 +87,13 @@ def diagnosed_classes(n_classes: int) -> IntArray:
     return np.unique(np.minimum(n_classes * np.array(_DIAGNOSED), LARGEST_K))
 
 
-def diagnosis_of(tree: xr.DataTree, pareto_k: float | None = None) -> Diagnosis:
+def diagnosis_of(
+    tree: xr.DataTree, pareto_k: float | None = None, without_weights: str = ""
+) -> Diagnosis:
     """Diagnose the draws of a fit: its predictions, or all parameters if there are none.
 
-    `pareto_k` is that of the importance weights of the tails, if there are any. Predictions are the
+    `pareto_k` is that of the importance weights of the tails, if there are any, and
+    `without_weights` the advice if it is too large. Predictions are the
     variables over k. Parameters need not converge if several of their values give the same law. The
     draws are independent if no sampler made them. Then only their number matters.
     """
@@ -116,7 +118,7 @@ def diagnosis_of(tree: xr.DataTree, pareto_k: float | None = None) -> Diagnosis:
             f"the importance weights of the calibration have a Pareto k of {pareto_k:.2f}, above "
             f"{LARGEST_PARETO_K}"
         )
-        remedies.append(_WITHOUT_WEIGHTS)
+        remedies.append(without_weights)
     remedy = " and ".join(remedies)
     return Diagnosis(r_hat, bulk, tail, divergent, tuple(problems), remedy, independent, pareto_k)
 

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
+from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import predictive_group
 from classex_bayes.bayes.fit import FitGap, LawFit, fit_gap
@@ -27,11 +28,17 @@ from classex_bayes.bayes.model.likelihoods import build_model, prior_draws
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior, descriptions_of
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.bayes.score_evidence import (
+    HELD_OUT,
     TAILS,
     add_scores,
     evidence_text,
+    held_out_group,
     ranks_alone,
+    register_tails,
+    why_unused,
 )
+from classex_bayes.bayes.tails.scale_choice import default_prior, held_out_tables
+from classex_bayes.bayes.tails.tail_prior import TailPrior, checked_tail_prior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
@@ -62,11 +69,33 @@ class PosteriorFit(LawFit):
             return None
 
     @cached_property
+    def model(self) -> "pm.Model":
+        """The PyMC model of the ranks of the fitted task and, if scores were used, of the tails."""
+        model = super().model
+        if HELD_OUT in self.idata.children:
+            prior = self.parameters["tail_prior"] or default_prior(list(self.record.scales))
+            register_tails(model, prior, self.idata[HELD_OUT].to_dataset())
+        return model
+
+    @cached_property
+    def tails(self) -> TailReport | None:
+        """Check of the tails of the scores; None if none were used, or no instance is in a tail."""
+        if HELD_OUT not in self.idata.children or not self.idata[HELD_OUT]["weight"].any():
+            return None
+        return tail_report(self.idata, self.record.rng(Stage.TAIL_CHECKS))
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Reasons not to rely on the fit, of which the tails of the scores may be one."""
+        unusual = () if self.tails is None or self.tails.passed else (self.tails.fault,)
+        return (*super().faults, *unusual)
+
+    @cached_property
     def log_prior(self) -> xr.Dataset:
         """Log prior density of every parameter at every draw."""
         import pymc as pm
 
-        with self.model:
+        with build_model(self.prior, self.data, self.idata):
             densities = pm.stats.compute_log_prior(
                 self.idata, extend_inferencedata=False, progressbar=False
             )
@@ -84,18 +113,11 @@ class BayesianExtrapolator(LawModel):
     :math:`AGA_k = \sum_l w_l E[\Phi(t_l + h\varepsilon)^{k-1}]`.
 
     Ranks say how accurate the classifier is on up to k1 classes. Scores say how the curve
-    continues. Let d be the distance of the true class of an instance, :math:`r_1 \le \dots \le r_j`
-    those of its j = 4 nearest wrong classes and m their local exponent (Hill's estimate). A random
-    class is nearer than the true one with probability
-
-    .. math:: \log p = \log \frac{j}{k_1 - 1} + c - b v q e^{-\tau z} + \frac{z}{\sqrt{j}},
-              \qquad q = m \log \frac{r_j}{d}, \qquad z \sim N(0, 1).
-
-    Level c, slope b, the spread :math:`\tau` of the slopes of instances and the share :math:`\pi`
-    of instances with look-alikes (v uniform on [0, 1] instead of 1) are calibrated by the ranks in
-    one half of the classes, given depths q from the other half
-    (`classex_bayes.bayes.tails.tail_calibration`). Each draw is a law of U* = 1 - p. It is moved to
-    the accuracy on k1 classes that both evidences support (`classex_bayes.bayes.score_evidence`).
+    continues: how much nearer the true class of an instance is than its nearest wrong classes tells
+    the probability that a random class is nearer (`TailPrior` has the model). Its parameters are
+    calibrated by the ranks in one half of the classes, given distances from the other half. Each
+    draw is a law of U*. It is moved to the accuracy on k1 classes that both evidences support
+    (`classex_bayes.bayes.score_evidence`).
 
     Parameters
     ----------
@@ -106,6 +128,9 @@ class BayesianExtrapolator(LawModel):
         "all" uses scores too, if the task has distances, similarities, logits or probabilities
         from which tails can be fitted. Otherwise a note on every prediction gives the reason.
         "ranks" uses ranks alone, so the result does not depend on the scale of the scores.
+    tail_prior : TailPrior, optional
+        Prior of the tails of scores. The default depends on the scores: `TailPrior()`, and a
+        narrower one for distances and cosines, whose origin is known.
 
     Attributes
     ----------
@@ -121,7 +146,8 @@ class BayesianExtrapolator(LawModel):
         Probability of every scale on which scores were tried as distances; empty if only ranks
         were used.
     model : pymc.Model
-        The PyMC model of the ranks of the fitted task.
+        The PyMC model of the fitted task: of its ranks and, if scores were used, of the tails. It
+        sums over the scales.
     task : SourceTask or None
         The fitted task; None if there are several, and after `classex_bayes.load`.
     tasks : tuple of SourceTask
@@ -137,17 +163,16 @@ class BayesianExtrapolator(LawModel):
     Notes
     -----
     Distances and the cosine are used on their natural scale. Powers of distances give the same
-    result. For other scores the result is averaged over :math:`\log(s_0 - s)` with several origins
-    :math:`s_0`, :math:`-s` (logits) and :math:`-\log s` (probabilities), each with its posterior
+    result. For other scores the result is averaged over :math:`\log(s_0 - s)`, :math:`-s` and
+    :math:`-\log(s - s_1)` with several origins :math:`s_0` and :math:`s_1`, each with its posterior
     probability. So neither the unit nor the origin of logits matters.
 
-    Tails are not used for ties, scores with only two values or of only a few classes, fewer than 20
-    classes, class weights with an effective number of fewer than 10 classes, lists of fewer than 15
-    wrong classes, classes drawn with unequal probabilities or in groups, several tasks, and a prior
-    with knots of a bandwidth above 0.15.
-    docs/scores.md reports errors on real populations and shows where scores fail. The templates of
-    all classes must be made in the same way. A template that is made from the test instance is too
-    near.
+    Tails are not used if most instances are tied, for scores with only two values or of only a few
+    classes, fewer than 20 classes, class weights with an effective number of fewer than 10 classes,
+    lists of fewer than 15 wrong classes, classes drawn with unequal probabilities or in groups,
+    several tasks, and a prior with knots of a bandwidth above 0.15. docs/scores.md reports errors
+    on real populations and shows where scores fail. The templates of all classes must be made in
+    the same way. A template that is made from the test instance is too near.
 
     References
     ----------
@@ -181,9 +206,15 @@ class BayesianExtrapolator(LawModel):
 
     _fit_class: ClassVar = PosteriorFit
 
-    def __init__(self, prior: Prior = _DEFAULT_PRIOR, evidence: str = "all") -> None:
+    def __init__(
+        self,
+        prior: Prior = _DEFAULT_PRIOR,
+        evidence: str = "all",
+        tail_prior: TailPrior | None = None,
+    ) -> None:
         self.prior = prior
         self.evidence = evidence
+        self.tail_prior = tail_prior
 
     @property
     def name(self) -> str:
@@ -237,8 +268,9 @@ class BayesianExtrapolator(LawModel):
         Warns
         -----
         DataWarning
-            The data are probably faulty (`SourceTask.warnings`), or the model contradicts the
-            accuracy on the source classes (`contradiction_`).
+            The data are probably faulty (`SourceTask.warnings`), the model contradicts the
+            accuracy on the source classes (`contradiction_`), or the scores do not predict the
+            ranks among held-out classes (`classex_bayes.tail_checks`).
         ConvergenceWarning
             r_hat is above 1.01, the effective sample size is below 100 per chain, more than 0.1% of
             the draws diverged, or the importance weights of the tails have a Pareto k above 0.7.
@@ -246,13 +278,16 @@ class BayesianExtrapolator(LawModel):
         settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
         one_of(self.evidence, ("all", "ranks"), "evidence")
+        checked_tail_prior(self.tail_prior)
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         data, tree = pooled_groups(tasks, prior.basis)
         interrupted = sample_into(tree, prior, data, settings, seeds)
         record = FitRecord.of_tasks(tasks, sampler=settings, interrupted=interrupted)
         stop = ""
         try:
-            record = add_scores(tree, record, tasks, self.evidence, Stage.SCORES.seeds(seeds))
+            record = add_scores(
+                tree, record, tasks, self.evidence, self.tail_prior, Stage.SCORES.seeds(seeds)
+            )
         except KeyboardInterrupt:  # the draws given ranks are kept
             record = ranks_alone(record, "the fit was interrupted")
             stop = "the fit was interrupted after the draws given ranks"
@@ -270,8 +305,10 @@ class BayesianExtrapolator(LawModel):
         -------
         pymc.Model
             It has the parameters of the prior, the deterministic variable "weights" (knot) and the
-            observed data "rank_histogram" (bin) or "whitened_accuracy" (direction). After `fit`,
-            the attribute `model` is the PyMC model of the fitted task.
+            observed data "rank_histogram" (bin) or "whitened_accuracy" (direction). With scores it
+            also has the parameters of a `TailPrior` and the potential "held_out_ranks", for random
+            halves of the classes. After `fit`, the attribute `model` is the PyMC model of the
+            fitted task, with the halves of the fit.
 
         Raises
         ------
@@ -288,9 +325,15 @@ class BayesianExtrapolator(LawModel):
         >>> dict(prior["prior_predictive"]["rank_histogram"].sizes)
         {'chain': 1, 'draw': 9, 'bin': 48}
         """
+        checked_tail_prior(self.tail_prior)
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         data, tree = pooled_groups(tasks, prior.basis)
-        return build_model(prior, data, tree)
+        model = build_model(prior, data, tree)
+        if why_unused(tasks, self.evidence, prior.basis.bandwidth) is None:
+            scales, tables = zip(*held_out_tables(tasks[0], np.random.default_rng(0)), strict=True)
+            tail_prior = self.tail_prior or default_prior(scales)
+            register_tails(model, tail_prior, held_out_group(tables))
+        return model
 
     @property
     def fit_(self) -> PosteriorFit:
@@ -389,6 +432,8 @@ class BayesianExtrapolator(LawModel):
     ) -> Extrapolation:
         r"""Prior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`, without a fit.
 
+        It is that of the ranks. Scores, from which the tails follow, are outcomes of the pilot.
+
         Parameters
         ----------
         k : int or array-like of int
@@ -471,7 +516,7 @@ class BayesianExtrapolator(LawModel):
         -------
         DataTree
             `idata` with the group log_prior. If scores were used, its variable scores is the joint
-            log prior of level, slope, look_alikes, slope_spread and tail_error.
+            log prior of the parameters of the tails (`TailPrior`).
 
         Raises
         ------

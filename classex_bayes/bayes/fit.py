@@ -28,6 +28,7 @@ from classex_bayes.core.influence import UNSEEN_COMPETITORS
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.mixture_weights import likeliest_weights
 from classex_bayes.core.rank_limits import POINTS, RankLimits
+from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 
@@ -136,6 +137,8 @@ class Fit:
     """
 
     data: Any  # of the likelihood, if there is one
+    # Advice if importance weights are unreliable.
+    _without_weights = "use BayesianExtrapolator(evidence='ranks'), which needs no weights"
 
     def __init__(
         self,
@@ -174,7 +177,7 @@ class Fit:
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """Diagnosis of the draws of predictions, or of the parameters if there are none."""
-        return diagnosis_of(self.idata, self.record.pareto_k)
+        return diagnosis_of(self.idata, self.record.pareto_k, self._without_weights)
 
     @property
     def contradiction(self) -> str:
@@ -182,11 +185,22 @@ class Fit:
         return ""
 
     @property
+    def faults(self) -> tuple[str, ...]:
+        """Sentences on checks that the fit fails, because of which it is not reliable."""
+        within = self.record.pilot_extrapolation
+        return tuple(filter(None, (self.contradiction, "" if within is None else within.fault)))
+
+    def keep_extrapolation(self, result: PilotExtrapolation) -> None:
+        """Keep the result of an extrapolation within the pilot, for predictions and files."""
+        self.record = replace(self.record, pilot_extrapolation=result)
+        self.idata.attrs = self.record.attributes()
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the data and the draws, for readers of predictions."""
         record = self.record
         stopped = (f"sampling was interrupted: {record.interrupted}",) * bool(record.interrupted)
-        return (*record.notes, *stopped, *self.diagnosis.notes)
+        return (*record.notes, *stopped, *self.diagnosis.notes, *self.faults)
 
 
 class LawFit(Fit):
@@ -283,8 +297,6 @@ class LawFit(Fit):
         notes, kinds = list(super().notes), self.record.task_kind.split(", ")
         if self.gap is not None:
             notes += self.gap.notes
-        if self.contradiction:
-            notes.append(self.contradiction)
         if {"ranks", "cut ranks", "decisions"} & {*kinds}:
             notes.append(
                 "all instances meet the same wrong classes. Without the scores of all classes, the "

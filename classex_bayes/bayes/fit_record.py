@@ -12,12 +12,14 @@ import pandas as pd
 
 from classex_bayes._version import __version__
 from classex_bayes.arguments import seed_sequence
-from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
+from classex_bayes.bayes.model.priors import MixturePrior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import N_NEAREST
+from classex_bayes.bayes.tails.tail_prior import TailPrior
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
+from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import RandomSeed
 
@@ -74,6 +76,7 @@ class FitRecord:
     evidence: str = ""  # "ranks" or "ranks and scores"
     # Probabilities of the scales on which scores are distances, the most probable one first.
     scales: dict[DistanceScale, float] = field(default_factory=dict)
+    pilot_extrapolation: PilotExtrapolation | None = None  # from parts of the pilot, if checked
     pareto_k: float | None = None  # of the importance weights of the tails of scores
     notes: tuple[str, ...] = ()  # on data and fit, for readers of predictions
     modeling_interface: str = "classex_bayes"
@@ -175,6 +178,7 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "scales": lambda rows: {
         DistanceScale(row["kind"], row["origin"], row["unit"]): row["prob"] for row in rows
     },
+    "pilot_extrapolation": lambda values: PilotExtrapolation(**values),
     "notes": tuple,
 }
 
@@ -240,7 +244,7 @@ def _as_json(value: Any) -> Any:
     return asdict(value)  # raises TypeError for anything else
 
 
-def prior_of(description: dict[str, Any], prior: Any = None) -> Prior:
+def prior_of(description: dict[str, Any], prior: Any = None) -> Any:
     """Prior with this description. One that is not of this package must be given."""
     if prior is not None:
         passed = described_parameters({"prior": checked_prior(prior)})["prior"]
@@ -252,6 +256,8 @@ def prior_of(description: dict[str, Any], prior: Any = None) -> Prior:
         return prior
     fields = {name: value for name, value in description.items() if name != "type"}
     name = description["type"]
+    if name == TailPrior.__name__:
+        return TailPrior(**fields)
     if name != MixturePrior.__name__:
         values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
         raise DataError(

@@ -90,8 +90,8 @@ class FittedModel(Parameters, ABC):
         if stop:
             raise Interrupted(f"{stop}, which the model keeps", self)
         warn_of_problems(self.diagnosis_)
-        if self.contradiction_:
-            warn(self.contradiction_, DataWarning)
+        for fault in self.fit_.faults:
+            warn(fault, DataWarning)
         return self
 
     def _described(self, *, strict: bool = False) -> dict[str, Any]:
@@ -128,6 +128,8 @@ class FittedModel(Parameters, ABC):
             raise DataError(
                 f"prior: found {prior!r}, but {cls.__name__} has no prior; pass prior=None"
             )
+        if tail_prior := parameters.get("tail_prior"):
+            parameters["tail_prior"] = prior_of(tail_prior)
         arrays = {name: idata[place].values for name, place in cls._arrays.items()}
         model = cls(**parameters, **arrays)
         model._fit = cls._fit_class(idata, record, (), model.name, model.get_params())

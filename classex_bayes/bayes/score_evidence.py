@@ -4,7 +4,7 @@ Laws from tails of scores are moved to the accuracy on the source classes that r
 :math:`r` be the logit of the accuracy on the k1 source classes given ranks, and :math:`t` given
 tails. Tails may be biased, and both have sampling errors of the same test instances:
 
-.. math:: r = \alpha + e_r, \qquad t = \alpha + \Delta + e_t, \qquad \Delta \sim s \, t_1.
+.. math:: r = \alpha + e_r, \qquad t = \alpha + \Delta + e_t, \qquad \Delta \sim 0.1 \, t_1.
 
 The discrepancy :math:`\Delta` has heavy tails. If r and t differ by no more than sampling errors
 explain, :math:`\alpha` is the best linear combination of both. If they differ more, :math:`\alpha`
@@ -13,13 +13,14 @@ without errors allows. The covariance of the errors is the smaller variance, as 
 estimates of which one is efficient (Hausman, Econometrica 46, 1978), but their correlation is at
 most 0.9.
 
-Each law is then transported, :math:`Z \to Z + \delta / (1 + |x|)`, where x is the number of decades
-between p = 1 - U* and 1 / k1. The shift :math:`\delta` gives the law the accuracy :math:`\alpha` on
+Each law is then transported, :math:`Z \to Z + s / (1 + |x|)`, where x is the number of decades
+between p = 1 - U* and 1 / k1. The shift s gives the law the accuracy :math:`\alpha` on
 k1 classes. It fades for instances with many better classes, whose p the ranks give, and far out.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -34,16 +35,20 @@ from classex_bayes.bayes.idata import (
     weights_of,
 )
 from classex_bayes.bayes.tails.scale_choice import why_no_tails
-from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS
+from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS, HeldOutTable
 from classex_bayes.bayes.tails.tail_laws import TailDraws
+from classex_bayes.bayes.tails.tail_prior import TailPrior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.linear_split import on_grid_by_row
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 
+if TYPE_CHECKING:
+    import pymc as pm
+
 # Groups of `idata`: draws of the tails, and the instances by depth and by numbers of better classes
-# in held-out halves.
+# in held-out halves, on every scale.
 TAILS, HELD_OUT = "tails", "held_out_ranks"
 _RANKS, _BOTH = "ranks", "ranks and scores"
 _WIDEST_BANDWIDTH = 0.15  # of knots that can hold the law of one instance
@@ -54,6 +59,7 @@ _LARGEST_SHIFT, _BISECTIONS = 8.0, 32
 _SMALLEST_ACCURACY, _SMALLEST_VARIANCE = 1e-9, 1e-12
 _DESCRIPTIONS = {
     **TAIL_PARAMETERS,
+    "slope_error": "change of the slope from a half of the classes to all of them and more",
     "shift": "shift of Z = Phi^-1(U*) near 1 - 1 / k1 by which the tails agree with the ranks",
     "prior_density": "joint log prior density of the parameters of the tails",
     "rank_density": "log-likelihood of the held-out ranks",
@@ -66,6 +72,7 @@ def add_scores(
     record: FitRecord,
     tasks: Sequence[SourceTask],
     evidence: str,
+    tail_prior: TailPrior | None,
     seeds: np.random.SeedSequence,
 ) -> FitRecord:
     """Add the evidence of scores to the groups of a fit to ranks, if there are scores to use.
@@ -80,7 +87,7 @@ def add_scores(
     (task,) = tasks
     rank_law = MixtureLaw(basis, by_ranks.values.reshape(-1, basis.knots.size))
     tail_seeds, anchor_seeds = seeds.spawn(2)
-    draws = TailDraws.of(task, basis, len(rank_law.weights), tail_seeds)
+    draws = TailDraws.of(task, basis, tail_prior, len(rank_law.weights), tail_seeds)
     k1 = np.array([task.n_classes])
     rank_accuracy = rank_law.expected(k1)[:, 0]
     law, shift, accuracy = anchored(
@@ -109,11 +116,31 @@ def add_scores(
         MIXTURE["ranks"]: tree[MIXTURE["posterior"]].to_dataset(),
         MIXTURE["posterior"]: mixture,
         TAILS: described(of_tails, _DESCRIPTIONS),
-        HELD_OUT: draws.fits[0].table.group(),
+        HELD_OUT: held_out_group([fit.table for fit in draws.fits]),
     }
     # All at once at the end, so that an interruption leaves the fit to ranks.
     tree.update({name: xr.DataTree(group) for name, group in groups.items()})
     return replace(record, evidence=_BOTH, scales=scales, pareto_k=draws.pareto_k)
+
+
+def held_out_group(tables: Sequence[HeldOutTable]) -> xr.Dataset:
+    """The tables of all scales as a group of `idata`."""
+    return xr.concat([table.group() for table in tables], "scale", join="outer", fill_value=0)
+
+
+def register_tails(model: "pm.Model", prior: TailPrior, held_out: xr.Dataset) -> None:
+    """Add the parameters of the tails to a PyMC model, and the likelihood of held-out ranks.
+
+    The scales, which have the same prior probability, are summed over.
+    """
+    import pymc as pm
+    import pytensor.tensor as pt
+
+    tables = [HeldOutTable.of_group(held_out.isel(scale=i)) for i in range(held_out.sizes["scale"])]
+    with model:
+        parameters = prior.register()
+        logs = [table.symbolic_log_likelihood(parameters) for table in tables]
+        pm.Potential("held_out_ranks", pt.logsumexp(pt.stack(logs)) - np.log(len(logs)))
 
 
 def why_unused(tasks: Sequence[SourceTask], evidence: str, bandwidth: float) -> str | None:

@@ -162,6 +162,10 @@ Resamples = Annotated[
     int | None,
     option("N", "Resamples for bootstrap intervals of point estimates, such as 200.", min=2),
 ]
+Evidence = Annotated[
+    Literal["all", "ranks"],
+    option("KIND", "all uses scores, too, where they can be used; ranks does not.", "Model"),
+]
 Seed = Annotated[int, option("N", "Random seed.", "Model", min=0)]
 Draws = Annotated[int, option("N", "Draws in each chain.", "Model", min=1)]
 Chains = Annotated[int, option("N", "Number of chains.", "Model", min=1)]
@@ -279,10 +283,10 @@ class FitVerb(Verb):
         """Settings of the sampler."""
         return {"draws": self.draws, "chains": self.chains}
 
-    def fitted(self, task: "cb.SourceTask") -> tuple["cb.BayesianExtrapolator", str]:
+    def fitted(self, task: "cb.SourceTask", evidence: str) -> tuple["cb.BayesianExtrapolator", str]:
         """A fitted model, and what interrupted the fit."""
         self.terminal.message("Sampling ...")
-        model, bars = cb.BayesianExtrapolator(), self.terminal.shows_progress
+        model, bars = cb.BayesianExtrapolator(evidence=evidence), self.terminal.shows_progress
         try:
             with bad_data():
                 model.fit(task, sampler=self.sampler, random_seed=self.seed, progressbar=bars)

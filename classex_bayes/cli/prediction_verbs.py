@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import classex_bayes as cb
 from classex_bayes.cli.options import (
     Counts,
+    Evidence,
     FileVerb,
     FitVerb,
     Folder,
@@ -38,6 +39,7 @@ _DECIMALS = 4  # of all rows of a comparison
 class PredictionVerb(FitVerb):
     """A verb that predicts with a posterior, and with other estimators."""
 
+    evidence: Evidence = "all"
     ci_prob: Level = None
 
     def find(
@@ -52,7 +54,7 @@ class PredictionVerb(FitVerb):
         from classex_bayes.report.findings import findings_of
 
         terminal, bars = self.terminal, self.terminal.shows_progress
-        model, terminal.interruption = self.fitted(task)
+        model, terminal.interruption = self.fitted(task, self.evidence)
         terminal.save(model, place)
         question |= {"ci_prob": self.ci_prob, "random_seed": self.seed, "progressbar": bars}
         try:
@@ -81,6 +83,8 @@ class PredictionVerb(FitVerb):
         failed, first, lines, required = faults_of(findings.model), [], [], None
         if strict:
             failed = [str(fault) for fault in findings.assessment.faults]
+            if "posterior" in self.terminal.files:  # with the result of the last check
+                self.terminal.save(findings.model, Path(self.terminal.files["posterior"]))
         is_met = not failed
         if findings.target is not None:
             lines = [findings.model.classes_until(findings.target).describe(findings.ci_prob)]
@@ -94,7 +98,7 @@ class PredictionVerb(FitVerb):
                 f"{'met' if enough else 'not met'}"
             )
         if strict:
-            left_out = sum(check.passed is None for check in findings.assessment.checks)
+            left_out = findings.assessment.n_left_out
             more = f", of which {left_out} could not be made" if left_out else ""
             first = [f"failed: {fault}" for fault in failed] or [f"passed: all checks{more}"]
         tables = [_comparison_table(shown, findings.ci_prob)]

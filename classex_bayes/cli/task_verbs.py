@@ -9,6 +9,7 @@ import typer
 import classex_bayes as cb
 from classex_bayes.cli.options import (
     Counts,
+    Evidence,
     FileVerb,
     FitVerb,
     Level,
@@ -55,11 +56,12 @@ class SensitivityVerb(FileVerb, FitVerb):
     """Tell how much of the accuracy on K classes the prior decides, and how much the data."""
 
     k: Counts
+    evidence: Evidence = "all"
 
     def run(self) -> None:
         counts = parse_counts(self.k)
         task = self.read()
-        model, interruption = self.fitted(task)
+        model, interruption = self.fitted(task, self.evidence)
         if interruption:
             raise Interrupted(interruption)
         result = cb.sensitivity(model, counts)

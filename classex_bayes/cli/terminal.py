@@ -53,8 +53,8 @@ _MEANINGS = {
     ExitCode.NOT_CONVERGED: "the sampler did not converge (take more --draws), or the model "
     "contradicts its pilot",
     ExitCode.BAD_DATA: "the data cannot be used; the message says where and why",
-    ExitCode.NOT_MET: "the data are probably faulty (diagnose: with --strict), or a requirement is "
-    "not met: --require or --strict",
+    ExitCode.NOT_MET: "the data are probably faulty (diagnose: with --strict), the scores mislead, "
+    "or a requirement is not met: --require or --strict",
     ExitCode.INTERRUPTED: "interrupted; finished work is kept",
     ExitCode.READER_GONE: "the reader of standard output ended first, such as head",
 }
@@ -197,7 +197,7 @@ class Terminal:
         # The notes name them.
         if any(model.diagnosis_.problems or model.contradiction_ for model in models):
             raise typer.Exit(ExitCode.NOT_CONVERGED)
-        if not is_met or any(task.warnings for model in models for task in model.tasks):
+        if not is_met or any(faults_of(model) for model in models):
             raise typer.Exit(ExitCode.NOT_MET)
 
 

@@ -19,10 +19,9 @@ from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     TAIL_PARAMETERS,
     law_outside,
-    named_parameters,
-    points_of,
     tail_law,
 )
+from classex_bayes.bayes.tails.tail_prior import named_parameters, points_of
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import between_points, on_grid_by_row
 from classex_bayes.core.ranks.nearest import NearestClasses
@@ -55,8 +54,7 @@ class MatedTails:
     log_distance: FloatArray  # (n,): of the true class; infinite if it has no score
     depth: FloatArray  # (n,): of the true class; negative if it has none
     bounds: IntArray  # (2, n): smallest and largest number of better classes
-    parameters: FloatArray  # (draws, 4): those of `tail_calibration.TailPrior`
-    tail_error: FloatArray  # (draws,): error of their slope
+    parameters: FloatArray  # (draws, 5): those of a `TailPrior`, with the error of the slope
     # (draws,): factor by which wrong classes thin out faster than a power law, from the true class
     # inwards
     decline: FloatArray
@@ -69,20 +67,19 @@ class MatedTails:
         nearest: NearestClasses,
         scale: DistanceScale,
         parameters: FloatArray,
-        tail_error: FloatArray,
         wrong: WrongTails,
         rng: np.random.Generator,
     ) -> Self:
         """Tails of the true classes, with the resampled weights of the wrong ones."""
         log_true = scale.log_distance(nearest.true)
         table = task.require("ranks among all classes")
-        depth = depths_of(nearest, scale, table.weight)
+        depth = depths_of(nearest, scale, table)
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
         bounds = np.array([table.lowest, table.highest])
         numbers = task.n_test / effect, *_UNSEEN
         unseen = rng.dirichlet(numbers, len(parameters))[:, 1:]
-        return cls(wrong, log_true, depth, bounds, parameters, tail_error, decline, unseen)
+        return cls(wrong, log_true, depth, bounds, parameters, decline, unseen)
 
     @cached_property
     def _outside(self) -> tuple[IntArray, IntArray]:
@@ -138,8 +135,7 @@ class MatedTails:
         means = np.empty((len(self.parameters), DEPTHS.size))
         for first in range(0, len(means), _DRAWS_AT_ONCE):
             part = slice(first, first + _DRAWS_AT_ONCE)
-            points, error = self.parameters[part], self.tail_error[part]
-            log_p, weight = tail_law(points, self.wrong.lists.n_wrong, error)
+            log_p, weight = tail_law(self.parameters[part], self.wrong.lists.n_wrong)
             _put_means(log_p, weight, of_log_p, means[part])
         return means
 
@@ -193,8 +189,7 @@ class MatedTails:
             "n_better": (("bound", "instance"), self.bounds),
         }
         tree[name] = xr.DataTree(xr.Dataset(instances))
-        others = self.tail_error, self.decline, *self.unseen.T
-        columns = *named_parameters(self.parameters).values(), *others
+        columns = *named_parameters(self.parameters).values(), self.decline, *self.unseen.T
         return {
             parameter: ("sample", values, {"description": text})
             for (parameter, text), values in zip(_PARAMETERS.items(), columns, strict=True)
@@ -211,7 +206,6 @@ class MatedTails:
             instances["depth"].values,
             instances["n_better"].values,
             points_of(columns),
-            columns["tail_error"],
             columns["decline"],
             np.column_stack([columns["unseen_identified"], columns["unseen_silent"]]),
         )

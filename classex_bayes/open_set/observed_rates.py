@@ -13,6 +13,7 @@ from classex_bayes.core.subsets import (
     top_accuracy_given_n_better,
     weighted_over_n_better,
 )
+from classex_bayes.task.score_checks import refuse_softmax
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
@@ -62,8 +63,8 @@ def open_set_rates(
     Raises
     ------
     DataError
-        If the task has no scores, its ranks are known only within bounds, or `k`, a threshold or
-        `rank` is out of range.
+        If the task has no scores, those of each instance sum to 1, its ranks are known only within
+        bounds, or `k`, a threshold or `rank` is out of range.
 
     Examples
     --------
@@ -78,6 +79,7 @@ def open_set_rates(
     best = whole_number(rank, "rank", 1)
     thresholds = numbers(threshold, "threshold", "numbers", lambda values: values == values)
     source, table = task.scores, task.require("exact ranks")
+    refuse_softmax(source)
     y, k1 = task.y, task.n_classes
     # Thresholds have the sign of scores: larger is better. A score at the threshold is accepted.
     sign = -1 if is_negated(source) else 1
@@ -90,11 +92,11 @@ def open_set_rates(
         for place, threshold in enumerate(sign * thresholds):
             above[place, rows] = np.count_nonzero(scores >= threshold, axis=1)
 
-    def identified(length: int, weight: FloatArray) -> FloatArray:
-        def listed(n_better: IntArray, part: IntArray) -> FloatArray:
-            return top_accuracy_given_n_better(n_better, k1, part, length)
+    def beaten(length: int, weight: FloatArray) -> FloatArray:
+        def unlisted(n_better: IntArray, part: IntArray) -> FloatArray:
+            return 1 - top_accuracy_given_n_better(n_better, k1, part, length)
 
-        return weighted_over_n_better(listed, table.n_better, counts, weight)
+        return weighted_over_n_better(unlisted, table.n_better, counts, weight)
 
     def some_above(n_better: IntArray, part: IntArray) -> FloatArray:
         return 1 - accuracy_given_n_better(n_better, k1, part)
@@ -102,10 +104,10 @@ def open_set_rates(
     rates: dict[str, list[FloatArray]] = {name: [] for name in _RATES}
     for number, accepted in zip(above, true >= sign * thresholds[:, None], strict=True):
         seen, silent = table.weight * accepted, table.weight * ~accepted
-        right = identified(1, seen)
+        right = seen.sum() - beaten(1, seen)
         answered = seen.sum() + weighted_over_n_better(some_above, number, counts, silent)
-        rates["fnir"].append(1 - identified(best, seen))
-        # If no wrong score reaches the threshold, the sum of probabilities is exactly 0.
+        # Sums of what is missed: if nothing is, they are exactly 0.
+        rates["fnir"].append(silent.sum() + beaten(best, seen))
         rates["fpir"].append(weighted_over_n_better(some_above, number, counts + 1, table.weight))
         rates["answered"].append(answered)
         accuracy = np.divide(right, answered, out=np.ones(counts.size), where=answered > 0)

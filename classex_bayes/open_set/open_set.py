@@ -30,7 +30,8 @@ from classex_bayes.bayes.tails.scale_choice import (
     why_no_tails,
 )
 from classex_bayes.bayes.tails.tail_calibration import random_halves
-from classex_bayes.bayes.tails.tail_laws import DISCREPANCY, LEAST_SHARE
+from classex_bayes.bayes.tails.tail_laws import LEAST_SHARE
+from classex_bayes.bayes.tails.tail_prior import draw_errors, with_errors
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
@@ -45,6 +46,7 @@ from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import far_beyond
+from classex_bayes.task.score_checks import refuse_softmax
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -62,6 +64,11 @@ _OBSERVED = {
 
 class ThresholdFit(Fit):
     """A fit with draws of rates at thresholds."""
+
+    _without_weights = (
+        "fit again with another random_seed: if the rates differ by more than their intervals, "
+        "test more classes"
+    )
 
     @cached_property
     def rates(self) -> ThresholdRates:
@@ -112,7 +119,8 @@ class OpenSetExtrapolator(FittedModel):
 
     .. math:: p_t = \frac{j}{k_1 - 1}\, e^c S(q)\, F e^{\delta(t)}
 
-    S is a generalised Pareto survival function of depths, calibrated with the wrong classes of
+    with :math:`q = m u (1 + \gamma u)`, :math:`u = \log(r_j / d)`. The curvature :math:`\gamma`
+    is that of all probes. S is a survival function of depths, calibrated with the wrong classes of
     held-out halves. F is a lognormal scatter between probes, estimated from the covariance of their
     tails in two halves. The wrong scores of the pilot that reach t constrain the drift
     :math:`\delta(t)`. Classes are resampled for both rates together, so their draws are paired.
@@ -120,8 +128,8 @@ class OpenSetExtrapolator(FittedModel):
     Scores without a known origin are distances on an unknown scale. Draws come from each of the
     probable scales, in proportion to its probability.
 
-    Beyond the best wrong score of the pilot, FPIR depends only on S and on the drift. The intervals
-    widen there, and a note says so.
+    Beyond the best wrong score of the pilot, FPIR depends only on S and on the drift. Draws of S
+    contain errors that the pilot cannot show. The intervals widen there, and a note says so.
 
     Parameters
     ----------
@@ -210,7 +218,8 @@ class OpenSetExtrapolator(FittedModel):
         Raises
         ------
         DataError
-            If the classes were drawn with unequal probabilities or in groups, the scores do not
+            If the scores of each instance are probabilities that sum to 1, the classes were drawn
+            with unequal probabilities or in groups, the scores do not
             determine tails (decisions, ties, fewer than 20 classes, lists of fewer than 15 wrong
             classes), a parameter is out of range, or scores of non-mated probes are not finite or
             have another number of classes.
@@ -222,6 +231,7 @@ class OpenSetExtrapolator(FittedModel):
         """
         source_task(task)
         table = task.require("ranks among all classes")
+        refuse_softmax(table.source)
         drift = number(self.drift, "drift", 0, whole=False)
         drawn = SamplerSettings.of(sampler, progressbar=False)
         size = drawn.chains * drawn.draws
@@ -233,7 +243,7 @@ class OpenSetExtrapolator(FittedModel):
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng, order_rng = map(np.random.default_rng, seeds.spawn(4))
         effect, shared = max(task.design_effect(), 1.0), table.variance.competitor_effect
-        fits = scale_fits(task, halves_rng)
+        fits = scale_fits(task, None, halves_rng)
         halves = random_halves(task.n_classes, halves_rng)
         if nonmated is not None:
             nonmated = nonmated_scores(nonmated, nearest, task.n_classes)
@@ -246,9 +256,9 @@ class OpenSetExtrapolator(FittedModel):
             settings = shared, n_draws, drift, wrong_rng
             lists = ProbeLists.of_task(task, nearest, fit.scale)
             wrong, pareto_k = WrongTails.of(lists, halves, effect, *settings)
-            parameters = fit.sample.draw(n_draws, rng)
-            error = DISCREPANCY * rng.standard_normal(n_draws)
-            mated = MatedTails.of(task, nearest, fit.scale, parameters, error, wrong, rng)
+            points = fit.sample.draw(n_draws, rng)
+            parameters = with_errors(points, draw_errors(fit.prior, n_draws, rng))
+            mated = MatedTails.of(task, nearest, fit.scale, parameters, wrong, rng)
             pareto += fit.sample.pareto_k, pareto_k
             others = wrong
             if nonmated is not None:

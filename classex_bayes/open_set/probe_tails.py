@@ -1,23 +1,28 @@
 r"""Local tails of the wrong scores of each probe, and the law of the scores in them.
 
 The j nearest wrong classes of a probe are at the distances :math:`r_1 \le \dots \le r_j`. The tail
-of the probe has the location :math:`x = \log r_j` and an exponent m: a random one of n enrolled
-classes is within the distance d with probability :math:`(j / n) (d / r_j)^m`. At the distance d it
-has the depth :math:`q = m (x - \log d)` in the tail.
+of the probe has the location :math:`x = \log r_j` and an exponent m: near :math:`r_j`, a random one
+of n enrolled classes is within the distance d with probability :math:`(j / n) (d / r_j)^m`. At the
+distance d it has the depth
+
+.. math:: q = m u (1 + \gamma u), \qquad u = x - \log d,
+
+in the tail. The curvature :math:`\gamma \ge 0` is that of all probes: exponents rise towards a
+probe. Embeddings have a few coordinates with large variances and many with small ones, which
+separate classes only at small distances.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import boxcox, digamma, gammaln, polygamma
 
 from classex_bayes.arguments import as_matrix, finite_rows
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.importance_sample import ImportanceSample, mode_of
-from classex_bayes.bayes.tails.local_tails import N_NEAREST, share_tied
+from classex_bayes.bayes.tails.importance_sample import ImportanceSample
+from classex_bayes.bayes.tails.local_tails import N_NEAREST, is_tied
 from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE, ScaleFit
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import add_linearly
@@ -34,13 +39,15 @@ _LOCATION_NOISE = float(polygamma(1, N_NEAREST))
 _EXTREME = 1.0, 99.0
 _SMALLEST_VARIANCE = 1e-6
 _FEWEST_PROBES = 20
+_LARGEST_BEYOND = 0.05  # share of probes with scores that the task does not allow
 # Deeper than any pilot reaches: p is 1e-13 of its value among the nearest classes.
 DEEPEST = 30.0
 _EVENT_DEPTHS = np.linspace(0.0, DEEPEST, 601)
-# Normal priors of c, b and xi. Exponents that increase towards the probe, as in Gaussian clouds,
-# give xi < 0. Near-duplicates of some classes give xi > 0.
-_MEAN, _SCALE = np.array([0.0, 1.0, -0.02]), np.array([0.2, 0.2, 0.06])
-_SMALLEST_SLOPE, _SMALLEST_SHAPE, _IMPOSSIBLE = 0.05, 1e-6, -1e10
+# Normal priors of c, b and xi. Near-duplicates of some classes give xi < 0.
+_MEAN, _SCALE = np.array([0.0, 1.0, 0.0]), np.array([0.2, 0.2, 0.15])
+# Normal prior of the relative increase of an exponent over a depth of 1, and values to choose from.
+_RISE, _RISE_SD, _RISES = 0.1, 0.1, np.linspace(0.0, 0.6, 61)
+_SMALLEST_SLOPE, _IMPOSSIBLE = 0.05, -1e10
 
 
 class ProbeLists(NamedTuple):
@@ -69,7 +76,8 @@ class ProbeLists(NamedTuple):
         log_distance = scale.log_distance(np.take_along_axis(values, order, axis=1))
         classes = np.take_along_axis(best, order, axis=1)
         # Scores beyond the origin of the scale have the same distance, so they are tied, too.
-        tied = share_tied(NearestClasses(classes, -log_distance, np.full(n, -np.inf)))
+        near = log_distance[:, :N_NEAREST]
+        tied = is_tied(near, np.full(n, np.inf), log_distance[:, -1]).mean()
         if tied > LARGEST_TIED_SHARE:
             raise DataError(
                 f"nonmated: the {N_NEAREST} best classes of {tied:.0%} of the probes have the "
@@ -118,9 +126,9 @@ def possible_scales(fits: Sequence[ScaleFit], scores: FloatArray) -> list[ScaleF
     """Fits on scales whose origin no score of non-mated probes exceeds, but for rounding."""
     rounding = ROUNDING * float(np.abs(scores).max())
     near = np.partition(scores, -N_NEAREST, axis=1)[:, -N_NEAREST]
-    beyond = max(float((near > fit.scale.origin + rounding).mean()) for fit in fits)
-    possible = [fit for fit in fits if scores.max() <= fit.scale.origin + rounding]
-    if beyond > LARGEST_TIED_SHARE or not possible:
+    beyond = max(float((near > fit.scale.best + rounding).mean()) for fit in fits)
+    possible = [fit for fit in fits if scores.max() <= fit.scale.best + rounding]
+    if beyond > _LARGEST_BEYOND or not possible:
         raise DataError(
             f"nonmated: found {abs(scores.max()):g}, better than a perfect score or than the task "
             "allows; expected scores of the same kind and direction as those of the task"
@@ -176,9 +184,11 @@ class TailHierarchy:
 
     def shrunk(self, observed: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Posterior means (n,) of locations and exponents; NaN if a probe has no tail."""
-        away = observed - self.mean
+        # The tails of a half are those of fewer classes, so they lie about another mean.
+        mean = np.nanmean(observed, axis=0)
+        away = observed - mean
         away[:, 1] = np.where(np.isnan(away[:, 1]), 0.0, away[:, 1])
-        location, log_exponent = self.mean[:, None] + self.gain @ away.T
+        location, log_exponent = mean[:, None] + self.gain @ away.T
         return location, np.exp(log_exponent)
 
     def scatter(self, depth: FloatArray) -> FloatArray:
@@ -205,7 +215,7 @@ class HeldOutDepths:
     would have one on average, and depths would be exponential with mean 1. The calibration
     generalises the number and the law: a wrong class is deeper than q with the probability
 
-    .. math:: p(q) = \frac{j}{n} e^{c} S(q), \qquad S(q) = (1 + \xi b q)^{-1 / \xi}.
+    .. math:: p(q) = \frac{j}{n} e^{c} S(q), \qquad - \frac{d}{dq} \log S(q) = b (1 + q)^{\xi}.
     """
 
     depths: FloatArray  # (601,): weight of the held-out classes by depth
@@ -220,6 +230,7 @@ class HeldOutDepths:
         tails: Iterable[tuple[FloatArray, FloatArray]],
         design_effect: float,
         scatter: float,
+        curvature: float,
     ) -> Self:
         """Count the classes outside each of the halves (k1,), in the tails of those inside.
 
@@ -230,13 +241,9 @@ class HeldOutDepths:
         # The weights of a probe in all halves add up to its weight.
         weight = lists.independent(design_effect) / len(halves)
         for half, tail in zip(halves, tails, strict=True):
-            _add_held_out(lists.log_distance, lists.classes, weight, half, *tail, depths, number)
+            of_lists = lists.log_distance, lists.classes, weight, half
+            _add_held_out(*of_lists, *tail, curvature, depths, number)
         return cls(depths, number, scatter)
-
-    @cached_property
-    def _deepest(self) -> float:
-        """Largest observed depth."""
-        return float(_EVENT_DEPTHS[self.depths > 0].max(initial=0.0))
 
     def log_density(self, points: FloatArray) -> FloatArray:
         """Log densities (n,) of the posterior at points (n, 3): c, b, xi; up to a constant.
@@ -246,23 +253,20 @@ class HeldOutDepths:
         """
         prior = (((points - _MEAN) / _SCALE) ** 2).sum(axis=1)
         level, slope, shape = points.T[:, :, None]
-        # A depth is beyond the end point of the law.
-        impossible = (slope <= _SMALLEST_SLOPE) | (1 + shape * slope * self._deepest <= 0)
+        impossible = slope <= _SMALLEST_SLOPE
         slope = np.maximum(slope, _SMALLEST_SLOPE)
         rate, gamma = N_NEAREST * np.exp(level), self.scatter**-2
         counts = np.arange(self.weight.size)
         of_count = gammaln(counts + gamma) - gammaln(gamma) + gamma * np.log(gamma)
         of_count = of_count + counts * np.log(rate) - (counts + gamma) * np.log(rate + gamma)
-        survival = log_survival(_EVENT_DEPTHS, slope, shape)
-        # The density is b (1 + xi b q)^(-1 / xi - 1) = b S^(1 + xi).
-        of_depth = np.log(slope) + (1 + shape) * survival
+        of_depth = np.log(slope) + shape * np.log1p(_EVENT_DEPTHS)
+        of_depth = of_depth + log_survival(_EVENT_DEPTHS, slope, shape)
         total = of_count @ self.weight + of_depth @ self.depths - 0.5 * prior
         return np.where(impossible[:, 0], _IMPOSSIBLE, total)
 
     def sample(self, rng: np.random.Generator) -> ImportanceSample:
         """Importance sample of (c, b, xi)."""
-        mode = mode_of(self.log_density, _MEAN, _SCALE)
-        return ImportanceSample.of(self.log_density, mode, _SCALE, rng)
+        return ImportanceSample.of(self.log_density, _MEAN, _SCALE, rng)
 
 
 @compiled(nogil=True)
@@ -273,6 +277,7 @@ def _add_held_out(
     half: BoolArray,
     location: FloatArray,
     exponent: FloatArray,
+    curvature: float,
     depths: FloatArray,
     number: FloatArray,
 ) -> None:
@@ -282,17 +287,46 @@ def _add_held_out(
             n_held_out = 0
             for place in range(classes.shape[1]):
                 wrong = classes[i, place]
-                depth = exponent[i] * (location[i] - log_distance[i, place])
-                if depth > 0 and wrong >= 0 and not half[wrong]:
+                inwards = min(location[i] - log_distance[i, place], DEEPEST / exponent[i])
+                if inwards > 0 and wrong >= 0 and not half[wrong]:
                     n_held_out += 1
+                    depth = exponent[i] * inwards * (1 + curvature * inwards)
                     add_linearly(weight[i], depth / DEEPEST * (depths.size - 1), depths)
             number[n_held_out] += weight[i]
 
 
-def log_survival(depth: FloatArray, slope: FloatArray, shape: FloatArray) -> FloatArray:
-    r"""Log of :math:`S(q) = (1 + \xi b q)^{-1 / \xi}`; :math:`- b q` for a shape of 0.
+def likeliest_curvature(
+    lists: ProbeLists,
+    halves: Sequence[BoolArray],
+    tails: Iterable[tuple[FloatArray, FloatArray]],
+    design_effect: float,
+) -> float:
+    r"""Mode of the curvature :math:`\gamma`, from the arguments of `HeldOutDepths.of`.
 
-    Beyond the end point of a law with a negative shape, S is as small as rounding allows.
+    Depths of held-out classes are exponential with an unknown rate b. The density of a log distance
+    is :math:`b m (1 + 2 \gamma u) e^{-b q}`.
     """
-    shape = np.where(np.abs(shape) < _SMALLEST_SHAPE, _SMALLEST_SHAPE, shape)
-    return -np.log1p(np.maximum(shape * slope * depth, -1 + 1e-12)) / shape
+    inwards: list[FloatArray] = []
+    of_power_law: list[FloatArray] = []
+    weight: list[FloatArray] = []
+    for half, (location, exponent) in zip(halves, tails, strict=True):
+        towards = location[:, None] - lists.log_distance
+        held_out = (lists.classes >= 0) & ~half[lists.classes] & (towards > 0)
+        probe, _ = np.nonzero(held_out)
+        inwards.append(np.minimum(towards[held_out], DEEPEST / exponent[probe]))
+        of_power_law.append(exponent[probe] * inwards[-1])
+        weight.append(lists.independent(design_effect)[probe] / len(halves))
+    u, q, share = map(np.concatenate, (inwards, of_power_law, weight))
+    if not share.sum():
+        return 0.0
+    typical = np.exp(np.average(np.log(q / u), weights=share))
+    curvature = _RISES[:, None] * float(typical) / 2
+    log_likelihood = np.log1p(2 * curvature * u) @ share
+    log_likelihood -= share.sum() * np.log((q * (1 + curvature * u)) @ share)
+    log_prior = -0.5 * ((_RISES - _RISE) / _RISE_SD) ** 2
+    return float(curvature[np.argmax(log_likelihood + log_prior), 0])
+
+
+def log_survival(depth: FloatArray, slope: FloatArray, shape: FloatArray) -> FloatArray:
+    r"""Log of S(q), whose slope is :math:`- b (1 + q)^{\xi}`."""
+    return -slope * boxcox(1 + depth, 1 + shape)

@@ -5,7 +5,8 @@ p differs between probes. A calibration in halves of the enrolled classes determ
 falls (`classex_bayes.open_set.probe_tails`). The wrong scores that reach t determine the mean of p:
 as the threshold gets tighter, the log of the mean may drift away from the tails. Steps of the drift
 are normal, with a variance proportional to the decrease of the log probability. If no wrong score
-of the pilot reaches a threshold, nothing constrains the step, and the intervals widen.
+of the pilot reaches a threshold, nothing constrains the step, and the intervals widen. Each draw of
+the law of depths also has a random error, which the drift corrects as far as wrong scores reach.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from classex_bayes.open_set.probe_tails import (
     HeldOutDepths,
     ProbeLists,
     TailHierarchy,
+    likeliest_curvature,
     log_survival,
     observed_tails,
 )
@@ -35,14 +37,20 @@ DEPTHS = np.linspace(0.0, DEEPEST, 301)
 _SPARSE_DEPTHS = DEPTHS[::4]
 _MOST_GROUPS = 500  # of classes that are resampled together
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
+# Errors of the law that the pilot cannot tell: a standard deviation of log b, and a uniform
+# decrease of xi, since a population may contain near-duplicates too rare for a pilot. The drift
+# corrects both as far as wrong scores reach.
+_SLOPE_ERROR, _LARGEST_SHAPE_ERROR = 0.25, 0.2
 _SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below the former, 1 - p is 1
 _MOST_UNKNOWN = 0.01  # share of the probes whose scores may be unknown at the loosest threshold
 MOST_KEPT = 8  # results of slow functions of k
 _TINY = 1e-300
 _PARAMETERS = {
     "level": "log number of near wrong scores, minus that of power laws of the distance",
-    "slope": "how fast wrong scores thin out towards the probe; 1 for power laws",
-    "shape": "shape of the law of their depths; 0 for an exponential law",
+    "slope": "how fast wrong scores thin out towards the probe, with an error that the pilot "
+    "cannot tell; 1 for power laws",
+    "shape": "how much faster they thin out at larger depths, with such an error; 0 for an "
+    "exponential law",
     "spread": "factor of the differences between probes",
 }
 # The thresholds of the drift: numbers of wrong scores above neighbouring ones have this ratio. It
@@ -63,6 +71,7 @@ class WrongTails:
     lists: ProbeLists  # the probes and their nearest wrong classes
     location: FloatArray  # (n,): posterior means of the local tails; NaN if a probe has no tail
     exponent: FloatArray  # (n,)
+    curvature: float  # relative increase of the exponents over a log distance of 1/2
     scatter: FloatArray  # (301,): standard deviation of log p between probes at `DEPTHS`
     parameters: FloatArray  # (draws, 3): level, slope and shape of the law of depths
     spread: FloatArray  # (draws,): factor of the scatter
@@ -92,16 +101,22 @@ class WrongTails:
         whole = observed_tails(lists.log_distance[:, :N_NEAREST])
         pairs = list(zip(observed[::2], observed[1::2], strict=True))
         hierarchy = TailHierarchy.of(whole, pairs)
-        shrunk, scatter = map(hierarchy.shrunk, observed), hierarchy.scatter(DEPTHS)
-        held_out = HeldOutDepths.of(lists, halves, shrunk, design_effect, float(scatter[0]))
+        shrunk, scatter = [*map(hierarchy.shrunk, observed)], hierarchy.scatter(DEPTHS)
+        curvature = likeliest_curvature(lists, halves, shrunk, design_effect)
+        of_law = design_effect, float(scatter[0]), curvature
+        held_out = HeldOutDepths.of(lists, halves, shrunk, *of_law)
         sample = held_out.sample(rng)
+        parameters = sample.draw(draws, rng)
+        parameters[:, 1] *= np.exp(_SLOPE_ERROR * rng.standard_normal(draws))
+        parameters[:, 2] -= rng.uniform(0, _LARGEST_SHAPE_ERROR, draws)
         group = _groups(lists.owner, rng)
         by_group = np.bincount(group, lists.weight)
         tails = cls(
             lists,
             *hierarchy.shrunk(whole),
+            curvature,
             scatter,
-            sample.draw(draws, rng),
+            parameters,
             np.exp(_SPREAD_SD * rng.standard_normal(draws)),
             group,
             resampled(by_group, 1 / competitor_effect, draws, rng),
@@ -152,11 +167,13 @@ class WrongTails:
         return np.einsum("dm,dm->d", self.group_weight @ cells, values)
 
     def log_chance(self, depth: FloatArray, log_threshold: float) -> FloatArray:
-        """Log of the mean probability (draws, m) of a wrong class at depths (m,).
+        """Log of the mean probability (draws, m) of a wrong class at depths (m,) of power laws.
 
         Its drift is that at the threshold.
         """
-        return self._log_chance(depth) + self._drift_at(log_threshold)[:, None]
+        inwards = depth / np.nanmedian(self.exponent)
+        chance = self._log_chance(depth * (1 + self.curvature * inwards))
+        return chance + self._drift_at(log_threshold)[:, None]
 
     def _log_chance(self, depth: FloatArray) -> FloatArray:
         """The same without drift."""
@@ -203,7 +220,7 @@ class WrongTails:
         e^(-decline q) at the depth q.
         """
         cells = np.zeros((log_thresholds.size, self.group_weight.shape[1], depths.size))
-        tails = self.location, self.exponent, share, self.group
+        tails = self.location, self.exponent, self.curvature, share, self.group
         _add_by_depth(*tails, log_thresholds, depths[1], decline, cells)
         return cells
 
@@ -260,7 +277,7 @@ class WrongTails:
 
     def store(self, tree: xr.DataTree, name: str) -> dict[str, tuple[Any, ...]]:
         """Put groups of probes and draws into a tree. Return draws (sample,) of the parameters."""
-        fields = "location", "exponent", "group", "drift_sd", "seed"
+        fields = "location", "exponent", "curvature", "group", "drift_sd", "seed"
         values = self.lists._asdict() | {field: getattr(self, field) for field in fields}
         dims = ("probe", "place")
         probes = {field: (dims[: np.ndim(value)], value) for field, value in values.items()}
@@ -288,6 +305,7 @@ class WrongTails:
             ProbeLists(**lists),
             probes["location"].values,
             probes["exponent"].values,
+            float(probes["curvature"]),
             probes["scatter"].values,
             np.column_stack(law),
             spread,
@@ -337,6 +355,7 @@ class FpirCurve:
 def _add_by_depth(
     location: FloatArray,
     exponent: FloatArray,
+    curvature: float,
     share: FloatArray,
     group: IntArray,
     log_thresholds: FloatArray,
@@ -349,8 +368,9 @@ def _add_by_depth(
     for i in range(share.size):
         if share[i] > 0:
             for t in range(log_thresholds.size):
-                depth = exponent[i] * (location[i] - log_thresholds[t])
-                if depth > 0:
+                inwards = min(location[i] - log_thresholds[t], DEEPEST / exponent[i])
+                if inwards > 0:
+                    depth = exponent[i] * inwards * (1 + curvature * inwards)
                     place = min(depth / step, last)
                     part = share[i] * np.exp(-decline * step * place)
                     add_linearly(part, place, cells[t, group[i]])
@@ -382,8 +402,10 @@ def threshold_grid(
     finite = lists.log_distance[np.isfinite(lists.log_distance)]
     most = int(min(most_above * len(lists.weight), finite.size))
     numbers = np.unique(np.ceil(most / ratio ** np.arange(np.log(most) / np.log(ratio) + 1)))
-    nearest = np.sort(np.partition(finite, most - 1)[:most])
-    observed = nearest[numbers.astype(int) - 1]
+    nearest = np.sort(finite)[: most + 1]
+    # Halfway to the next score, since the number above a score itself is too large on average.
+    place = numbers.astype(int)
+    observed = (nearest[place - 1] + nearest[np.minimum(place, nearest.size - 1)]) / 2
     beyond = observed[0] - np.log(ratio) / slope * np.arange(1, _N_BEYOND + 1)
     return np.unique(np.concatenate([observed, beyond]))[::-1]
 

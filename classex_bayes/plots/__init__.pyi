@@ -1,6 +1,7 @@
 from .accuracy_plot import plot_accuracy as plot_accuracy
 from .check_plots import plot_diagnosis as plot_diagnosis
 from .check_plots import plot_drift as plot_drift
+from .check_plots import plot_extrapolation_check as plot_extrapolation_check
 from .check_plots import plot_ppc as plot_ppc
 from .check_plots import plot_prior_predictive as plot_prior_predictive
 from .check_plots import plot_sensitivity as plot_sensitivity

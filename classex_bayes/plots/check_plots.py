@@ -1,7 +1,7 @@
 """Checks of a model and of its data: replicates, prior, sensitivity, tails, errors and drift."""
 
 from collections.abc import Sequence
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import xarray as xr
@@ -21,12 +21,13 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator
+from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
 from classex_bayes.plots.accuracy_plot import plot_accuracy, predictions_at
 from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart
 from classex_bayes.plots.drawing import Drawing, chart_of, plot_function
-from classex_bayes.results import SAMPLE_DIMS, Extrapolation
+from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_name
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -247,6 +248,35 @@ def plot_tail_checks(
     title = f"Local tails against held-out classes: p-value {checks.p_value:.2f}"
     x_label = "predicted: one class in so many is nearer than the true one"
     return chart.labelled(title, x_label, "share with a better class in the other half")
+
+
+@plot_function("ci_band", "mean", "measured", "ref_line")
+def plot_extrapolation_check(check: ExtrapolationCheck, **drawing: Unpack[Drawing]) -> Chart:
+    """Draw predictions from parts of a pilot up to all its classes, next to what was measured.
+
+    Lines are means over the parts. Bands are mean credible intervals of the parts. They are drawn
+    for posteriors, and are wider than that of the mean. A dotted line is at the size of a part.
+
+    Parameters
+    ----------
+    check : ExtrapolationCheck
+        Of `classex_bayes.extrapolation_check`.
+    {shared}
+    """
+    chart = Chart(check.ci_prob)
+    for name, result in check.results.items():
+        curve: Any = check.curves.loc[name]
+        series, limits = name, (curve["lower"], curve["upper"])
+        if result.coverage is not None:
+            series += f", {interval_name(check.ci_prob)} of a part"
+            chart.add("band", series, curve.index, *limits)
+        chart.curve(series, curve.index, curve["predicted"])
+    looks = {"visual": "measured", "color": INK}
+    chart.add("points", "measured", curve.index, curve["measured"], **looks)
+    lowest = min(float(np.min(mark.y[0])) for mark in chart.marks)
+    chart.vertical("classes in a part", result.n_source, (lowest, 1.0), "ref_line")
+    title = f"Extrapolation within the pilot: {result.n_parts} parts of {result.n_source} classes"
+    return chart.labelled(title, N_CLASSES, "accuracy")
 
 
 @plot_function("curve", "ref_line")

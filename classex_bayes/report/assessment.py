@@ -13,6 +13,7 @@ from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.metrics import MeanMetric, named_metric
+from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
 from classex_bayes.results import Extrapolation
@@ -74,12 +75,21 @@ class DrivingEvidence:
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """Checks of the data and of the fit, the driving evidence, and caveats, faults first."""
+    """Checks of the data and of the fit, the driving evidence, and caveats, faults first.
+
+    `within` holds extrapolations within the pilot, or the reason why they could not be made.
+    """
 
     checks: TaskReport
     replicates: PredictiveReport
+    within: ExtrapolationCheck | str
     driver: DrivingEvidence
     caveats: tuple[Caveat, ...]
+
+    @property
+    def n_left_out(self) -> int:
+        """Number of checks that could not be made."""
+        return sum(check.passed is None for check in self.checks) + isinstance(self.within, str)
 
     @property
     def faults(self) -> list[Caveat]:
@@ -100,8 +110,7 @@ class Assessment:
         if reasons:
             return f"Do not rely on this number: {' and '.join(reasons)}."
         if self.state == "sound":
-            left_out = sum(check.passed is None for check in self.checks)
-            made = f"; {left_out} of {len(self.checks.checks)} could not be made" * bool(left_out)
+            made = f"; {self.n_left_out} could not be made" * bool(self.n_left_out)
             return f"The checks found no fault{made}."
         title = self.driver.title
         why = f": {title[0].lower()}{title[1:]}" if self.driver.needs_care else ""
@@ -115,10 +124,11 @@ def assess(
     prediction: Extrapolation,
     ci_prob: float,
     sensitive: Sensitivity | None,
+    within: ExtrapolationCheck | str,
 ) -> Assessment:
     """Check data and fits, and find the evidence that drives the prediction on the most classes.
 
-    `model` predicts; `others` are fits to the same task.
+    `model` predicts; `others` are fits to the same task. The model has kept the result `within`.
     """
     checks = diagnose(task, random_seed=model.fit_.record.seeds)
     replicates = posterior_checks(model, task)
@@ -136,24 +146,22 @@ def assess(
             caveats.append(Caveat("data", sentence, "data-checks", check.passed is False))
     for fitted in (model, *others):
         caveats += faults_of_fit(fitted)
-    if not replicates.passed:
+    # The extrapolation is a fault of the fit already.
+    unusual = [name for name in replicates.unusual if not name.startswith("extrapolation")]
+    if unusual:
         sentence = (
-            f"The model does not reproduce the pilot in {len(replicates.unusual)} of "
+            f"The model does not reproduce the pilot in {len(unusual)} of "
             f"{len(replicates.table)} respects"
         )
-        names = ", ".join(replicates.unusual)
-        caveats.append(Caveat("model", sentence, "model-checks", True, names))
+        caveats.append(Caveat("model", sentence, "model-checks", True, ", ".join(unusual)))
     caveats.sort(key=lambda caveat: not caveat.is_fault)
     driver = _driver(model, prediction, ci_prob, sensitive)
-    return Assessment(checks, replicates, driver, tuple(caveats))
+    return Assessment(checks, replicates, within, driver, tuple(caveats))
 
 
 def faults_of_fit(model: FittedModel) -> list[Caveat]:
-    """Faults that every fit checks: draws that did not converge, and a contradicted pilot."""
-    faults = []
-    if model.contradiction_:
-        sentence = capitalized(model.contradiction_)
-        faults.append(Caveat("model", sentence, "model-checks", is_fault=True))
+    """Faults of a fit: checks that it fails, and draws that did not converge."""
+    faults = [Caveat("model", capitalized(f), "model-checks", True) for f in model.fit_.faults]
     if problems := "; ".join(model.diagnosis_.problems):
         sentence = "Other draws might give another answer. Fit again with more of them"
         faults.append(Caveat("draws", sentence, "convergence", is_fault=True, details=problems))

@@ -20,7 +20,8 @@ from classex_bayes.estimators.base import Estimator, prediction_of
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.compare import Comparison, compare
-from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
+from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck, extrapolation_check
+from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning, Interrupted
 from classex_bayes.report.assessment import Assessment, assess, sensitivity_of
 from classex_bayes.results import Extrapolation, interval_settings
 from classex_bayes.task.source_task import SourceTask
@@ -45,6 +46,7 @@ class Findings:
     ci_prob: float
     target: float | None
     open_set: "tuple[OpenSetExtrapolator, OpenSetPrediction] | None" = None
+    progressbar: bool = False
 
     @property
     def models(self) -> list[FittedModel]:
@@ -62,10 +64,22 @@ class Findings:
         return sensitivity_of(self.model, self.prediction)
 
     @cached_property
+    def within(self) -> ExtrapolationCheck | str:
+        """Extrapolations within the pilot, or the reason why they could not be made."""
+        with warnings.catch_warnings():  # the page says what fails
+            warnings.simplefilter("ignore", DataWarning)
+            try:
+                return extrapolation_check(
+                    self.shown.estimators, self.task, progressbar=self.progressbar
+                )
+            except DataError as error:
+                return str(error)
+
+    @cached_property
     def assessment(self) -> Assessment:
         """Whether the prediction of the model can be relied on."""
-        others, sensitive = self.models[1:], self.sensitivity
-        return assess(self.model, others, self.task, self.prediction, self.ci_prob, sensitive)
+        question = self.task, self.prediction, self.ci_prob
+        return assess(self.model, self.models[1:], *question, self.sensitivity, self.within)
 
     @cached_property
     def classes_at_random(self) -> str | None:
@@ -149,7 +163,8 @@ def findings_of(
         if stop.partial is not None:
             stop.partial = Findings(model, task, stop.partial, level, target)
         raise
-    return Findings(model, task, comparison, level, target)
+    bars = bool(settings.get("progressbar", True))
+    return Findings(model, task, comparison, level, target, progressbar=bars)
 
 
 def accuracy_target(

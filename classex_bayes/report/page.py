@@ -74,6 +74,9 @@ def write_report(
     element with id "numbers" holds all numbers as JSON. The page adapts to phones, print and dark
     mode. The same fit gives the same page, except for the date.
 
+    The page makes the `classex_bayes.extrapolation_check`, and the model keeps its result. If the
+    check fails, later predictions of the model, also from files saved later, have a note on it.
+
     Parameters
     ----------
     model : LawModel
@@ -342,6 +345,8 @@ def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, Any]:
         page_charts.discriminability(findings),
         page_charts.predictive(findings),
     ]
+    if not isinstance(findings.within, str):
+        drawn.append(page_charts.within(findings.within))
     if findings.target is not None:
         drawn.append(page_charts.reaching(curves[0], findings.target))
     if findings.open_set is not None:
@@ -354,7 +359,7 @@ def _numbers(
 ) -> dict[str, Any]:
     """The document of `--json`, and the further numbers of the page."""
     record, sizes = findings.model.fit_.record, findings.model.idata["posterior"].sizes
-    assessment = findings.assessment
+    assessment, within = findings.assessment, findings.within
     # Of a model that is drawn without a sampler.
     independent = {"chains": sizes["chain"], "draws": sizes["draw"]}
     return {
@@ -370,6 +375,7 @@ def _numbers(
         "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),
         "checks": checks_of(assessment.checks),
         "posterior_checks": records(assessment.replicates.table),
+        "extrapolation_check": [] if isinstance(within, str) else records(within.table),
         "versions": {
             "classex_bayes": __version__,
             "Python": platform.python_version(),

@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator
 from scipy.special import ndtr, ndtri
 
+from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck
 from classex_bayes.formatting import (
     PERCENTAGES,
     RATES,
@@ -24,7 +25,7 @@ from classex_bayes.formatting import (
 )
 from classex_bayes.plots.accuracy_plot import OBSERVED, TARGET, plot_accuracy
 from classex_bayes.plots.chart import Chart, Mark
-from classex_bayes.plots.check_plots import plot_ppc
+from classex_bayes.plots.check_plots import plot_extrapolation_check, plot_ppc
 from classex_bayes.plots.drawing import chart_of
 from classex_bayes.plots.matplotlib_looks import log_locator, number_text
 from classex_bayes.plots.posterior_plots import plot_discriminability, plot_prob_at_least
@@ -372,6 +373,26 @@ def predictive(findings: Findings) -> PageChart:
     ]
     read_x = _number_of("classes") if bare else lambda rank: f"{chart.x_label} {rank:,.0f}"
     return PageChart.of("predictive", chart, drawn, read_x)
+
+
+def within(check: ExtrapolationCheck) -> PageChart:
+    """Chart of extrapolations from parts of the pilot, that of the model first."""
+    chart = chart_of(plot_extrapolation_check)(check)
+    names, result = [*check.results], next(iter(check.results.values()))
+    first, *others = [*chart.series][: len(names)]
+    drawn = [
+        PageSeries("band", f"{interval_name(check.ci_prob)} of a part", "--band", [mark])
+        for mark in chart.marks
+        if (mark.series, mark.kind) == (first, "band")
+    ]
+    for number, (name, series) in enumerate(zip(names[1:], others, strict=True)):
+        drawn.append(_reference_series(number, "within", name, chart.mark(series, "line")))
+    mean = chart.mark(first, "line")
+    drawn.append(PageSeries("posterior", names[0], "--posterior", [mean], width=_WIDE))
+    measured = chart.mark("measured", "points")
+    drawn.append(PageSeries("pilot", "measured", "--ink", [measured]))
+    tested = result.n_source, f"{result.n_source:,} classes in a part"
+    return PageChart.of("within", chart, drawn, _number_of("classes"), line=tested)
 
 
 def detection(

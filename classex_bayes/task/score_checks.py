@@ -23,6 +23,7 @@ _MOSTLY, _FEW, _MANY_TIES = 0.5, 0.1, 0.05
 _STANDARD_ERRORS = 4  # by which the class before the true one is best more often
 _TINY = 1e-6  # votes have no smaller probability, but a softmax that rounds to 0 has
 _NEAR, _HALF_PRECISION = 0.5, 1e-3  # the largest cosine is above the first, at most 1 + the second
+_SUM_ROUNDING = 1e-2  # of probabilities and their logarithms in half precision
 _FEWEST_PROBES, _MANY_PROBES, _FEWEST_CLASSES = 10, 20, 3
 _MOST_COORDINATES = 2**22
 _OTHER_UNIT = 10.0  # times the spread of the templates, which noise does not reach
@@ -109,10 +110,31 @@ def _cosines(scores: FloatArray) -> Iterator[str]:
     finite = scores[np.isfinite(scores)]
     if finite.size and finite.min() < 0 and _NEAR < np.abs(finite).max() <= 1 + _HALF_PRECISION:
         yield (
-            "all scores lie between -1 and 1. If they are cosines or correlations, a perfect match "
-            "has 1, which the model cannot know: pass "
-            "np.maximum(1 - scores, 0) with higher_is_better=False"
+            "all scores lie between -1 and 1. If they are cosines of embeddings, a perfect match "
+            "has 1, which the model cannot know: pass the embeddings, or "
+            "np.maximum(1 - scores, 0) with higher_is_better=False. Pass correlations with noisy "
+            "measurements, which never reach 1, as they are"
         )
+
+
+def refuse_softmax(source: ScoreSource | None) -> None:
+    """Raise if the scores of every instance are probabilities that sum to 1, or their logarithms.
+
+    Enrolling another class changes all of them, so they have no rates at a threshold. Their ranks
+    do not change. Rows of zeros and a one are decisions.
+    """
+    if source is None:
+        return
+    scores = source.scores(np.arange(min(source.shape[0], _MOST_ROWS)))
+    probs = np.exp(scores) if scores.max() <= 0 else scores
+    are_decisions = probs.max(axis=1).min() >= 1
+    if probs.min() < 0 or are_decisions or (np.abs(probs.sum(axis=1) - 1) > _SUM_ROUNDING).any():
+        return
+    raise DataError(
+        "task: the scores of each instance are probabilities over the classes, or their "
+        "logarithms, because they sum to 1. With more classes they are smaller, so they have no "
+        "rates at a threshold; pass the logits, before the softmax"
+    )
 
 
 def refuse_foreign_coordinates(source: Any, y: IntArray) -> None:

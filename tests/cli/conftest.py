@@ -76,11 +76,11 @@ def computed_once(monkeypatch):
         arguments = prior, data, settings, seed
         return kept(joblib.hash(arguments), lambda: draw(*arguments))
 
-    def tails(task, basis, size, seeds):
+    def tails(task, basis, prior, size, seeds):
         data = task.nearest_classes, task.table.data, task.table.weight, task.n_classes
-        key = joblib.hash((data, basis, size, seeds.entropy, seeds.spawn_key))
+        key = joblib.hash((data, basis, prior, size, seeds.entropy, seeds.spawn_key))
         if key not in _KEPT:
-            _KEPT[key] = tail_draws(task, basis, size, seeds)
+            _KEPT[key] = tail_draws(task, basis, prior, size, seeds)
         return _KEPT[key]
 
     def log_prior(idata, **options):
@@ -178,3 +178,12 @@ def strict():
         return document
 
     return read
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_parts(constants):
+    """Extrapolations within pilots from three parts, since each is a fit."""
+    from classex_bayes.evaluate import extrapolation_check
+
+    with constants(extrapolation_check, _MOST_PARTS=3):
+        yield

@@ -269,7 +269,7 @@ def test_a_report_of_a_metric_and_with_rates(run, scores, tmp_path):
 # Identification at a threshold
 
 
-@pytest.mark.parametrize("limit", [("fpir", 0.05, "5%"), ("fnir", 0.8, "80%")])
+@pytest.mark.parametrize("limit", [("fpir", 0.05, "5%"), ("fnir", 0.85, "85%")])
 def test_open_set(run, scores, python, strict, tmp_path, limit):
     name, value, text = limit
     options = "--k", "59,3000", f"--{name}", text, "--rank", "2", "--ci-prob", "0.8"

@@ -14,10 +14,11 @@ from typer.main import get_command
 
 import classex_bayes as cb
 from classex_bayes import cli
-from classex_bayes.bayes import sampling
-from classex_bayes.bayes.law_model import LawModel
+from classex_bayes.bayes import convergence, sampling
+from classex_bayes.bayes.fit import LawFit
 from classex_bayes.cli.options import DataOptions
 from classex_bayes.cli.terminal import ExitCode, parse_counts
+from classex_bayes.evaluate import extrapolation_check
 
 FIT = ["--draws", "150", "--chains", "2"]
 CONVERGED = ["--draws", "500", "--chains", "4"]
@@ -262,7 +263,7 @@ def test_classifiers_with_faulty_data_have_an_exit_code(run, two):
 
 
 def test_a_contradicted_pilot_has_an_exit_code(run, two, monkeypatch):
-    monkeypatch.setattr(LawModel, "contradiction_", "the model contradicts its pilot")
+    monkeypatch.setattr(LawFit, "contradiction", "the model contradicts its pilot")
     fit = ["s.npz", "--k", "60", *CONVERGED, "--quiet"]
     said = "failed: model: The model contradicts its pilot"
     code, _, err = run("extrapolate", *fit)
@@ -331,3 +332,30 @@ def test_an_answer_outlives_its_files(run, scores, few, monkeypatch, tmp_path, s
     assert set(kept) == ({"figure"} if what == "posterior" else {"posterior"})
     assert all((tmp_path / path).exists() for path in kept.values())
     assert strict(out)["predictions"][0]["k"] == 500
+
+
+def test_a_gate_extrapolates_within_the_pilot(run, strict, tmp_path, constants):
+    # Each of 60 classes has a near-duplicate, which small parts of the pilot hardly contain. The
+    # model reproduces the pilot itself.
+    rng = np.random.default_rng(2)
+    gallery = rng.normal(size=(300, 12))
+    gallery[:60] = gallery[60:120]
+    probes = gallery + 0.6 * rng.normal(size=gallery.shape)
+    gallery += 1e-3 * rng.normal(size=gallery.shape)
+    squares = ((probes[:, None] - gallery) ** 2).sum(axis=2)
+    np.savez(tmp_path / "twins.npz", scores=-squares, y=np.arange(300))
+    options = "twins.npz", "--k", "500", *CONVERGED, "--evidence", "ranks"
+    limits = {"_LARGEST_R_HAT": 1.1, "_SMALLEST_ESS_PER_CHAIN": 10, "_LARGEST_SHARE_DIVERGENT": 0.1}
+    with constants(extrapolation_check, _MOST_PARTS=8), constants(convergence, **limits):
+        assert run("extrapolate", *options)[0] == 0
+        code, out, _ = run("extrapolate", *options, "--strict", "--json", "--out", "gate")
+        assert code == ExitCode.NOT_MET
+        (fault,) = strict(out)["failed"]
+        files = [tmp_path / paths(strict(out))["posterior"]]
+        code, out, _ = run("report", *options, "--no-references", "-o", "page.html", "--json")
+        assert code == ExitCode.NOT_MET and strict(out)["failed"] == [fault]
+        files.append(tmp_path / paths(strict(out))["posterior"])
+    assert fault.startswith("model: The extrapolation within the pilot is too high")
+    for file in files:  # with the result of the check, which came after the fit
+        (note,) = (note for note in cb.load(file).predict(500).notes if "within the pilot" in note)
+        assert note.lower() == fault.removeprefix("model: ").lower()

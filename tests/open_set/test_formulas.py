@@ -9,7 +9,7 @@ from scipy.stats import beta
 
 import classex_bayes as cb
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.local_tails import HalfLists
+from classex_bayes.bayes.tails.local_tails import PartLists
 from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, random_halves
 from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_scores
 
@@ -56,8 +56,8 @@ def test_without_a_depth_the_chance_of_being_listed_follows_from_the_losses(mate
 
 def test_with_a_depth_the_chance_of_being_listed_is_a_binomial_mean(mated):
     """At depth 0 without look-alikes log p is normal, with variance 1/4 about its level."""
-    level, slope, odds, log_spread = mated.parameters.T
-    plain = replace(mated, parameters=np.column_stack([level, slope, odds - 50, log_spread]))
+    level = mated.parameters[:, 0]
+    plain = replace(mated, parameters=mated.parameters - [0, 0, 50, 0, 0])
     by_depth, _ = plain.listed(5, 2)
     normal = np.random.default_rng(0).standard_normal(20_000)
     for draw in (0, 100):
@@ -205,7 +205,7 @@ def test_an_instance_meets_half_of_its_rivals_in_the_other_half(pilot):
     halves = random_halves(60, rng)
     nearest = pilot.nearest_classes
     weight = np.full(60, 1 / len(halves))
-    lists = [HalfLists.of(nearest, half, weight) for half in halves]
+    lists = [PartLists.of(nearest, half, weight) for half in halves]
     table = HeldOutTable.of(lists, DistanceScale("origin", 0.0), 60)
     rivals = np.mean([(~half).sum() - ~half for half in halves])
     assert table.n_wrong == rivals

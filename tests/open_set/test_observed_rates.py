@@ -88,3 +88,33 @@ def test_scores_are_needed():
     task = cb.SourceTask.from_ranks([1, 2, 3], range(3), n_classes=3)
     with pytest.raises(cb.DataError, match=r"^task:"):
         cb.open_set.open_set_rates(task, 2, 0.5)
+
+
+@pytest.mark.parametrize("precision", [np.float64, np.float16])
+def test_a_softmax_has_no_rates_at_a_threshold(precision):
+    """With other classes it is another score: at 0.5 its FNIR differs from that of a subset."""
+    rng = np.random.default_rng(0)
+    logits, y = rng.normal(size=(90, 30)), np.arange(90) % 30
+    logits[np.arange(90), y] += 5
+    softmax = (np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)).astype(precision)
+    logs = np.log(softmax.astype(float) + 1e-12).astype(precision)
+    for scores, better in ((softmax, True), (logs, True), (-logs, False)):
+        refused = cb.SourceTask.from_scores(scores, y, higher_is_better=better)
+        for rates in (
+            lambda task: cb.open_set.open_set_rates(task, 10, 0.5),
+            lambda task: cb.OpenSetExtrapolator().fit(task, random_seed=1),
+        ):
+            with pytest.raises(cb.DataError, match=r"sum to 1.*logits"):
+                rates(refused)
+    # Positive scores that do not sum to 1 are like any others.
+    some = cb.SourceTask.from_scores(softmax[y < 20, :20], y[y < 20])
+    assert 0 < float(cb.open_set.open_set_rates(some, 10, 0.5).fnir[0, 0]) < 1
+
+
+def test_nothing_missed_is_exactly_0():
+    rng = np.random.default_rng(3)
+    scores, y = rng.random((70, 7)), np.arange(70) % 7
+    scores[np.arange(70), y] += 5
+    rates = cb.open_set.open_set_rates(cb.SourceTask.from_scores(scores, y), [2, 6], 2.0)
+    for name in ("fnir", "fpir"):
+        assert (rates[name] == 0).all()

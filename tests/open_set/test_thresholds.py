@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 from scipy.stats import beta
 
 import classex_bayes as cb
@@ -49,9 +48,11 @@ def identical_images_as_raw_cosines():
     return cb.SourceTask.from_scores(probes @ gallery.T, range(60)), None
 
 
-def softmax_that_underflows():
+def sigmoids_that_underflow():
     probes, gallery, _ = gaussian(sd=0.7)
-    return cb.SourceTask.from_scores(softmax(34 * probes @ gallery.T, axis=1), range(60)), None
+    logits = 34 * probes @ gallery.T
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return cb.SourceTask.from_scores(odds / (1 + odds), range(60)), None
 
 
 def far_strangers():
@@ -85,7 +86,7 @@ def short_lists():
         logits,
         identical_images,
         identical_images_as_raw_cosines,
-        softmax_that_underflows,
+        sigmoids_that_underflow,
         far_strangers,
         near_strangers,
         tiny_units,
@@ -138,7 +139,7 @@ def test_the_ends_of_the_range_are_accepted_and_nothing_beyond(model):
 
 
 def test_the_smallest_probability_is_a_threshold():
-    scale = ThresholdScale(DistanceScale("reciprocal"), are_distances=False)
+    scale = ThresholdScale(DistanceScale("reciprocal", 0.0), are_distances=False)
     for probability in (5e-324, 1e-310, 0.25, 1.0):
         assert scale.threshold(scale.log_distance(probability)) == pytest.approx(probability)
 

@@ -73,6 +73,7 @@ def results(fitted, pilot, prediction, point, open_set):
         "backtest": backtest([cb.ClassExReg(0.5)], few, 20, n_pilots=2, progressbar=False),
         "sensitivity": cb.sensitivity(fitted, K),
         "report": cb.diagnose(few, random_seed=1),
+        "within": cb.extrapolation_check(cb.ClassExReg(0.5), pilot.task, progressbar=False),
         "tails": cb.tail_checks(informed),
         "open set": open_set,
         "checks": cb.posterior_checks(fitted),

@@ -86,6 +86,11 @@ PLOTS = {
         WORDS,
         ["replicated, 90% posterior predictive interval", "observed"],
     ),
+    "plot_extrapolation_check": (
+        lambda r: (r["within"],),
+        {},
+        ["ClassExReg(0.5)", "measured", "classes in a part"],
+    ),
     "plot_det": (
         lambda r: (r["open set"], [100, 1000]),
         WORDS,
@@ -99,7 +104,7 @@ PLOTS = {
 }  # fmt: skip
 WITHOUT_K = {  # whose axis is no number of classes, or that of a pilot
     "plot_ppc", "plot_diagnosis", "plot_discriminability", "plot_plan", "plot_classes_until",
-    "plot_tail_checks",
+    "plot_tail_checks", "plot_extrapolation_check",
 }  # fmt: skip
 # Results, by what draws them.
 METHODS = {
@@ -108,6 +113,7 @@ METHODS = {
     "plan": "plot_plan", "until": "plot_classes_until", "drift": "plot_drift",
     "backtest": "plot_backtest", "sensitivity": "plot_sensitivity", "report": "plot_diagnosis",
     "tails": "plot_tail_checks", "open set": "plot_det", "checks": "plot_ppc",
+    "within": "plot_extrapolation_check",
 }  # fmt: skip
 every_plot = pytest.mark.parametrize("name", PLOTS)
 

@@ -16,15 +16,30 @@ def attack():
 
 
 @pytest.fixture(scope="session")
-def written(fitted, tmp_path_factory):
+def few_parts(constants):
+    """A context in which pilots have three parts, each of which is a fit."""
+    from classex_bayes.evaluate import extrapolation_check
+
+    return lambda: constants(extrapolation_check, _MOST_PARTS=3)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def always_few_parts(few_parts):
+    with few_parts():
+        yield
+
+
+@pytest.fixture(scope="session")
+def written(fitted, few_parts, tmp_path_factory):
     """A page on up to 5,000 classes with everything on it."""
     from classex_bayes.report.page import write_report
 
     path = tmp_path_factory.mktemp("report") / "page.html"
-    found = write_report(
-        fitted, [1000, 5000, 200], path, target=0.6, ci_prob=0.8, source="pilot & co.npz",
-        date=datetime.date(2026, 1, 2),
-    )  # fmt: skip
+    with few_parts():
+        found = write_report(
+            fitted, [1000, 5000, 200], path, target=0.6, ci_prob=0.8, source="pilot & co.npz",
+            date=datetime.date(2026, 1, 2),
+        )  # fmt: skip
     assert found == path
     return path
 

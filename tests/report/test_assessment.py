@@ -132,7 +132,7 @@ def test_a_distant_k_is_warned_of_once_and_read_with_care(fitted, tmp_path):
         path = cb.write_report(fitted, 10**6, tmp_path / "a.html", references=[])
     assert len(caught) == 1
     shown = first_screen(path.read_text("utf-8"))
-    assert "Read with care" in shown and "the prior" in shown
+    assert "Read with care" in shown and "the pilot cannot check the model" in shown
 
 
 def test_estimates_that_the_data_contradict_are_excluded(fitted, pilot):

@@ -77,6 +77,9 @@ def test_rates_that_did_not_converge_are_a_fault_of_the_page(model, open_set, tm
     given = {"references": [], "open_set": unreliable, "fpir": 0.05}
     page = cb.write_report(model, K, tmp_path / "page.html", **given).read_text("utf-8")
     assert problem in page and problem not in text
+    # Ranks have no thresholds, so the advice is another one than for accuracy.
+    assert "random_seed" in unreliable.diagnosis_.remedy
+    assert "ranks" not in unreliable.diagnosis_.remedy
 
 
 def test_the_record_says_what_was_searched(text, open_set):

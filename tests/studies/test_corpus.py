@@ -43,7 +43,7 @@ def made(monkeypatch):
         return gaussian(packages)
 
     recipe = Recipe("gaussian", "simulated", "Vectors.", "Nearest.", ("none",), make)
-    for module in ("catalogue", "population_laws", "command", "corpus_page"):
+    for module in ("catalogue", "population_laws", "command", "corpus_page", "corpus_ranking"):
         monkeypatch.setattr(f"studies.corpus.{module}.recipes", lambda: {"gaussian": recipe})
     return calls
 
@@ -164,7 +164,7 @@ def test_laws_of_populations(made, tmp_path):
     facts = population_facts(laws, tmp_path).loc["gaussian"]
     within = dict(zip(law.k, law.accuracy, strict=True))
     assert facts.dropna().to_dict() == {
-        **{"kind": "simulated", "classes": SIZE, "instances": SIZE},
+        **{"kind": "simulated", "scores": "distance", "classes": SIZE, "instances": SIZE},
         **{"10": within[10], "100": within[100], "all": within[SIZE]},
     }
     write_laws(laws, tmp_path / "laws.json")

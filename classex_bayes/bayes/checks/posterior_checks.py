@@ -116,7 +116,7 @@ def posterior_checks(
 ) -> PredictiveReport:
     r"""Check a fitted model against replicates of its task.
 
-    There are four kinds of discrepancies:
+    There are five kinds of discrepancies:
 
     - *Ranks*: shares of instances in groups of ranks, and Pearson's distance from the expectation
       of each draw over these groups, :math:`\sum_g (n_g - n p_g)^2 / (n p_g \mathrm{deff})`. The
@@ -129,6 +129,8 @@ def posterior_checks(
     - *Classes*: the log-likelihood ratio of "some classes answer at random" to "no class does";
       the standard deviation and the minimum over classes of the accuracy at k1; and the share of
       all errors in the worst tenth of the classes.
+    - *Extrapolation*: the result of `classex_bayes.extrapolation_check`, if it was made for this
+      model; "mean" is the prediction. It is unusual if that check fails.
 
     Ranks of replicated classes have the marginal law of the model and are correlated within a
     class. The correlation is learnt from the classes that do not seem to answer at random, with a
@@ -201,8 +203,14 @@ def posterior_checks(
         discrepancies |= classes.discrepancies()
     except DataError as error:
         notes.append(str(error))
+    within = model.fit_.record.pilot_extrapolation
+    if within is not None and (task is None or model.is_fitted_to(task)):
+        name = f"extrapolation: {within.n_source} to {within.k} classes"
+        discrepancies[name] = within.measured, within.quantiles
     rows = [_row(name, *values, limit) for name, values in discrepancies.items()]
     table = pd.DataFrame(rows, index=pd.Index(discrepancies, name="discrepancy"))
+    if within is not None:  # its level is its own
+        table.loc[table.index.str.startswith("extrapolation"), "unusual"] = not within.passed
     if classes is not None:
         notes += _notes_on_classes(classes, table, limit)
     n_classes, n_test, _ = task_sizes(model.idata)[position]

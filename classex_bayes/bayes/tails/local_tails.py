@@ -18,6 +18,7 @@ from scipy.special import digamma, polygamma
 
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Number j of nearest wrong classes. A larger number reaches beyond the range of the power law. On
@@ -29,10 +30,11 @@ N_NEAREST = 4
 SHORTEST_LIST = 15
 # Here p is about 1e-6 / k1, which no pilot can distinguish from 0.
 LARGEST_DEPTH = 15.0
-# Depth if none of the j classes is farther than the true class, or if one of them is ruled out and
-# so has no distance.
+# Depth if none of the j classes is farther than the true class, or if the scores tell none because
+# classes are tied, ruled out or not listed.
 OUTSIDE = -1.0
 _ROUNDING = 1e-12  # relative to log distances, which are equal if they differ by less
+_GOLDEN_RATIO = (np.sqrt(5) - 1) / 2  # its multiples, modulo 1, fill [0, 1] evenly
 
 
 def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> FloatArray:
@@ -81,51 +83,67 @@ def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> Floa
     return np.where(has_tail, depth, OUTSIDE)
 
 
-def share_tied(nearest: NearestClasses) -> float:
-    """Share of the instances with ties: of the j nearest wrong classes, or from the 2 j-th on.
+def is_tied(wrong: FloatArray, true: FloatArray, last: FloatArray) -> BoolArray:
+    """Whether scores (n, j) of the nearest wrong classes and true ones (n,) tell no depth.
 
-    Ties from the 2 j-th on occur if scores were kept only for a few classes, such as the five most
-    probable ones. The others have a common score, which is in the tails of the halves.
+    The nearest classes have the same score, or one has that of the true class or the `last` (n,) of
+    its list. The latter occurs if scores were kept only for a few classes, such as the five most
+    probable ones, and the others have a common score.
     """
-    first, last = nearest.scores[:, 0], nearest.scores[:, N_NEAREST - 1]
-    floor = nearest.scores[:, 2 * N_NEAREST - 1] == nearest.scores[:, SHORTEST_LIST - 1]
-    return float(np.mean(~(first > last) | ~np.isfinite(last) | floor))
+    same = (wrong[:, 0] == wrong[:, -1]) | (wrong[:, -1] == last)
+    return np.asarray(same | (wrong == true[:, None]).any(axis=1))
 
 
-def depths_of(nearest: NearestClasses, scale: DistanceScale, weight: FloatArray) -> FloatArray:
-    """Depths (n,) of the true classes among all source classes; `weight` as in `tail_depths`."""
-    wrong = scale.log_distance(nearest.scores[:, :N_NEAREST])
-    depth = tail_depths(wrong, scale.log_distance(nearest.true), weight)
-    return np.where(nearest.classes[:, N_NEAREST - 1] >= 0, depth, OUTSIDE)
+def depths_of(nearest: NearestClasses, scale: DistanceScale, table: RankTable) -> FloatArray:
+    """Depths (n,) of the true classes of a table of ranks among all source classes.
+
+    With fewer than j better classes an instance lies in its tail. If its scores tell no depth, it
+    has the depths of others with as many better classes, spread evenly over them.
+    """
+    every = np.ones(int(nearest.classes.max()) + 1, dtype=bool)
+    depth = PartLists.of(nearest, every, table.weight).depths(scale)
+    n_better = (table.lowest + table.highest) // 2
+    for number in range(N_NEAREST):
+        alike = (n_better == number) & (table.weight > 0)
+        known, unknown = alike & (depth > 0), alike & (depth <= 0)
+        if known.any():
+            levels = (0.5 + _GOLDEN_RATIO * np.arange(np.count_nonzero(unknown))) % 1
+            quantiles = {"method": "inverted_cdf", "weights": table.weight[known]}
+            depth[unknown] = np.quantile(depth[known], levels, **quantiles)
+    return depth
 
 
-class HalfLists(NamedTuple):
-    """Nearest wrong classes in a half of the classes, and better ones in the other half."""
+class PartLists(NamedTuple):
+    """Nearest wrong classes in a part of the classes, and better ones among the others."""
 
-    wrong: FloatArray  # (n, j): scores of the j nearest wrong classes in the half, best first
+    wrong: FloatArray  # (n, j): scores of the j nearest wrong classes in the part, best first
     true: FloatArray  # (n,): scores of the true classes
-    complete: BoolArray  # (n,): whether j classes of the half are listed; others have no depth
-    n_better: IntArray  # (n,): listed classes of the other half that are nearer than the true one
+    usable: BoolArray  # (n,): whether j classes of the part are listed, and they are not tied
+    # (2, n): listed classes outside the part that are nearer than the true one, without and with
+    # those that are tied with it
+    n_better: IntArray
     weight: FloatArray  # (n,): weights of the instances
 
     @classmethod
-    def of(cls, nearest: NearestClasses, in_half: BoolArray, weight: FloatArray) -> Self:
-        """Split lists by a half (k1,) of the classes."""
-        here = (nearest.classes >= 0) & in_half[nearest.classes]
-        # If fewer than j are in the half, places of other classes follow.
+    def of(cls, nearest: NearestClasses, in_part: BoolArray, weight: FloatArray) -> Self:
+        """Split lists by a part (k1,) of the classes."""
+        here = (nearest.classes >= 0) & in_part[nearest.classes]
+        # If fewer than j are in the part, places of other classes follow.
         places = np.argsort(~here, axis=1, kind="stable")[:, :N_NEAREST]
-        nearer = nearest.scores > nearest.true[:, None]
-        return cls(
-            np.take_along_axis(nearest.scores, places, axis=1),
-            nearest.true,
-            np.take_along_axis(here, places[:, -1:], axis=1)[:, 0],
-            (nearer & (nearest.classes >= 0) & ~here).sum(axis=1),
-            weight,
-        )
+        wrong = np.take_along_axis(nearest.scores, places, axis=1)
+        listed = np.take_along_axis(here, places[:, -1:], axis=1)[:, 0]
+        true = nearest.true[:, None]
+        elsewhere = (nearest.classes >= 0) & ~here
+        nearer = np.stack([nearest.scores > true, nearest.scores >= true])
+        n_better = (nearer & elsewhere).sum(axis=2)
+        is_last = places[:, -1] == nearest.scores.shape[1] - 1  # tied with no other class
+        last = np.where(is_last, np.nan, nearest.scores[:, -1])
+        usable = listed & ~is_tied(wrong, nearest.true, last)
+        return cls(wrong, nearest.true, usable, n_better, weight)
 
     def depths(self, scale: DistanceScale) -> FloatArray:
-        """Depths (n,) of the true classes in the half."""
-        depth, listed = np.full(self.true.size, OUTSIDE), self.complete
-        wrong, true = (scale.log_distance(s[listed]) for s in (self.wrong, self.true))
-        depth[listed] = tail_depths(wrong, true, self.weight[listed])
+        """Depths (n,) of the true classes in the part."""
+        depth = np.full(self.true.size, OUTSIDE)
+        wrong, true = (scale.log_distance(s[self.usable]) for s in (self.wrong, self.true))
+        depth[self.usable] = tail_depths(wrong, true, self.weight[self.usable])
         return depth

@@ -11,23 +11,23 @@ from classex_bayes.bayes.tails.importance_sample import N_PROPOSALS, ImportanceS
 from classex_bayes.bayes.tails.local_tails import (
     N_NEAREST,
     SHORTEST_LIST,
-    HalfLists,
-    share_tied,
+    PartLists,
+    is_tied,
 )
 from classex_bayes.bayes.tails.tail_calibration import (
-    KNOWN_ORIGIN,
-    UNKNOWN_ORIGIN,
     HeldOutTable,
-    TailPrior,
+    posterior_density,
+    posterior_sample,
     random_halves,
 )
+from classex_bayes.bayes.tails.tail_prior import KNOWN_ORIGIN, UNKNOWN_ORIGIN, TailPrior
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
 # With fewer classes the halves are too small for tails. With fewer effective classes (their weights
 # are too unequal) the variance between classes is unknown.
 _FEWEST_CLASSES, _FEWEST_EFFECTIVE = 20, 10
-LARGEST_TIED_SHARE = 0.05
+LARGEST_TIED_SHARE = 0.5  # of the instances; the others give the tails
 # Random instances for each half. With more, the discrepancy of tails is by far the larger error.
 _MOST_INSTANCES = 25_000
 _USABLE = 0.9  # of the held-out instances that have a depth on some scale
@@ -65,7 +65,11 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
         )
     if not np.isfinite(nearest.true).any():
         return "no true class is in its list, so none has a score"
-    tied = share_tied(nearest)
+    # Among twice as many classes a half has its nearest ones.
+    near = (nearest.scores[:, :number] for number in (N_NEAREST, 2 * N_NEAREST))
+    tied = np.mean(
+        np.logical_or(*(is_tied(wrong, nearest.true, nearest.scores[:, -1]) for wrong in near))
+    )
     if task.table.kind == "decisions" or tied > LARGEST_TIED_SHARE:
         return (
             f"scores are tied (in {tied:.0%} of the instances the {N_NEAREST} best wrong classes, "
@@ -85,41 +89,55 @@ class ScaleFit:
     prob: float = 1.0  # posterior probability of the scale among those that were tried
 
 
-def scale_fits(task: SourceTask, rng: np.random.Generator) -> list[ScaleFit]:
-    """Calibrations on every scale of the scores of a task, the most probable one first.
+def held_out_tables(
+    task: SourceTask, rng: np.random.Generator
+) -> list[tuple[DistanceScale, HeldOutTable]]:
+    """Every scale of the scores of a task, with the held-out numbers of better classes by depth.
 
-    All scales are equally probable a priori, and all have the same held-out numbers of better
-    classes to predict. A scale on which rounding leaves no distances, because one score is far
-    beyond all others, has fewer and is left out.
+    All scales have the same numbers to predict. A scale on which rounding leaves no distances,
+    because one score is far beyond all others, has fewer and is left out.
     """
     nearest = task.nearest_classes
     # Instances of a class are dependent, and so are instances that share competitors.
     n_effective = task.n_test / max(task.design_effect(), 1.0)
     of_all = task.require("ranks").weight
-    lists: list[HalfLists] = []
+    lists: list[PartLists] = []
     (chooser,) = rng.spawn(1)  # so that proposals do not depend on the number of instances
     halves = random_halves(task.n_classes, rng)
     for half in halves:
         rows, weight = _priority_sample(of_all, _MOST_INSTANCES, chooser)
         total = min(n_effective, rows.size) / len(halves)
-        lists.append(HalfLists.of(nearest.of_instances(rows), half, weight * total / weight.sum()))
-    scales = list(candidate_scales(nearest))
-    prior = KNOWN_ORIGIN if len(scales) == 1 else UNKNOWN_ORIGIN
-    tables = [HeldOutTable.of(lists, scale, task.n_classes) for scale in scales]
-    held_out = [float(table.weight.sum()) for table in tables]
-    usable = [place for place, weight in enumerate(held_out) if weight >= _USABLE * max(held_out)]
-    scales, tables = [scales[place] for place in usable], [tables[place] for place in usable]
+        lists.append(PartLists.of(nearest.of_instances(rows), half, weight * total / weight.sum()))
+    scales = candidate_scales(nearest)
+    tables = [(scale, HeldOutTable.of(lists, scale, task.n_classes)) for scale in scales]
+    held_out = [float(table.weight.sum()) for _, table in tables]
+    least = _USABLE * max(held_out)
+    return [entry for entry, weight in zip(tables, held_out, strict=True) if weight >= least]
+
+
+def scale_fits(
+    task: SourceTask, prior: TailPrior | None, rng: np.random.Generator
+) -> list[ScaleFit]:
+    """Calibrations on every scale of the scores of a task, the most probable one first.
+
+    All scales are equally probable a priori.
+    """
+    scales, tables = zip(*held_out_tables(task, rng), strict=True)
+    prior = prior or default_prior(scales)
     *to_find, to_draw = N_PROPOSALS
-    first_samples = [prior.sample(table, rng, to_find) for table in tables]
-    numbers = np.rint(to_draw * softmax([sample.log_evidence for sample in first_samples])).astype(
-        int
-    )
-    samples = [
-        sample.again(prior.density(table), max(number, to_find[-1]), rng)
-        for sample, table, number in zip(first_samples, tables, numbers.tolist(), strict=True)
+    samples = [posterior_sample(prior, table, rng, to_find) for table in tables]
+    shares = softmax([sample.log_evidence for sample in samples])
+    numbers = np.maximum(np.rint(to_draw * shares), to_find[-1]).astype(int).tolist()
+    fits = [
+        ScaleFit(prior, scale, table, sample.settled(posterior_density(prior, table), number, rng))
+        for scale, table, sample, number in zip(scales, tables, samples, numbers, strict=True)
     ]
-    fits = [ScaleFit(prior, *fit) for fit in zip(scales, tables, samples, strict=True)]
     return sorted(_with_probabilities(fits), key=lambda fit: fit.prob, reverse=True)
+
+
+def default_prior(scales: Sequence[DistanceScale]) -> TailPrior:
+    """Prior of the tails on some scales: a single one has a known origin."""
+    return KNOWN_ORIGIN if scales[0].has_known_origin else UNKNOWN_ORIGIN
 
 
 def likely_scales(fits: Sequence[ScaleFit], least: float) -> list[ScaleFit]:

@@ -16,9 +16,14 @@ from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     law_outside,
     mean_log_p,
+    tail_law,
+)
+from classex_bayes.bayes.tails.tail_prior import (
+    TailPrior,
+    draw_errors,
     named_parameters,
     slope_spread,
-    tail_law,
+    with_errors,
 )
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.jit import compiled
@@ -26,9 +31,6 @@ from classex_bayes.core.linear_split import add_linearly, between_points, on_gri
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
-# Standard deviation of the error of the slope for p below a seventh of 1 / k1, where ranks do not
-# determine it. The resulting error of log p grows with log(k / k1).
-DISCREPANCY = 0.25
 LEAST_SHARE = 0.05  # of the draws, on a scale that matters
 _LOWEST, _STEP = -40.0, 0.005
 _LOG_P = _LOWEST + _STEP * np.arange(8000)  # up to -0.005
@@ -41,7 +43,7 @@ class TailDraws(NamedTuple):
     """Independent draws from the posterior of the tails, scale by scale."""
 
     weights: FloatArray  # (n, m): laws of U* on the knots of a basis
-    parameters: dict[str, FloatArray]  # of `tail_calibration.TAIL_PARAMETERS`, (n,) each
+    parameters: dict[str, FloatArray]  # of the `TailPrior`, (n,) each
     log_prior: FloatArray  # (n,)
     log_likelihood: FloatArray  # (n,)
     scale_place: IntArray  # (n,): place of the scale of each draw among the fits
@@ -49,34 +51,40 @@ class TailDraws(NamedTuple):
 
     @classmethod
     def of(
-        cls, task: SourceTask, basis: RadialBasis, size: int, seeds: np.random.SeedSequence
+        cls,
+        task: SourceTask,
+        basis: RadialBasis,
+        prior: TailPrior | None,
+        size: int,
+        seeds: np.random.SeedSequence,
     ) -> Self:
         """Calibrate the tails on every scale, and draw laws in proportion to the probabilities."""
         halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
-        fits = scale_fits(task, halves)
-        tested, class_place = np.unique(task.y, return_inverse=True)
-        instances = task.require("ranks among all classes")
-        bounds = instances.lowest, instances.highest
-        class_weight, effect = instances.class_weight[tested], instances.variance.competitor_effect
-        errors = DISCREPANCY * rng.standard_normal(size)
-        points = np.empty((size, len(fits[0].prior.mean)))
+        fits = scale_fits(task, prior, halves)
+        prior = fits[0].prior
+        errors = draw_errors(prior, size, rng)
+        points = np.empty((size, prior.mean.size))
         weights = np.empty((size, basis.knots.size))
-        log_prior, log_likelihood = np.empty(size), np.empty(size)
+        log_likelihood = np.empty(size)
         numbers = numbers_of_draws(fits, size)
         place = np.repeat(np.arange(len(fits)), numbers)
+        instances = task.require("ranks among all classes")
+        tested, class_place = np.unique(task.y, return_inverse=True)
+        of_classes = instances.class_weight[tested], instances.variance.competitor_effect
         for at, (fit, number) in enumerate(zip(fits, numbers, strict=True)):
             if number == 0:
                 continue
             part = place == at
             points[part] = fit.sample.draw(number, rng)
-            log_prior[part] = fit.prior.log_density(points[part])
             distinct, repeated = np.unique(points[part], axis=0, return_inverse=True)
             log_likelihood[part] = fit.table.log_likelihood(distinct)[repeated]
-            depth = depths_of(task.nearest_classes, fit.scale, instances.weight)
+            depth = depths_of(task.nearest_classes, fit.scale, instances)
+            bounds = instances.lowest, instances.highest
             cells = TailCells.of(depth, bounds, class_place, task.n_classes, basis)
-            weights[part] = cells.draw_laws(points[part], errors[part], class_weight, effect, rng)
-        drawn = {**named_parameters(points), "tail_error": errors}
-        log_prior -= 0.5 * (errors / DISCREPANCY) ** 2
+            of_all = with_errors(points[part], errors[part])
+            weights[part] = cells.draw_laws(of_all, *of_classes, rng)
+        drawn = {**named_parameters(points), "slope_error": errors}
+        log_prior = prior.log_density(points) + prior.log_density_of_errors(errors)
         return cls(weights, drawn, log_prior, log_likelihood, place, fits)
 
     @property
@@ -131,16 +139,14 @@ class TailCells(NamedTuple):
     def draw_laws(
         self,
         points: FloatArray,
-        tail_error: FloatArray,
         class_weight: FloatArray,
         effect: float,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """Weights (n, m) on the knots, one law for each of the points (n, 4) of a `TailPrior`.
+        """Weights (n, m) on the knots, one law for each of the points (n, 5) of a `TailPrior`.
 
         The tested classes, of `class_weight`, are resampled. `effect` is the inflation of the
-        variance between classes by the competitors that they share. `tail_error` (n,) is that of
-        `mean_log_p`.
+        variance between classes by the competitors that they share.
         """
         knots = self.basis.knots
         # Variance that the kernel of a knot, and linear splitting between knots, give to one point.
@@ -158,8 +164,8 @@ class TailCells(NamedTuple):
             drawn = resampled(grouped, 1 / effect, part.stop - part.start, rng)
             chances = np.ascontiguousarray(drawn @ share)  # one layout, which compiles once
             weights[part] = chances[:, DEPTHS.size :] @ self.outside
-            scatter = _narrower(points[part], self.n_wrong, tail_error[part], blur)
-            nodes, chance = tail_law(points[part], self.n_wrong, tail_error[part], scatter)
+            scatter = _narrower(points[part], self.n_wrong, blur)
+            nodes, chance = tail_law(points[part], self.n_wrong, scatter)
             _add_to_knots(nodes, chances, chance, position, weights[part])
         return weights / weights.sum(axis=1, keepdims=True)
 
@@ -185,11 +191,9 @@ def _add_to_knots(
                     add_linearly(share[i, d] * chance[i, m], place, weights[i])
 
 
-def _narrower(
-    points: FloatArray, n_wrong: float, tail_error: FloatArray, blur: float
-) -> FloatArray:
+def _narrower(points: FloatArray, n_wrong: float, blur: float) -> FloatArray:
     """Scatter (n, 151) of log p at `DEPTHS` less what the knots' kernels add to it."""
-    start, decline = mean_log_p(points, n_wrong, tail_error)
+    start, decline = mean_log_p(points, n_wrong)
     z = np.interp(start - decline, _LOG_P, _Z)
     steepness = np.exp(-0.5 * z**2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)  # of log p in Z
     of_slopes = slope_spread(points) * decline  # z has this factor, too

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from studies.corpus.packages import Packages
-from studies.corpus.population import Population, Recipe
+from studies.corpus.population import Population, Recipe, ScoredPopulation, load
 
 # Each module has a tuple RECIPES.
 _MODULES: tuple[str, ...] = (
@@ -26,6 +26,10 @@ _MODULES: tuple[str, ...] = (
     "spelling",
     "stars",
     "substances",
+    "trained_heads",
+    "retrieval_scores",
+    "string_scores",
+    "vector_scores",
 )
 
 
@@ -35,7 +39,7 @@ def recipes() -> dict[str, Recipe]:
     return {recipe.name: recipe for module in modules for recipe in module.RECIPES}
 
 
-def population(name: str, folder: Path) -> Population:
+def population(name: str, folder: Path) -> Population | ScoredPopulation:
     """Return a population from `folder`. If it is not there, it is made and kept.
 
     Raises
@@ -57,7 +61,7 @@ def population(name: str, folder: Path) -> Population:
         unfinished = folder / f"{name}.part.npz"
         made.save(unfinished)
         unfinished.replace(file)
-    return Population.load(file)
+    return load(file)
 
 
 def _compare_versions(made: Recipe, packages: Packages) -> None:

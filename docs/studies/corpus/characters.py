@@ -118,9 +118,14 @@ def _population(drawings: Population, project: Feature) -> Population:
     return Population(project(gallery), project(probes), drawings.y, "cosine")
 
 
-def _letters_pixels(packages: Packages) -> Population:
+def letter_drawings(packages: Packages, size: int = 16) -> Population:
+    """Return drawings of letters, templates by Noto and test instances by other fonts."""
     noto = _noto(packages)
-    drawings = draw(_chosen(noto, is_letter), noto, _outlines(packages), 16)
+    return draw(_chosen(noto, is_letter), noto, _outlines(packages), size)
+
+
+def _letters_pixels(packages: Packages) -> Population:
+    drawings = letter_drawings(packages)
     gallery, probes = blurred(drawings.gallery, 16), blurred(drawings.probes, 16)
     return Population(gallery, probes, drawings.y, "cosine")
 

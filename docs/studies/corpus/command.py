@@ -7,6 +7,8 @@ keeps populations, every trial and tables.
 import argparse
 from collections.abc import Sequence
 
+import pandas as pd
+
 from studies.corpus.catalogue import population, recipes
 from studies.corpus.corpus_page import draw_curves, page_parts
 from studies.corpus.corpus_ranking import cell_scores, corpus_trials, population_facts, ranking
@@ -30,13 +32,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in names:
         population(name, folder)
     trials = corpus_trials(
-        study_estimators(), names, folder, n_pilots=options.repeats(8), n_jobs=options.jobs
+        study_estimators(), names, folder, n_pilots=options.repeats(4), n_jobs=options.jobs
     )
     laws = population_laws(names, folder)
     write_laws(laws, folder / "corpus-laws.json")
+    scores = trials["population"].map(lambda name: recipes()[name].scores)
     tables = {
         "cells": cell_scores(trials),
         "ranking": ranking(trials),
+        "rankings": pd.concat(
+            {kind: ranking(of_kind) for kind, of_kind in trials.groupby(scores)}, names=["scores"]
+        ),
         "populations": population_facts(laws, folder),
     }
     for name, table in tables.items():

@@ -16,14 +16,19 @@ from studies.pages import FIGURES, markdown, version
 OURS, BY_RANKS = "BayesianExtrapolator", "BayesianExtrapolator(ranks)"
 # Names of populations stand at this number of classes, at least so far apart.
 _NAMES, _LINE = 45_000, 0.09
+_HEADERS = {
+    "n_source": "pilot",
+    "factor": "times as many classes",
+    "scores": "kind of score",
+}
 SHOWN = ["10", "100", "1000", "10000", "all"]
 
 
 def population_table(facts: pd.DataFrame) -> str:
-    """Kind, size and accuracies of every population."""
+    """Kinds, size and accuracies of every population."""
     table = facts.reset_index()
     table["instances a class"] = table.pop("instances") / table["classes"]
-    table = table[["population", "kind", "classes", "instances a class", *SHOWN]]
+    table = table[["population", "kind", "scores", "classes", "instances a class", *SHOWN]]
     formats = dict.fromkeys(SHOWN, ".3f") | {"classes": ",d", "instances a class": ".2g"}
     return markdown(table, formats)
 
@@ -63,6 +68,15 @@ def ranking_table(ranking: pd.DataFrame) -> str:
     return markdown(table[[*columns, "interval score"]], formats)
 
 
+def rankings_table(rankings: pd.DataFrame) -> str:
+    """Errors of every estimator divided by those of ClassExReg, by kind of score."""
+    rmse = rankings["rmse"].unstack("scores")
+    ratios = rmse / rmse.loc["ClassExReg"]
+    kinds = list(ratios.columns)
+    ratios = ratios.loc[rmse.mean(axis=1).sort_values().index]
+    return markdown(ratios.reset_index(), dict.fromkeys(kinds, ".2f"))
+
+
 def summary(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """What is to be expected of the posterior, by some of the cells' names."""
     groups = cells.groupby(by, sort=True)
@@ -81,9 +95,8 @@ def summary(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 def expectation_table(cells: pd.DataFrame, by: list[str]) -> str:
     """`summary` as Markdown, with the columns named as on the page."""
-    names = {"n_source": "pilot", "factor": "times as many classes"}
-    table = summary(cells, by).rename(columns=names)
-    if "population" in by or "kind" in by:
+    table = summary(cells, by).rename(columns=_HEADERS)
+    if "factor" not in by:
         table = table.drop(columns="populations")
     formats = dict.fromkeys(
         ["RMSE", "RMSE, worst tenth", "width", "width, widest tenth"], ".3f"
@@ -91,40 +104,32 @@ def expectation_table(cells: pd.DataFrame, by: list[str]) -> str:
     return markdown(table, formats)
 
 
-def score_tables(cells: pd.DataFrame) -> dict[str, str]:
-    """Errors, coverage and widths from ranks and scores, and from ranks alone."""
-    index = ["population", "n_source", "factor"]
-    ours, both = (cells[cells["estimator"] == name].set_index(index) for name in (BY_RANKS, OURS))
-    log_ratio = np.log(both["rmse"] / ours["rmse"])
-    by_target, by_population = [], {}
-    for (pilot, factor), ratios in log_ratio.groupby(["n_source", "factor"]):
-        ranks, scores = (t.xs((pilot, factor), level=[1, 2]) for t in (ours, both))
-        by_target.append(
-            {
-                "pilot": f"{pilot:,}",
-                "target": f"{factor} times",
-                "populations": f"{len(scores)}",
-                "errors (RMSE, ratio)": f"{np.exp(ratios.mean()):.2f}",
-                "widths (ratio)": f"{np.exp(np.log(scores['width'] / ranks['width']).mean()):.2f}",
-                "interval score": f"{scores['interval_score'].mean():.3f} for "
-                f"{ranks['interval_score'].mean():.3f}",
-                "90% intervals held": f"{scores['coverage'].mean():.2f} for "
-                f"{ranks['coverage'].mean():.2f}",
+def comparison(cells: pd.DataFrame, by: list[str]) -> str:
+    """Predictions from ranks and scores and from ranks alone, by some of the cells' names."""
+    cell = ["population", "scores", "n_source", "factor"]
+    both, ranks = (cells[cells["estimator"] == name] for name in (OURS, BY_RANKS))
+    pairs = both.merge(ranks, on=cell, suffixes=("", " of ranks"))
+    rows = []
+    # Populations keep the order of the datasheets.
+    for names, pair in pairs.groupby(by, sort=by != ["population"]):
+        mean = pair.mean(numeric_only=True)
+        errors, widths = (
+            np.exp(np.log(pair[name] / pair[f"{name} of ranks"]).mean())
+            for name in ("rmse", "width")
+        )
+        rows.append(
+            dict(zip(by, names, strict=True))
+            | {
+                "populations": pair["population"].nunique(),
+                "errors (RMSE, ratio)": f"{errors:.2f}",
+                "widths (ratio)": f"{widths:.2f}",
+                "interval score": f"{mean['interval_score']:.3f} for "
+                f"{mean['interval_score of ranks']:.3f}",
+                "90% intervals held": f"{mean['coverage']:.2f} for {mean['coverage of ranks']:.2f}",
             }
         )
-    for name, ratios in log_ratio.groupby("population", sort=False):
-        of_it = {"ranks": ours.loc[name], "scores": both.loc[name]}
-        by_population[name] = (
-            {f"RMSE, {n}": f"{np.exp(np.log(t['rmse']).mean()):.3f}" for n, t in of_it.items()}
-            | {"ratio": f"{np.exp(ratios.mean()):.2f}"}
-            | {f"held, {n}": f"{t['coverage'].mean():.2f}" for n, t in of_it.items()}
-            | {f"width, {n}": f"{t['width'].mean():.2f}" for n, t in of_it.items()}
-        )
-    named = pd.DataFrame.from_dict(by_population, "index").rename_axis("population")
-    return {
-        "by target": markdown(pd.DataFrame(by_target)),
-        "by population": markdown(named.reset_index()),
-    }
+    table = pd.DataFrame(rows).rename(columns=_HEADERS)
+    return markdown(table if "factor" in by else table.drop(columns="populations"))
 
 
 def sentence(facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame) -> str:
@@ -133,8 +138,9 @@ def sentence(facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame) -> 
     farthest = ranking.loc[OURS, "rmse_farthest"] / ranking.loc["ClassExReg", "rmse_farthest"]
     return (
         f"On [{len(facts)} real populations](docs/corpus.md) of up to {facts['classes'].max():,} "
-        "classes (characters, words, sounds, code, molecules, stars and others), 90% intervals\n"
-        f"contained the true accuracy in {ranking.loc[OURS, 'coverage']:.0%} of the cases, and in "
+        "classes (characters, words, sounds, code, molecules, stars and others; distances,\n"
+        "logits, likelihoods, BM25, edit distances and other scores), 90% intervals contained "
+        f"the true accuracy in {ranking.loc[OURS, 'coverage']:.0%} of the cases, and in "
         f"{covered.min():.0%} in the worst population. The scales of the prior were chosen on the "
         "same populations.\n"
         f"Errors at the farthest target were {farthest:.2f} times those of ClassExReg."
@@ -147,8 +153,8 @@ def datasheets() -> str:
     for name, recipe in recipes().items():
         packages = "; ".join(recipe.packages)
         parts.append(
-            f"**{name}** ({recipe.kind}). {recipe.about} *Classifier.* {recipe.classifier} "
-            f"*Packages.* {packages}."
+            f"**{name}** ({recipe.kind}; {recipe.scores}). {recipe.about} "
+            f"*Classifier.* {recipe.classifier} *Packages.* {packages}."
         )
     return "\n\n".join(parts)
 
@@ -159,28 +165,36 @@ def read_facts(folder: Path) -> pd.DataFrame:
 
 
 def draw_curves(folder: Path) -> None:
-    """Accuracy against the number of classes, a line for each population, a colour for a kind."""
+    """Accuracy against the number of classes, a panel for each kind of score.
+
+    Every population has a line, and every kind of classes a colour.
+    """
     facts = read_facts(folder)
-    figure, axes = plt.subplots(figsize=(9, 6))
-    kinds = list(dict.fromkeys(facts["kind"]))
-    colours = plt.get_cmap("tab10")(np.arange(len(kinds)) % 10)
-    ends = []
-    for name, row in facts.iterrows():
-        k = np.array([10, 100, 1000, 10_000, row["classes"]], dtype=float)
-        accuracy = row[SHOWN].to_numpy(dtype=float)
-        kept = np.isfinite(accuracy)
-        colour = colours[kinds.index(row["kind"])]
-        axes.plot(k[kept], ndtri(accuracy[kept]), color=colour, marker=".", lw=1)
-        ends.append((ndtri(accuracy[-1]), k[-1], name, colour))
-    height = -np.inf
-    for end, k, name, colour in sorted(ends):
-        height = max(end, height + _LINE)
-        axes.plot([k, _NAMES], [end, height], color=colour, lw=0.4, ls=":")
-        axes.text(_NAMES, height, f" {name}", fontsize=7, color=colour, va="center")
+    colours = dict(zip(facts["kind"].unique(), plt.get_cmap("tab20").colors, strict=False))
+    groups = list(facts.groupby("scores"))
+    figure, panels = plt.subplots(
+        2, 2, figsize=(14, 11), sharex=True, sharey=True, layout="constrained"
+    )
     levels = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995]
-    axes.set_yticks(ndtri(levels), [f"{level:g}" for level in levels])
-    axes.set(xscale="log", xlabel="classes", ylabel="accuracy (probit scale)", xlim=(8, 3e5))
-    figure.tight_layout()
+    for axes, (scores, of_kind) in zip(panels.flat, groups, strict=False):
+        ends = []
+        for name, row in of_kind.iterrows():
+            k = np.array([10, 100, 1000, 10_000, row["classes"]], dtype=float)
+            accuracy = row[SHOWN].to_numpy(dtype=float)
+            kept = np.isfinite(accuracy)
+            colour = colours[row["kind"]]
+            axes.plot(k[kept], ndtri(accuracy[kept]), color=colour, marker=".", lw=1)
+            ends.append((ndtri(accuracy[-1]), k[-1], name, colour))
+        height = -np.inf
+        for end, k, name, colour in sorted(ends):
+            height = max(end, height + _LINE)
+            axes.plot([k, _NAMES], [end, height], color=colour, lw=0.4, ls=":")
+            axes.text(_NAMES, height, f" {name}", fontsize=7, color=colour, va="center")
+        axes.set_title(scores)
+        axes.set_yticks(ndtri(levels), [f"{level:g}" for level in levels])
+        axes.set(xscale="log", xlim=(8, 3e5))
+    figure.supxlabel("classes")
+    figure.supylabel("accuracy (probit scale)")
     figure.savefig(FIGURES / "corpus.png", dpi=110)
 
 
@@ -189,18 +203,25 @@ def page_parts(folder: Path) -> dict[str, dict[str, str]]:
     facts = read_facts(folder)
     cells = pd.read_csv(folder / "corpus-cells.csv")
     ranking = pd.read_csv(folder / "corpus-ranking.csv", index_col="estimator")
+    rankings = pd.read_csv(folder / "corpus-rankings.csv", index_col=["scores", "estimator"])
+    cells = cells.join(facts[["kind", "scores"]], on="population")
     ours = cells[cells["estimator"] == OURS]
-    ours = ours.assign(kind=ours["population"].map(facts["kind"]))
     return {
         "corpus.md": {
             "version": version(),
             "populations": population_table(facts),
             "ranking": ranking_table(ranking),
+            "ranking by kind of score": rankings_table(rankings),
             "cells": expectation_table(ours, ["n_source", "factor"]),
             "by kind": expectation_table(ours, ["kind"]),
+            "by kind of score": expectation_table(ours, ["scores"]),
             "by population": expectation_table(ours, ["population"]),
             "datasheets": datasheets(),
         },
-        "scores.md": score_tables(cells),
+        "scores.md": {
+            "by target": comparison(cells, ["n_source", "factor"]),
+            "by kind of score": comparison(cells, ["scores", "factor"]),
+            "by population": comparison(cells, ["population"]),
+        },
         "../README.md": {"corpus": sentence(facts, ours, ranking)},
     }

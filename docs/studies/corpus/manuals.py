@@ -51,7 +51,7 @@ def halves(text: str) -> tuple[list[str], list[str]]:
     return every[: len(every) // 2], every[len(every) // 2 :]
 
 
-def _pages(packages: Packages) -> list[tuple[list[str], list[str]]]:
+def manual_pages(packages: Packages) -> list[tuple[list[str], list[str]]]:
     """Halves of all different pages with enough words."""
     texts = {}
     for name in _PACKAGES:
@@ -66,7 +66,7 @@ def _pages(packages: Packages) -> list[tuple[list[str], list[str]]]:
 
 
 def _by_halves(packages: Packages) -> Population:
-    pages = shuffled(_pages(packages), 17)
+    pages = shuffled(manual_pages(packages), 17)
     tested = pages[:_N_PAGES]
     training = [first + second for first, second in pages[_N_PAGES:]]
     vectors = LatentSemantics(training, 200)

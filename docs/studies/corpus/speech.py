@@ -27,7 +27,8 @@ def german(text: str) -> list[str]:
     return sorted(word for word in words if word[1:].islower())
 
 
-def _vectors(sounds: Iterable[FloatArray]) -> FloatArray:
+def sound_vectors(sounds: Iterable[FloatArray]) -> FloatArray:
+    """Return the cepstra of words as vectors."""
     return np.stack([vector(sound, RATE) for sound in sounds])
 
 
@@ -35,9 +36,9 @@ def _english(packages: Packages) -> Population:
     """Words by espeak-ng as templates, by two voices of flite as probes."""
     words = shuffled(english_words(packages), 1)[: _N_TRAINING + _N_CLASSES]
     voices = [
-        _vectors(espeak(packages, words, "en-us")),
-        _vectors(flite(packages, words, "kal16")),
-        _vectors(flite(packages, words, "slt")),
+        sound_vectors(espeak(packages, words, "en-us")),
+        sound_vectors(flite(packages, words, "kal16")),
+        sound_vectors(flite(packages, words, "slt")),
     ]
     training = np.concatenate([voice[:_N_TRAINING] for voice in voices])
     project = discriminant_axes(training, np.tile(np.arange(_N_TRAINING), 3), 50)
@@ -50,8 +51,8 @@ def _german(packages: Packages) -> Population:
     """Words by a voice of espeak-ng as templates, by a faster and higher one as probes."""
     file = packages.debian("wngerman") / "usr/share/dict/ngerman"
     words = shuffled(german(file.read_text(encoding="utf-8")), 1)[: _N_TRAINING + _N_CLASSES]
-    slow = _vectors(espeak(packages, words, "de"))
-    fast = _vectors(espeak(packages, words, "de+f5", 220))
+    slow = sound_vectors(espeak(packages, words, "de"))
+    fast = sound_vectors(espeak(packages, words, "de+f5", 220))
     training = np.concatenate([slow[:_N_TRAINING], fast[:_N_TRAINING]])
     mean, scale = training.mean(0), training.std(0)
     units = hidden_layer((training - mean) / scale, np.tile(np.arange(_N_TRAINING), 2))

@@ -31,9 +31,14 @@ def _ngrams(texts: list[str]) -> FloatArray:
     return hashed([character_ngrams(text, (1, 2, 3)) for text in texts], 1024).toarray()
 
 
-def _misspelt(packages: Packages) -> Population:
+def misspellings_of(packages: Packages) -> dict[str, list[str]]:
+    """Return the misspellings of each word in codespell's dictionary."""
     folder = packages.pypi("codespell", "2.4.1") / "codespell_lib" / "data"
-    misspellings = corrections((folder / "dictionary.txt").read_text(encoding="utf8"))
+    return corrections((folder / "dictionary.txt").read_text(encoding="utf8"))
+
+
+def _misspelt(packages: Packages) -> Population:
+    misspellings = misspellings_of(packages)
     rng = np.random.default_rng(17)
     order = shuffled(sorted(misspellings), rng)
     tested, training = order[:_N_WORDS], order[_N_WORDS:]

@@ -40,7 +40,7 @@ def tails():
 
     def tails(task, size=400, random_seed=1):
         basis = MixturePrior().basis
-        draws = TailDraws.of(task, basis, size, np.random.SeedSequence(random_seed))
+        draws = TailDraws.of(task, basis, None, size, np.random.SeedSequence(random_seed))
         law = MixtureLaw(basis, draws.weights)
         return SimpleNamespace(draws=draws, law=law, **draws.parameters)
 

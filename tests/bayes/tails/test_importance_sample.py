@@ -30,7 +30,7 @@ def test_a_normal_density_has_its_curvature_integral_and_moments():
     rng = np.random.default_rng(1)
     first = ImportanceSample.of(log_density, mean, scale, rng, numbers=[20_000])
     # The squared length of a t vector of 2 elements with 3 degrees of freedom is 2 F(2, 3).
-    squares = np.einsum("ni,ij,nj->n", first.proposals - mean, precision, first.proposals - mean)
+    squares = np.einsum("ni,ij,nj->n", first.points - mean, precision, first.points - mean)
     assert kstest(squares / 2, f(2, 3).cdf).pvalue > 0.01
     sample = ImportanceSample.of(log_density, mean, scale, rng)
     integral = 3 + np.log(2 * np.pi) + 0.5 * np.log(np.linalg.det(covariance))

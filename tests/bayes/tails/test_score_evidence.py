@@ -4,10 +4,11 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pymc as pm
 import pytest
 from helpers import unsound_data
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import logit
+from scipy.special import logit, logsumexp
 from scipy.stats import binomtest
 
 import classex_bayes as cb
@@ -15,6 +16,8 @@ from classex_bayes.bayes import score_evidence
 from classex_bayes.bayes.checks.tail_checks import tail_checks
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.tails.scale_choice import why_no_tails
+from classex_bayes.bayes.tails.tail_calibration import HeldOutTable
+from classex_bayes.bayes.tails.tail_prior import named_parameters
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.simulate import GaussianNearestNeighbor
@@ -100,7 +103,8 @@ def test_groups_of_scores(model, by_ranks):
     assert model.idata.attrs["evidence"] == "ranks and scores"
     assert by_ranks.idata.attrs["evidence"] == "ranks"
     tails = model.idata["tails"].to_dataset()
-    parameters = {"level", "slope", "look_alikes", "slope_spread", "tail_error", "shift"}
+    parameters = {"level", "slope", "look_alikes", "slope_spread", "slope_change"}
+    parameters |= {"slope_error", "shift"}
     assert {*tails.data_vars} == parameters | {"prior_density", "rank_density", "scale_place"}
     for values in tails.values():
         assert values.dims == ("chain", "draw") and values.attrs["description"]
@@ -347,9 +351,9 @@ REASONS = {
 }
 
 
-def test_tails_allow_ties_of_wrong_classes_in_5_percent_of_the_instances(distances):
+def test_tails_allow_ties_of_wrong_classes_in_half_of_the_instances(distances):
     matrix, y = distances()
-    for n_tied, reason in [(6, ""), (7, "scores are tied (in 6% of the instances")]:
+    for n_tied, reason in [(60, ""), (62, "scores are tied (in 52% of the instances")]:
         tied = matrix.copy()
         wrong = np.arange(120) != y[:n_tied, None]
         tied[:n_tied][wrong & (matrix[:n_tied] < np.median(matrix))] = np.median(matrix)
@@ -428,9 +432,12 @@ def test_checks_of_the_calibration(model):
     # Losses that have nothing to do with the distances are noticed.
     tree = model.idata.copy(deep=True)
     weight = tree["held_out_ranks"]["weight"]
-    weight.values = weight.values[:, ::-1].copy()
+    weight.values = weight.values[..., ::-1].copy()  # of the depths
     broken = cb.BayesianExtrapolator.from_idata(tree)
     assert not tail_checks(broken).passed and "unusual" in repr(tail_checks(broken))
+    notes = {name: m.predict(500).notes for name, m in {"sound": model, "broken": broken}.items()}
+    assert any("tail_checks" in note for note in notes["broken"])
+    assert not any("tail_checks" in note for note in notes["sound"])
 
 
 def test_the_check_is_of_the_most_probable_scale(distances):
@@ -459,8 +466,94 @@ def test_sensitivity_includes_the_tails(model, by_ranks):
         )
 
 
+# The prior of the tails
+
+
+STEEP = cb.TailPrior(slope=1.6, slope_sd=0.01, slope_change=0, slope_change_sd=0.01)
+
+
+@pytest.fixture(scope="module")
+def steep(task_of):
+    """A fit with a prior of the tails that decides their slope."""
+    return cb.BayesianExtrapolator(tail_prior=STEEP).fit(task_of(), **FEW)
+
+
+def slopes(graph):
+    """Draws from the prior of the slope in a PyMC model."""
+    return pm.draw(graph["slope"], 200, random_seed=1, mode="FAST_COMPILE")
+
+
+def test_a_prior_of_the_tails_replaces_the_default(steep, model, task_of):
+    assert steep.idata["tails"]["slope"].values.mean() == pytest.approx(1.6, abs=0.05)
+    assert model.idata["tails"]["slope"].values.mean() < 1.4
+    # Steep tails have fewer wrong classes near the true one.
+    assert steep.predict([10_000]).mean[10_000] > model.predict([10_000]).mean[10_000] + 0.05
+    assert "slope=1.6" in repr(steep) and steep.is_fitted_to(task_of())
+    for graph in (steep.model, cb.BayesianExtrapolator(tail_prior=STEEP).build(task_of())):
+        assert np.median(slopes(graph)) == pytest.approx(1.6, abs=0.01)
+    changed = cb.BayesianExtrapolator().fit(task_of(), **FEW).set_params(tail_prior=STEEP)
+    assert not changed.is_fitted_to(task_of())
+
+
+def test_a_file_keeps_the_prior_of_the_tails(steep, task_of, tmp_path):
+    loaded = cb.load(cb.save(steep, tmp_path / "steep.nc"))
+    assert loaded.tail_prior == STEEP and isinstance(loaded.tail_prior, cb.TailPrior)
+    assert_array_equal(draws(loaded), draws(steep))
+    assert loaded.is_fitted_to(task_of()) and "slope=1.6" in repr(loaded)
+    assert np.median(slopes(loaded.model)) == pytest.approx(1.6, abs=0.01)
+    assert_allclose(draws(loaded.fit(task_of(), **FEW)), draws(steep))
+
+
+def test_the_default_of_the_tails_depends_on_the_origin(model, task_of, distances):
+    matrix, y = distances()
+    free = cb.SourceTask.from_scores(7 - matrix, y)
+    named = cb.BayesianExtrapolator(tail_prior=cb.TailPrior())
+    assert_array_equal(draws(named.fit(free, **FEW)), draws(fit(free)))
+    assert not np.array_equal(draws(named.fit(task_of(), **FEW)), draws(model))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("level", np.nan),
+        ("slope", "steep"),
+        ("slope_error", np.inf),
+        ("level_sd", 0),
+        ("slope_error_sd", -0.1),
+        ("slope_spread", 0),
+        ("look_alikes", 0),
+        ("look_alikes", 1),
+    ],
+)
+def test_parameters_of_tails_that_are_refused(name, value):
+    with pytest.raises(DataError, match=f"^{name}:"):
+        cb.TailPrior(**{name: value})
+
+
+@pytest.mark.parametrize("value", [0.1, 0, "steep", cb.MixturePrior(), {"slope": 1.0}])
+def test_priors_of_tails_that_are_refused(task_of, value):
+    with pytest.raises(DataError, match=r"^tail_prior: expected a TailPrior, or None"):
+        cb.BayesianExtrapolator(tail_prior=value).fit(task_of(), **FEW)
+
+
+def test_the_pymc_model_sums_over_the_scales(distances):
+    matrix, y = distances()
+    several = fit(cb.SourceTask.from_scores(7 - matrix, y))
+    held_out, graph = several.idata["held_out_ranks"].to_dataset(), several.model
+    tables = [HeldOutTable.of_group(held_out.isel(scale=i)) for i in range(held_out.sizes["scale"])]
+    assert len(tables) == several.scales_.size > 2
+    prior = cb.TailPrior()
+    points = prior.mean + prior.scale * np.random.default_rng(1).normal(size=(4, 5))
+    by_scale = np.array([table.log_likelihood(points) for table in tables])
+    assert np.ptp(by_scale, axis=0).max() > 0.1
+    ((potential,), named) = graph.potentials, named_parameters(points)
+    for i, expected in enumerate(logsumexp(by_scale, axis=0) - np.log(len(tables))):
+        values = {graph[name]: value[i] for name, value in named.items()}
+        assert potential.eval(values, mode="FAST_COMPILE") == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("n_pilots", [6, pytest.param(48, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_pilots", [12, pytest.param(48, marks=pytest.mark.slow)])
 def test_intervals_hold_the_truth_and_are_narrower_than_from_ranks(n_pilots):
     k, seeds = [1000], range(n_pilots)
     truth, held, width, error = LAW.accuracy(k)[0], [], [], []

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import logit
 from scipy.stats import norm, t
 
 from classex_bayes.bayes.tails import scale_choice
 from classex_bayes.bayes.tails.distance_scale import candidate_scales
-from classex_bayes.bayes.tails.tail_calibration import KNOWN_ORIGIN
+from classex_bayes.bayes.tails.tail_prior import KNOWN_ORIGIN, points_of
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
@@ -60,13 +59,17 @@ def test_softmax_says_what_logits_say(tails):
     logits[np.arange(300), y] = rng.uniform(0, 12, size=300)
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     plain, soft = (tails(SourceTask.from_scores(s, y)) for s in (logits, shares))
-    fits = plain.draws.fits[0], soft.draws.fits[0]
-    assert [fit.scale.name(6) for fit in fits] == ["exp(-s)", "1 / s"]
+    places = [
+        [fit.scale.name(6) for fit in laws.draws.fits].index(name)
+        for laws, name in ((plain, "exp(-s)"), (soft, "1 / s"))
+    ]
+    fits = [laws.draws.fits[at] for laws, at in zip((plain, soft), places, strict=True)]
     assert_allclose(fits[0].table.weight, fits[1].table.weight, atol=1e-8)
     # Their importance samples have different seeds.
     assert fits[0].sample.log_evidence == pytest.approx(fits[1].sample.log_evidence, abs=0.2)
     first, second = (
-        found.law.expected(K)[found.draws.scale_place == 0].mean(axis=0) for found in (plain, soft)
+        found.law.expected(K)[found.draws.scale_place == at].mean(axis=0)
+        for found, at in zip((plain, soft), places, strict=True)
     )
     assert_allclose(second, first, atol=0.03)
 
@@ -80,13 +83,12 @@ def test_scores_up_to_1_may_be_probabilities(best, among):
 
 
 def test_the_log_prior_is_that_of_independent_laws(tails, task_of):
-    """Of level and two logs normal ones, of the slope a t law, of the error N(0, 0.25^2)."""
+    """Of the slope a t law, of the others, on their scales, normal ones."""
     draws = tails(task_of(60), size=50).draws
-    level, slope, look_alikes, spread, error = draws.parameters.values()
-    values = np.column_stack([level, slope, logit(look_alikes), np.log(spread)])
+    values, error = points_of(draws.parameters), draws.parameters["slope_error"]
     unit = ((values - KNOWN_ORIGIN.mean) / KNOWN_ORIGIN.scale).T
-    expected = norm.logpdf(unit[[0, 2, 3]]).sum(axis=0) + t.logpdf(unit[1], 3)
-    expected += norm.logpdf(error, 0, 0.25)
+    expected = norm.logpdf(unit[[0, 2, 3, 4]]).sum(axis=0) + t.logpdf(unit[1], 3)
+    expected += norm.logpdf(error, KNOWN_ORIGIN.slope_error, KNOWN_ORIGIN.slope_error_sd)
     assert np.ptp(draws.log_prior - expected) < 1e-6 and np.ptp(expected) > 1
 
 
@@ -100,10 +102,8 @@ def test_probabilities_of_the_scales(unscaled):
     drawn = np.bincount(draws.scale_place, minlength=probs.size)
     assert_allclose(drawn / 1000, probs, atol=1e-3)
     for place in (0, 1):
-        level, slope, look_alikes, spread, _ = (
-            values[draws.scale_place == place] for values in draws.parameters.values()
-        )
-        points = np.column_stack([level, slope, logit(look_alikes), np.log(spread)])
+        here = draws.scale_place == place
+        points = points_of({name: values[here] for name, values in draws.parameters.items()})
         expected = draws.fits[place].table.log_likelihood(points)
         assert_allclose(draws.log_likelihood[draws.scale_place == place], expected, rtol=1e-8)
 
@@ -118,11 +118,11 @@ def test_scores_without_an_origin_lose_little(tails, task_of, unscaled):
 
 def test_the_error_of_the_tail_grows_with_the_number_of_classes(tails, task_of):
     found = tails(task_of())
-    error = found.tail_error
-    assert error.std() == pytest.approx(0.25, rel=0.15)
+    error = found.draws.parameters["slope_error"]
+    assert error.mean() == pytest.approx(KNOWN_ORIGIN.slope_error, abs=0.01)
+    assert error.std() == pytest.approx(KNOWN_ORIGIN.slope_error_sd, rel=0.15)
     slopes = [np.polyfit(error, accuracy, 1)[0] for accuracy in found.law.expected(K).T]
-    assert abs(slopes[0]) * 0.25 < 0.02
-    assert abs(slopes[0]) < 0.5 * slopes[1] < 0.5 * slopes[2]
+    assert 0 < slopes[0] < slopes[1] < slopes[2]
 
 
 def test_repeats_and_untested_classes(tails):
