@@ -20,21 +20,15 @@ from studies.corpus.text_features import character_ngrams
 Texts = Sequence[Sequence[str]]
 
 
-class Vocabulary:
-    """Columns of the features of some texts."""
+def counts_of(documents: Texts, queries: Texts) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Counts (n, size) of the features of documents, and in queries; others are ignored."""
+    from sklearn.feature_extraction.text import CountVectorizer
 
-    def __init__(self, texts: Texts) -> None:
-        every = sorted({feature for text in texts for feature in text})
-        self._column = {feature: column for column, feature in enumerate(every)}
-
-    def counts(self, texts: Texts) -> sparse.csr_array:
-        """Counts (n, size) of the features of texts; others are ignored."""
-        place = self._column
-        columns = [[place[word] for word in text if word in place] for text in texts]
-        rows = np.repeat(np.arange(len(texts)), [len(row) for row in columns])
-        flat = np.array([column for row in columns for column in row], int)
-        shape = len(texts), len(place)
-        return sparse.csr_array((np.ones(flat.size), (rows, flat)), shape=shape)
+    vectorizer = CountVectorizer(analyzer=list, dtype=float).fit(documents)
+    counts, asked = (
+        sparse.csr_array(vectorizer.transform(texts)) for texts in (documents, queries)
+    )
+    return counts, asked
 
 
 def bm25(documents: Texts, queries: Texts, *, k1: float = 1.2, b: float = 0.75) -> FloatArray:
@@ -44,8 +38,7 @@ def bm25(documents: Texts, queries: Texts, *, k1: float = 1.2, b: float = 0.75) 
     idf c / (c + k1 (1 - b + b l / mean l)), and idf = log(1 + (n - n_w + .5) / (n_w + .5)).
     Source: Robertson and Zaragoza (2009), "The probabilistic relevance framework".
     """
-    vocabulary = Vocabulary(documents)
-    counts = vocabulary.counts(documents)
+    counts, asked = counts_of(documents, queries)
     length = np.asarray(counts.sum(axis=1)).ravel()
     occurs = np.bincount(counts.indices, minlength=counts.shape[1])
     idf = np.log1p((len(documents) - occurs + 0.5) / (occurs + 0.5))
@@ -54,16 +47,15 @@ def bm25(documents: Texts, queries: Texts, *, k1: float = 1.2, b: float = 0.75) 
     norm = k1 * (1 - b + b * length[row] / length.mean())
     weight = idf[column] * entries.data / (entries.data + norm)
     weights = sparse.csr_array((weight, (row, column)), shape=counts.shape)
-    return np.asarray((vocabulary.counts(queries) @ weights.T).toarray(), np.float32)
+    return np.asarray((asked @ weights.T).toarray(), np.float32)
 
 
 def tfidf_cosines(documents: Texts, queries: Texts) -> FloatArray:
     """Cosines (n, n_documents) of TF-IDF vectors, as scikit-learn makes them."""
-    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
-    vocabulary = Vocabulary(documents)
-    weights = TfidfTransformer(sublinear_tf=True).fit(vocabulary.counts(documents))
-    left, right = (weights.transform(vocabulary.counts(texts)) for texts in (queries, documents))
+    weights = TfidfVectorizer(analyzer=list, sublinear_tf=True).fit(documents)
+    left, right = (weights.transform(texts) for texts in (queries, documents))
     return np.asarray((left @ right.T).toarray(), np.float32)
 
 
@@ -74,25 +66,22 @@ def unigram_log_likelihoods(documents: Texts, queries: Texts, *, share: float = 
     frequency in all documents. The ratio is to the latter, up to a constant of the query. Source:
     Hiemstra (2001), "Using language models for information retrieval".
     """
-    vocabulary = Vocabulary(documents)
-    counts = vocabulary.counts(documents)
+    counts, asked = counts_of(documents, queries)
     frequency = sparse.diags_array(1 / np.asarray(counts.sum(axis=1)).ravel()) @ counts
     common = np.asarray(counts.sum(axis=0)).ravel() / counts.sum()
     entries = frequency.tocoo()
     row, column = entries.coords
     gain = np.log1p((1 - share) / share * entries.data / common[column])
     gains = sparse.csr_array((gain, (row, column)), shape=counts.shape)
-    return np.asarray((vocabulary.counts(queries) @ gains.T).toarray(), np.float32)
+    return np.asarray((asked @ gains.T).toarray(), np.float32)
 
 
 def naive_bayes(documents: Texts, queries: Texts) -> FloatArray:
     """Log-likelihoods (n, n_documents) of a multinomial naive Bayes classifier (additive 0.1)."""
-    vocabulary = Vocabulary(documents)
-    counts = vocabulary.counts(documents)
+    counts, asked = counts_of(documents, queries)
     smoothed = np.asarray(counts.sum(axis=1)).ravel() + 0.1 * counts.shape[1]
     gains = counts.copy()
     gains.data = np.log1p(counts.data / 0.1)
-    asked = vocabulary.counts(queries)
     base = np.log(0.1) - np.log(smoothed)
     length = np.asarray(asked.sum(axis=1)).ravel()
     return np.asarray((asked @ gains.T).toarray() + length[:, None] * base)

@@ -10,7 +10,7 @@ from studies.corpus.linkage import place_names, typed
 from studies.corpus.molecules import SEED, Molecule, compounds, misread, surrounding_codes
 from studies.corpus.packages import Packages
 from studies.corpus.population import Recipe, ScoredPopulation, shuffled
-from studies.corpus.retrieval_scores import Texts, Vocabulary
+from studies.corpus.retrieval_scores import Texts
 from studies.corpus.sequences import read, type_strains, words
 from studies.corpus.spelling import misspellings_of
 
@@ -37,9 +37,10 @@ def edit_distances(texts: Sequence[str], others: Sequence[str]) -> IntArray:
 
 def shared_parts(texts: Texts, others: Texts) -> FloatArray:
     """Jaccard similarities (n, n_others) of sets of features (Tanimoto's in chemistry)."""
-    sets = [[sorted(set(text)) for text in side] for side in (texts, others)]
-    vocabulary = Vocabulary([*sets[0], *sets[1]])
-    left, right = map(vocabulary.counts, sets)
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    vectorizer = CountVectorizer(analyzer=list, binary=True, dtype=float).fit([*texts, *others])
+    left, right = map(vectorizer.transform, (texts, others))
     both = (left @ right.T).toarray()
     sizes = np.asarray(left.sum(axis=1)).reshape(-1, 1), np.asarray(right.sum(axis=1)).ravel()
     return np.asarray(both / (sizes[0] + sizes[1] - both), np.float32)
