@@ -170,6 +170,12 @@ def test_tied_scores_tell_no_depth():
     assert_array_equal(is_tied(wrong, true, last), [True, False, True, True, False])
 
 
+def test_a_class_at_the_end_of_the_list_is_not_tied_with_itself():
+    nearest = NearestClasses(np.arange(1, 10)[None], -np.arange(1.0, 10)[None], np.array([-0.5]), 0)
+    part = PartLists.of(nearest, np.isin(np.arange(10), [1, 2, 5, 9]), np.ones(1))
+    assert part.usable.all() and part.depths(DISTANCES)[0] > 0
+
+
 def test_tied_instances_have_the_depths_of_others_with_as_many_better_classes(pilot):
     """Their quantiles are those of a weighted sample, to one instance."""
     (matrix, y), rng = pilot, np.random.default_rng(1)

@@ -231,6 +231,16 @@ def test_a_masked_row_of_logits_changes_little(tails, mask):
     assert_allclose(found.mean(axis=0), plain.mean(axis=0), atol=0.06)
 
 
+def test_rounded_distances_predict_as_exact_ones(tails, distances):
+    """A quarter of the instances is tied, and answers change in 4% of them."""
+    matrix, y = distances()
+    exact, rounded = (
+        tails(SourceTask.from_scores(scores, y, higher_is_better=False)).law.expected(K)
+        for scores in (matrix, 0.4 * np.ceil(matrix / 0.4))
+    )
+    assert_allclose(rounded.mean(axis=0), exact.mean(axis=0), atol=0.03)
+
+
 @pytest.mark.nightly
 def test_logits_whose_origins_differ_between_instances(tails):
     """Queries of unlike noise: each logit is a distance from an origin of its own."""
