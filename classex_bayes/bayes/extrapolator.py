@@ -73,7 +73,7 @@ class PosteriorFit(LawFit):
         """The PyMC model of the ranks of the fitted task and, if scores were used, of the tails."""
         model = super().model
         if HELD_OUT in self.idata.children:
-            prior = self.parameters["tail_prior"] or default_prior(list(self.record.scales))
+            prior = self.parameters["tail_prior"] or default_prior(next(iter(self.record.scales)))
             register_tails(model, prior, self.idata[HELD_OUT].to_dataset())
         return model
 
@@ -331,7 +331,7 @@ class BayesianExtrapolator(LawModel):
         model = build_model(prior, data, tree)
         if why_unused(tasks, self.evidence, prior.basis.bandwidth) is None:
             scales, tables = zip(*held_out_tables(tasks[0], np.random.default_rng(0)), strict=True)
-            tail_prior = self.tail_prior or default_prior(scales)
+            tail_prior = self.tail_prior or default_prior(scales[0])
             register_tails(model, tail_prior, held_out_group(tables))
         return model
 

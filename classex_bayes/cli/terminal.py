@@ -50,8 +50,8 @@ _MEANINGS = {
     ExitCode.DONE: "done",
     ExitCode.NOT_WRITTEN: "a file could not be written; the results are on standard output",
     ExitCode.USAGE: "a wrong option, a missing file or a package that is not installed",
-    ExitCode.NOT_CONVERGED: "the sampler did not converge (take more --draws), or the model "
-    "contradicts its pilot",
+    ExitCode.NOT_CONVERGED: "the fit did not converge (take more --draws, or for weights "
+    "--evidence ranks), or the model contradicts its pilot",
     ExitCode.BAD_DATA: "the data cannot be used; the message says where and why",
     ExitCode.NOT_MET: "the data are probably faulty (diagnose: with --strict), the scores mislead, "
     "or a requirement is not met: --require or --strict",

@@ -167,20 +167,20 @@ class TailHierarchy:
     where R is the posterior covariance of location and log exponent.
     """
 
-    mean: FloatArray  # (2,): location and log exponent
+    exponent: float  # geometric mean
     gain: FloatArray  # (2, 2): takes an observed deviation from the mean to the posterior mean's
     rest: FloatArray  # (2, 2): R
 
     @classmethod
     def of(cls, whole: FloatArray, halves: Sequence[tuple[FloatArray, FloatArray]]) -> Self:
         """Law from `observed_tails` (n, 2) among all classes, and from those in pairs of halves."""
-        mean = np.nanmean(whole, axis=0)
+        exponent = float(np.exp(np.nanmean(whole[:, 1])))
         between = np.mean([_covariance(*pair) for pair in halves], axis=0)
         values, vectors = np.linalg.eigh((between + between.T) / 2)
         between = (vectors * np.maximum(values, _SMALLEST_VARIANCE)) @ vectors.T
-        noise = np.diag([_LOCATION_NOISE * np.exp(-2 * mean[1]), _EXPONENT_NOISE])
+        noise = np.diag([_LOCATION_NOISE / exponent**2, _EXPONENT_NOISE])
         gain = np.linalg.solve(between + noise, between).T
-        return cls(mean, gain, between - gain @ between)
+        return cls(exponent, gain, between - gain @ between)
 
     def shrunk(self, observed: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Posterior means (n,) of locations and exponents; NaN if a probe has no tail."""
@@ -193,8 +193,7 @@ class TailHierarchy:
 
     def scatter(self, depth: FloatArray) -> FloatArray:
         """Standard deviation of log p at depths, given the observed tail."""
-        exponent = float(np.exp(self.mean[1]))
-        variance = exponent**2 * self.rest[0, 0] + 2 * exponent * depth * self.rest[0, 1]
+        variance = self.exponent**2 * self.rest[0, 0] + 2 * self.exponent * depth * self.rest[0, 1]
         return np.sqrt(np.maximum(variance + depth**2 * self.rest[1, 1], _SMALLEST_VARIANCE))
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from classex_bayes.core.ranks.nearest import ROUNDING, NearestClasses
 from classex_bayes.typing import FloatArray
 
-# Origins to try beyond the best score and below the worst one, in standard deviations of the listed
-# scores.
-_BEYOND, _BELOW = (0.1, 1.0), (1.0,)
+# Origins to try beyond the best score and below the worst listed one, in standard deviations of
+# the listed scores.
+_BEYOND, _BELOW = (0.1, 1.0), 1.0
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,5 @@ def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
     for beyond in _BEYOND:
         if np.isfinite(origin := best + beyond * spread):
             yield DistanceScale("origin", origin)
-    for below in _BELOW:
-        if np.isfinite(origin := worst - below * spread):
-            yield DistanceScale("reciprocal", origin)
+    if np.isfinite(origin := worst - _BELOW * spread):
+        yield DistanceScale("reciprocal", origin)

@@ -123,7 +123,7 @@ def scale_fits(
     All scales are equally probable a priori.
     """
     scales, tables = zip(*held_out_tables(task, rng), strict=True)
-    prior = prior or default_prior(scales)
+    prior = prior or default_prior(scales[0])
     *to_find, to_draw = N_PROPOSALS
     samples = [posterior_sample(prior, table, rng, to_find) for table in tables]
     shares = softmax([sample.log_evidence for sample in samples])
@@ -135,9 +135,9 @@ def scale_fits(
     return sorted(_with_probabilities(fits), key=lambda fit: fit.prob, reverse=True)
 
 
-def default_prior(scales: Sequence[DistanceScale]) -> TailPrior:
-    """Prior of the tails on some scales: a single one has a known origin."""
-    return KNOWN_ORIGIN if scales[0].has_known_origin else UNKNOWN_ORIGIN
+def default_prior(scale: DistanceScale) -> TailPrior:
+    """Prior of the tails on a scale."""
+    return KNOWN_ORIGIN if scale.has_known_origin else UNKNOWN_ORIGIN
 
 
 def likely_scales(fits: Sequence[ScaleFit], least: float) -> list[ScaleFit]:
