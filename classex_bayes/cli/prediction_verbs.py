@@ -98,9 +98,8 @@ class PredictionVerb(FitVerb):
                 f"{'met' if enough else 'not met'}"
             )
         if strict:
-            left_out = findings.assessment.n_left_out
-            more = f", of which {left_out} could not be made" if left_out else ""
-            first = [f"failed: {fault}" for fault in failed] or [f"passed: all checks{more}"]
+            passed = f"passed: all checks{findings.assessment.left_out}"
+            first = [f"failed: {fault}" for fault in failed] or [passed]
         tables = [_comparison_table(shown, findings.ci_prob)]
         if findings.open_set is not None:
             tables.append(_rates_table(findings.open_set[1], findings.task, findings.ci_prob))

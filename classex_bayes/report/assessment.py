@@ -87,9 +87,11 @@ class Assessment:
     caveats: tuple[Caveat, ...]
 
     @property
-    def n_left_out(self) -> int:
-        """Number of checks that could not be made."""
-        return sum(check.passed is None for check in self.checks) + isinstance(self.within, str)
+    def left_out(self) -> str:
+        """Names of checks that could not be made, after a semicolon; empty if there are none."""
+        names = [check.name for check in self.checks if check.passed is None]
+        names += ["extrapolation within the pilot"] * isinstance(self.within, str)
+        return f"; not made: {', '.join(names)}" * bool(names)
 
     @property
     def faults(self) -> list[Caveat]:
@@ -110,8 +112,7 @@ class Assessment:
         if reasons:
             return f"Do not rely on this number: {' and '.join(reasons)}."
         if self.state == "sound":
-            made = f"; {self.n_left_out} could not be made" * bool(self.n_left_out)
-            return f"The checks found no fault{made}."
+            return f"The checks found no fault{self.left_out}."
         title = self.driver.title
         why = f": {title[0].lower()}{title[1:]}" if self.driver.needs_care else ""
         return f"Read with care{why}."
