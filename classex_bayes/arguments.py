@@ -137,7 +137,8 @@ def _scalar(value: Any, name: str, expected: str, holds: Callable[[float], bool]
 
 def number(value: Any, name: str, smallest: float, whole: bool) -> float:
     """One finite number of at least `smallest`."""
-    expected = f"a {'whole number' if whole else 'number'} >= {smallest}"
+    kind = "whole number" if whole else "number"
+    expected = f"a finite {kind}" if smallest == -np.inf else f"a {kind} >= {smallest}"
     return _scalar(value, name, expected, lambda x: x >= smallest and (not whole or x == int(x)))
 
 

@@ -191,7 +191,13 @@ class Fit:
         return tuple(filter(None, (self.contradiction, "" if within is None else within.fault)))
 
     def keep_extrapolation(self, result: PilotExtrapolation) -> None:
-        """Keep the result of an extrapolation within the pilot, for predictions and files."""
+        """Keep the result of an extrapolation within the pilot, for predictions and files.
+
+        Of several results that with the most parts is kept, which finds the smallest errors.
+        """
+        before = self.record.pilot_extrapolation
+        if before is not None and before.n_parts > result.n_parts:
+            return
         self.record = replace(self.record, pilot_extrapolation=result)
         self.idata.attrs = self.record.attributes()
 

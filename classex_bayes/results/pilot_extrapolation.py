@@ -51,7 +51,8 @@ class PilotExtrapolation:
     def quantiles(self) -> FloatArray:
         """Evenly spaced quantiles of the accuracy if the estimator is right, with the same law."""
         levels = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
-        return self.predicted + self.sd * stdtrit(self.n_parts - 1, levels)
+        values = self.predicted + self.sd * stdtrit(self.n_parts - 1, levels)
+        return np.clip(values, 0.0, 1.0)
 
     @property
     def passed(self) -> bool:

@@ -152,7 +152,12 @@ class SamplingDesign:
 
     def select(self, kept: IntArray) -> Self:
         """Design of some of the classes."""
-        _, group = np.unique(self.group[kept], return_inverse=True)
+        groups, group = np.unique(self.group[kept], return_inverse=True)
+        if groups.size < 2:
+            raise DataError(
+                "groups: found classes of one group, expected at least 2 groups, because groups "
+                "are the units that were drawn; take classes of more groups"
+            )
         return type(self)(self.inclusion[kept], group, self.sibling_share)
 
     def draw(self, n_classes: int, tested: IntArray, rng: np.random.Generator) -> IntArray:

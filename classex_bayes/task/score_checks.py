@@ -40,7 +40,8 @@ def scores_fit(source: ScoreSource, y: IntArray) -> Check:
     scores = source.scores(rows)
     faults = [*_same_values(scores), *_rounded_probabilities(scores, y[rows])]
     faults += _shifted_labels(scores, y)
-    faults += _negative_distances(-scores) if is_negated(source) else []
+    if is_negated(source):
+        faults += [*_negative_distances(-scores), *_probabilities_as_distances(scores)]
     notes = [] if is_negated(source) else [*_cosines(scores)]
     sentence = ". ".join(faults + notes) or "nothing unusual"
     return Check("scores", not faults, sentence, is_note=bool(notes and not faults))
@@ -105,6 +106,35 @@ def _negative_distances(distances: FloatArray) -> Iterator[str]:
         )
 
 
+def _probabilities_as_distances(scores: FloatArray) -> Iterator[str]:
+    """Sentence if distances are made of probabilities over the classes."""
+    if sums_to_one(scores):
+        yield (
+            "the distances are 1 minus probabilities over the classes, or minus their logarithms, "
+            "which do not measure how near a class is: pass the logits, or the probabilities "
+            "with higher_is_better=True"
+        )
+
+
+def sums_to_one(scores: FloatArray) -> bool:
+    """Whether scores are made of probabilities over the classes, which sum to 1 in each row.
+
+    They are these probabilities, or a multiple of them, their logarithms, or minus the
+    probabilities of all other classes. Rows of zeros and a one are decisions.
+    """
+    if scores.min() >= 0:
+        total = scores.sum(axis=1, keepdims=True)
+        kinds = [scores / max(float(np.median(total)), np.finfo(float).tiny)]
+    else:
+        kinds = [np.exp(np.minimum(scores, 1.0)), 1 + scores]
+    return any(
+        probs.min() >= 0
+        and probs.max(axis=1).min() < 1
+        and bool((np.abs(probs.sum(axis=1) - 1) <= _SUM_ROUNDING).all())
+        for probs in kinds
+    )
+
+
 def _cosines(scores: FloatArray) -> Iterator[str]:
     """Sentence if all scores lie between -1 and 1 and have both signs."""
     finite = scores[np.isfinite(scores)]
@@ -118,23 +148,19 @@ def _cosines(scores: FloatArray) -> Iterator[str]:
 
 
 def refuse_softmax(source: ScoreSource | None) -> None:
-    """Raise if the scores of every instance are probabilities that sum to 1, or their logarithms.
+    """Raise if the scores of every instance are made of probabilities that sum to 1.
 
     Enrolling another class changes all of them, so they have no rates at a threshold. Their ranks
-    do not change. Rows of zeros and a one are decisions.
+    do not change.
     """
     if source is None:
         return
-    scores = source.scores(np.arange(min(source.shape[0], _MOST_ROWS)))
-    probs = np.exp(scores) if scores.max() <= 0 else scores
-    are_decisions = probs.max(axis=1).min() >= 1
-    if probs.min() < 0 or are_decisions or (np.abs(probs.sum(axis=1) - 1) > _SUM_ROUNDING).any():
-        return
-    raise DataError(
-        "task: the scores of each instance are probabilities over the classes, or their "
-        "logarithms, because they sum to 1. With more classes they are smaller, so they have no "
-        "rates at a threshold; pass the logits, before the softmax"
-    )
+    if sums_to_one(source.scores(np.arange(min(source.shape[0], _MOST_ROWS)))):
+        raise DataError(
+            "task: the scores of each instance are made of probabilities over the classes, "
+            "because these sum to 1. With more classes they are smaller, so they have no rates at "
+            "a threshold; pass the logits, before the softmax"
+        )
 
 
 def refuse_foreign_coordinates(source: Any, y: IntArray) -> None:

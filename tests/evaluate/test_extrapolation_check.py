@@ -1,5 +1,6 @@
 """Extrapolation within the pilot: parts, the error and its law, and what a model remembers."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -198,6 +199,14 @@ def test_a_model_remembers_that_it_failed(failing, twins, tmp_path):
     assert any("extrapolation" in name for name in cb.posterior_checks(loaded, twins).unusual)
 
 
+def test_a_check_with_fewer_parts_does_not_hide_a_failure(failing):
+    model, found = failing
+    kept = model.fit_.record.pilot_extrapolation
+    assert kept == found.results["BayesianExtrapolator(ranks)"] and not kept.passed
+    model.fit_.keep_extrapolation(replace(kept, n_parts=kept.n_parts - 1, sd=1.0))
+    assert model.fit_.record.pilot_extrapolation == kept
+
+
 def test_pilots_that_cannot_be_checked(failing, twins):
     small = twins.select(np.arange(60))
     with pytest.raises(DataError, match=r"^task: found 60 classes, .* 3 parts of 25 classes"):
@@ -205,6 +214,15 @@ def test_pilots_that_cannot_be_checked(failing, twins):
     for n_parts in (2, 67, 3.5):
         with pytest.raises(DataError, match=r"^n_parts:"):
             cb.extrapolation_check(cb.KDE("ucv"), twins, n_parts=n_parts, **SETTINGS)
+    scores = np.random.default_rng(1).normal(size=(120, 120)) + 2 * np.eye(120)
+    groups = cb.Sampling(groups=np.arange(120) % 5)
+    few = cb.SourceTask.from_scores(scores, range(120), sampling=groups)
+    with pytest.raises(DataError, match=r"^task: .*\(5 tested units\), .* 2 tested classes or gr"):
+        cb.extrapolation_check(Oracle(), few, **SETTINGS)
+    with pytest.raises(DataError, match=r"^groups: found classes of one group"):
+        few.select(np.flatnonzero(np.arange(120) % 5 == 0))
+    with pytest.raises(DataError, match=r"^random_seed:"):
+        cb.extrapolation_check(Oracle(), pilot_of(1), random_seed=-1, **SETTINGS)
     with pytest.raises(DataError, match=r"^task: found none"):
         cb.extrapolation_check(cb.KDE("ucv"), **SETTINGS)
     with pytest.raises(DataError, match=r"^estimators:"):

@@ -90,6 +90,7 @@ def test_scores_are_needed():
         cb.open_set.open_set_rates(task, 2, 0.5)
 
 
+@pytest.mark.filterwarnings("ignore:the distances are 1 minus probabilities")
 @pytest.mark.parametrize("precision", [np.float64, np.float16])
 def test_a_softmax_has_no_rates_at_a_threshold(precision):
     """With other classes it is another score: at 0.5 its FNIR differs from that of a subset."""
@@ -98,7 +99,8 @@ def test_a_softmax_has_no_rates_at_a_threshold(precision):
     logits[np.arange(90), y] += 5
     softmax = (np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)).astype(precision)
     logs = np.log(softmax.astype(float) + 1e-12).astype(precision)
-    for scores, better in ((softmax, True), (logs, True), (-logs, False)):
+    others = ((100 * softmax, True), (1 - softmax, False))  # percentages, and all other classes
+    for scores, better in ((softmax, True), (logs, True), (-logs, False), *others):
         refused = cb.SourceTask.from_scores(scores, y, higher_is_better=better)
         for rates in (
             lambda task: cb.open_set.open_set_rates(task, 10, 0.5),

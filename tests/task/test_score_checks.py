@@ -92,6 +92,12 @@ FAULTS = {
     "reciprocal ranks": (lambda s: 1 / (60 + rankdata(-s, axis=1)), {}, "as ranks do"),
     "softmax": (lambda s: softmax(60 * s.astype("f4"), axis=1), {}, "pass the logits"),
     "sigmoid": (lambda s: expit(20 * s.astype("f4")), {}, "pass the logits"),
+    "1 - softmax": (
+        lambda s: 1 - softmax(s, axis=1),
+        {"higher_is_better": False},
+        "pass the logits",
+    ),
+    "-log softmax": (lambda s: -log_softmax(s, 1), {"higher_is_better": False}, "pass the logits"),
     "half softmax": (lambda s: softmax(8 * s, axis=1).astype("f2"), {}, "pass the logits"),
 }
 
