@@ -25,7 +25,13 @@ from classex_bayes.bayes.idata import (
 )
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.model.likelihoods import build_model, prior_draws
-from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior, descriptions_of
+from classex_bayes.bayes.model.priors import (
+    MixturePrior,
+    Prior,
+    checked_prior,
+    descriptions_of,
+    log_densities,
+)
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.bayes.score_evidence import (
     HELD_OUT,
@@ -93,12 +99,15 @@ class PosteriorFit(LawFit):
     @cached_property
     def log_prior(self) -> xr.Dataset:
         """Log prior density of every parameter at every draw."""
-        import pymc as pm
+        if type(self.prior) is MixturePrior:  # a subclass may have changed it
+            densities = log_densities(self.prior, self.idata["posterior"].to_dataset())
+        else:
+            import pymc as pm
 
-        with build_model(self.prior, self.data, self.idata):
-            densities = pm.stats.compute_log_prior(
-                self.idata, extend_inferencedata=False, progressbar=False
-            )
+            with build_model(self.prior, self.data, self.idata):
+                densities = pm.stats.compute_log_prior(
+                    self.idata, extend_inferencedata=False, progressbar=False
+                )
         if TAILS in self.idata.children:
             densities = densities.assign(scores=self.idata[TAILS]["prior_density"])
         return densities
