@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from studies.benchmarks.fitting import density, refit, sampling, size
+from studies.benchmarks.gpu import gpu
 from studies.benchmarks.install import install
 from studies.benchmarks.measurement import Measurement, Setup, Skipped
 from studies.benchmarks.measurement_files import BenchmarkRun, table
 from studies.benchmarks.other_packages import classex, pydataless
-from studies.benchmarks.ranking import bandwidth, gpu, memory, products
+from studies.benchmarks.ranking import bandwidth, memory, products
 from studies.benchmarks.searches import searches
 from studies.benchmarks.waits import WAITS, waits
 from studies.pages import markdown

@@ -10,19 +10,12 @@ import numpy as np
 
 from classex_bayes.core.rank_pass import rank_statistics
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.threads import available_threads
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
-from studies.benchmarks.measurement import (
-    Measurement,
-    Setup,
-    Skipped,
-    seconds,
-    time_ratios,
-)
+from studies.benchmarks.measurement import Measurement, Setup, time_ratios
 
 _DIM = 128
 # Test instances, classes, standard deviation of a probe about its template. Accuracies are 0.8,
@@ -35,12 +28,14 @@ _EMBEDDINGS = {
 _SMALL = {"300 x 200": (300, 200, 2.2)}
 
 
-def embeddings(n: int, n_classes: int, noise: float) -> tuple[FloatArray, FloatArray, IntArray]:
+def embeddings(
+    n: int, n_classes: int, noise: float, dim: int = _DIM
+) -> tuple[FloatArray, FloatArray, IntArray]:
     """Draw probes about the templates of a gallery, and their classes."""
     rng = np.random.default_rng(1)
-    gallery = rng.standard_normal((n_classes, _DIM), dtype=np.float32)
+    gallery = rng.standard_normal((n_classes, dim), dtype=np.float32)
     y = rng.permutation(n_classes)[np.arange(n) % n_classes]
-    probes = gallery[y] + np.float32(noise) * rng.standard_normal((n, _DIM), dtype=np.float32)
+    probes = gallery[y] + np.float32(noise) * rng.standard_normal((n, dim), dtype=np.float32)
     return probes, gallery, y
 
 
@@ -112,42 +107,4 @@ def memory(setup: Setup) -> list[Measurement]:
         Measurement(
             "memory map of scores", [peak / scores.nbytes], limit, "of the size of the scores", True
         )
-    ]
-
-
-def gpu(setup: Setup) -> list[Measurement]:
-    """Time of ranks of 10^6 x 10^6 embeddings on a GPU with JAX, extrapolated from 2^15 x 2^18."""
-    import jax
-    import jax.numpy as jnp
-
-    if jax.default_backend() == "cpu" and not setup.small:
-        raise Skipped("needs a GPU that JAX sees: pip install 'jax[cuda12]'")
-    n, n_classes, size = (300, 200, 256) if setup.small else (2**15, 2**18, 2**14)
-    probes, gallery, y = map(jnp.asarray, embeddings(n, n_classes, 2.2))
-    source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
-    square = jnp.ones((size, size), dtype=jnp.float32)
-    times: list[float] = []
-
-    def count() -> None:
-        labels = np.asarray(y)
-        groups = row_groups(labels, n_classes, packed=True)
-        for block in rank_blocks(source, labels, groups, "random", 0):
-            assert block.n_better.size == block.rows.size
-
-    def rank() -> None:
-        times.append(seconds(count))
-
-    ratios = time_ratios(lambda: (square @ square).block_until_ready(), rank)
-    share = n * n_classes * _DIM / size**3
-    whole = [time * 1e12 / (n * n_classes) for time in times[1:]]
-    return [
-        Measurement(
-            "ranks of embeddings on a GPU",
-            [share * ratio for ratio in ratios],
-            0.5,
-            "of the rate of a bare matrix product",
-        ),
-        Measurement(
-            "1,000,000 x 1,000,000 on a GPU, extrapolated", whole, None, "seconds", at_most=True
-        ),
     ]
