@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from classex_bayes import frames
+from classex_bayes.array_access import is_on_device, to_host
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
@@ -30,9 +31,11 @@ def as_array(values: Any, name: str) -> Any:
         return frames.from_frame(values, name)
     if frames.is_series(values):
         return frames.from_series(values, name)
+    if is_on_device(values):
+        return to_host(values)
     try:
         return np.asarray(values)
-    # Such as rows of different lengths, or a tensor with a gradient.
+    # Such as rows of different lengths.
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(
             f"{name}: expected an array with rows of equal lengths; NumPy finds: {error}"

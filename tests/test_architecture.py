@@ -18,6 +18,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # The trunk, from the ground up; a floor knows those below it.
 TRUNK = (
     {"_version", "exceptions", "plot_method", "typing"},
+    {"array_access"},
     {"core", "formatting", "frames"},
     {"arguments"},
     {"task"},

@@ -4,7 +4,6 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from classex_bayes.core.ranks.defeats import add_gains
 from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -60,7 +59,8 @@ class ScoreFacts:
         as_competitor, edges = np.zeros((n_classes, 1)), []
         groups, reading = row_groups(y, n_classes), table.reading
         for block in rank_blocks(table.source, y, groups, reading.ties, reading.tie_seed):
-            add_gains(block.defeats, block.n_better, weight[block.rows, None], as_competitor)
+            gain = weight[block.rows, None]
+            block.defeats.add_gains(block.n_better, gain, as_competitor)
             edges.append(_edges(block, y[block.rows], kept))
             self._add(block.rows)
         self.as_competitor = as_competitor[:, 0]
@@ -119,7 +119,7 @@ def _edges(block: RankBlock, y: IntArray, kept: BoolArray) -> IntArray:
     """Pairs (test class, competitor that beat it) among the kept classes, from close defeats."""
     close = (block.n_better > 0) & (block.n_better <= _most_better(kept.size)) & kept[y]
     rows = np.flatnonzero(close)
-    places, competitors = np.nonzero(block.beaten_by(rows))
+    places, competitors = block.defeats.pairs(rows)
     pairs = np.stack([y[rows[places]], competitors], axis=1)
     return np.unique(pairs[kept[competitors]], axis=0)
 

@@ -8,18 +8,23 @@ value of an instance after a competitor is deleted.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from classex_bayes.core.ranks.defeats import add_defeats
+from classex_bayes.core.ranks.defeats import PackedDefeats
+from classex_bayes.core.ranks.device import Defeats
 from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
-from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
+from classex_bayes.typing import FloatArray, IntArray
 
 # The competitors' part of the variance can only be estimated from scores. In simulations the ratio
 # of variance to class-clustered variance was 0.8 to 1.4 with one instance per class, and up to 2
 # with many.
 UNSEEN_COMPETITORS = 1.25
+# Up to this number of instances of a class, sums run over pairs of instances. Beyond it, gains are
+# first added over the instances of the class.
+_FEW_REPEATS = 64
 # Mean (n, n_k) of a metric over subsets of k classes, given n_better (n,), k1 and k (n_k,).
 GivenBetter = Callable[[IntArray, int, IntArray], FloatArray]
 
@@ -28,19 +33,28 @@ class Instances(NamedTuple):
     """Test instances, and how their weighted values change if one competitor is deleted."""
 
     y: IntArray  # (n,): true classes
-    defeats: NumberArray  # uint64 (n, n_words): bit b of word w is set if class 64 w + b beat it
+    defeats: Defeats  # which classes beat it
     n_better: IntArray  # (n,): number of competitors that beat the instance
     contribution: FloatArray  # (n, m): values after deletion of a competitor that did not beat it
     gain: FloatArray  # (n, m): added to it if the deleted competitor had beaten the instance
 
-    def at(self, places: IntArray | BoolArray) -> "Instances":
+    def at(self, places: IntArray) -> "Instances":
         """Instances at the given places."""
-        return Instances._make(field[places] for field in self)
+        return Instances(
+            self.y[places],
+            self.defeats.at(places),
+            self.n_better[places],
+            self.contribution[places],
+            self.gain[places],
+        )
 
     @classmethod
-    def joined(cls, parts: list["Instances"]) -> "Instances":
+    def joined(cls, parts: list["Instances"], n_classes: int) -> "Instances":
         """Instances of all parts, one part after the other."""
-        return cls._make(map(np.concatenate, zip(*parts, strict=True)))
+        y, defeats, *numbers = zip(*parts, strict=True)
+        words = np.concatenate([part.words for part in defeats])
+        values = map(np.concatenate, numbers)
+        return cls(np.concatenate(y), PackedDefeats(words, n_classes), *values)
 
 
 def accuracy_after_deletion(
@@ -109,8 +123,9 @@ class Influence:
         if np.any(np.diff(instances.y) < 0):
             instances = instances.at(np.argsort(instances.y, kind="stable"))
         self.add_contributions(instances.y, instances.contribution)
-        erring = instances.n_better > 0
-        y, defeats, n_better, _, gain = instances if erring.all() else instances.at(erring)
+        erring = np.flatnonzero(instances.n_better)
+        some = instances if erring.size == instances.y.size else instances.at(erring)
+        y, defeats, n_better, _, gain = some
         _, class_gain = class_sums(y, n_better[:, None] * gain)
         self.pair_sum -= centring(class_gain, len(self.as_test))
         self.pair_sum += add_defeats(defeats, n_better, y, gain, self.as_competitor)
@@ -187,6 +202,41 @@ class Influence:
         tests = replace(self, as_competitor=np.zeros_like(self.as_competitor)).psi(weight)
         means = self.as_test / np.where(weight > 0, weight, 1.0)
         return dyadic - tests.T @ tests / pairs + clustered_covariance(means, weight)
+
+
+def add_defeats(
+    defeats: Defeats,
+    n_better: IntArray,
+    y: IntArray,
+    gain: FloatArray,
+    as_competitor: FloatArray,
+) -> FloatArray:
+    r"""Add the gains of instances to the competitors that beat them; return sums of products.
+
+    Let b_ij be 1 if class j of a range beat instance i, and 0 otherwise. The function adds
+    :math:`\sum_i b_{ij} g_i` to `as_competitor` (width, m). It returns
+    :math:`\sum_{lj} D_{lj} D_{lj}'` (m, m) with :math:`D_{lj} = \sum_{i: y_i = l} b_{ij} g_i`. Both
+    are additive over ranges of classes. They are additive over sets of instances if all instances
+    of each class are in one set. Instances of one class must be consecutive. `n_better` (n,) are
+    their numbers of defeats.
+    """
+    starts = np.append(np.flatnonzero(np.diff(y, prepend=-1)), y.size)
+    repeats = np.diff(starts)
+    few = np.repeat(repeats <= _FEW_REPEATS, repeats)
+    if few.all():
+        defeats.add_gains(n_better, gain, as_competitor)
+        if y.size == repeats.size:
+            return (n_better[:, None] * gain).T @ gain
+        return defeats.common_products(gain, starts)
+    some = np.flatnonzero(few)
+    total = add_defeats(defeats.at(some), n_better[some], y[some], gain[some], as_competitor)
+    for start, stop in pairwise(starts):
+        if stop - start > _FEW_REPEATS:
+            of_class, part = np.zeros_like(as_competitor), np.arange(start, stop)
+            defeats.at(part).add_gains(n_better[part], gain[part], of_class)
+            as_competitor += of_class
+            total += of_class.T @ of_class
+    return total
 
 
 def _of_others(weight: FloatArray) -> FloatArray:

@@ -116,12 +116,13 @@ def rank_statistics(
         values = accuracy_after_deletion(block.n_better, weight[block.rows], n_classes, k)
         instances = Instances(y[block.rows], block.defeats, block.n_better, *values)
         complete = (np.bincount(instances.y, minlength=n_classes) == repeats)[instances.y]
-        influence.add(instances if complete.all() else instances.at(complete))
+        influence.add(instances if complete.all() else instances.at(np.flatnonzero(complete)))
         if not complete.all():
-            waiting.append(instances.at(~complete))
+            rest = instances.at(np.flatnonzero(~complete))
+            waiting.append(Instances.joined([rest], n_classes))  # which packs them
         report_progress(done, n)
     if waiting:
-        influence.add(Instances.joined(waiting))
+        influence.add(Instances.joined(waiting, n_classes))
     return RankStatistics(counts, influence, {"lowest": counts.n_better})
 
 
@@ -225,7 +226,7 @@ def _by_group(
 
     The second array (n,) is the number of classes of its own group that beat it.
     """
-    beaten = block.beaten_by(np.arange(block.rows.size))
+    beaten = block.defeats.beaten(np.arange(block.rows.size))
     siblings = np.count_nonzero(beaten & (group == own_group[:, None]), axis=1)
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))

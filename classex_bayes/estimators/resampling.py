@@ -308,7 +308,7 @@ def n_better_among(task: SourceTask, copies: NumberArray) -> IntArray:
     n_better = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
     for block in rank_blocks(task.scores, task.y, groups, reading.ties, reading.tie_seed):
         erring = np.flatnonzero(block.n_better)
-        n_better[block.rows[erring]] = block.beaten_by(erring).astype(np.float32) @ factor
+        n_better[block.rows[erring]] = block.defeats.beaten(erring).astype(np.float32) @ factor
     return n_better
 
 

@@ -183,7 +183,7 @@ def ranked_errors(
         erring = np.flatnonzero(block.n_better)
         if erring.size:
             rows, n_better = block.rows[erring], block.n_better[erring]
-            row, competitor = np.nonzero(block.beaten_by(erring))
+            row, competitor = block.defeats.pairs(erring)
             score = source.scores(rows)
             noise = tie_noise(reading.tie_seed, rows[row], competitor)
             order = np.lexsort((-noise, -score[row, competitor], row))

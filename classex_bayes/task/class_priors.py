@@ -118,7 +118,7 @@ def _within_subsets(table: RankTable, k: int, rng: np.random.Generator) -> float
     assert source is not None
     groups = row_groups(table.y, table.n_classes)
     for block in rank_blocks(source, table.y, groups, table.reading.ties, table.reading.tie_seed):
-        beaten = block.beaten_by(np.arange(block.rows.size)).astype(np.float32)
+        beaten = block.defeats.beaten(np.arange(block.rows.size)).astype(np.float32)
         for start in range(0, member.shape[1], _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             wins = (beaten @ member[:, part] == 0) & member[table.y[block.rows], part]

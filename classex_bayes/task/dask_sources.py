@@ -11,9 +11,9 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from classex_bayes.arguments import matrix_shape, numeric_type
+from classex_bayes.array_access import is_on_device, to_host
 from classex_bayes.core.influence import Influence
 from classex_bayes.core.rank_pass import RankStatistics, rank_statistics
-from classex_bayes.core.ranks.array_backends import is_on_device, to_host
 from classex_bayes.core.ranks.embeddings import PERFECT, Distance, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
@@ -37,7 +37,7 @@ class DaskSource(ABC):
     def __init__(self, rows: Any, n_classes: int, perfect: float | None) -> None:
         self.rows, self.perfect = rows, perfect
         self.shape = rows.shape[0], n_classes
-        self.in_order = True
+        self.in_order, self.on_device = True, False
 
     @abstractmethod
     def part(self, rows: Any, instance: IntArray) -> Any:
@@ -95,7 +95,7 @@ class DaskSource(ABC):
             "scores of some classes into memory"
         )
 
-    block = scores
+    block = best = scores
 
 
 class DaskScores(DaskSource):

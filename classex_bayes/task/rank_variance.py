@@ -413,4 +413,4 @@ def _instances_of_all_tests(
             block.n_better, weight, test.n_classes, k, given_n_better
         )
         parts.append(Instances(y, block.defeats, block.n_better, *values))
-    return Instances.joined(parts)
+    return Instances.joined(parts, tests[0].n_classes)

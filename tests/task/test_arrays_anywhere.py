@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 
 import array_api_strict
 import h5py
@@ -16,14 +18,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
+from classex_bayes.array_access import read_rows, where_it_is
+from classex_bayes.core.ranks import device as device_module
+from classex_bayes.core.ranks import embeddings as embeddings_module
 from classex_bayes.core.ranks import rank_counts as rank_counts_module
-from classex_bayes.core.ranks.array_backends import packed, read_rows
+from classex_bayes.core.ranks.device import packed
 from classex_bayes.core.ranks.tiles import unpack
 from classex_bayes.exceptions import DataError
+from classex_bayes.task import validation as validation_module
 
 METRICS = ["sqeuclidean", "dot", "cosine"]
 assert_same = partial(assert_same_task, rtol=1e-9)
+# Ranks are the same bit for bit. Sums over them are in single precision on a device.
+assert_as_on_the_processor = partial(assert_same_task, rtol=1e-5)
 NAMESPACES = {"strict": array_api_strict.asarray, "jax": jnp.asarray}
+if find_spec("torch"):  # too large for the packages that tests need
+    NAMESPACES["torch"] = import_module("torch").asarray
 
 
 def random_scores(rng, n=90, n_classes=70):
@@ -124,19 +134,35 @@ def test_any_rows_can_be_read_from_a_disk(rows):
 # Devices
 
 
+@pytest.fixture(scope="module", autouse=True)
+def as_on_a_device():
+    """Arrays of PyTorch and JAX in memory are treated like those on a device."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(validation_module, "where_it_is", lambda array: array)
+        yield
+
+
+def test_arrays_in_memory_become_those_of_numpy():
+    values = jnp.arange(6.0).reshape(2, 3)
+    assert isinstance(where_it_is(values), np.ndarray)
+    assert where_it_is(values).tolist() == values.tolist()
+    elsewhere = array_api_strict.ones((2, 3))
+    assert where_it_is(elsewhere) is elsewhere
+
+
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),
     higher_is_better=st.booleans(),
-    dtype=st.sampled_from(["f4", "i4"]),
+    dtype=st.sampled_from(["f2", "f4", "i4"]),
 )
 @few_examples(10)
 def test_scores_on_a_device(seed, name, higher_is_better, dtype):
     scores, y = random_scores(np.random.default_rng(seed))
-    scores = scores.astype(dtype)
+    scores = scores.astype("f4" if name == "strict" and dtype == "f2" else dtype)
     options = {"higher_is_better": higher_is_better, "random_seed": 3}
     found = SourceTask.from_scores(NAMESPACES[name](scores), y, **options)
-    assert_same(found, SourceTask.from_scores(scores, y, **options))
+    assert_as_on_the_processor(found, SourceTask.from_scores(scores, y, **options))
 
 
 @given(
@@ -160,7 +186,61 @@ def test_embeddings_on_a_device(seed, name, distance, reduce, several, scale):
         y = y // 2
     expected = SourceTask.from_embeddings(probes, gallery, y, **options)
     there = NAMESPACES[name]
-    assert_same(SourceTask.from_embeddings(there(probes), there(gallery), y, **options), expected)
+    assert_as_on_the_processor(
+        SourceTask.from_embeddings(there(probes), there(gallery), y, **options), expected
+    )
+
+
+@pytest.mark.parametrize("distance", METRICS)
+@pytest.mark.parametrize(("spare", "pairs"), [(15, 500), (0, 500), (15, 9)])
+def test_tiles_and_uncertain_lists_of_a_device(distance, spare, pairs, constants):
+    rng = np.random.default_rng(8)
+    probes, gallery, y = near_ties(rng, distance)
+    options = {"distance": distance, "random_seed": 3, "gallery_y": np.arange(70) // 2}
+    expected = SourceTask.from_embeddings(probes, gallery, y // 2, **options)
+    there = array_api_strict.asarray
+    with (
+        constants(device_module, TILE_PAIRS=pairs, _CLOSE_PAIRS=pairs // 9),
+        constants(embeddings_module, _SPARE=spare, _PART_PAIRS=50),
+    ):
+        found = SourceTask.from_embeddings(there(probes), there(gallery), y // 2, **options)
+        lists, known = found.nearest_classes, expected.nearest_classes
+    assert_as_on_the_processor(found, expected)
+    for name in ("scores", "true"):
+        one, other = getattr(lists, name), getattr(known, name)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
+
+
+def test_shards_on_a_device_and_in_memory_merge():
+    scores, y = random_scores(np.random.default_rng(9))
+    there = array_api_strict.asarray
+    parts = [
+        SourceTask.from_scores(kind(scores[rows]), y[rows], untested="competitors")
+        for kind, rows in (
+            (there, slice(0, 40)),
+            (np.asarray, slice(40, 70)),
+            (there, slice(70, 90)),
+        )
+    ]
+    assert_as_on_the_processor(SourceTask.merge(parts), SourceTask.from_scores(scores, y))
+
+
+@pytest.mark.skipif("torch" not in NAMESPACES, reason="PyTorch is not installed")
+def test_a_loop_with_half_precision_changes_no_rank():
+    torch = import_module("torch")
+    rng = np.random.default_rng(10)
+    gallery = rng.normal(size=(200, 40)).astype("f4")
+    y = np.arange(600) % 200
+    probes = gallery[y] + rng.normal(size=(600, 40)).astype("f4")
+    expected = SourceTask.from_embeddings(probes, gallery, y)
+    there = [torch.asarray(x).requires_grad_() for x in (probes, gallery)]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert_as_on_the_processor(SourceTask.from_embeddings(*there, y), expected)
+    # What bfloat16 has stored is compared exactly.
+    stored = [x.detach().to(torch.bfloat16) for x in there]
+    exact = [x.float().numpy() for x in stored]
+    found = SourceTask.from_embeddings(*stored, torch.asarray(y))
+    assert_as_on_the_processor(found, SourceTask.from_embeddings(*exact, y))
 
 
 @pytest.mark.parametrize("name", NAMESPACES)
@@ -187,7 +267,9 @@ def test_scores_below_the_normal_range_keep_their_order_on_a_device(where, highe
     y = rng.permutation(np.arange(40) % 30)
     how = {"higher_is_better": higher_is_better, "random_seed": 2}
     expected = SourceTask.from_scores(scores, y, **how)
-    assert_same(SourceTask.from_scores(NAMESPACES[where](scores), y, **how), expected)
+    assert_as_on_the_processor(
+        SourceTask.from_scores(NAMESPACES[where](scores), y, **how), expected
+    )
 
 
 @pytest.mark.nightly

@@ -4,12 +4,14 @@ Tiles are products in single precision. Pairs within their rounding bound are co
 reference formula, a sum over coordinates in fixed order in double precision.
 """
 
+from collections.abc import Iterator
+from copy import copy
 from typing import Any, Literal
 
+import array_api_compat
 import numpy as np
 
-from classex_bayes.core.ranks import array_backends, tiles
-from classex_bayes.core.ranks.array_backends import (
+from classex_bayes.array_access import (
     compilable,
     is_on_device,
     is_on_disk,
@@ -19,7 +21,9 @@ from classex_bayes.core.ranks.array_backends import (
     take,
     to_host,
 )
-from classex_bayes.core.ranks.sources import ComparedPairs
+from classex_bayes.core.ranks import device, tiles
+from classex_bayes.core.ranks.defeats import PackedPairs
+from classex_bayes.core.ranks.sources import BestClasses
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.tiles import WORD, word_count
 from classex_bayes.exceptions import DataError
@@ -32,6 +36,9 @@ Reduce = Literal["max", "mean"]
 # Squares of smaller numbers underflow in double precision.
 SMALLEST_COORDINATE = 1e-152
 _PAIRS_AT_ONCE = 200_000
+# Classes beyond the wanted ones, by which lists from single precision are nearly always certain.
+_SPARE = 15
+_PART_PAIRS = 2**22  # whose scores are in memory where a list is uncertain
 # Rows and columns of a part of the work. The cost of the factor of a gallery tile is shared by the
 # rows.
 _PART = (4096, 1024)
@@ -77,11 +84,17 @@ class EmbeddingScores:
         # Worst-case error of rounding both factors and summing d + 1 products in single precision.
         self._rounding = 1.01 * (gallery.shape[1] + 8) * 2.0**-24
         if is_on_device(gallery):
-            # On a device the right factor and its squared norms are in single precision, too.
-            self._rounding = 2.05 * (gallery.shape[1] + 16) * 2.0**-24
-            self._rounding += 3 * array_backends.matmul_roundoff(gallery)
-            if not array_backends.SMALLEST_SCALE <= self.scale <= array_backends.LARGEST_SCALE:
+            # On a device the right factor, its squared norms and its means are in single precision.
+            terms = gallery.shape[1] + 16 + (reduce == "mean") * self._counts.max()
+            self._rounding = 2.05 * terms * 2.0**-24 + 3 * device.matmul_roundoff(gallery)
+            if not device.SMALLEST_SCALE <= self.scale <= device.LARGEST_SCALE:
                 self._rounding = np.inf
+
+    def with_probes(self, probes: Any) -> "EmbeddingScores":
+        """Return the source of other probes on the same templates."""
+        other = copy(self)
+        other.probes = probes
+        return other
 
     def _centre_and_scale(self) -> tuple[FloatArray, float]:
         """Origin of the coordinates, and the largest norm of a template relative to it.
@@ -95,7 +108,7 @@ class EmbeddingScores:
             centre /= self.gallery.shape[0]
             if is_on_device(self.gallery):
                 # Rounded, so that the device and the host subtract the same values.
-                centre = centre.astype(array_backends.device_dtype(self.gallery)).astype(float)
+                centre = centre.astype(device.device_dtype(self.gallery)).astype(float)
         largest = size = 0.0
         for part in row_slices(self.gallery):
             templates = to_host(self.gallery[part, :]) - centre
@@ -116,13 +129,19 @@ class EmbeddingScores:
         return is_on_disk(self.probes)
 
     @property
+    def on_device(self) -> bool:
+        """Whether the templates are on a device, which computes the scores."""
+        return is_on_device(self.gallery)
+
+    @property
     def perfect(self) -> float | None:
         """0 for distances, 1 for the cosine; the dot product has no origin."""
         return PERFECT.get(self.distance)
 
-    def block(self, rows: IntArray, y: IntArray) -> "EmbeddingBlock":
+    def block(self, rows: IntArray, y: IntArray) -> "EmbeddingBlock | DeviceEmbeddingBlock":
         """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
-        return EmbeddingBlock(self, rows, y)
+        kind = DeviceEmbeddingBlock if self.on_device else EmbeddingBlock
+        return kind(self, rows, y)
 
     def templates_of(self, columns: slice) -> IntArray:
         """Templates of a range of classes, in order of class."""
@@ -218,7 +237,7 @@ class EmbeddingScores:
         probes = probes - self.centre
         squares_p = _squares(probes)
         result = np.empty((len(probes), self._counts.size))
-        for columns in self.tiles_of(slice(0, self._counts.size)):
+        for columns in self.tiles_of(slice(0, self._counts.size), _TILE_COLUMNS):
             gallery = read_rows(self.gallery, self.templates_of(columns)) - self.centre
             product, squares_g = probes @ gallery.T, _squares(gallery)
             if self.distance == "cosine":
@@ -227,6 +246,33 @@ class EmbeddingScores:
                 product = 2 * product - squares_p[:, None] - squares_g
             result[:, columns] = self.reduced(product, columns)
         return result
+
+    def best(self, rows: IntArray, y: IntArray, size: int) -> BestClasses:
+        """Some classes of the instances `rows`, with the best `size` of those other than y (n,)."""
+        if self.on_device:
+            return DeviceEmbeddingBlock(self, rows, y).best(size)
+        return BestClasses.all_of(self.scores(rows), y)
+
+    def scores_on_device(self, left: Any, columns: slice) -> Any:
+        """Products of probes, as the left factor (n, d or d + 1) on the device, with classes."""
+        counts, parts, order = self._counts[columns], [], []
+        for number in np.unique(counts).tolist():  # of the templates of a class
+            classes = columns.start + np.flatnonzero(counts == number)
+            templates = self._templates[self._starts[classes][:, None] + np.arange(number)]
+            rows = take(self.gallery, templates.ravel())
+            right = device.gallery_factor(rows, self.distance, self.centre, self.scale)
+            xp = array_api_compat.array_namespace(right)
+            if number > 1 and self.reduce == "mean":
+                right = xp.mean(xp.reshape(right, (*templates.shape, -1)), axis=1)
+            scores = device.matmul(left, right.T)
+            if number > 1 and self.reduce == "max":
+                scores = xp.max(xp.reshape(scores, (-1, *templates.shape)), axis=2)
+            parts.append(scores)
+            order.append(classes - columns.start)
+        if len(parts) == 1:
+            return parts[0]
+        in_order = on_device_of(left, np.argsort(np.concatenate(order)))
+        return xp.take(xp.concat(parts, axis=1), in_order, axis=1)
 
     def subset(self, rows: IntArray, columns: IntArray) -> "EmbeddingScores":
         """Return the source of the instances `rows` scored on the classes `columns`."""
@@ -241,11 +287,11 @@ class EmbeddingScores:
             self.reduce,
         )
 
-    def tiles_of(self, columns: slice) -> list[slice]:
-        """Cut classes into tiles: multiples of 64 classes, with up to 512 templates if possible."""
+    def tiles_of(self, columns: slice, most: int) -> list[slice]:
+        """Cut classes into tiles: multiples of 64, with at most so many templates if possible."""
         result, start = [], columns.start
         while start < columns.stop:
-            end = np.searchsorted(self._starts, self._starts[start] + _TILE_COLUMNS, side="right")
+            end = np.searchsorted(self._starts, self._starts[start] + most, side="right")
             whole = max((int(end) - 1 - start) // WORD * WORD, WORD)
             result.append(slice(start, min(start + whole, columns.stop)))
             start = result[-1].stop
@@ -257,22 +303,18 @@ def _squares(vectors: FloatArray) -> FloatArray:
     return np.einsum("ij,ij->i", vectors, vectors)
 
 
-class EmbeddingBlock:
+class _Probes:
     """Some probes, each with the band of products around the score of its true class."""
 
     def __init__(self, source: EmbeddingScores, rows: IntArray, y: IntArray) -> None:
         self._source, self._y = source, y
         self._probes, self._rows = compilable(source.probes, rows)
-        height, width = _PART
-        self.parts = [
-            (at, columns)
-            for columns in ranges(source.shape[1], width)
-            for at in ranges(rows.size, height)
-        ]
         dim = self._probes.shape[1] + (source.distance == "sqeuclidean")
         self._factor = np.empty((rows.size, dim), dtype=np.float32)
         self._low, self._high = np.empty((2, rows.size), dtype=np.float32)
-        for_each(self._prepare, ranges(rows.size, _PROBES_AT_ONCE))
+        # A device brings the templates of all true classes at once.
+        at_once = max(rows.size, 1) if source.on_device else _PROBES_AT_ONCE
+        for_each(self._prepare, ranges(rows.size, at_once))
 
     def _prepare(self, at: slice) -> None:
         """Set the left factor of the products and the band of some probes."""
@@ -286,44 +328,86 @@ class EmbeddingBlock:
             self._low[at] = np.nextafter(low, np.float32(-np.inf))
             self._high[at] = np.nextafter(high, np.float32(np.inf))
 
-    def compare(self, part: tuple[slice, slice]) -> ComparedPairs:
-        """Compare some of the instances with some of the classes."""
-        at, columns = part
-        on_device = is_on_device(self._source.gallery)
-        compare = self._compare_on_device if on_device else self._compare_on_host
-        return ComparedPairs(at, columns.start // WORD, *compare(at, columns))
-
-    def _compare_on_host(self, at: slice, columns: slice) -> tuple[NumberArray, NumberArray]:
-        source, left, low, high = self._source, self._factor[at], self._low[at], self._high[at]
-        shape = low.size, word_count(columns.stop - columns.start)
-        above, close = np.empty((2, *shape), dtype=np.uint64)
-        tiles_here = source.tiles_of(columns)
-        factors = [source.gallery_factor(tile) for tile in tiles_here]
-        widest = max(right.shape[1] for right in factors)
-        sign, largest = np.float32(1), np.float32(np.inf)
-        for part in ranges(low.size, max(1, _TILE_ELEMENTS // widest)):
-            rows = np.arange(part.stop - part.start)
-            for tile, right in zip(tiles_here, factors, strict=True):
-                scores = source.reduced(left[part] @ right, tile)
-                word = (tile.start - columns.start) // WORD
-                band, bits = (low[part], high[part]), (above[part], close[part])
-                tiles.compare(scores, rows, sign, *band, largest, word, *bits)
-        return above, close
-
-    def _compare_on_device(self, at: slice, columns: slice) -> tuple[NumberArray, NumberArray]:
-        source, bits = self._source, []
-        for tile in source.tiles_of(columns):
-            templates = take(source.gallery, source.templates_of(tile))
-            right = array_backends.gallery_factor(
-                templates, source.distance, source.centre, source.scale
-            )
-            scores = array_backends.products(self._factor[at], right)
-            if source.several:
-                scores = on_device_of(scores, source.reduced(to_host(scores), tile))
-            bits.append(array_backends.compare_with_band(scores, self._low[at], self._high[at]))
-        above, close = (np.hstack(words) for words in zip(*bits, strict=True))
-        return above, close
-
     def reference_scores(self, places: IntArray, columns: IntArray) -> FloatArray:
         """Reference scores of pairs (place in the block, class)."""
         return self._source.reference_scores(self._probes, self._rows[places], columns)
+
+
+class EmbeddingBlock(_Probes):
+    """Some probes, compared with the templates on the processor."""
+
+    @property
+    def parts(self) -> list[tuple[slice, slice]]:
+        """Ranges of instances and of classes."""
+        height, width = _PART
+        return [
+            (at, columns)
+            for columns in ranges(self._source.shape[1], width)
+            for at in ranges(self._low.size, height)
+        ]
+
+    def compare(self, part: tuple[slice, slice]) -> PackedPairs:
+        """Compare some of the instances with some of the classes."""
+        at, columns = part
+        source, left, low, high = self._source, self._factor[at], self._low[at], self._high[at]
+        shape = low.size, word_count(columns.stop - columns.start)
+        above, close = np.empty((2, *shape), dtype=np.uint64)
+        tiles_here = source.tiles_of(columns, _TILE_COLUMNS)
+        factors = [source.gallery_factor(tile) for tile in tiles_here]
+        widest = max(right.shape[1] for right in factors)
+        sign, largest = np.float32(1), np.float32(np.inf)
+        for some in ranges(low.size, max(1, _TILE_ELEMENTS // widest)):
+            rows = np.arange(some.stop - some.start)
+            for tile, right in zip(tiles_here, factors, strict=True):
+                scores = source.reduced(left[some] @ right, tile)
+                word = (tile.start - columns.start) // WORD
+                band, bits = (low[some], high[some]), (above[some], close[some])
+                tiles.compare(scores, rows, sign, *band, largest, word, *bits)
+        return PackedPairs(at, columns.start // WORD, above, close)
+
+
+class DeviceEmbeddingBlock(_Probes):
+    """Some probes, compared with all templates on the device of the gallery."""
+
+    @property
+    def parts(self) -> list[slice]:
+        """All instances at once."""
+        return [slice(0, self._low.size)]
+
+    def compare(self, part: slice) -> device.DevicePairs:
+        """Compare all instances with all classes."""
+        low, high = (
+            on_device_of(self._source.gallery, x[:, None]) for x in (self._low, self._high)
+        )
+        tiles = [(scores > high, scores < low) for scores in self._scores()]
+        xp = array_api_compat.array_namespace(low)
+        above, below = (xp.concat(parts, axis=1) for parts in zip(*tiles, strict=True))
+        return device.DevicePairs(part, above, ~(above | below))
+
+    def best(self, size: int) -> BestClasses:
+        """Some classes of each instance, with the best `size` wrong ones whatever the rounding."""
+        n, n_classes = self._low.size, self._source.shape[1]
+        width = min(size + 1 + _SPARE, n_classes)
+        classes, approximate = device.best_of_tiles(self._scores(), width)
+        classes = np.sort(classes, axis=1)
+        places = np.repeat(np.arange(n), width)
+        scores = self.reference_scores(places, classes.ravel()).reshape(n, width)
+        # The list may lack one of the best where rounding decided what its last classes are.
+        last, first_spare = approximate[:, -1], approximate[:, min(size, width - 1)]
+        certain = last + (self._high - self._low) < first_spare
+        certain = (width == n_classes) | (certain & (approximate[:, 0] < np.inf))
+        uncertain = np.flatnonzero(~certain)
+        for part in ranges(uncertain.size, max(_PART_PAIRS // n_classes, 1)):
+            rows = uncertain[part]
+            whole = self._source.scores_of(self._probes[self._rows[rows]])
+            classes[rows] = np.sort(np.argpartition(-whole, width - 1, axis=1)[:, :width], axis=1)
+            scores[rows] = np.take_along_axis(whole, classes[rows], axis=1)
+        return BestClasses(classes, scores, self.reference_scores(np.arange(n), self._y))
+
+    def _scores(self) -> Iterator[Any]:
+        """Scores in single precision on the device, in tiles of classes."""
+        source = self._source
+        left = on_device_of(source.gallery, self._factor)
+        most = max(device.TILE_PAIRS // max(len(self._factor), 1), 1)
+        for columns in source.tiles_of(slice(0, source.shape[1]), most):
+            yield source.scores_on_device(left, columns)

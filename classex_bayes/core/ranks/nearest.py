@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from classex_bayes.core.ranks.device import TILE_PAIRS
 from classex_bayes.core.ranks.sources import ScoreSource, is_negated
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.typing import FloatArray, IntArray
@@ -58,20 +59,21 @@ class NearestClasses:
 
         def read(part: slice) -> None:
             rows = np.arange(part.start, part.stop)
-            values = source.scores(rows)
-            places = np.arange(rows.size), y[rows]
-            true[rows] = values[places]
+            of_rows = source.best(rows, y[rows], size)
+            true[rows] = of_rows.true
             # NaN is sorted last, after classes that are ruled out by a score of -inf.
-            values[places] = np.nan
+            values = np.where(of_rows.classes == y[rows, None], np.nan, of_rows.scores)
             order = np.argpartition(-values, size - 1, axis=1)[:, :size]
             order = np.sort(order, axis=1)
             best = np.take_along_axis(values, order, axis=1)
             ranked = np.argsort(-best, axis=1, kind="stable")
-            classes[rows] = np.take_along_axis(order, ranked, axis=1)
+            order = np.take_along_axis(order, ranked, axis=1)
+            classes[rows] = np.take_along_axis(of_rows.classes, order, axis=1)
             scores[rows] = np.take_along_axis(best, ranked, axis=1)
 
-        parts = ranges(n, max(1, _BLOCK_PAIRS // n_classes))
-        if source.in_order:
+        pairs = TILE_PAIRS if source.on_device else _BLOCK_PAIRS
+        parts = ranges(n, max(1, pairs // n_classes))
+        if source.in_order or source.on_device:
             for part in parts:
                 read(part)
         else:

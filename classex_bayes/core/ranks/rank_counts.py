@@ -3,25 +3,26 @@
 The rank is 1 + `n_better`, the number of wrong classes that score better than the true one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from classex_bayes.core.ranks.sources import ComparedPairs, ScoreBlock, ScoreSource
+from classex_bayes.core.ranks.defeats import PackedPairs
+from classex_bayes.core.ranks.device import Defeats, Pairs
+from classex_bayes.core.ranks.sources import ScoreBlock, ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.ranks.ties import TieBreak, Ties
-from classex_bayes.core.ranks.tiles import WORD, clear_bits, count_bits, unpack, word_count
-from classex_bayes.typing import BoolArray, IntArray, NumberArray
+from classex_bayes.typing import BoolArray, IntArray
 
-# Pairs of a block that is unpacked (about 16 MB in single precision) or packed (32 MB).
+# Pairs of a block that is unpacked (about 16 MB in single precision) or packed (16 MB, or 128 MB as
+# booleans on a device).
 _BLOCK_ELEMENTS = 4_000_000
-_PACKED_ELEMENTS = 2**28
+_PACKED_ELEMENTS = 2**27
 _MOST_ROWS = 2**15
-# Close pairs are decided in batches of so many words.
-_WORDS_AT_ONCE = 2**13
+CompetitorWins = Callable[[IntArray, IntArray], BoolArray]
 
 
 class RankCounts(NamedTuple):
@@ -56,20 +57,13 @@ class RankBlock:
     """Competitors that beat the true class, for a block of test instances."""
 
     rows: IntArray  # (n_rows,): the instances
-    # (n_rows, n_words): bit b of word w is set if class 64 w + b beat the instance. The next block
-    # overwrites this array.
-    defeats: NumberArray
     counts: RankCounts  # (n_rows,): numbers of competitors that beat the instances
-    n_classes: int
+    defeats: Defeats
 
     @property
     def n_better(self) -> IntArray:
         """Number of competitors that beat each instance, with ties broken."""
         return self.counts.n_better
-
-    def beaten_by(self, places: IntArray) -> BoolArray:
-        """Indicator (n_places, k1) of the classes that beat the instances at `places`."""
-        return unpack(self.defeats[places], self.n_classes)
 
 
 def rank_blocks(
@@ -87,70 +81,61 @@ def rank_blocks(
     always wins, with "optimistic" it never does (Zheng, Achanta and Benjamini, JMLR 19(65), 2018,
     Definition 2). `instance` (n,) are the numbers of the instances in a larger test.
     """
-    n_classes = source.shape[1]
-    memory = np.empty((0, word_count(n_classes)), dtype=np.uint64)
     for rows in groups:
-        if rows.size > len(memory):
-            memory = np.empty((rows.size, memory.shape[1]), dtype=np.uint64)
-        defeats = memory[: rows.size]
         number = rows if instance is None else instance[rows]
-        tie_break = TieBreak(ties, seed, number, y[rows])
-        counts = compare_block(source.block(rows, y[rows]), y[rows], tie_break, defeats)
-        yield RankBlock(rows, defeats, counts, n_classes)
+        rule = TieBreak(ties, seed, number, y[rows]).competitor_wins
+        block = source.block(rows, y[rows])
+        yield RankBlock(rows, *compare_block(block, y[rows], rule, source.shape[1]))
 
 
 def compare_block(
-    block: ScoreBlock, y: IntArray, tie_break: TieBreak, defeats: NumberArray
-) -> RankCounts:
-    """Compare a block of n instances with all classes and count the better ones.
+    block: ScoreBlock, y: IntArray, competitor_wins: CompetitorWins, n_classes: int
+) -> tuple[RankCounts, Defeats]:
+    """Compare a block of n instances with all classes: numbers of better ones, and which.
 
-    `y` (n,) are the columns of the true classes. The packed bits of the competitors that beat each
-    instance are written to `defeats` (n, n_words).
+    `y` (n,) are the columns of the true classes. `competitor_wins` says of tied pairs (place in the
+    block, class) whether the competitor ranks above the true class.
     """
     totals, adding = RankCounts.zeros(y.size), Lock()
+    parts: list[Pairs] = []
 
     def compare(part: Any) -> None:
         pairs = block.compare(part)
-        clear_bits(pairs.close, y[pairs.rows] - WORD * pairs.first_word)
-        won, lost = _decide_close_pairs(block, pairs, y, tie_break)
-        words = slice(pairs.first_word, pairs.first_word + pairs.above.shape[1])
-        defeats[pairs.rows, words] = pairs.above
-        counts = count_bits(pairs.above)
+        won, lost = _decide_close_pairs(block, pairs, y, competitor_wins)
+        counts = pairs.n_above()
         with adding:
             totals.n_better[pairs.rows] += counts
             totals.lowest[pairs.rows] += counts - lost
             totals.highest[pairs.rows] += counts + won
             totals.two_values[pairs.rows] += pairs.two_values
+            parts.append(pairs)
 
     for_each(compare, block.parts)
-    return totals
+    kind: Any = type(parts[0]) if parts else PackedPairs
+    return totals, kind.defeats(parts, y.size, n_classes)
 
 
 def _decide_close_pairs(
-    block: ScoreBlock, pairs: ComparedPairs, y: IntArray, tie_break: TieBreak
+    block: ScoreBlock, pairs: Pairs, y: IntArray, competitor_wins: CompetitorWins
 ) -> tuple[IntArray, IntArray]:
-    """Set the bits of close pairs in which the reference formula puts the competitor above.
+    """Put competitors of close pairs above if the reference formula does.
 
     Returns the numbers of ties (n,) that each instance won and lost by the tie rule.
     """
-    won, lost = np.zeros((2, pairs.rows.stop - pairs.rows.start), dtype=np.int64)
-    open_words = np.flatnonzero(pairs.close)
-    for part in ranges(open_words.size, _WORDS_AT_ONCE):
-        place, word = np.divmod(open_words[part], pairs.close.shape[1])
-        bits = unpack(pairs.close[place, word][:, None], WORD)
-        of_word, bit = np.nonzero(bits)
-        row = pairs.rows.start + place[of_word]
-        column = WORD * (pairs.first_word + word[of_word]) + bit
-        competitor, true = block.reference_scores(row, column), block.reference_scores(row, y[row])
-        above, tie = competitor > true, competitor == true
+    places = np.arange(y.size)[pairs.rows]
+    true = y[places]
+    won, lost = np.zeros((2, true.size), dtype=np.int64)
+    for row, column in pairs.close_pairs(true):
+        place = places[row]
+        competitor = block.reference_scores(place, column)
+        of_true = block.reference_scores(place, true[row])
+        above, tie = competitor > of_true, competitor == of_true
         if tie.any():
-            tied, is_lost = row[tie], tie_break.competitor_wins(row[tie], column[tie])
+            is_lost = competitor_wins(place[tie], column[tie])
             above[tie] = is_lost
-            lost += np.bincount(tied[is_lost] - pairs.rows.start, minlength=lost.size)
-            won += np.bincount(tied[~is_lost] - pairs.rows.start, minlength=won.size)
-        bits[of_word, bit] = above
-        decided = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-        pairs.above[place, word] |= decided[:, 0]
+            lost += np.bincount(row[tie][is_lost], minlength=lost.size)
+            won += np.bincount(row[tie][~is_lost], minlength=won.size)
+        pairs.set_above(row[above], column[above])
     return won, lost
 
 

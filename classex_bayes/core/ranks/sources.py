@@ -11,17 +11,20 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from classex_bayes.core.ranks import array_backends, tiles
-from classex_bayes.core.ranks.array_backends import (
+from classex_bayes.array_access import (
     compilable,
     is_on_device,
     is_on_disk,
     numpy_dtype,
+    on_device_of,
     read_rows,
     row_slices,
     take,
     to_host,
 )
+from classex_bayes.core.ranks import device, tiles
+from classex_bayes.core.ranks.defeats import PackedPairs
+from classex_bayes.core.ranks.device import Pairs
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.core.ranks.tiles import word_count
 from classex_bayes.exceptions import DataError
@@ -32,14 +35,18 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 _PART_ELEMENTS = 2**22
 
 
-class ComparedPairs(NamedTuple):
-    """Outcome of comparing some test instances of a block with some classes, as packed bits."""
+class BestClasses(NamedTuple):
+    """Some of the best classes of each of n instances, and scores in double precision."""
 
-    rows: slice  # places of the instances in the block
-    first_word: int  # word of the first class among all words
-    above: NumberArray  # (n, n_words): certainly above the true class
-    close: NumberArray  # (n, n_words): neither certainly above nor certainly below
-    two_values: NumberArray | int = 0  # (n,): 1 if a row of scores has exactly two values
+    classes: IntArray  # (n, m): ascending
+    scores: FloatArray  # (n, m)
+    true: FloatArray  # (n,): scores of the true classes, which may be among the others
+
+    @classmethod
+    def all_of(cls, scores: FloatArray, y: IntArray) -> "BestClasses":
+        """All classes, from scores (n, k1) and true classes y (n,)."""
+        classes = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+        return cls(classes, scores, scores[np.arange(y.size), y])
 
 
 class ScoreBlock(Protocol):
@@ -49,7 +56,7 @@ class ScoreBlock(Protocol):
     def parts(self) -> Sequence[Any]:
         """Parts of the work. They may be done in any order and in parallel."""
 
-    def compare(self, part: Any) -> ComparedPairs:
+    def compare(self, part: Any) -> Pairs:
         """Do one of the `parts`. The true class may be among the close classes."""
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
@@ -68,6 +75,10 @@ class ScoreSource(Protocol):
         """Whether instances should be requested in ascending order, for example from a disk."""
 
     @property
+    def on_device(self) -> bool:
+        """Whether a device finds the best classes, in larger parts, one after the other."""
+
+    @property
     def perfect(self) -> float | None:
         """Score of an instance that equals its template; None if the scores have no such origin."""
 
@@ -76,6 +87,9 @@ class ScoreSource(Protocol):
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision, larger is better."""
+
+    def best(self, rows: IntArray, y: IntArray, size: int) -> BestClasses:
+        """Some classes of the instances `rows`, with the best `size` of those other than y (n,)."""
 
     def subset(self, rows: IntArray, columns: IntArray) -> "ScoreSource":
         """Return the source of the instances `rows` scored on the classes `columns`."""
@@ -120,13 +134,19 @@ class ScoreMatrix:
         return is_on_disk(self.matrix)
 
     @property
+    def on_device(self) -> bool:
+        """Whether the matrix is on a device."""
+        return is_on_device(self.matrix)
+
+    @property
     def perfect(self) -> float | None:
         """0 for distances; scores of other kinds have no origin."""
         return None if self.higher_is_better else 0.0
 
-    def block(self, rows: IntArray, y: IntArray) -> "MatrixBlock":
+    def block(self, rows: IntArray, y: IntArray) -> "MatrixBlock | DeviceMatrixBlock":
         """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
-        return MatrixBlock(self, rows, y)
+        kind = DeviceMatrixBlock if self.on_device else MatrixBlock
+        return kind(self, rows, y)
 
     def comparable(self, rows: IntArray) -> tuple[NumberArray, IntArray, int]:
         """Return a matrix, the wanted rows in it, and the sign for which larger is better."""
@@ -166,6 +186,21 @@ class ScoreMatrix:
         scores = read_rows(self.matrix, rows).astype(float)
         return scores if self.higher_is_better else -scores
 
+    def best(self, rows: IntArray, y: IntArray, size: int) -> BestClasses:
+        """Some classes of the instances `rows`, with the best `size` of those other than y (n,)."""
+        if not (self.on_device and numpy_dtype(self.matrix).kind == "f"):
+            return BestClasses.all_of(self.scores(rows), y)
+        sign = 1 if self.higher_is_better else -1
+        scores = take(self.matrix, rows)
+        at = tuple(on_device_of(scores, places) for places in (np.arange(y.size), y))
+        true = sign * to_host(scores[at]).astype(float)
+        classes, values = device.best_of_tiles(
+            (sign * scores[:, part] for part in device.tiles_of(scores.shape)), size + 1
+        )
+        order = np.argsort(classes, axis=1)
+        values = np.take_along_axis(values.astype(float), order, axis=1)
+        return BestClasses(np.take_along_axis(classes, order, axis=1), values, true)
+
     def subset(self, rows: IntArray, columns: IntArray) -> "ScoreMatrix":
         """Return the source of the instances `rows` scored on the classes `columns`."""
         return replace(self, matrix=read_rows(self.matrix, rows)[:, columns])
@@ -178,30 +213,47 @@ class MatrixBlock:
         self._source, self._rows, self._y = source, rows, y
         self.parts = ranges(rows.size, max(1, _PART_ELEMENTS // source.shape[1]))
 
-    def compare(self, part: slice) -> ComparedPairs:
+    def compare(self, part: slice) -> PackedPairs:
         """Compare the instances of a part with all classes."""
-        source, rows, y = self._source, self._rows[part], self._y[part]
-        if is_on_device(source.matrix):
-            scores = take(source.matrix, rows)
-            if array_backends.has_invalid(scores, source.higher_is_better):
-                raise source.invalid()
-            bits = array_backends.compare_scores(scores, y, source.higher_is_better)
-            return ComparedPairs(part, 0, *bits, array_backends.two_values(scores))
-        matrix, rows, sign = source.comparable(rows)
+        matrix, rows, sign = self._source.comparable(self._rows[part])
         limits = np.finfo if matrix.dtype.kind == "f" else np.iinfo
         largest, factor = limits(matrix.dtype).max, matrix.dtype.type(sign)
-        true = matrix[rows, y] * factor
+        true = matrix[rows, self._y[part]] * factor
         above, close = np.empty((2, rows.size, word_count(matrix.shape[1])), dtype=np.uint64)
         if not tiles.compare(matrix, rows, factor, true, true, largest, 0, above, close):
-            raise source.invalid()
-        return ComparedPairs(part, 0, above, close, tiles.two_values(matrix, rows))
+            raise self._source.invalid()
+        return PackedPairs(part, 0, above, close, tiles.two_values(matrix, rows))
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
-        """Zeros, because close scores are equal. For a matrix on a device, the scores."""
-        if not is_on_device(self._source.matrix):
-            return np.zeros(places.size)
-        distinct, place = np.unique(places, return_inverse=True)
-        values = read_rows(self._source.matrix, self._rows[distinct])[place, columns]
+        """Zeros, because close scores are equal."""
+        return np.zeros(places.size)
+
+
+class DeviceMatrixBlock:
+    """Rows of a score matrix on a device."""
+
+    def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
+        self._source, self._rows, self._y = source, rows, y
+        self.parts = [slice(0, rows.size)]
+
+    def compare(self, part: slice) -> device.DevicePairs:
+        """Compare all instances with all classes."""
+        matrix, higher = self._source.matrix, self._source.higher_is_better
+        true = on_device_of(matrix, self._read(self._rows, self._y)[:, None])
+        scores = take(matrix, self._rows)
+        if device.has_invalid(scores, np.inf if higher else -np.inf):
+            raise self._source.invalid()
+        above = scores > true if higher else scores < true
+        # A device may treat scores below the normal range as equal.
+        return device.DevicePairs(part, above, scores == true, device.two_values(scores))
+
+    def _read(self, rows: IntArray, columns: IntArray) -> NumberArray:
+        matrix = self._source.matrix
+        return to_host(matrix[on_device_of(matrix, rows), on_device_of(matrix, columns)])
+
+    def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
+        """Scores of pairs (place in the block, class)."""
+        values = self._read(self._rows[places], columns)
         return values if self._source.higher_is_better else -values
 
 
@@ -227,6 +279,11 @@ class ConcatenatedScores:
         return any(source.in_order for source in self.sources)
 
     @property
+    def on_device(self) -> bool:
+        """False: scores of several shards are compared on the processor."""
+        return False
+
+    @property
     def perfect(self) -> float | None:
         """Score of an instance that equals its template; None if it differs between shards."""
         origins = {source.perfect for source in self.sources}
@@ -250,6 +307,10 @@ class ConcatenatedScores:
             result[places] = self.sources[number].scores(shard_rows)
         return result
 
+    def best(self, rows: IntArray, y: IntArray, size: int) -> BestClasses:
+        """All classes of the instances `rows`, whose true classes are y (n,)."""
+        return BestClasses.all_of(self.scores(rows), y)
+
     def subset(self, rows: IntArray, columns: IntArray) -> "ConcatenatedScores":
         """Return the source of the instances `rows` (ascending) scored on the classes `columns`."""
         return ConcatenatedScores(
@@ -258,30 +319,25 @@ class ConcatenatedScores:
 
 
 class ConcatenatedBlock:
-    """Some instances of several shards, compared in runs of instances of one shard."""
+    """Some instances of several shards, each shard compared as a block of its own."""
 
     def __init__(self, source: ConcatenatedScores, rows: IntArray, y: IntArray) -> None:
-        self._starts: list[int] = []
-        self._blocks: list[ScoreBlock] = []
-        runs = [
-            (run, number, shard_rows[np.searchsorted(places, run)])
-            for number, places, shard_rows in source.parts(rows)
-            for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
-        ]
-        for run, number, shard_rows in sorted(runs, key=lambda part: int(part[0][0])):
-            self._starts.append(int(run[0]))
-            self._blocks.append(source.sources[number].block(shard_rows, y[run]))
+        self._shard, self._place = np.empty((2, rows.size), dtype=np.int64)
+        self._blocks: list[tuple[IntArray, ScoreBlock]] = []
+        for number, places, shard_rows in source.parts(rows):
+            self._shard[places], self._place[places] = len(self._blocks), np.arange(places.size)
+            self._blocks.append((places, source.sources[number].block(shard_rows, y[places])))
         self.parts = [
-            (number, part) for number, block in enumerate(self._blocks) for part in block.parts
+            (at, part) for at, (_, block) in enumerate(self._blocks) for part in block.parts
         ]
 
-    def compare(self, part: tuple[int, Any]) -> ComparedPairs:
+    def compare(self, part: tuple[int, Any]) -> PackedPairs:
         """Compare some of the instances with some of the classes."""
-        number, inner = part
-        pairs, start = self._blocks[number].compare(inner), self._starts[number]
-        return pairs._replace(rows=slice(start + pairs.rows.start, start + pairs.rows.stop))
+        places, block = self._blocks[part[0]]
+        pairs = block.compare(part[1])
+        return pairs.moved(places[pairs.rows])
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
-        """Reference scores of pairs (place in the block, class); all places are in one run."""
-        number = int(np.searchsorted(self._starts, places[0], side="right")) - 1
-        return self._blocks[number].reference_scores(places - self._starts[number], columns)
+        """Reference scores of pairs (place in the block, class); all are of one shard."""
+        block = self._blocks[self._shard[places[0]]][1]
+        return block.reference_scores(self._place[places], columns)

@@ -8,13 +8,14 @@ from helpers import count_better
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes.core import influence as influence_module
 from classex_bayes.core.rank_pass import rank_statistics
 from classex_bayes.core.ranks import defeats as defeats_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
 from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks import sources as scores_module
 from classex_bayes.core.ranks import threads as workers_module
-from classex_bayes.core.ranks.defeats import add_gains, common_products
+from classex_bayes.core.ranks.defeats import PackedDefeats
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.tiles import unpack
@@ -32,10 +33,10 @@ LAYOUTS = st.fixed_dictionaries(
         (embeddings_module, "_PAIRS_AT_ONCE"): st.sampled_from([1, 10]),
         (scores_module, "_PART_ELEMENTS"): st.sampled_from([1, 999]),
         (rank_counts_module, "_PACKED_ELEMENTS"): st.sampled_from([1, 2000]),
-        (rank_counts_module, "_WORDS_AT_ONCE"): st.sampled_from([1, 10]),
+        (defeats_module, "_WORDS_AT_ONCE"): st.sampled_from([1, 10]),
         (defeats_module, "_WORDS"): st.sampled_from([1, 2]),
         (defeats_module, "_GROUPS"): st.sampled_from([1, 2]),
-        (defeats_module, "_FEW_REPEATS"): st.sampled_from([1, 2]),
+        (influence_module, "_FEW_REPEATS"): st.sampled_from([1, 2]),
     }
 )
 
@@ -110,14 +111,15 @@ def test_sums_over_packed_bits(seed, n, n_classes, density):
     assert (unpack(words, n_classes) == defeats).all()
     gain = rng.normal(size=(n, 3))
     total = np.ones((n_classes, 3))
-    add_gains(words, defeats.sum(axis=1), gain, total)
+    packed_defeats = PackedDefeats(words, n_classes)
+    packed_defeats.add_gains(defeats.sum(axis=1), gain, total)
     np.testing.assert_allclose(total, 1 + defeats.T.astype(float) @ gain, atol=1e-12)
     starts = np.unique(np.concatenate([[0, n], rng.integers(0, n, 3)]))
     expected = np.zeros((3, 3))
     for rows in map(slice, starts[:-1], starts[1:]):
         by_class = defeats[rows].T.astype(float) @ gain[rows]
         expected += by_class.T @ by_class
-    found = common_products(words, gain, starts)
+    found = packed_defeats.common_products(gain, starts)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
