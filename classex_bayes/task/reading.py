@@ -11,6 +11,7 @@ from classex_bayes.core.rank_pass import (
     design_statistics,
     rank_statistics,
 )
+from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import Ties
@@ -87,6 +88,8 @@ class Reading:
         assert self.source is not None
         if isinstance(self.source, DaskSource):
             return self.source.nearest(y)
+        if isinstance(self.source, ComparedScores):
+            return self.source.nearest
         return NearestClasses.of(self.source, y)
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:

@@ -100,6 +100,21 @@ def read_embeddings(
     return LabelledScores(source, y, names, "embeddings", (embeddings_fit(source),))
 
 
+def read_probes(probes: Any, y: Any, gallery: Any, source: EmbeddingScores) -> EmbeddingScores:
+    """More probes of the classes y for the gallery of a source."""
+    probes = with_labels(probes)
+    refuse_disorder(probes, with_labels(y), ("probes", "y"))
+    _refuse_other_columns(probes, with_labels(gallery))
+    matrix = as_matrix_anywhere(probes, "probes")
+    if matrix.shape[1] != source.gallery.shape[1]:
+        raise DataError(
+            f"probes: found {matrix.shape[1]} coordinates, expected the {source.gallery.shape[1]} "
+            "of gallery"
+        )
+    finite_embeddings(matrix, "probes", source.distance)
+    return source.with_probes(matrix)
+
+
 def read_ranks(ranks: Any, y: Any, n_classes: int, length: int | None = None) -> IntArray:
     """Ranks as whole numbers in 1..n_classes, in the order of the labels.
 

@@ -22,6 +22,7 @@ from classex_bayes.core.ranks.ties import TieHandling, Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts, with_error
 from classex_bayes.task.accuracy_curve import AccuracyCurve
+from classex_bayes.task.batches import read_batches
 from classex_bayes.task.class_labels import (
     ClassLabels,
     Untested,
@@ -68,10 +69,10 @@ class SourceTask:
     r"""A classifier tested on k1 source classes.
 
     Each constructor returns a task: `from_scores`, whose documentation has the arguments that they
-    share, `from_classifier`, `from_embeddings`, `from_ranks`, `from_search`, `from_run` and
-    `from_accuracies`. `classex_bayes.read_task` reads one from files. Ranks and the covariance of
-    ATA_k at 12 log-spaced k are computed once, in one pass over the scores. The task refers to its
-    arrays and never copies them.
+    share, `from_embeddings`, `from_batches`, `from_classifier`, `from_ranks`, `from_search`,
+    `from_run` and `from_accuracies`. `classex_bayes.read_task` reads one from files. Ranks and the
+    covariance of ATA_k at 12 log-spaced k are computed once, in one pass over the scores. The task
+    refers to its arrays and never copies them.
 
     Attributes
     ----------
@@ -228,6 +229,68 @@ class SourceTask:
             gallery_y=gallery_y,
             reduce=reduce,
             classes=classes,
+        )
+        return cls._scored(labelled, ties, class_weight, untested, sampling, random_seed)
+
+    @classmethod
+    def from_batches(
+        cls,
+        batches: Any,
+        *,
+        gallery: Any = None,
+        distance: Distance = "sqeuclidean",
+        gallery_y: Any = None,
+        reduce: Reduce = "max",
+        classes: Any = None,
+        higher_is_better: bool = True,
+        ties: TieHandling = "auto",
+        class_weight: Any = None,
+        untested: Untested = "error",
+        sampling: Sampling | None = None,
+        random_seed: RandomSeed = 0,
+    ) -> Self:
+        """Make a task from batches of test instances, such as those of a DataLoader.
+
+        The task is that of all instances at once, with the same ranks, covariance and
+        `nearest_classes`. Each batch is compared with all classes, on the device that holds it, and
+        let go. For each instance the task keeps the classes that scored at least as well as the
+        true one, with 5 bytes each, and the 32 nearest ones. These are few if the classifier is
+        good; those of decisions need as much memory as the scores. Whatever needs scores later,
+        such as `diagnose`, `KDE` and `OpenSetExtrapolator`, needs a task from all of them.
+
+        Parameters
+        ----------
+        batches : iterable of pairs
+            Pairs (scores, y) as in `from_scores`. With a `gallery`, pairs (embeddings, y) as in
+            `from_embeddings`. A generator is read once.
+        gallery : array-like of shape (n_templates, d), optional
+            Embeddings of the templates.
+        distance, gallery_y, reduce
+            As in `from_embeddings`.
+        classes, higher_is_better, ties, class_weight, untested, sampling, random_seed
+            As in `from_scores`.
+
+        Raises
+        ------
+        DataError
+            If there are no batches, one is not a pair, or batches have different classes. Also as
+            in `from_scores` and `from_embeddings`; the message names the batch.
+
+        Examples
+        --------
+        >>> scores = np.array([[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]])
+        >>> batches = [(scores[:2], [0, 1]), (scores[2:], [2])]
+        >>> SourceTask.from_batches(batches).ranks.tolist()
+        [1, 2, 1]
+        """
+        labelled = read_batches(
+            batches,
+            gallery,
+            classes,
+            higher_is_better,
+            distance=distance,
+            gallery_y=gallery_y,
+            reduce=reduce,
         )
         return cls._scored(labelled, ties, class_weight, untested, sampling, random_seed)
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
-from classex_bayes.core.ranks.sources import ConcatenatedScores, is_negated
+from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource, is_negated
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError, DataWarning, warn
@@ -211,12 +212,7 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
     first, y = parts[0], np.concatenate([part.y for part in parts])
     weight = class_weights(class_weight, y, first.n_classes, classes)
     factors = [_factor(part, number, weight, classes) for number, part in enumerate(parts)]
-    readable = [
-        part.source
-        for part in parts
-        if part.source is not None and not isinstance(part.source, DaskSource)
-    ]
-    source = ConcatenatedScores(readable) if len(readable) == len(parts) else None
+    source = _joined_source([part.source for part in parts])
     influences = [
         part.influence.scaled(factor)
         for part, factor in zip(parts, factors, strict=True)
@@ -256,6 +252,19 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
         nearest=None if source is not None else _joined_lists(parts),
         reading=reading,
     )
+
+
+def _joined_source(sources: Sequence[ScoreSource | None]) -> ScoreSource | None:
+    """Scores of all parts; None if those of a part are not at hand."""
+    compared = [source for source in sources if isinstance(source, ComparedScores)]
+    if len(compared) == len(sources):
+        return ComparedScores.joined(compared)
+    readable = [
+        source
+        for source in sources
+        if not (source is None or isinstance(source, DaskSource | ComparedScores))
+    ]
+    return ConcatenatedScores(readable) if len(readable) == len(sources) else None
 
 
 def _joined_lists(parts: Sequence[RankTable]) -> NearestClasses | None:

@@ -1,0 +1,88 @@
+"""Test instances that come in batches, each compared with all classes and let go."""
+
+from collections.abc import Iterable
+from operator import length_hint
+from typing import Any
+
+import numpy as np
+
+from classex_bayes.core.ranks.compared_scores import ComparedScores
+from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.progress import report_progress
+from classex_bayes.exceptions import DataError
+from classex_bayes.frames import with_labels
+from classex_bayes.task.class_labels import encode_labels
+from classex_bayes.task.score_arguments import (
+    LabelledScores,
+    read_embeddings,
+    read_probes,
+    read_scores,
+)
+from classex_bayes.task.score_checks import refuse_foreign_coordinates, scores_fit
+from classex_bayes.typing import IntArray
+
+
+def read_batches(
+    batches: Any, gallery: Any, classes: Any, higher_is_better: Any, **embedded: Any
+) -> LabelledScores:
+    """Outcomes of all batches, from the arguments of `SourceTask.from_batches`.
+
+    `embedded` are the arguments of embeddings alone.
+    """
+    if not isinstance(batches, Iterable):
+        raise DataError(
+            "batches: expected an iterable of pairs (scores, y) or (embeddings, y), such as a "
+            f"DataLoader or a generator, found {type(batches).__name__}"
+        )
+    first: LabelledScores | None = None
+    parts: list[ComparedScores] = []
+    labels: list[IntArray] = []
+    total = length_hint(batches)
+    for number, batch in enumerate(batches):
+        try:
+            values, y = _pair(batch)
+            if gallery is None:
+                read = read_scores(values, y, classes, higher_is_better)
+            elif first is None:
+                read = read_embeddings(values, gallery, y, classes=classes, **embedded)
+            else:
+                assert isinstance(first.source, EmbeddingScores)
+                source = read_probes(values, y, gallery, first.source)
+                read = first._replace(source=source, y=with_labels(y))
+            if first is not None:
+                _refuse_other_classes(read, first)
+            positions = encode_labels(read.y, *read.source.shape, read.names)
+            if first is None:
+                refuse_foreign_coordinates(read.source, positions)
+                checks = read.checks or (scores_fit(read.source, positions),)
+                first = read._replace(checks=checks)
+            parts.append(ComparedScores.of(read.source, positions))
+        except DataError as error:
+            raise DataError(f"batches: in batch {number}: {error}") from None
+        labels.append(positions)
+        report_progress(number + 1, max(total, number + 1))
+    if first is None:
+        raise DataError("batches: found none; a generator can be read only once")
+    y = np.concatenate(labels)
+    if (names := first.names) is not None:  # positions might be read as names that are numbers
+        y = [names[position] for position in y.tolist()]
+    return first._replace(source=ComparedScores.joined(parts), y=y)
+
+
+def _refuse_other_classes(batch: LabelledScores, first: LabelledScores) -> None:
+    """Raise where a batch has other classes than the first one, or the same in another order."""
+    found, expected = batch.source.shape[1], first.source.shape[1]
+    if found != expected or batch.names != first.names:
+        what = f"{found} classes, and {expected}" if found != expected else "other classes than"
+        raise DataError(
+            f"found {what} in the first batch; every batch needs the scores of all classes, in one "
+            "order"
+        )
+
+
+def _pair(batch: Any) -> tuple[Any, Any]:
+    """Values and labels of a batch."""
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        found = f"{len(batch)} entries" if isinstance(batch, tuple | list) else type(batch).__name__
+        raise DataError(f"expected a pair (scores, y) or (embeddings, y), found {found}")
+    return batch[0], batch[1]

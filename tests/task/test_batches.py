@@ -1,0 +1,185 @@
+"""Batches give the task of all instances at once."""
+
+import array_api_strict
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import assert_same_task
+
+import classex_bayes as cb
+from classex_bayes import SourceTask
+from classex_bayes.core.ranks.progress import progress_callback
+from classex_bayes.exceptions import DataError
+
+FEW = {"draws": 100, "tune": 150, "chains": 2}
+NAMES = {"none": None, "text": [f"c{i}" for i in range(60)], "numbers": list(range(7, 67))}
+
+
+def data(rng, k1=60, repeats=3, decimals=None, dim=None):
+    """Scores, or embeddings if they have dimensions, and classes in a random order."""
+    y = rng.permutation(np.repeat(np.arange(k1), repeats))
+    if dim is not None:
+        gallery = rng.normal(size=(k1, dim)).astype("f4")
+        return gallery[y] + rng.normal(size=(y.size, dim)).astype("f4"), gallery, y
+    scores = rng.normal(size=(y.size, k1)) + 2 * np.eye(k1)[y]
+    return (scores if decimals is None else scores.round(decimals)), y
+
+
+def batches(values, y, names=None, cuts=(50, 51, 120)):
+    labels = y if names is None else np.array(names)[y]
+    return list(zip(np.split(values, cuts), np.split(labels, cuts), strict=True))
+
+
+def assert_same(found, expected):
+    assert_same_task(found, expected, expected.classes, rtol=1e-9)
+    lists = found.nearest_classes, expected.nearest_classes
+    for name in ("classes", "scores", "true"):
+        one, other = (getattr(nearest, name) for nearest in lists)
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("ties", ["auto", "random", "pessimistic", "unknown"])
+def test_scores(names, ties):
+    scores, y = data(np.random.default_rng(1), decimals=1)
+    names = NAMES[names]
+    options = {"classes": names, "ties": ties, "random_seed": 3}
+    whole = SourceTask.from_scores(scores, y if names is None else np.array(names)[y], **options)
+    found = SourceTask.from_batches(batches(scores, y, names), **options)
+    assert_same(found, whole)
+    some = [task.subsample(40, random_seed=2) for task in (found, whole)]
+    assert_same_task(*some, some[1].classes, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("where", "distance", "reduce"),
+    [
+        (np.asarray, "sqeuclidean", None),
+        (np.asarray, "cosine", "max"),
+        (array_api_strict.asarray, "cosine", None),
+        (array_api_strict.asarray, "dot", "mean"),
+        (jnp.asarray, "sqeuclidean", "max"),
+    ],
+)
+def test_embeddings(where, distance, reduce):
+    probes, gallery, y = data(np.random.default_rng(2), dim=8)
+    options = {"distance": distance}
+    if reduce is not None:
+        more = gallery[:20] + 0.5
+        gallery = np.concatenate([gallery, more])
+        options |= {"gallery_y": np.r_[np.arange(60), np.arange(20)], "reduce": reduce}
+    parts = [(where(values), where(labels)) for values, labels in batches(probes, y)]
+    found = SourceTask.from_batches(iter(parts), gallery=where(gallery), **options)
+    expected = SourceTask.from_embeddings(probes, gallery, y, **options)
+    assert_same_task(found, expected, expected.classes, rtol=1e-5)
+    lists, known = found.nearest_classes, expected.nearest_classes
+    np.testing.assert_array_equal(lists.classes, known.classes)
+    np.testing.assert_allclose(lists.scores, known.scores, rtol=1e-9, atol=1e-9)
+
+
+def test_weights_competitors_and_designs():
+    rng = np.random.default_rng(3)
+    scores, y = data(rng)
+    keep = y < 45
+    for options in (
+        {"class_weight": rng.uniform(0.1, 1, 60), "untested": "competitors"},
+        {"sampling": cb.Sampling(groups=np.arange(60) % 20), "untested": "competitors"},
+    ):
+        whole = SourceTask.from_scores(scores[keep], y[keep], **options)
+        found = SourceTask.from_batches(batches(scores[keep], y[keep], cuts=(30,)), **options)
+        assert_same(found, whole)
+
+
+def test_a_fit_is_that_of_the_whole_task():
+    scores, y = data(np.random.default_rng(4))
+    means = [
+        cb.BayesianExtrapolator()
+        .fit(task, sampler=FEW, random_seed=1, progressbar=False)
+        .predict([60, 1000])
+        .mean
+        for task in (
+            SourceTask.from_scores(scores, y),
+            SourceTask.from_batches(batches(scores, y)),
+        )
+    ]
+    np.testing.assert_allclose(*means, rtol=1e-6)
+
+
+def test_parts_that_split_classes_merge():
+    scores, y = data(np.random.default_rng(5))
+    first, second = np.arange(y.size) < 90, np.arange(y.size) >= 90
+    parts = [
+        SourceTask.from_batches([(scores[rows], y[rows])], classes=NAMES["text"])
+        if np.unique(y[rows]).size == 60
+        else SourceTask.from_batches(
+            [(scores[rows], y[rows])], classes=NAMES["text"], untested="competitors"
+        )
+        for rows in (first, second)
+    ]
+    whole = SourceTask.from_scores(scores, y, classes=NAMES["text"])
+    assert_same(SourceTask.merge(parts), whole)
+
+
+def test_what_needs_scores_says_that_they_were_let_go():
+    scores, y = data(np.random.default_rng(6))
+    task = SourceTask.from_batches(batches(scores, y))
+    with pytest.raises(DataError, match="came in batches and were not kept"):
+        cb.KDE("ucv").fit(task)
+
+
+def test_batches_are_checked_and_named():
+    scores, y = data(np.random.default_rng(7))
+    good = batches(scores, y)
+    spoilt = scores.copy()
+    spoilt[125, 3] = np.nan
+    frame = pd.DataFrame(scores[:50])
+    letters = pd.DataFrame(scores, columns=NAMES["text"])
+    named = pd.Series(np.array(NAMES["text"])[y])
+    for bad, message in (
+        ([], "batches: found none"),
+        (7, "batches: expected an iterable of pairs"),
+        (scores, r"batches: in batch 0: expected a pair .* found ndarray"),
+        ([*good[:1], (scores[:3],)], r"in batch 1: expected a pair .* found 1 entries"),
+        ([*good[:1], (scores[:3, :9], y[:3] % 9)], r"in batch 1: found 9 classes, and 60 in"),
+        (batches(spoilt, y), r"in batch 3: scores: found NaN at row 5, column 3"),
+        ([*good[:2], (scores[:2], [1, 60])], r"in batch 2: y: found 60 at row 1"),
+        (
+            [(letters[:50], named[:50]), (letters[50:][NAMES["text"][::-1]], named[50:])],
+            r"in batch 1: found other classes than in the first batch; .* in one order",
+        ),
+        ([(letters[:50], named[:50]), (letters[50:], named[:49:-1])], r"in batch 1: y: the index"),
+        ([(frame, y[:50]), (scores[50:], y[50:90])], r"in batch 1: y: found 40 labels for 130"),
+    ):
+        with pytest.raises(DataError, match=message):
+            SourceTask.from_batches(bad)
+    with pytest.raises(DataError, match=r"in batch 1: probes: found 3 coordinates, expected the 8"):
+        SourceTask.from_batches(
+            [(np.ones((4, 8)), range(4)), (np.ones((4, 3)), range(4))], gallery=np.eye(8) + 1
+        )
+
+
+def test_frames_of_embeddings_keep_their_columns():
+    probes, gallery, y = data(np.random.default_rng(9), dim=4)
+    probes, gallery = (pd.DataFrame(x, columns=list("abcd")) for x in (probes, gallery))
+    found = [(probes[:90], y[:90]), (probes[90:][list("dcba")], y[90:])]
+    with pytest.raises(DataError, match=r"in batch 1: gallery: the columns have the names"):
+        SourceTask.from_batches(found, gallery=gallery)
+
+
+def test_a_loader_may_not_know_its_length():
+    class Loader(list):
+        def __len__(self):
+            raise TypeError("object of type 'Stream' has no len()")
+
+    scores, y = data(np.random.default_rng(10))
+    found = SourceTask.from_batches(Loader(batches(scores, y)))
+    assert found.ranks.tolist() == SourceTask.from_scores(scores, y).ranks.tolist()
+
+
+def test_progress_counts_batches():
+    scores, y = data(np.random.default_rng(8))
+    seen = []
+    with progress_callback(lambda done, total: seen.append((done, total))):
+        SourceTask.from_batches(batches(scores, y))
+    assert seen[:4] == [(1, 4), (2, 4), (3, 4), (4, 4)]
