@@ -212,7 +212,7 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
     first, y = parts[0], np.concatenate([part.y for part in parts])
     weight = class_weights(class_weight, y, first.n_classes, classes)
     factors = [_factor(part, number, weight, classes) for number, part in enumerate(parts)]
-    source = _joined_source([part.source for part in parts])
+    source = _joined_source(parts)
     influences = [
         part.influence.scaled(factor)
         for part, factor in zip(parts, factors, strict=True)
@@ -254,17 +254,23 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
     )
 
 
-def _joined_source(sources: Sequence[ScoreSource | None]) -> ScoreSource | None:
-    """Scores of all parts; None if those of a part are not at hand."""
-    compared = [source for source in sources if isinstance(source, ComparedScores)]
-    if len(compared) == len(sources):
-        return ComparedScores.joined(compared)
-    readable = [
-        source
-        for source in sources
-        if not (source is None or isinstance(source, DaskSource | ComparedScores))
+def _joined_source(parts: Sequence[RankTable]) -> ScoreSource | None:
+    """Scores of all parts, or their outcomes if a part has only these; None if a part has none."""
+    sources = [
+        (part.source, part.y)
+        for part in parts
+        if part.source is not None and not isinstance(part.source, DaskSource)
     ]
-    return ConcatenatedScores(readable) if len(readable) == len(sources) else None
+    if len(sources) < len(parts):
+        return None
+    if not any(isinstance(source, ComparedScores) for source, _ in sources):
+        return ConcatenatedScores([source for source, _ in sources])
+    return ComparedScores.joined(
+        [
+            source if isinstance(source, ComparedScores) else ComparedScores.of(source, y)
+            for source, y in sources
+        ]
+    )
 
 
 def _joined_lists(parts: Sequence[RankTable]) -> NearestClasses | None:

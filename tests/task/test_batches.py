@@ -106,16 +106,16 @@ def test_a_fit_is_that_of_the_whole_task():
     np.testing.assert_allclose(*means, rtol=1e-6)
 
 
-def test_parts_that_split_classes_merge():
+@pytest.mark.parametrize("second", ["batches", "scores"])
+def test_parts_that_split_classes_merge(second):
     scores, y = data(np.random.default_rng(5))
-    first, second = np.arange(y.size) < 90, np.arange(y.size) >= 90
+    options = {"classes": NAMES["text"], "untested": "competitors"}
+    rest = scores[90:], y[90:]
     parts = [
-        SourceTask.from_batches([(scores[rows], y[rows])], classes=NAMES["text"])
-        if np.unique(y[rows]).size == 60
-        else SourceTask.from_batches(
-            [(scores[rows], y[rows])], classes=NAMES["text"], untested="competitors"
-        )
-        for rows in (first, second)
+        SourceTask.from_batches([(scores[:90], y[:90])], **options),
+        SourceTask.from_batches([rest], **options)
+        if second == "batches"
+        else SourceTask.from_scores(*rest, **options),
     ]
     whole = SourceTask.from_scores(scores, y, classes=NAMES["text"])
     assert_same(SourceTask.merge(parts), whole)
