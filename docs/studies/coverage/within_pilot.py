@@ -47,7 +47,7 @@ def cases(options):
     for name, task in populations(options):
         sizes = [size for size in SIZES if size * BEYOND <= task.n_classes]
         for size in sizes[: 1 if options.small else None]:
-            for seed in range(options.repeats(4)):
+            for seed in range(options.repeats(3)):
                 yield name, task, size, seed
 
 
