@@ -1,5 +1,6 @@
 """Joint covariance of tests on the same classes, against its formula and simulated tasks."""
 
+import array_api_strict
 import numpy as np
 import pytest
 from helpers import dyadic_covariance
@@ -46,6 +47,19 @@ def test_covariance_is_the_written_formula(seed, most_repeats, untested, metric,
     arrays = [(test.table.source.matrix, test.y, test.table.class_weight) for test in tests]
     expected = dyadic_covariance(arrays, k, metric)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
+
+
+def test_a_block_without_instances_of_a_test_on_a_device(constants):
+    rng = np.random.default_rng(1)
+    scores, y = rng.normal(size=(40, 20)), np.arange(40) % 20
+    scores[np.arange(40), y] += 2
+    found = []
+    with constants(rank_counts_module, _PACKED_ELEMENTS=200):
+        for kind in (np.asarray, array_api_strict.asarray):
+            first = SourceTask.from_scores(kind(scores), y)
+            second = SourceTask.from_scores(kind(scores[:10]), y[:10], untested="competitors")
+            found.append(covariance_of([first, second], np.array([2, 5])))
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-9)
 
 
 @pytest.fixture(scope="module")

@@ -372,7 +372,7 @@ class DeviceEmbeddingBlock(_Probes):
     @property
     def parts(self) -> list[slice]:
         """All instances at once."""
-        return [slice(0, self._low.size)]
+        return ranges(self._low.size, max(self._low.size, 1))
 
     def compare(self, part: slice) -> device.DevicePairs:
         """Compare all instances with all classes."""

@@ -234,7 +234,7 @@ class DeviceMatrixBlock:
 
     def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
         self._source, self._rows, self._y = source, rows, y
-        self.parts = [slice(0, rows.size)]
+        self.parts = ranges(rows.size, max(rows.size, 1))  # all at once
 
     def compare(self, part: slice) -> device.DevicePairs:
         """Compare all instances with all classes."""
