@@ -48,11 +48,11 @@ def to_host(array: Any) -> NumberArray:
     return np.asarray(array)
 
 
-def where_it_is(array: Any) -> Any:
-    """An array on a device or on a disk as it is, and one in memory as an array of NumPy.
+def numpy_if_in_memory(array: Any) -> Any:
+    """Array of NumPy for one in memory; an array on a device or a disk is returned as it is.
 
-    Compiled code for the processor is faster there than PyTorch and JAX. PyTorch keeps no record of
-    operations for gradients.
+    Compiled code is faster there than PyTorch and JAX. Tensors are detached, so that no operation
+    is recorded for gradients.
     """
     if array_api_compat.is_torch_array(array):
         return to_host(array) if array.device.type == "cpu" else array.detach()

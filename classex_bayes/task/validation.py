@@ -6,7 +6,7 @@ import numpy as np
 
 from classex_bayes import frames
 from classex_bayes.arguments import as_matrix, as_numeric, class_count, finite_rows
-from classex_bayes.array_access import is_on_device, read_rows, row_slices, where_it_is
+from classex_bayes.array_access import is_on_device, numpy_if_in_memory, read_rows, row_slices
 from classex_bayes.core.ranks.embeddings import SMALLEST_COORDINATE, too_small
 from classex_bayes.exceptions import DataError
 
@@ -33,7 +33,7 @@ def as_matrix_anywhere(values: Any, name: str) -> Any:
     if len(shape) != 2 or 0 in shape:
         raise DataError(f"{name}: expected a matrix with rows and columns, found shape {shape}")
     as_numeric(read_rows(values, np.arange(1)), name)
-    return where_it_is(values)
+    return numpy_if_in_memory(values)
 
 
 def finite_embeddings(array: Any, name: str, distance: str) -> None:

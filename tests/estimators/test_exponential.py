@@ -78,7 +78,7 @@ def test_up_to_k1_it_is_the_average_test_accuracy():
     np.testing.assert_array_equal(MixedExponential().fit(task).predict(k).mean, task.accuracy(k))
 
 
-def test_bare_curve_is_reproduced_where_it_is_known():
+def test_bare_curve_is_reproduced_numpy_if_in_memory_known():
     task = SourceTask.from_accuracies([5, 20, 60], [0.9, 0.7, 0.66], n_test=300, n_classes=80)
     model = MixedExponential().fit(task)
     predicted = model.predict([5, 6, 20, 60, 61, 80, 200]).mean

@@ -178,7 +178,7 @@ def test_an_extrapolation_that_parts_cannot_foresee_fails(twins, seed):
     assert found.sentences[1].startswith("ClassExReg: from 25 of the classes")
 
 
-def test_the_default_passes_where_it_is_right(fitted):
+def test_the_default_passes_numpy_if_in_memory_right(fitted):
     found = cb.extrapolation_check(fitted, **SETTINGS, n_parts=4)
     result = found.results["BayesianExtrapolator"]
     assert found.passed and abs(result.error) < 0.06 and result.coverage >= 0.5

@@ -62,7 +62,7 @@ def test_bounds_of_cut_ranks_are_an_outline(prediction):
     assert upper[0] - lower[0] > 0.1
 
 
-def test_another_metric_of_cut_ranks_is_drawn_where_it_is_known(fitted):
+def test_another_metric_of_cut_ranks_is_drawn_numpy_if_in_memory_known(fitted):
     cut_ranks = np.arange(60) % 8 + 1
     cut = SourceTask.from_ranks(cut_ranks, np.arange(60), n_classes=60, truncated_at=3)
     chart = accuracy_chart(fitted.predict(K, metric="accuracy@2"), cut)

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
-from classex_bayes.array_access import read_rows, where_it_is
+from classex_bayes.array_access import numpy_if_in_memory, read_rows
 from classex_bayes.core.ranks import device as device_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
 from classex_bayes.core.ranks import rank_counts as rank_counts_module
@@ -138,16 +138,16 @@ def test_any_rows_can_be_read_from_a_disk(rows):
 def as_on_a_device():
     """Arrays of PyTorch and JAX in memory are treated like those on a device."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(validation_module, "where_it_is", lambda array: array)
+        patch.setattr(validation_module, "numpy_if_in_memory", lambda array: array)
         yield
 
 
 def test_arrays_in_memory_become_those_of_numpy():
     values = jnp.arange(6.0).reshape(2, 3)
-    assert isinstance(where_it_is(values), np.ndarray)
-    assert where_it_is(values).tolist() == values.tolist()
+    assert isinstance(numpy_if_in_memory(values), np.ndarray)
+    assert numpy_if_in_memory(values).tolist() == values.tolist()
     elsewhere = array_api_strict.ones((2, 3))
-    assert where_it_is(elsewhere) is elsewhere
+    assert numpy_if_in_memory(elsewhere) is elsewhere
 
 
 @given(

@@ -5,7 +5,7 @@ only counts, sums and the close ones leave it, which the processor decides in do
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +16,6 @@ import numpy as np
 
 from classex_bayes.array_access import numpy_dtype, on_device_of, take, to_host
 from classex_bayes.core.ranks.defeats import PackedDefeats, PackedPairs
-from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.core.ranks.tiles import WORD, word_count
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
@@ -119,11 +118,6 @@ class DeviceDefeats:
 
 Pairs = PackedPairs | DevicePairs
 Defeats = PackedDefeats | DeviceDefeats
-
-
-def tiles_of(shape: tuple[int, int]) -> list[slice]:
-    """Ranges of columns that cut an array (n, k1) into tiles."""
-    return ranges(shape[1], max(TILE_PAIRS // max(shape[0], 1), 1))
 
 
 def has_invalid(scores: Any, best: float) -> bool:
@@ -229,7 +223,7 @@ def best_places(scores: Any, size: int) -> Any:
     return xp.argsort(scores, axis=1, descending=True)[:, :size]
 
 
-def best_of_tiles(tiles: Iterator[Any], size: int) -> tuple[IntArray, FloatArray]:
+def best_of_tiles(tiles: Iterable[Any], size: int) -> tuple[IntArray, FloatArray]:
     """Columns and values (n, size) of the largest scores, best first, from tiles of columns.
 
     NaN, the score of a template out of range, counts as infinite.

@@ -194,9 +194,7 @@ class ScoreMatrix:
         scores = take(self.matrix, rows)
         at = tuple(on_device_of(scores, places) for places in (np.arange(y.size), y))
         true = sign * to_host(scores[at]).astype(float)
-        classes, values = device.best_of_tiles(
-            (sign * scores[:, part] for part in device.tiles_of(scores.shape)), size + 1
-        )
+        classes, values = device.best_of_tiles([sign * scores], size + 1)
         order = np.argsort(classes, axis=1)
         values = np.take_along_axis(values.astype(float), order, axis=1)
         return BestClasses(np.take_along_axis(classes, order, axis=1), values, true)
