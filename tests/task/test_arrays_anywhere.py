@@ -211,6 +211,31 @@ def test_tiles_and_uncertain_lists_of_a_device(distance, spare, pairs, constants
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
 
 
+@pytest.mark.parametrize("distance", METRICS)
+def test_coarse_products_of_a_device_change_nothing(distance, constants):
+    """As under a setting of half precision: lists are uncertain and most pairs are close."""
+    rng = np.random.default_rng(9)
+    gallery = rng.normal(size=(90, 6)).astype("f4")
+    y = rng.permutation(90)
+    probes = gallery[y] + rng.normal(size=(90, 6)).astype("f4")
+    there = array_api_strict.asarray
+
+    def coarse(left, right):
+        rounded = [(np.asarray(x).view(np.uint32) & 0xFFFF0000).view("f4") for x in (left, right)]
+        return there(np.matmul(*rounded))
+
+    expected = SourceTask.from_embeddings(probes, gallery, y, distance=distance)
+    with (
+        constants(device_module, matmul=coarse, matmul_roundoff=lambda array: 2.0**-7),
+        constants(embeddings_module, _SPARE=0),
+    ):
+        found = SourceTask.from_embeddings(there(probes), there(gallery), y, distance=distance)
+        lists, known = found.nearest_classes, expected.nearest_classes
+    assert found.ranks.tolist() == expected.ranks.tolist()
+    assert lists.classes.tolist() == known.classes.tolist()
+    np.testing.assert_allclose(lists.scores, known.scores, rtol=1e-9, atol=1e-9)
+
+
 def test_shards_on_a_device_and_in_memory_merge():
     scores, y = random_scores(np.random.default_rng(9))
     there = array_api_strict.asarray
