@@ -30,6 +30,7 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 TYPICAL_CORRELATION = 0.25
 # A difference is imprecise if this share of its standard deviation is Monte Carlo error.
 _IMPRECISE_SHARE = 0.3
+_ROUNDING = 1e-9  # of the mean of a class
 _ACCURACY = Accuracy()
 
 
@@ -204,7 +205,10 @@ def sampling_correlation(tasks: Sequence[SourceTask], metric: MeanMetric = _ACCU
     tests = [task.require("ranks") for task in tasks]
     covariance = joint_covariance(tests, k1, metric.given_n_better)
     erring = [
-        np.unique(test.y[metric.given_n_better(test.n_better, test.n_classes, k1)[:, 0] < 1]).size
+        np.count_nonzero(
+            test.variance.unit_means(k1, test.weight, metric.given_n_better)[test.class_weight > 0]
+            < 1 - _ROUNDING
+        )
         for test in tests
     ]
     unknown = (np.array(erring) < FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)

@@ -84,7 +84,8 @@ def add_scores(
     basis, by_ranks = basis_of(tree), weights_of(tree)
     if (unused := why_unused(tasks, evidence, basis.bandwidth)) is not None:
         return ranks_alone(record, unused)
-    (task,) = tasks
+    # The law of the ranks is that of instances that have an answer.
+    (task,) = (SourceTask(pilot.require("ranks").answered, pilot.classes) for pilot in tasks)
     rank_law = MixtureLaw(basis, by_ranks.values.reshape(-1, basis.knots.size))
     tail_seeds, anchor_seeds = seeds.spawn(2)
     draws = TailDraws.of(task, basis, tail_prior, len(rank_law.weights), tail_seeds)

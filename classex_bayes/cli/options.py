@@ -197,6 +197,10 @@ class DataOptions:
         Literal["error", "competitors"] | None,
         _input(None, "What classes without instances are; error if not given."),
     ] = None
+    unanswered: Annotated[
+        Path | None,
+        _input("FILE", "Labels (.npy, .txt) of instances without an answer: misses at every k."),
+    ] = None
     truncated_at: Annotated[
         int | None, _input("N", "Length of lists that ranks come from; larger ranks are unknown.")
     ] = None

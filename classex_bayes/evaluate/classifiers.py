@@ -312,9 +312,10 @@ def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric)
     """Raise unless the tasks are tests on the same instances and have the metric at k1."""
     remedy = "pass paired=False"
     for name, task in tasks.items():
-        k1, table = np.array([task.n_classes]), task.table
-        if not (table.why_unknown and table.known_counts(metric, k1).size):
-            task.require("exact ranks", f"tasks[{name!r}]")
+        argument, k1 = f"tasks[{name!r}]", np.array([task.n_classes])
+        table = task.require("ranks", argument)
+        if table.reading.design is not None or not table.known_counts(metric, k1).size:
+            task.require("exact ranks", argument)
     (first_name, first), *others = tasks.items()
     for name, task in others:
         pair = f"tasks: {first_name!r} and {name!r}"

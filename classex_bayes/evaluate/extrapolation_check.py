@@ -43,6 +43,8 @@ class _Parts:
         """Deal the drawn units, which are classes or groups of them, to the parts at random."""
         table, k1 = task.require("ranks"), task.n_classes
         design = table.reading.design
+        if design is None:
+            task.require("ranks among all classes")
         unit = np.arange(k1) if design is None else design.group
         tested = np.bincount(unit, table.class_weight) > 0
         n_units = int(np.count_nonzero(tested))

@@ -37,13 +37,14 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("scores", "y"): SourceTask.from_scores,
     ("probes", "gallery", "y"): SourceTask.from_embeddings,
     ("ranks", "y", "n_classes"): SourceTask.from_ranks,
+    ("ranks", "y", "n_negatives"): SourceTask.from_ranks,
     ("ids", "y", "n_classes"): SourceTask.from_search,
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
 }
 _SAMPLING = set(inspect.signature(Sampling).parameters)
 _NAMES = _SAMPLING.union(*(inspect.signature(make).parameters for make in _LAYOUTS.values()))
 _LAYOUTS["qrels", "run", "n_classes"] = SourceTask.from_run  # files of their own
-_NUMBERS = {"n_test", "n_classes", "truncated_at", "design_effect"}
+_NUMBERS = {"n_test", "n_classes", "n_negatives", "truncated_at", "design_effect"}
 _NAMED_ARRAYS = {
     ".npz": read_npz,
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), read_hdf5),
@@ -71,11 +72,12 @@ def read_task(
         One of
 
         - .npz, .h5, .hdf5, .hdf, .zarr (a folder) or .zip of one, with arrays ``scores, y``; or
-          ``probes, gallery, y`` (and ``gallery_y``); or ``ranks, y, n_classes``; or ``ids, y,
-          n_classes`` (and ``distances``); or ``k, accuracy, n_test, n_classes``. Any other argument
-          of the constructor is allowed, such as ``classes``. Arrays of other names are ignored with
-          a warning, except ``nonmated``, which the verb ``open-set`` reads. In HDF5 and Zarr single
-          values may be attributes, and matrices are read in blocks from the file, which stays open;
+          ``probes, gallery, y`` (and ``gallery_y``); or ``ranks, y, n_classes``; or ``ranks, y,
+          n_negatives``; or ``ids, y, n_classes`` (and ``distances``); or ``k, accuracy, n_test,
+          n_classes``. Any other argument of the constructor is allowed, such as ``classes``. Arrays
+          of other names are ignored with a warning, except ``nonmated``, which the verb
+          ``open-set`` reads. In HDF5 and Zarr single values may be attributes, and matrices are
+          read in blocks from the file, which stays open;
         - .npy with the scores (memory-mapped), and labels in the file `labels`;
         - .csv or .parquet with a column ``y`` and one column of scores for each class, named after
           the class; or with columns ``k`` and ``accuracy``.
@@ -95,7 +97,7 @@ def read_task(
     **arguments
         Further arguments of the constructor, such as ``ties="unknown"`` of `SourceTask.from_scores`
         or ``n_classes=1000`` of `SourceTask.from_run`; or of `Sampling`, as files have them, too.
-        They override those in the file.
+        They override those in the file. ``unanswered`` may be a file of labels.
 
     Returns
     -------
@@ -135,6 +137,8 @@ def read_task(
         parts = [{"qrels": read_trec(file_path(qrels, "qrels"), "qrels"), "run": run}]
     else:
         names = arguments.get("classes", ())
+        if isinstance(arguments.get("unanswered"), str | os.PathLike):
+            arguments["unanswered"] = _labels(Path(arguments["unanswered"]), names)
         parts = [_arrays(file, label, names) for file, label in zip_longest(files, label_files)]
     name = str(files[0]) + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
     layout = _layout(parts[0], str(files[0]), arguments)

@@ -232,6 +232,12 @@ class OpenSetExtrapolator(FittedModel):
         source_task(task)
         table = task.require("ranks among all classes")
         refuse_softmax(table.source)
+        if table.lost.any():
+            failed = float(table.weight[table.lost].sum())
+            raise DataError(
+                f"task: {failed:.3g} of it is unanswered, expected instances with scores; make it "
+                f"without unanswered=, and FNIR of all is {failed:.3g} + {1 - failed:.3g} FNIR"
+            )
         drift = number(self.drift, "drift", 0, whole=False)
         drawn = SamplerSettings.of(sampler, progressbar=False)
         size = drawn.chains * drawn.draws

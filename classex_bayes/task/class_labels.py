@@ -19,21 +19,41 @@ NOUNS = {"class_weight": "weight", "inclusion": "probability", "groups": "group"
 
 
 class ClassLabels(NamedTuple):
-    """True classes of the instances (n,), weights of the classes (k1,) and their names."""
+    """True classes of the instances, with an answer (n,) and without, and weights of the classes.
+
+    `class_weight` (k1,) counts both, and `weight` (k1,) those with an answer. Both sum to 1.
+    """
 
     y: IntArray
     weight: FloatArray
-    names: list[Any] | None
+    unanswered: IntArray
+    class_weight: FloatArray
 
 
 def class_labels(
-    y: Any, n: int, n_classes: int, names: list[Any] | None, class_weight: Any, untested: Untested
+    y: Any,
+    n: int,
+    n_classes: int,
+    names: list[Any] | None,
+    class_weight: Any,
+    untested: Untested,
+    unanswered: Any = None,
 ) -> ClassLabels:
     """Positions of the true classes and weights of the classes, from a constructor's arguments."""
     positions = encode_labels(y, n, n_classes, names)
-    tested_classes(positions, n_classes, names, untested)
-    weight = class_weights(class_weight, positions, n_classes, names)
-    return ClassLabels(positions, weight, names)
+    lost: IntArray = np.empty(0, dtype=np.int64)
+    if unanswered is not None and np.size(unanswered):
+        lost = encode_labels(unanswered, None, n_classes, names, "unanswered")
+    tested = np.append(positions, lost)
+    tested_classes(tested, n_classes, names, untested)
+    weight = class_weights(class_weight, tested, n_classes, names)
+    if not lost.size:
+        return ClassLabels(positions, weight, lost, weight)
+    n_answers, n_all = (np.bincount(labels, minlength=n_classes) for labels in (positions, tested))
+    answered = weight * n_answers / np.maximum(n_all, 1)
+    if np.count_nonzero(answered) < 2:
+        raise DataError("unanswered: expected instances of at least 2 classes with an answer")
+    return ClassLabels(positions, answered / answered.sum(), lost, weight)
 
 
 def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:

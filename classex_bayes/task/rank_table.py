@@ -216,7 +216,7 @@ class RankTable:
         if self.is_exact:
             if self.competitors_shared:
                 return self.reading.made_from
-            return "ranks among competitors of their own"
+            return "ranks among negatives of their own"
         if self.counts is None:
             return "cut ranks"
         return "decisions" if self.are_decisions else "tied scores"
@@ -271,6 +271,23 @@ class RankTable:
         ranks = self.y, self.lowest, self.highest, self.class_weight, self.met, self.unit
         siblings = self.siblings, self.siblings_better, np.array([self.sibling_share])
         return *ranks, *siblings, self.lost, np.array([self.competitors_shared])
+
+    @cached_property
+    def answered(self) -> Self:
+        """Table without the instances that are lost, with the weights of the others."""
+        if not self.lost.any():
+            return self
+        rows = ~self.lost
+        columns = "y", "lowest", "highest", "met", "unit", "siblings", "siblings_better", "lost"
+        counts, nearest, share = self.counts, self.nearest, float(self.weight[rows].sum())
+        return replace(
+            self,
+            **{name: getattr(self, name)[rows] for name in columns},
+            weight=self.weight[rows] / share,
+            influence=None if self.influence is None else self.influence.scaled(1 / share),
+            counts=None if counts is None else RankCounts(*(count[rows] for count in counts)),
+            nearest=None if nearest is None else nearest.of_instances(np.flatnonzero(rows)),
+        )
 
     def with_open_ties(self) -> Self:
         """Table in which the order of tied scores is unknown."""
@@ -531,6 +548,9 @@ class RankTable:
         """How the classes were drawn, and the treatment of unknown ranks."""
         design = self.reading.design
         facts = () if design is None else design.assumptions(self.class_weight)
+        if self.lost.any():
+            n_lost = np.count_nonzero(self.lost)
+            facts += (f"{n_lost} of {self.n_test} instances are unanswered: misses at every k",)
         if self.is_exact:
             return facts
         n_open = int(np.count_nonzero(self.lowest < self.highest))

@@ -19,7 +19,6 @@ from classex_bayes.core.influence import (
     Influence,
     Instances,
     accuracy_after_deletion,
-    class_accuracies,
     clustered_covariance,
     design_effect,
     equal_weights,
@@ -85,12 +84,18 @@ class RankVariance:
         n_units = self.table.n_classes if influence is None else len(influence.as_test)
         return np.bincount(unit, values, max(n_units, int(unit.max()) + 1))
 
-    def _unit_means(self, k: IntArray, weight: FloatArray) -> FloatArray:
+    def unit_means(
+        self,
+        k: IntArray,
+        weight: FloatArray,
+        given_n_better: GivenBetter = accuracy_given_n_better,
+    ) -> FloatArray:
         """Weighted accuracy (n_units, n_k) of the units; 0 where a unit has no weight."""
         of_units = self._of_units(weight)
         sums = np.zeros((of_units.size, k.size))
         for cells in self.table.cells(self._typical):
-            chances = accuracy_given_n_better(cells.n_better, cells.met + 1, cells.sizes(k))
+            sizes = cells.sizes(k)
+            chances = given_n_better(cells.n_better, cells.met + 1, sizes)
             unit, share = self.table.unit[cells.rows], weight[cells.rows]
             for column, chance in enumerate(chances.T):
                 sums[:, column] += np.bincount(unit, share * chance[cells.place], of_units.size)
@@ -98,7 +103,7 @@ class RankVariance:
 
     def _clustered(self, k: IntArray, weight: FloatArray) -> FloatArray:
         """Covariance (n_k, n_k) of the weighted accuracy from differences between units alone."""
-        return clustered_covariance(self._unit_means(k, weight), self._of_units(weight))
+        return clustered_covariance(self.unit_means(k, weight), self._of_units(weight))
 
     def _independent(self, k: IntArray, weight: FloatArray) -> FloatArray:
         """Variance (n_k,) of the weighted accuracy if the instances were independent."""
@@ -133,7 +138,7 @@ class RankVariance:
         """Accuracy (n_units, n_k) of the units, and their weights (n_units,)."""
         of_units, open_units = (self._of_units(w) for w in (self.table.weight, self._open_weight))
         share = self._open_share * open_units / np.where(of_units > 0, of_units, 1.0)
-        return share[:, None] * self._unit_means(k, self._open_weight), of_units
+        return share[:, None] * self.unit_means(k, self._open_weight), of_units
 
     @property
     def resampled_variance(self) -> FloatArray:
@@ -219,7 +224,7 @@ class RankVariance:
 
     def _of_design(self, k: IntArray, weight: FloatArray) -> float:
         """`design_effect` of classes that came in groups or with unequal probabilities."""
-        independent, means = self._independent(k, weight), self._unit_means(k, weight)
+        independent, means = self._independent(k, weight), self.unit_means(k, weight)
         variances = np.diag(self._of_open(k)), np.diag(self._clustered(k, weight))
         usable = independent > 1e-26 / self._n_open
         ratio = 0.0
@@ -367,9 +372,7 @@ def joint_covariance(
     that metric.
     """
     n_classes = tests[0].n_classes
-    accuracies = [
-        class_accuracies(test.n_better, test.y, n_classes, k, given_n_better) for test in tests
-    ]
+    accuracies = [test.variance.unit_means(k, test.weight, given_n_better) for test in tests]
     weights = [np.repeat(test.class_weight[:, None], k.size, axis=1) for test in tests]
     class_weight = np.hstack(weights)
     clustered = clustered_covariance(np.hstack(accuracies), class_weight)

@@ -51,8 +51,8 @@ def one_answer(y: Any, names: Sequence[Any] | None) -> Any:
     if names is None and array.dtype.kind in "if" and np.any(array == -1):
         first = int(np.argmax(array.ravel() == -1))
         raise DataError(
-            f"y: found -1 at row {first}, expected a class of the index; leave out the rows of "
-            "queries without an answer, in ids and distances too"
+            f"y: found -1 at row {first}, expected a class of the index; leave out queries whose "
+            "class is not in the index, in ids and distances too"
         )
     return y
 
@@ -88,7 +88,7 @@ def read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
     if empty.any():
         raise DataError(
             f"ids: found no class in row {int(np.argmax(empty))}, expected at least one; if its "
-            "search failed, leave the row and its y out"
+            "search failed, leave the row out and pass its class in unanswered=, as a miss"
         )
     return array.astype(np.int64, copy=False)
 

@@ -25,7 +25,7 @@ MadeFrom = Literal[  # what a task is made from
     "scores",
     "embeddings",
     "ranks",
-    "ranks among competitors of their own",
+    "ranks among negatives of their own",
     "accuracies",
     "decisions",
     "tied scores",

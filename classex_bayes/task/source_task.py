@@ -32,6 +32,7 @@ from classex_bayes.task.class_labels import (
 )
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.data_checks import Check
+from classex_bayes.task.own_negatives import own_table, ranks_of_first
 from classex_bayes.task.rank_table import KNOWN, UNKNOWN_RANKS, RankTable
 from classex_bayes.task.rank_variance import N_GRID
 from classex_bayes.task.ranked_lists import (
@@ -58,6 +59,7 @@ from classex_bayes.task.table_reading import (
     merged_table,
     read_table,
     select,
+    with_unanswered,
 )
 from classex_bayes.task.validation import FEWEST_CLASSES, class_total, enough_classes
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -69,10 +71,10 @@ class SourceTask:
     r"""A classifier tested on k1 source classes.
 
     Each constructor returns a task: `from_scores`, whose documentation has the arguments that they
-    share, `from_embeddings`, `from_batches`, `from_classifier`, `from_ranks`, `from_search`,
-    `from_run` and `from_accuracies`. `classex_bayes.read_task` reads one from files. Ranks and the
-    covariance of ATA_k at 12 log-spaced k are computed once, in one pass over the scores. The task
-    refers to its arrays and never copies them.
+    share, `from_embeddings`, `from_batches`, `from_classifier`, `from_ranks`, `from_negatives`,
+    `from_search`, `from_run` and `from_accuracies`. `classex_bayes.read_task` reads one from files.
+    Ranks and the covariance of ATA_k at 12 log-spaced k are computed once, in one pass over the
+    scores. The task refers to its arrays and never copies them.
 
     Attributes
     ----------
@@ -81,7 +83,8 @@ class SourceTask:
     n_test : int
         Number of test instances.
     classes : list or None
-        Names of the classes; None if no names were given.
+        Names of the classes; None if no names were given. With negatives of each instance's own,
+        names of the users.
     table : RankTable or AccuracyCurve
         What the task knows, for authors of estimators: `require` returns it or says what it lacks.
 
@@ -106,6 +109,7 @@ class SourceTask:
         ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
+        unanswered: Any = None,
         sampling: Sampling | None = None,
         random_seed: RandomSeed = 0,
     ) -> Self:
@@ -139,6 +143,10 @@ class SourceTask:
         untested : {"error", "competitors"}
             Treatment of classes without test instances. "error" raises `DataError`. "competitors"
             keeps these classes as competitors of the tested ones.
+        unanswered : array-like, optional
+            True classes of further test instances without an answer, such as probes without a
+            face, whose rows are not among the scores. They are misses at every k, as in the
+            evaluations of NIST. A task with such instances does not keep its scores.
         sampling : Sampling, optional
             How the classes were drawn, if with unequal probabilities or in groups.
         random_seed : int, SeedSequence or None
@@ -163,7 +171,9 @@ class SourceTask:
         ([1, 2, 1], [0.833, 0.667])
         """
         labelled = read_scores(scores, y, classes, higher_is_better)
-        return cls._scored(labelled, ties, class_weight, untested, sampling, random_seed)
+        return cls._scored(
+            labelled, ties, class_weight, untested, unanswered, sampling, random_seed
+        )
 
     @classmethod
     def from_embeddings(
@@ -179,6 +189,7 @@ class SourceTask:
         ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
+        unanswered: Any = None,
         sampling: Sampling | None = None,
         random_seed: RandomSeed = 0,
     ) -> Self:
@@ -205,7 +216,7 @@ class SourceTask:
             Class of each template. Needed if a class has several templates.
         reduce : {"max", "mean"}
             How the score of a class is computed from the scores of its templates.
-        classes, ties, class_weight, untested, sampling, random_seed
+        classes, ties, class_weight, untested, unanswered, sampling, random_seed
             As in `from_scores`.
 
         Raises
@@ -230,7 +241,9 @@ class SourceTask:
             reduce=reduce,
             classes=classes,
         )
-        return cls._scored(labelled, ties, class_weight, untested, sampling, random_seed)
+        return cls._scored(
+            labelled, ties, class_weight, untested, unanswered, sampling, random_seed
+        )
 
     @classmethod
     def from_batches(
@@ -246,6 +259,7 @@ class SourceTask:
         ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
+        unanswered: Any = None,
         sampling: Sampling | None = None,
         random_seed: RandomSeed = 0,
     ) -> Self:
@@ -267,7 +281,7 @@ class SourceTask:
             Embeddings of the templates.
         distance, gallery_y, reduce
             As in `from_embeddings`.
-        classes, higher_is_better, ties, class_weight, untested, sampling, random_seed
+        classes, higher_is_better, ties, class_weight, untested, unanswered, sampling, random_seed
             As in `from_scores`.
 
         Raises
@@ -292,7 +306,9 @@ class SourceTask:
             gallery_y=gallery_y,
             reduce=reduce,
         )
-        return cls._scored(labelled, ties, class_weight, untested, sampling, random_seed)
+        return cls._scored(
+            labelled, ties, class_weight, untested, unanswered, sampling, random_seed
+        )
 
     @classmethod
     def from_classifier(
@@ -304,6 +320,7 @@ class SourceTask:
         ties: TieHandling = "auto",
         class_weight: Any = None,
         untested: Untested = "error",
+        unanswered: Any = None,
         sampling: Sampling | None = None,
         random_seed: RandomSeed = 0,
     ) -> Self:
@@ -322,7 +339,7 @@ class SourceTask:
             cannot be detected.
         y : array-like of shape (n,)
             True classes, as labels of ``clf.classes_``.
-        ties, class_weight, untested, sampling, random_seed
+        ties, class_weight, untested, unanswered, sampling, random_seed
             As in `from_scores`.
 
         Raises
@@ -346,7 +363,9 @@ class SourceTask:
         [1, 1, 2]
         """
         labelled = read_classifier(clf, X, y)
-        return cls._scored(labelled, ties, class_weight, untested, sampling, random_seed)
+        return cls._scored(
+            labelled, ties, class_weight, untested, unanswered, sampling, random_seed
+        )
 
     @classmethod
     def _scored(
@@ -355,6 +374,7 @@ class SourceTask:
         ties: TieHandling,
         class_weight: Any,
         untested: Untested,
+        unanswered: Any,
         sampling: Sampling | None,
         random_seed: RandomSeed,
     ) -> Self:
@@ -364,7 +384,8 @@ class SourceTask:
         if not isinstance(sampling, Sampling | None):
             raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
         design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
-        labels = class_labels(labelled.y, *source.shape, names, class_weight, untested)
+        shape = source.shape
+        labels = class_labels(labelled.y, *shape, names, class_weight, untested, unanswered)
         checks = labelled.checks
         if labelled.made_from == "embeddings":
             refuse_foreign_coordinates(source, labels.y)
@@ -373,7 +394,8 @@ class SourceTask:
         rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
         seed = _tie_seed(random_seed)
         reading = Reading(labelled.made_from, source, rule, seed, design, checks)
-        return cls(read_table(reading, labels.y, labels.weight, ties), names)
+        table = read_table(reading, labels.y, labels.weight, ties)
+        return cls(with_unanswered(table, labels), names)
 
     @classmethod
     def from_ranks(
@@ -381,11 +403,13 @@ class SourceTask:
         ranks: Any,
         y: Any,
         *,
-        n_classes: int,
+        n_classes: int | None = None,
+        n_negatives: Any = None,
         truncated_at: int | None = None,
         classes: Any = None,
         class_weight: Any = None,
         untested: Untested = "error",
+        unanswered: Any = None,
     ) -> Self:
         """Make a task from the rank of the true class of each test instance.
 
@@ -398,38 +422,111 @@ class SourceTask:
         ranks : array-like of int, shape (n,)
             Ranks 1 (best) to n_classes: one more than the number of wrong classes that win.
         y : array-like of shape (n,)
-            True classes: positions 0..n_classes - 1, or names.
-        n_classes : int
-            Number k1 of source classes.
+            True classes: positions 0..n_classes - 1, or names. With `n_negatives`, the user (or
+            item) of each instance, by any label. Users weigh the same.
+        n_classes : int, optional
+            Number k1 of source classes. Either this or `n_negatives` is needed.
+        n_negatives : int or int array of shape (n,), optional
+            Number of negatives if each true class, such as the item that a user chose, was ranked
+            among negatives of its own, drawn at random from the catalogue. The true class is not
+            among them. The task has k1 = n_negatives + 1 classes, and k counts the items that the
+            true one is ranked among.
         truncated_at : int, optional
             Length M of the lists, if ranks come from lists of the M best classes. Every rank above
             M, such as M + 1, means that the true class is not in the list. Its rank then lies in M
             + 1..n_classes, and accuracy is known only near k1 (`accuracy_bounds`).
-        classes, class_weight, untested
+        classes, class_weight, untested, unanswered
             As in `from_scores`.
 
         Raises
         ------
         DataError
-            If ranks are not whole numbers in 1..n_classes, or if the lists are as long as the
-            number of classes. Labels are checked as in `from_scores`.
+            If ranks are not whole numbers in 1..n_classes, if the lists are as long as the number
+            of classes, or if other arguments than ranks and labels are given with `n_negatives`.
+            Labels are checked as in `from_scores`.
 
         Examples
         --------
         >>> SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
         [0.5]
+        >>> task = SourceTask.from_ranks([1, 4, 30], ["ann", "bob", "eve"], n_negatives=99)
+        >>> task.metric("hit_rate@10", 100).round(3).tolist()
+        [0.667]
         """
+        if n_negatives is not None:
+            others = (n_classes, truncated_at, classes, class_weight)
+            if any(other is not None for other in others) or untested != "error":
+                raise DataError(
+                    "n_negatives: found it together with arguments on shared classes, expected "
+                    "only ranks and y, because each instance has negatives of its own"
+                )
+            return cls(*own_table(ranks, y, n_negatives, unanswered))
+        if n_classes is None:
+            raise DataError(
+                "n_classes: found none, expected the number of classes that each instance was "
+                "ranked among; or pass n_negatives if each has negatives of its own"
+            )
         k1 = class_total(n_classes)
         length = None
         if truncated_at is not None:
             length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
         n_better = read_ranks(ranks, y, k1, length) - 1
         names = class_names(classes, k1)
-        labels = class_labels(y, n_better.size, k1, names, class_weight, untested)
+        n = n_better.size
+        labels = class_labels(y, n, k1, names, class_weight, untested, unanswered)
         if length is None:
             return cls(_table(labels, n_better, n_better), names)
         highest = np.where(n_better < length, n_better, k1 - 1)
         return cls(_table(labels, np.minimum(n_better, length), highest), names)
+
+    @classmethod
+    def from_negatives(
+        cls,
+        scores: Any,
+        y: Any,
+        *,
+        higher_is_better: bool = True,
+        ties: Literal["random", "pessimistic", "optimistic"] = "random",
+        unanswered: Any = None,
+        random_seed: RandomSeed = 0,
+    ) -> Self:
+        """Make a task from scores of true items and of negatives that each of them has alone.
+
+        It is that of `from_ranks` with `n_negatives`, the layout of many tests of recommenders.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, 1 + n_negatives)
+            In each row, first the score of the true item, then those of its negatives. NaN fills
+            rows with fewer negatives.
+        y : array-like of shape (n,)
+            User (or item) of each row, by any label. Users weigh the same.
+        higher_is_better : bool
+            Whether higher scores are better.
+        ties : {"random", "pessimistic", "optimistic"}
+            Rule for negatives with the score of the true item.
+        unanswered : array-like, optional
+            Users of further instances that had no list. They are misses at every k.
+        random_seed : int, SeedSequence or None
+            Seed of random ties.
+
+        Raises
+        ------
+        DataError
+            If a true item has no score, or a row has fewer than 2 negatives.
+
+        References
+        ----------
+        Krichene and Rendle, "On sampled metrics for item recommendation", KDD 2020.
+
+        Examples
+        --------
+        >>> scores = [[0.9, 0.1, 0.3], [0.2, 0.5, 0.1], [0.4, 0.8, 0.7]]
+        >>> SourceTask.from_negatives(scores, ["ann", "bob", "eve"]).ranks.tolist()
+        [1, 2, 3]
+        """
+        ranks, n_negatives = ranks_of_first(scores, higher_is_better, ties, random_seed)
+        return cls(*own_table(ranks, y, n_negatives, unanswered))
 
     @classmethod
     def from_search(
@@ -443,6 +540,7 @@ class SourceTask:
         higher_is_better: bool = False,
         class_weight: Any = None,
         untested: Untested = "error",
+        unanswered: Any = None,
     ) -> Self:
         """Make a task from the results of a vector index such as FAISS, hnswlib or pgvector.
 
@@ -466,7 +564,7 @@ class SourceTask:
             As in `from_scores`. Needed if `ids` contains names.
         higher_is_better : bool
             Whether higher values are better. Pass True for similarities, such as inner products.
-        class_weight, untested
+        class_weight, untested, unanswered
             As in `from_scores`. Pass "competitors" if the index contains untested classes.
 
         Raises
@@ -496,7 +594,8 @@ class SourceTask:
         lists = read_ids(ids, k1, names)
         if distances is not None:
             distances = read_distances(distances, lists)
-        labels = class_labels(one_answer(y, names), len(lists), k1, names, class_weight, untested)
+        answers = one_answer(y, names)
+        labels = class_labels(answers, len(lists), k1, names, class_weight, untested, unanswered)
         results = search_results(lists, labels.y, k1, distances, higher, _tie_seed(0))
         return cls(_of_lists(labels, results), names)
 
@@ -690,11 +789,13 @@ class SourceTask:
         if need == "ranks":
             return table
         if not table.is_simple_random:
+            why, remedy = "its instances met negatives of their own", ""
+            if table.competitors_shared:
+                why = "its classes were drawn with unequal probabilities or in groups"
+                remedy = ", or make the task without sampling="
             raise DataError(
-                f"{argument}: its classes were drawn with unequal probabilities or in groups, or "
-                "its instances met competitors of their own, but ranks among the same classes, "
-                "drawn one by one, equally, are needed; use BayesianExtrapolator, or make the task "
-                "without sampling="
+                f"{argument}: {why}, but ranks among the same classes, drawn one by one, equally, "
+                f"are needed; use BayesianExtrapolator{remedy}"
             )
         if need != "ranks among all classes" and not table.is_exact:
             unknown = UNKNOWN_RANKS[table.kind]
@@ -1045,7 +1146,8 @@ def _tie_seed(random_seed: RandomSeed) -> int:
 
 def _table(labels: ClassLabels, lowest: IntArray, highest: IntArray, **columns: Any) -> RankTable:
     weight = instance_weights(labels.y, labels.weight)
-    return RankTable(labels.y, labels.weight.size, weight, lowest, highest, **columns)
+    table = RankTable(labels.y, labels.weight.size, weight, lowest, highest, **columns)
+    return with_unanswered(table, labels)
 
 
 def _of_lists(labels: ClassLabels, results: SearchResults) -> RankTable:

@@ -15,7 +15,7 @@ from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource, is
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.task.class_labels import class_weights
+from classex_bayes.task.class_labels import ClassLabels, class_weights
 from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.data_checks import Check
 from classex_bayes.task.rank_table import RankTable
@@ -77,6 +77,47 @@ def read_table(
             "expected scores that rank the classes"
         )
     return table.with_open_ties() if is_open else table
+
+
+def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
+    """Table of all instances: those of a table, and after them the ones without an answer.
+
+    The latter lose to every competitor at every k. No competitor changes this, so they add nothing
+    to the influence of the others, which is scaled to its part of the weight.
+    """
+    n, most = labels.unanswered.size, table.n_classes - 1
+    if not n:
+        return table
+    if table.reading.design is not None:
+        raise DataError(
+            "unanswered: found it together with sampling, expected one of them; leave sampling out"
+        )
+    y = np.append(table.y, labels.unanswered)
+    weight = instance_weights(y, labels.class_weight)
+    lost = RankTable(labels.unanswered, table.n_classes, weight[-n:], np.full(n, most))
+    lowest, highest = (
+        np.append(getattr(table, name), lost.lowest) for name in ("lowest", "highest")
+    )
+    influence, counts, nearest = table.influence, table.counts, None
+    if influence is not None:
+        influence = influence.scaled(float(weight[:-n].sum()))
+    if counts is not None:
+        beaten = RankCounts(lost.lowest, lost.lowest, lost.lowest, np.zeros_like(lost.lowest))
+        counts = RankCounts.joined([counts, beaten])
+    if table.has_scores:
+        nearest = table.nearest_classes.padded(n)
+    return RankTable(
+        y,
+        table.n_classes,
+        weight,
+        lowest,
+        lowest if table.is_exact else highest,
+        lost=np.arange(y.size) >= table.n_test,
+        influence=influence,
+        counts=counts,
+        nearest=nearest,
+        reading=replace(table.reading, source=None),
+    )
 
 
 def draw_classes(table: RankTable, n_classes: int, rng: np.random.Generator) -> IntArray:

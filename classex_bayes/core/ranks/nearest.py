@@ -86,6 +86,16 @@ class NearestClasses:
             self, classes=self.classes[rows], scores=self.scores[rows], true=self.true[rows]
         )
 
+    def padded(self, n: int) -> "NearestClasses":
+        """These lists, and n empty ones after them, whose true class is not known to score."""
+        width = (0, n), (0, 0)
+        return replace(
+            self,
+            classes=np.pad(self.classes, width, constant_values=-1),
+            scores=np.pad(self.scores, width, constant_values=-np.inf),
+            true=np.pad(self.true, width[:1], constant_values=-np.inf),
+        )
+
     @classmethod
     def joined(cls, parts: "Iterable[NearestClasses]") -> Self:
         """Lists of all parts, one part after the other, cut to the shortest length."""

@@ -174,11 +174,15 @@ class ScoreMatrix:
         row = rows[np.argmin(numbers[part][rows])]
         column = int(np.argmax(bad[row]))
         score = "NaN" if np.isnan(values[row, column]) else f"{best}"
-        all_rows = " and in all rows" if len(values) > 1 and bad[:, column].all() else ""
+        where, remedy = "", ""
+        if len(values) > 1 and bad[:, column].all():
+            where, remedy = " and in all rows", "; leave the column out if it is not a class"
+        elif bad[row].all():
+            where = " and in the whole row"
+            remedy = "; if its probe failed, leave the row out and pass its class in unanswered="
         return DataError(
-            f"scores: found {score} at row {numbers[part][row]}, column {column}{all_rows}; "
-            f"expected numbers, or {-best} for a class that is ruled out"
-            + ("; leave the column out if it is not a class" if all_rows else "")
+            f"scores: found {score} at row {numbers[part][row]}, column {column}{where}; "
+            f"expected numbers, or {-best} for a class that is ruled out{remedy}"
         )
 
     def scores(self, rows: IntArray) -> FloatArray:

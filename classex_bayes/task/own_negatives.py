@@ -1,0 +1,91 @@
+"""Instances that were ranked among negatives of their own, as recommenders are tested."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.arguments import as_matrix, as_vector, one_of, truth_value, whole_numbers
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.score_arguments import read_ranks
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+
+_FEWEST = 2  # negatives, because one alone does not show how accuracy falls with more
+
+
+def own_table(
+    ranks: Any, y: Any, n_negatives: Any, unanswered: Any = None
+) -> tuple[RankTable, list[Any]]:
+    """Table of instances that met `n_negatives` competitors, a number or (n,), of their own.
+
+    The labels `y` (n,) are the units, whose names are returned. They weigh the same, and so do the
+    instances of each. Those of `unanswered` come last and are lost.
+    """
+    n = as_vector(y, "y").size
+    met = whole_numbers(n_negatives, "n_negatives", _FEWEST, n if np.ndim(n_negatives) else 1)
+    met = np.broadcast_to(met.astype(np.int64), n)
+    n_better = read_ranks(ranks, y, int(met.max()) + 1) - 1
+    if n_better.size != n:
+        raise DataError(f"y: found {n} labels for {n_better.size} rows, expected one for each")
+    beyond = n_better > met
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        raise DataError(
+            f"ranks: found {n_better[row] + 1} at row {row}, whose instance has {met[row]} "
+            f"negatives; expected a rank in 1..{met[row] + 1}"
+        )
+    unit, names = _units(y, unanswered)
+    n_classes, n_lost = int(met.min()) + 1, unit.size - n
+    repeats = np.bincount(unit)
+    table = RankTable(
+        unit,
+        n_classes,
+        1 / (repeats.size * repeats[unit]),
+        np.append(n_better, np.full(n_lost, n_classes - 1)),
+        met=np.append(met, np.full(n_lost, n_classes - 1)),
+        lost=np.arange(unit.size) >= n,
+        competitors_shared=False,
+    )
+    return table, names
+
+
+def _units(y: Any, unanswered: Any) -> tuple[IntArray, list[Any]]:
+    """Number of the unit of each instance, from labels of any kind, and the names of the units."""
+    labels = as_vector(y, "y")
+    if unanswered is not None:
+        labels = np.append(labels, as_vector(unanswered, "unanswered"))
+    if labels.ndim != 1 or labels.size == 0:
+        raise DataError(f"y: expected the user or item of each row, found shape {labels.shape}")
+    missing = pd.isna(labels)
+    if missing.any():
+        raise DataError(f"y: found no label at row {int(np.argmax(missing))}, expected one")
+    try:
+        names, unit = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise DataError("y: found labels of different types, expected one type") from None
+    if names.size < 2:
+        raise DataError(
+            f"y: found instances of {names.tolist()[0]!r} alone, expected at least 2 users"
+        )
+    return unit.astype(np.int64), names.tolist()
+
+
+def ranks_of_first(
+    scores: Any, higher_is_better: Any, ties: str, random_seed: RandomSeed
+) -> tuple[IntArray, IntArray]:
+    """Rank (n,) of the first score of each row, and the number (n,) of the others, if not NaN."""
+    one_of(ties, ("random", "pessimistic", "optimistic"), "ties")
+    matrix: FloatArray = as_matrix(scores, "scores")
+    if not truth_value(higher_is_better, "higher_is_better"):
+        matrix = -matrix
+    positive, negatives = matrix[:, :1], matrix[:, 1:]
+    if np.isnan(positive).any():
+        row = int(np.argmax(np.isnan(positive)))
+        raise DataError(f"scores: found NaN at row {row}, column 0, expected the true item's score")
+    tied = (negatives == positive).sum(axis=1)
+    ahead = {"pessimistic": tied, "optimistic": 0 * tied}
+    if ties == "random":
+        ahead["random"] = np.random.default_rng(random_seed).integers(0, tied, endpoint=True)
+    ranks = 1 + (negatives > positive).sum(axis=1) + ahead[ties]
+    return ranks, (~np.isnan(negatives)).sum(axis=1)

@@ -1,0 +1,162 @@
+"""Instances with negatives of their own, as recommenders are tested, through the public surface."""
+
+import numpy as np
+import pytest
+from scipy.stats import hypergeom
+
+import classex_bayes as cb
+
+LAW = cb.simulate.VonMisesFisher(dim=16, concentration=30)
+
+
+def sampled_ranks(ranks, n_items, n_negatives, rng):
+    """Ranks among negatives drawn without replacement, from the ranks among all items."""
+    above = ranks - 1
+    return 1 + rng.hypergeometric(above, n_items - 1 - above, n_negatives)
+
+
+def full_ranks(n_items, seed):
+    probes, gallery, y = LAW.sample(n_items, repeats=1, random_seed=seed)
+    return cb.SourceTask.from_embeddings(probes, gallery, y, distance="cosine")
+
+
+def test_metrics_are_those_of_subsets_of_the_negatives():
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(7, 6))
+    scores[:, 0] += 1
+    task = cb.SourceTask.from_negatives(scores, list("abcdefg"))
+    assert task.n_classes == 6
+    for k in (2, 4, 6):
+        better = (scores[:, 1:] > scores[:, :1]).sum(axis=1)
+        chance = hypergeom.pmf(np.arange(k), 5, better[:, None], k - 1)
+        reciprocal = (chance / (1 + np.arange(k))).sum(axis=1)
+        assert task.accuracy(k) == pytest.approx(chance[:, 0].mean())
+        assert task.metric("hit_rate@2", k) == pytest.approx(chance[:, :2].sum(axis=1).mean())
+        assert task.metric("mrr", k) == pytest.approx(reciprocal.mean())
+
+
+def test_rows_may_have_different_numbers_of_negatives():
+    scores = np.array([[2.0, 1.0, 3.0, np.nan], [1.0, 0.0, 0.5, 0.7], [0.1, 0.2, 0.0, np.nan]])
+    task = cb.SourceTask.from_negatives(scores, [10, 20, 30])
+    assert task.ranks.tolist() == [2, 1, 2]
+    assert task.n_classes == 3
+    # On 2 classes each instance meets one of its 2, 3 and 2 negatives.
+    assert task.accuracy(2) == pytest.approx((1 / 2 + 1 + 1 / 2) / 3)
+    same = cb.SourceTask.from_ranks([2, 1, 2], [10, 20, 30], n_negatives=[2, 3, 2])
+    assert same.accuracy([2, 3]).tolist() == task.accuracy([2, 3]).tolist()
+
+
+def test_rules_for_ties():
+    scores, y = np.zeros((4000, 5)), np.arange(4000)
+    by_rule = {
+        ties: cb.SourceTask.from_negatives(scores, y, ties=ties).ranks
+        for ties in ("random", "pessimistic", "optimistic")
+    }
+    assert set(by_rule["pessimistic"]) == {5} and set(by_rule["optimistic"]) == {1}
+    counts = np.bincount(by_rule["random"], minlength=6)[1:]
+    assert np.abs(counts - 800).max() < 4 * np.sqrt(4000 * 0.2 * 0.8)
+
+
+def test_lower_may_be_better():
+    scores = [[0.1, 0.5, 0.3], [0.9, 0.2, 0.4]]
+    task = cb.SourceTask.from_negatives(scores, ["a", "b"], higher_is_better=False)
+    assert task.ranks.tolist() == [1, 3]
+
+
+def test_variance_is_that_of_independent_users():
+    """Users with several instances are clusters, and no negatives are shared."""
+    rng = np.random.default_rng(4)
+    p, accuracies, variances = rng.beta(1, 3, size=4000), [], []
+    for _ in range(200):
+        users = rng.choice(p.size, 60, replace=False)
+        y = np.repeat(users, 5)
+        ranks = 1 + rng.binomial(99, p[y] ** 3)
+        task = cb.SourceTask.from_ranks(ranks, y, n_negatives=99)
+        accuracies.append(task.accuracy(100)[0])
+        variances.append(task.accuracy_cov(100)[0, 0])
+    ratio = np.mean(variances) / np.var(accuracies, ddof=1)
+    assert 1 - 4 * np.sqrt(2 / 199) < ratio < 1 + 4 * np.sqrt(2 / 199)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_negatives", [50, 99, 500])
+def test_intervals_contain_the_metrics_of_the_whole_catalogue(n_negatives):
+    n_items, names = 4000, ("accuracy", "hit_rate@10", "ndcg@10", "mrr")
+    contained = []
+    for seed in range(10):
+        full, rng = full_ranks(n_items, seed), np.random.default_rng(seed)
+        users = rng.choice(n_items, 300, replace=False)
+        ranks = sampled_ranks(full.ranks[users], n_items, n_negatives, rng)
+        task = cb.SourceTask.from_ranks(ranks, users, n_negatives=n_negatives)
+        model = cb.BayesianExtrapolator().fit(task, random_seed=seed, progressbar=False)
+        for name in names:
+            lower, upper = model.predict(n_items, metric=name).interval(0.9).to_numpy()[0]
+            contained.append(lower <= full.metric(name, n_items)[0] <= upper)
+    # Of 40 intervals, which depend on 10 data sets, 36 on average.
+    assert np.mean(contained) >= 0.75
+
+
+def test_fit_finds_the_metric_of_the_whole_catalogue():
+    n_items, rng = 2000, np.random.default_rng(5)
+    full = full_ranks(n_items, 5)
+    ranks = sampled_ranks(full.ranks, n_items, 99, rng)
+    task = cb.SourceTask.from_ranks(ranks, np.arange(n_items), n_negatives=99)
+    model = cb.BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
+    lower, upper = model.predict(n_items, metric="hit_rate@10").interval(0.999).to_numpy()[0]
+    assert lower <= full.metric("hit_rate@10", n_items)[0] <= upper
+    assert upper < task.metric("hit_rate@10", 100)[0]
+    assert upper - lower < 0.1
+
+
+def test_two_systems_are_compared_on_the_same_users():
+    """The sampled metric is paired by user: its errors are those of the difference."""
+    rng = np.random.default_rng(6)
+    hard = rng.beta(0.3, 2, size=500)
+    tasks = {
+        name: cb.SourceTask.from_ranks(
+            1 + rng.binomial(99, hard**power), np.arange(500), n_negatives=99
+        )
+        for name, power in {"A": 1.0, "B": 1.1}.items()
+    }
+    both = cb.compare_classifiers(
+        tasks,
+        [100, 10_000],
+        metric="hit_rate@10",
+        sampler={"draws": 300, "tune": 300},
+        random_seed=1,
+        progressbar=False,
+    )
+    right = [np.asarray(task.ranks <= 10, dtype=float) for task in tasks.values()]
+    expected = np.corrcoef(right)[0, 1]
+    assert both.posterior.correlation.to_numpy()[0, 1] == pytest.approx(expected, abs=1e-6)
+
+
+def test_users_in_another_order_are_refused():
+    first = cb.SourceTask.from_ranks([1, 2, 3], ["ann", "bob", "eve"], n_negatives=9)
+    second = cb.SourceTask.from_ranks([1, 2, 3], ["bob", "ann", "eve"], n_negatives=9)
+    with pytest.raises(cb.exceptions.DataError, match="different true classes at row 0"):
+        cb.compare_classifiers({"A": first, "B": second}, 10)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"ranks": [1, 2, 11]}, "ranks: found 11 at row 2; expected whole numbers in 1..10"),
+        ({"n_negatives": [9, 9]}, "n_negatives: expected 3 whole numbers"),
+        ({"n_negatives": [9, 9, 1]}, "n_negatives: found 1.0 at position 2"),
+        ({"n_negatives": [9, 9, 2], "ranks": [1, 2, 4]}, "ranks: found 4 at row 2, whose instance"),
+        ({"y": ["a", "a", "a"]}, "y: found instances of 'a' alone"),
+        ({"y": ["a", None, "b"]}, "y: found no label at row 1"),
+        ({"n_classes": 10}, "n_negatives: found it together with arguments on shared classes"),
+    ],
+)
+def test_errors(arguments, message):
+    given = {"ranks": [1, 2, 3], "y": ["a", "b", "c"], "n_negatives": 9} | arguments
+    with pytest.raises(cb.exceptions.DataError, match=message):
+        cb.SourceTask.from_ranks(**given)
+
+
+def test_what_needs_shared_classes_says_so():
+    task = cb.SourceTask.from_ranks([1, 2, 3], ["a", "b", "c"], n_negatives=9)
+    with pytest.raises(cb.exceptions.DataError, match="its instances met negatives of their own"):
+        cb.extrapolation_check(cb.BayesianExtrapolator(), task)

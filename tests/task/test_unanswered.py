@@ -1,0 +1,123 @@
+"""Instances without an answer are misses at every k, in every constructor."""
+
+import numpy as np
+import pytest
+
+import classex_bayes as cb
+
+N, K1 = 300, 60
+
+
+def made(seed=1, failed=0.3):
+    """Scores of a Gaussian classifier, labels, and which of the probes failed."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(N) % K1
+    scores = rng.normal(size=(N, K1))
+    scores[np.arange(N), y] += 2.5
+    return scores, y, rng.random(N) < failed
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_same_as_a_true_score_below_all_others(weighted):
+    scores, y, failed = made()
+    weight = np.random.default_rng(2).random(K1) if weighted else None
+    task = cb.SourceTask.from_scores(
+        scores[~failed], y[~failed], unanswered=y[failed], class_weight=weight
+    )
+    order = np.append(np.flatnonzero(~failed), np.flatnonzero(failed))
+    last = scores.copy()
+    last[failed, y[failed]] = -np.inf
+    other = cb.SourceTask.from_scores(last[order], y[order], class_weight=weight)
+    grid = task.grid()
+    assert task.n_test == N
+    assert np.array_equal(task.ranks, other.ranks)
+    np.testing.assert_allclose(task.accuracy(grid), other.accuracy(grid), rtol=1e-12)
+    np.testing.assert_allclose(task.accuracy_cov(grid), other.accuracy_cov(grid), rtol=1e-9)
+
+
+def test_same_in_all_constructors():
+    rng = np.random.default_rng(3)
+    gallery = rng.normal(size=(20, 5))
+    y = np.arange(100) % 20
+    probes = gallery[y] + 0.7 * rng.normal(size=(100, 5))
+    distances = ((probes[:, None] - gallery) ** 2).sum(axis=2)
+    ids = np.argsort(distances, axis=1)
+    ranks = 1 + (distances < distances[np.arange(100), y][:, None]).sum(axis=1)
+    lost = [0, 0, 7]
+    tasks = [
+        cb.SourceTask.from_embeddings(probes, gallery, y, unanswered=lost),
+        cb.SourceTask.from_scores(distances, y, higher_is_better=False, unanswered=lost),
+        cb.SourceTask.from_batches(
+            [(distances[:50], y[:50]), (distances[50:], y[50:])],
+            higher_is_better=False,
+            unanswered=lost,
+        ),
+        cb.SourceTask.from_search(ids, y, n_classes=20, unanswered=lost),
+        cb.SourceTask.from_ranks(ranks, y, n_classes=20, unanswered=lost),
+    ]
+    # Class weights are equal, and classes 0 and 7 have 7 and 6 instances in place of 5.
+    right = np.append(ranks == 1, [False] * 3)
+    all_y = np.append(y, lost)
+    expected = np.mean([right[all_y == c].mean() for c in range(20)])
+    for task in tasks:
+        assert task.accuracy(20) == pytest.approx(expected, rel=1e-12)
+        assert any("3 of 103 instances are unanswered" in note for note in task.notes)
+
+
+def test_own_negatives():
+    task = cb.SourceTask.from_ranks([1, 1, 2], list("abc"), n_negatives=9, unanswered=["d"])
+    assert task.accuracy(10) == pytest.approx(0.5)
+
+
+def test_read_from_files(tmp_path):
+    scores, y, failed = made()
+    np.savez(tmp_path / "task.npz", scores=scores[~failed], y=y[~failed])
+    np.savetxt(tmp_path / "lost.txt", y[failed], fmt="%d")
+    task = cb.read_task(tmp_path / "task.npz", unanswered=tmp_path / "lost.txt")
+    direct = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
+    assert np.array_equal(task.ranks, direct.ranks)
+
+
+def test_prediction_is_that_of_the_answered_times_their_share():
+    """With 30% of the probes failed, sampling converges, and scores describe the others."""
+    scores, y, failed = made()
+    failed &= np.arange(N) >= K1  # every class has an answer
+    task = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
+    repeats = np.bincount(y[~failed], minlength=K1)
+    answered = cb.SourceTask.from_scores(scores[~failed], y[~failed], class_weight=repeats)
+    share, k = float(repeats.sum() / N), [60, 600, 6000]
+    means = []
+    for pilot in (task, answered):
+        model = cb.BayesianExtrapolator().fit(pilot, random_seed=1, progressbar=False)
+        assert int(model.idata["sample_stats"]["diverging"].sum()) == 0
+        means.append(model.predict(k).mean.to_numpy())
+    np.testing.assert_allclose(means[0], share * means[1], atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("unanswered", "message"),
+    [
+        ([60], "unanswered: found 60 at row 0"),
+        (["ann"], "unanswered: expected positions"),
+    ],
+)
+def test_errors(unanswered, message):
+    scores, y, _ = made()
+    with pytest.raises(cb.exceptions.DataError, match=message):
+        cb.SourceTask.from_scores(scores, y, unanswered=unanswered)
+
+
+def test_errors_recommend_it():
+    scores, y, _ = made()
+    scores[3] = np.nan
+    with pytest.raises(cb.exceptions.DataError, match=r"row 3, column 0 .* class in unanswered="):
+        cb.SourceTask.from_scores(scores, y)
+    with pytest.raises(cb.exceptions.DataError, match="pass its class in unanswered="):
+        cb.SourceTask.from_search([[0, 1], [-1, -1], [2, 0]], [0, 1, 2], n_classes=3)
+
+
+def test_open_set_says_how_to_count_them():
+    scores, y, failed = made()
+    task = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
+    with pytest.raises(cb.exceptions.DataError, match="is unanswered, expected instances with"):
+        cb.OpenSetExtrapolator().fit(task)
