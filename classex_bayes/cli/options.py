@@ -201,6 +201,10 @@ class DataOptions:
         Path | None,
         _input("FILE", "Labels (.npy, .txt) of instances without an answer: misses at every k."),
     ] = None
+    ignore_identical: Annotated[
+        bool,
+        flag("Lists contain the test instances themselves.", "--ignore-identical", panel="Input"),
+    ] = False
     truncated_at: Annotated[
         int | None, _input("N", "Length of lists that ranks come from; larger ranks are unknown.")
     ] = None
@@ -257,8 +261,8 @@ class FileVerb(DataOptions, Verb):
     def read(self, *files: Path) -> "cb.SourceTask":
         """The task in one file, or in the parts that several files hold; by default in all."""
         given = {field.name: getattr(self, field.name) for field in fields(DataOptions)}
-        arguments = {name: value for name, value in given.items() if value is not None}
-        if arguments.pop("lower_is_better"):
+        arguments = {name: value for name, value in given.items() if value not in (None, False)}
+        if arguments.pop("lower_is_better", False):
             arguments["higher_is_better"] = False
         with self.terminal.reading(), bad_data():
             if self.design is not None:

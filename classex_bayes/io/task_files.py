@@ -39,6 +39,7 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("ranks", "y", "n_classes"): SourceTask.from_ranks,
     ("ranks", "y", "n_negatives"): SourceTask.from_ranks,
     ("ids", "y", "n_classes"): SourceTask.from_search,
+    ("counts",): SourceTask.from_confusion,
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
 }
 _SAMPLING = set(inspect.signature(Sampling).parameters)
@@ -73,11 +74,11 @@ def read_task(
 
         - .npz, .h5, .hdf5, .hdf, .zarr (a folder) or .zip of one, with arrays ``scores, y``; or
           ``probes, gallery, y`` (and ``gallery_y``); or ``ranks, y, n_classes``; or ``ranks, y,
-          n_negatives``; or ``ids, y, n_classes`` (and ``distances``); or ``k, accuracy, n_test,
-          n_classes``. Any other argument of the constructor is allowed, such as ``classes``. Arrays
-          of other names are ignored with a warning, except ``nonmated``, which the verb
-          ``open-set`` reads. In HDF5 and Zarr single values may be attributes, and matrices are
-          read in blocks from the file, which stays open;
+          n_negatives``; or ``ids, y, n_classes`` (and ``distances``); or ``counts`` of a confusion
+          matrix; or ``k, accuracy, n_test, n_classes``. Any other argument of the constructor is
+          allowed, such as ``classes``. Arrays of other names are ignored with a warning, except
+          ``nonmated``, which the verb ``open-set`` reads. In HDF5 and Zarr single values may be
+          attributes, and matrices are read in blocks from the file, which stays open;
         - .npy with the scores (memory-mapped), and labels in the file `labels`;
         - .csv or .parquet with a column ``y`` and one column of scores for each class, named after
           the class; or with columns ``k`` and ``accuracy``.

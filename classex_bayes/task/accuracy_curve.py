@@ -16,6 +16,7 @@ from classex_bayes.task.reading import MadeFrom
 from classex_bayes.typing import FloatArray, IntArray
 
 _WARN_AT, _REFUSE_AT = 2.0, 4.0
+_SMALLEST_EFFECT = 2.0  # by default
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +59,12 @@ class AccuracyCurve:
                 f"accuracy: found {values[np.argmax(bad)]} at k = {counts[np.argmax(bad)]}; "
                 "expected shares in [0, 1]"
             )
-        order = np.argsort(counts)
-        curve = cls(
-            n_classes,
-            counts[order],
-            values[order],
-            whole_number(n_test, "n_test", 1),
-            number(design_effect, "design_effect", 1, whole=False),
-        )
+        order, n = np.argsort(counts), whole_number(n_test, "n_test", 1)
+        if design_effect is None:
+            typical = typical_dependence(n_classes, n, None).design_effect(n / n_classes)
+            design_effect = max(typical, _SMALLEST_EFFECT)
+        effect = number(design_effect, "design_effect", 1, whole=False)
+        curve = cls(n_classes, counts[order], values[order], n, effect)
         curve._refuse_rises()
         return curve
 

@@ -18,7 +18,7 @@ from classex_bayes.task.score_arguments import (
     read_probes,
     read_scores,
 )
-from classex_bayes.task.score_checks import refuse_foreign_coordinates, scores_fit
+from classex_bayes.task.score_checks import source_checks
 from classex_bayes.typing import IntArray
 
 
@@ -53,9 +53,7 @@ def read_batches(
                 _refuse_other_classes(read, first)
             positions = encode_labels(read.y, *read.source.shape, read.names)
             if first is None:
-                refuse_foreign_coordinates(read.source, positions)
-                checks = read.checks or (scores_fit(read.source, positions),)
-                first = read._replace(checks=checks)
+                first = read._replace(checks=source_checks(read.source, positions))
             parts.append(ComparedScores.of(read.source, positions))
         except DataError as error:
             raise DataError(f"batches: in batch {number}: {error}") from None

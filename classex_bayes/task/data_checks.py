@@ -73,6 +73,9 @@ FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 
 # up to 1 / k1. So many standard errors are more than good classifiers reach if instances are few;
 # less than five, or those of one class that has all the weight, show guessing by chance alone.
 _GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.4
+# An atom of instances that lose to all competitors: its share, and its ratio to those that lose to
+# at least so many of them.
+_MOST_LAST, _LAST_TO_MOST, _MOST_COMPETITORS = 0.02, 3, 0.5
 _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
 
 
@@ -84,6 +87,8 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
         few_errors(table.n_better, table.y),
         *table.reading.checks,
     ]
+    if table.is_exact:
+        checks.append(last_ranks(table))
     if table.is_simple_random:
         checks.append(grouped_ranks(table))
     grid = table.grid()
@@ -277,6 +282,26 @@ def grouped_ranks(table: Any) -> Check:
             "sampling=Sampling(groups=...)"
         )
     return Check("gaps between ranks", passed, sentence, float(violation[place]), _MOST_GROUPED)
+
+
+def last_ranks(table: Any) -> Check:
+    """Whether instances that lose to all competitors are no more than those that lose to most.
+
+    A search that failed loses to all of them, and to a few more or fewer at larger k. So they make
+    up an atom of the law of U*, which a mixture of smooth laws does not have.
+    """
+    last = (table.n_better >= table.met) & ~table.lost
+    most = (table.n_better >= _MOST_COMPETITORS * table.met) & ~last
+    share, n = float(np.mean(last)), int(np.count_nonzero(last))
+    n_most = int(np.count_nonzero(most))
+    passed = share <= _MOST_LAST or n <= FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
+    sentence = f"{_counted(n, 'instance')} lost to every competitor"
+    if not passed:
+        sentence += (
+            f", and {n_most} to most of them. If their searches failed, leave them "
+            "out and pass their classes in unanswered="
+        )
+    return Check("last ranks", passed, sentence, share, _MOST_LAST)
 
 
 def few_classes(n_classes: int) -> Check:

@@ -5,7 +5,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_matrix, as_vector, one_of, truth_value, whole_numbers
+from classex_bayes.arguments import (
+    as_matrix,
+    as_vector,
+    one_of,
+    seed_sequence,
+    truth_value,
+    whole_numbers,
+)
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_arguments import read_ranks
@@ -75,7 +82,7 @@ def ranks_of_first(
     scores: Any, higher_is_better: Any, ties: str, random_seed: RandomSeed
 ) -> tuple[IntArray, IntArray]:
     """Rank (n,) of the first score of each row, and the number (n,) of the others, if not NaN."""
-    one_of(ties, ("random", "pessimistic", "optimistic"), "ties")
+    one_of(ties, ("auto", "random", "pessimistic", "optimistic"), "ties")
     matrix: FloatArray = as_matrix(scores, "scores")
     if not truth_value(higher_is_better, "higher_is_better"):
         matrix = -matrix
@@ -84,8 +91,10 @@ def ranks_of_first(
         row = int(np.argmax(np.isnan(positive)))
         raise DataError(f"scores: found NaN at row {row}, column 0, expected the true item's score")
     tied = (negatives == positive).sum(axis=1)
-    ahead = {"pessimistic": tied, "optimistic": 0 * tied}
-    if ties == "random":
-        ahead["random"] = np.random.default_rng(random_seed).integers(0, tied, endpoint=True)
-    ranks = 1 + (negatives > positive).sum(axis=1) + ahead[ties]
+    if ties in ("auto", "random"):
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        ahead = rng.integers(0, tied, endpoint=True)
+    else:
+        ahead = tied * (ties == "pessimistic")
+    ranks = 1 + (negatives > positive).sum(axis=1) + ahead
     return ranks, (~np.isnan(negatives)).sum(axis=1)

@@ -29,6 +29,8 @@ _ROUNDING = 1e-5  # of the largest number of a row: distances may have been comp
 _SHORT = 0.01  # share of the lists that may end before the others
 _MOST_LEFT_OUT = 0.5  # share of the entries that are tied with the last ones of their lists
 _MOST_TIED = 0.5  # share of the queries whose relevant document is tied with others
+_MOST_IDENTICAL = 0.5  # share of the lists that contain the test instance itself
+_FEWEST_LISTS = 10
 
 
 class SearchResults(NamedTuple):
@@ -55,6 +57,15 @@ def one_answer(y: Any, names: Sequence[Any] | None) -> Any:
             "class is not in the index, in ids and distances too"
         )
     return y
+
+
+def refuse_filler(names: Sequence[Any] | None) -> None:
+    """Raise if a class is named -1, which fills lists."""
+    if names is not None and -1 in names:
+        raise DataError(
+            "classes: found -1, which fills lists that have ended, expected another name; if it "
+            "marks junk, which is neither right nor wrong, leave it out of classes and n_classes"
+        )
 
 
 def read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
@@ -120,6 +131,49 @@ def read_distances(distances: Any, ids: IntArray) -> NumberArray:
             "for each entry of the lists"
         )
     return array
+
+
+def without_identical(
+    ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
+) -> IntArray:
+    """Lists (n, M) whose first entry is left out if it can be the test instance itself."""
+    identical = _identical(ids, y, distances, higher_is_better)
+    if distances is None:
+        identical = ids[:, 0] == y
+    ids = ids.copy()
+    ids[identical, 0] = -1
+    return ids
+
+
+def _identical(
+    ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
+) -> BoolArray:
+    """Whether the first entry of each list is of the true class and a perfect match."""
+    own = ids[:, 0] == y
+    if distances is None:
+        return np.zeros_like(own)
+    first = distances[:, 0].astype(float)
+    perfect = first.max() if higher_is_better else 0.0
+    scale = np.abs(distances[ids >= 0].astype(float)).max(initial=0.0)
+    return own & (np.abs(first - perfect) <= _ROUNDING * scale)
+
+
+def self_matches(
+    ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
+) -> Check:
+    """Whether most lists begin with a perfect match of the true class."""
+    share = float(_identical(ids, y, distances, higher_is_better).mean())
+    passed = share <= _MOST_IDENTICAL or len(ids) < _FEWEST_LISTS
+    return _self_check(passed, share, "lists begin with a perfect match of the true class")
+
+
+def _self_check(passed: bool, share: float, what: str) -> Check:
+    sentence = f"{share:.0%} of the {what}"
+    if not passed:
+        sentence += (
+            ", as if the index contained the test instances themselves: pass ignore_identical=True"
+        )
+    return Check("self matches", passed, sentence, share, _MOST_IDENTICAL)
 
 
 def search_results(
@@ -282,7 +336,12 @@ class _Entries(NamedTuple):
 
 
 def read_run(
-    qrels: Any, run: Any, n_classes: int, relevance_level: Any, missing: Missing
+    qrels: Any,
+    run: Any,
+    n_classes: int,
+    relevance_level: Any,
+    missing: Missing,
+    ignore_identical: bool,
 ) -> tuple[IntArray, SearchResults]:
     """True documents (n,) of the queries of `SourceTask.from_run`, and their ranks.
 
@@ -321,7 +380,14 @@ def read_run(
             f"n_classes: found {n_classes}, but qrels and run name {documents.size} documents; "
             "expected the number of documents of the corpus"
         )
-    return _ranked(relevant, listed.table, queries, documents, n_classes)
+    own = (listed.table["query"] == listed.table["document"]).to_numpy()
+    judged_own = (relevant["query"] == relevant["document"]).any()
+    if ignore_identical:
+        listed = listed._replace(table=listed.table[~own])
+    y, results = _ranked(relevant, listed.table, queries, documents, n_classes)
+    share = 0.0 if ignore_identical or judged_own else float(own.sum()) / queries.size
+    check = _self_check(share <= _MOST_IDENTICAL, share, "queries find the document of their name")
+    return y, results._replace(checks=(*results.checks, check))
 
 
 def _ranked(

@@ -20,7 +20,6 @@ from classex_bayes.task.class_labels import (
 from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
 from classex_bayes.task.data_checks import Check
 from classex_bayes.task.reading import MadeFrom
-from classex_bayes.task.score_checks import embeddings_fit
 from classex_bayes.task.validation import as_matrix_anywhere, enough_classes, finite_embeddings
 from classex_bayes.typing import IntArray
 
@@ -96,8 +95,7 @@ def read_embeddings(
     arguments = probes, gallery, template_class, distance, reduce
     if in_dask:
         return LabelledScores(DaskEmbeddings(*arguments), y, names, "embeddings")
-    source = EmbeddingScores(*arguments)
-    return LabelledScores(source, y, names, "embeddings", (embeddings_fit(source),))
+    return LabelledScores(EmbeddingScores(*arguments), y, names, "embeddings")
 
 
 def read_probes(probes: Any, y: Any, gallery: Any, source: EmbeddingScores) -> EmbeddingScores:

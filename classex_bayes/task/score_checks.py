@@ -12,7 +12,7 @@ import numpy as np
 from classex_bayes.array_access import read_rows
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.nearest import ROUNDING
-from classex_bayes.core.ranks.sources import ScoreSource, is_negated, split_scores
+from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource, is_negated, split_scores
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.data_checks import Check
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -27,7 +27,22 @@ _SUM_ROUNDING = 1e-2  # of probabilities and their logarithms in half precision
 _FEWEST_PROBES, _MANY_PROBES, _FEWEST_CLASSES = 10, 20, 3
 _MOST_COORDINATES = 2**22
 _OTHER_UNIT = 10.0  # times the spread of the templates, which noise does not reach
+_SAME_MEAN = 1e-3  # of half precision
+_SAME_SCORE = 1e-6  # relative: rounding of single precision
 _STEP_ROUNDING = 1e-6  # of row numbers that were divided by their number
+
+
+def source_checks(source: ScoreSource, y: IntArray) -> tuple[Check, ...]:
+    """Checks of scores or embeddings of instances of the classes `y` (n,), by their first rows.
+
+    Files are read only once, and are not checked.
+    """
+    if isinstance(source, EmbeddingScores):
+        _refuse_foreign_coordinates(source, y)
+        return (_embeddings_fit(source, y),)
+    if isinstance(source, ScoreMatrix) and not source.in_order:
+        return (scores_fit(source, y),)
+    return ()
 
 
 def scores_fit(source: ScoreSource, y: IntArray) -> Check:
@@ -39,7 +54,8 @@ def scores_fit(source: ScoreSource, y: IntArray) -> Check:
     rows = np.arange(min(n, _MOST_ROWS, max(_MOST_ENTRIES // n_classes, _FEWEST_ROWS)))
     scores = source.scores(rows)
     faults = [*_same_values(scores), *_rounded_probabilities(scores, y[rows])]
-    faults += _shifted_labels(scores, y)
+    faults += [*_shifted_labels(scores, y), *_no_classes(scores, y)]
+    faults += [*_counts(scores, y), *_self_matches(scores, y[rows])]
     if is_negated(source):
         faults += [*_negative_distances(-scores), *_probabilities_as_distances(scores)]
     notes = [] if is_negated(source) else [*_cosines(scores)]
@@ -90,6 +106,47 @@ def _shifted_labels(scores: FloatArray, y: IntArray) -> Iterator[str]:
             f"class 0 has no test instance, and the best score is that of class y - 1 in "
             f"{np.mean(ahead == -1):.0%} of the rows, that of class y in "
             f"{np.mean(ahead == 0):.0%}. If y counts from 1, pass y - 1"
+        )
+
+
+def _no_classes(scores: FloatArray, y: IntArray) -> Iterator[str]:
+    """Sentence if untested columns alone have whole numbers, such as a fold or the row number."""
+    whole = (scores == np.floor(scores)).all(axis=0)
+    tested = np.isin(np.arange(whole.size), y)
+    if len(scores) >= _FEWEST_ROWS and (whole & ~tested).any() and not (whole & tested).any():
+        yield (
+            f"column {np.argmax(whole)} of scores has no test instance, and whole numbers unlike "
+            "all tested columns, like a fold or the number of the row: leave it out if it is no "
+            "class"
+        )
+
+
+def _counts(scores: FloatArray, y: IntArray) -> Iterator[str]:
+    """Sentence if scores are a square of whole counts, most rows of which have the same sum."""
+    n, n_classes = scores.shape
+    if n != n_classes or y.size != n or not np.array_equal(y, np.arange(n)) or scores.min() < 0:
+        return
+    total = scores.sum(axis=1)
+    if (scores == np.floor(scores)).all() and (total == np.median(total)).mean() > _MOSTLY:
+        yield (
+            "scores are a square of whole numbers with rows of equal sums, like a confusion "
+            "matrix: pass counts of decisions to SourceTask.from_confusion"
+        )
+
+
+def _self_matches(scores: FloatArray, y: IntArray) -> Iterator[str]:
+    """Sentence if most true scores are perfect matches, which wrong ones hardly ever are."""
+    true, wrong = split_scores(scores.copy(), y)
+    perfect = max(float(scores.max()), 0.0)
+    near = perfect - _SAME_SCORE * abs(perfect)
+    share = float((true >= near).mean())
+    few_values = np.unique(scores).size <= 2 * len(scores)  # as those of decisions and votes
+    if len(scores) < _FEWEST_PROBES or few_values or sums_to_one(scores):
+        return
+    if share > _MOSTLY > 10 * float((wrong.max(axis=1) >= near).mean()):
+        yield (
+            f"{share:.0%} of the true classes match perfectly, as if the test instances were among "
+            "the templates: compare each instance with templates that are made without it"
         )
 
 
@@ -163,10 +220,8 @@ def refuse_softmax(source: ScoreSource | None) -> None:
         )
 
 
-def refuse_foreign_coordinates(source: Any, y: IntArray) -> None:
+def _refuse_foreign_coordinates(source: EmbeddingScores, y: IntArray) -> None:
     """Raise if a coordinate contains row numbers, or one number for each class of y (n,)."""
-    if not isinstance(source, EmbeddingScores):  # chunks of Dask are read once
-        return
     for name, matrix, labels in (("probes", source.probes, y), ("gallery", source.gallery, y[:0])):
         values = _first_rows(matrix)
         contents = {"the numbers of the rows": _are_row_numbers(values)}
@@ -180,8 +235,8 @@ def refuse_foreign_coordinates(source: Any, y: IntArray) -> None:
                 )
 
 
-def embeddings_fit(source: EmbeddingScores) -> Check:
-    """Whether probes are new and have the unit of the templates."""
+def _embeddings_fit(source: EmbeddingScores, y: IntArray) -> Check:
+    """Whether the probes of classes `y` (n,) are new and have the unit of the templates."""
     probes, gallery = _first_rows(source.probes), _first_rows(source.gallery)
     sentences = []
     if len(probes) >= _FEWEST_PROBES:
@@ -192,6 +247,11 @@ def embeddings_fit(source: EmbeddingScores) -> Check:
                 f"{100 * share:.0f}% of the first {len(probes)} probes are templates of the "
                 "gallery; use test instances that the classifier has not seen"
             )
+        if not sentences and _are_means(source, probes, y, gallery):
+            sentences.append(
+                "templates are the means of the probes of their classes; make them of other "
+                "instances than those that are tested"
+            )
         left, right = (np.mean((rows - gallery.mean(axis=0)) ** 2) for rows in (probes, gallery))
         ratio = (left / right) ** 0.5 if right > 0 else 1.0
         if source.distance == "sqeuclidean" and not 1 / _OTHER_UNIT < ratio < _OTHER_UNIT:
@@ -200,6 +260,23 @@ def embeddings_fit(source: EmbeddingScores) -> Check:
                 "do; check that both have the same unit and normalisation"
             )
     return Check("embeddings", not sentences, "; ".join(sentences) or "nothing unusual")
+
+
+def _are_means(
+    source: EmbeddingScores, probes: FloatArray, y: IntArray, gallery: FloatArray
+) -> bool:
+    """Whether most templates in sight, one of each class, are means of two or more probes."""
+    if source.template_class.size != source.shape[1]:
+        return False
+    repeats = np.bincount(y, minlength=source.shape[1])[source.template_class[: len(gallery)]]
+    sums = np.zeros((source.shape[1], probes.shape[1]))
+    np.add.at(sums, y[: len(probes)], probes)
+    seen = np.bincount(y[: len(probes)], minlength=source.shape[1])
+    whole = (seen[source.template_class[: len(gallery)]] == repeats) & (repeats > 1)
+    means = sums[source.template_class[: len(gallery)]][whole] / repeats[whole, None]
+    size = np.abs(gallery[whole]).max(initial=0.0)
+    same = np.abs(means - gallery[whole]).max(axis=1, initial=0.0) <= _SAME_MEAN * size
+    return bool(whole.sum() >= _FEWEST_PROBES and same.mean() > _MOSTLY)
 
 
 def _first_rows(matrix: Any) -> FloatArray:

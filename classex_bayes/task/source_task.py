@@ -17,7 +17,7 @@ from classex_bayes.arguments import (
 from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
+from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import TieHandling, Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded, html_block, html_facts, with_error
@@ -28,9 +28,12 @@ from classex_bayes.task.class_labels import (
     Untested,
     class_labels,
     class_names,
+    class_weights,
     encode_labels,
+    tested_classes,
 )
 from classex_bayes.task.classifier_scores import read_classifier
+from classex_bayes.task.confusion import read_confusion
 from classex_bayes.task.data_checks import Check
 from classex_bayes.task.own_negatives import own_table, ranks_of_first
 from classex_bayes.task.rank_table import KNOWN, UNKNOWN_RANKS, RankTable
@@ -42,7 +45,10 @@ from classex_bayes.task.ranked_lists import (
     read_distances,
     read_ids,
     read_run,
+    refuse_filler,
     search_results,
+    self_matches,
+    without_identical,
 )
 from classex_bayes.task.reading import Reading
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
@@ -52,7 +58,7 @@ from classex_bayes.task.score_arguments import (
     read_ranks,
     read_scores,
 )
-from classex_bayes.task.score_checks import refuse_foreign_coordinates, scores_fit
+from classex_bayes.task.score_checks import source_checks
 from classex_bayes.task.table_reading import (
     draw_classes,
     instance_weights,
@@ -72,9 +78,9 @@ class SourceTask:
 
     Each constructor returns a task: `from_scores`, whose documentation has the arguments that they
     share, `from_embeddings`, `from_batches`, `from_classifier`, `from_ranks`, `from_negatives`,
-    `from_search`, `from_run` and `from_accuracies`. `classex_bayes.read_task` reads one from files.
-    Ranks and the covariance of ATA_k at 12 log-spaced k are computed once, in one pass over the
-    scores. The task refers to its arrays and never copies them.
+    `from_search`, `from_run`, `from_confusion` and `from_accuracies`. `classex_bayes.read_task`
+    reads one from files. Ranks and the covariance of ATA_k at 12 log-spaced k are computed once, in
+    one pass over the scores. The task refers to its arrays and never copies them.
 
     Attributes
     ----------
@@ -386,11 +392,7 @@ class SourceTask:
         design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
         shape = source.shape
         labels = class_labels(labelled.y, *shape, names, class_weight, untested, unanswered)
-        checks = labelled.checks
-        if labelled.made_from == "embeddings":
-            refuse_foreign_coordinates(source, labels.y)
-        elif isinstance(source, ScoreMatrix) and not source.in_order:  # files are read once
-            checks += (scores_fit(source, labels.y),)
+        checks = labelled.checks + source_checks(source, labels.y)
         rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
         seed = _tie_seed(random_seed)
         reading = Reading(labelled.made_from, source, rule, seed, design, checks)
@@ -486,7 +488,7 @@ class SourceTask:
         y: Any,
         *,
         higher_is_better: bool = True,
-        ties: Literal["random", "pessimistic", "optimistic"] = "random",
+        ties: TieHandling = "auto",
         unanswered: Any = None,
         random_seed: RandomSeed = 0,
     ) -> Self:
@@ -503,8 +505,8 @@ class SourceTask:
             User (or item) of each row, by any label. Users weigh the same.
         higher_is_better : bool
             Whether higher scores are better.
-        ties : {"random", "pessimistic", "optimistic"}
-            Rule for negatives with the score of the true item.
+        ties : {"auto", "random", "pessimistic", "optimistic"}
+            Rule for negatives with the score of the true item; "auto" means "random".
         unanswered : array-like, optional
             Users of further instances that had no list. They are misses at every k.
         random_seed : int, SeedSequence or None
@@ -538,6 +540,7 @@ class SourceTask:
         distances: Any = None,
         classes: Any = None,
         higher_is_better: bool = False,
+        ignore_identical: bool = False,
         class_weight: Any = None,
         untested: Untested = "error",
         unanswered: Any = None,
@@ -564,6 +567,9 @@ class SourceTask:
             As in `from_scores`. Needed if `ids` contains names.
         higher_is_better : bool
             Whether higher values are better. Pass True for similarities, such as inner products.
+        ignore_identical : bool
+            Whether to leave out the first entry of a list if it is of the true class and matches
+            perfectly, because the index contains the test instances themselves.
         class_weight, untested, unanswered
             As in `from_scores`. Pass "competitors" if the index contains untested classes.
 
@@ -591,12 +597,17 @@ class SourceTask:
         """
         k1, higher = class_total(n_classes), truth_value(higher_is_better, "higher_is_better")
         names = class_names(classes, k1)
+        refuse_filler(names)
         lists = read_ids(ids, k1, names)
         if distances is not None:
             distances = read_distances(distances, lists)
         answers = one_answer(y, names)
         labels = class_labels(answers, len(lists), k1, names, class_weight, untested, unanswered)
+        if truth_value(ignore_identical, "ignore_identical"):
+            lists = without_identical(lists, labels.y, distances, higher)
+        check = self_matches(lists, labels.y, distances, higher)
         results = search_results(lists, labels.y, k1, distances, higher, _tie_seed(0))
+        results = results._replace(checks=(*results.checks, check))
         return cls(_of_lists(labels, results), names)
 
     @classmethod
@@ -608,6 +619,7 @@ class SourceTask:
         n_classes: int,
         relevance_level: int = 1,
         missing: Missing = "error",
+        ignore_identical: bool = False,
     ) -> Self:
         """Make a task from a run of a retrieval system and relevance judgements, as in TREC.
 
@@ -629,6 +641,9 @@ class SourceTask:
             Treatment of queries that have relevant documents and are missing in the run. "error"
             raises `DataError`. "unanswered" counts an empty list, like ``trec_eval -c``.
             "unsearched" leaves the query out, like pytrec_eval.
+        ignore_identical : bool
+            Whether to leave out the document that has the name of its query, as for corpora whose
+            queries are documents.
 
         Raises
         ------
@@ -660,14 +675,52 @@ class SourceTask:
         [0.667]
         """
         k1 = class_total(n_classes)
-        y, results = read_run(qrels, run, k1, relevance_level, missing)
+        ignored = truth_value(ignore_identical, "ignore_identical")
+        y, results = read_run(qrels, run, k1, relevance_level, missing, ignored)
         n_queries = np.bincount(y, minlength=k1)
         labels = class_labels(y, y.size, k1, None, n_queries, "competitors")
         return cls(_of_lists(labels, results))
 
     @classmethod
+    def from_confusion(cls, counts: Any, *, classes: Any = None, class_weight: Any = None) -> Self:
+        r"""Make a task from a confusion matrix, for tests of which nothing else was kept.
+
+        Instance i of class l is right if it is counted at :math:`n_{ll}`. Otherwise one class beat
+        it, and the number of others that did is unknown. So the accuracy is known at k1 alone, and
+        the model or its prior determines how it declines.
+
+        Parameters
+        ----------
+        counts : array-like of int, shape (k1, k1), or DataFrame
+            Number of instances of each true class (rows) by predicted class (columns).
+        classes, class_weight
+            As in `from_scores`.
+
+        Raises
+        ------
+        DataError
+            If counts are not whole numbers in a square, or a class has no instances.
+
+        Examples
+        --------
+        >>> SourceTask.from_confusion([[6, 4, 0], [3, 5, 2], [1, 4, 5]]).accuracy(3).round(3)
+        array([0.533])
+        """
+        y, counted, names = read_confusion(counts, classes)
+        tested_classes(y, len(counts), names, "error")
+        weight = class_weights(class_weight, y, len(counts), names)
+        labels = ClassLabels(y, weight, y[:0], weight)
+        return cls(_table(labels, counted.lowest, counted.highest, counts=counted), names)
+
+    @classmethod
     def from_accuracies(
-        cls, k: Any, accuracy: Any, *, n_test: int, n_classes: int, design_effect: float = 2.0
+        cls,
+        k: Any,
+        accuracy: Any,
+        *,
+        n_test: int,
+        n_classes: int,
+        design_effect: float | None = None,
     ) -> Self:
         """Make a task from an accuracy curve alone.
 
@@ -681,8 +734,10 @@ class SourceTask:
             Number of test instances that the curve was measured on.
         n_classes : int
             Number k1 of source classes that the curve was measured on.
-        design_effect : float
-            Ratio of the variance to the variance with independent instances.
+        design_effect : float, optional
+            Ratio of the variance to the variance with independent instances. Instances of one class
+            are alike, so by default it is :math:`1 + 0.2 (r - 1) + 0.08 r` with r = n_test /
+            n_classes, and at least 2.
 
         Raises
         ------

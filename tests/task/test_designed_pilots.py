@@ -84,7 +84,7 @@ def test_estimators_that_cannot_take_a_design_say_so(small_task, estimator):
 def test_bounds_for_classes_drawn_one_by_one_refuse_groups(small):
     arrays, design = small
     task = cb.SourceTask.from_embeddings(*arrays, sampling=cb.Sampling(groups=design["groups"]))
-    with pytest.raises(cb.DataError, match="in groups, or"):
+    with pytest.raises(cb.DataError, match="in groups, but"):
         cb.information.information_bound(task)
 
 

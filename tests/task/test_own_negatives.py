@@ -50,7 +50,7 @@ def test_rules_for_ties():
     scores, y = np.zeros((4000, 5)), np.arange(4000)
     by_rule = {
         ties: cb.SourceTask.from_negatives(scores, y, ties=ties).ranks
-        for ties in ("random", "pessimistic", "optimistic")
+        for ties in ("auto", "random", "pessimistic", "optimistic")
     }
     assert set(by_rule["pessimistic"]) == {5} and set(by_rule["optimistic"]) == {1}
     counts = np.bincount(by_rule["random"], minlength=6)[1:]

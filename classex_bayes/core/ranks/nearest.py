@@ -18,6 +18,9 @@ LENGTH = 32
 # single precision.
 ROUNDING = 1e-6
 _BLOCK_PAIRS = 2**22
+# Scores that are lower than the others by so many times their spread are no scores, but a number
+# such as -1e9 or the lowest float, which masks a class like -inf.
+_MASKED = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,7 @@ class NearestClasses:
                 read(part)
         else:
             for_each(read, parts)
+        _rule_out(scores)
         return cls(classes, scores, true, source.perfect, is_negated(source))
 
     def of_instances(self, rows: IntArray) -> "NearestClasses":
@@ -109,3 +113,12 @@ class NearestClasses:
             origins.pop() if len(origins) == 1 else None,
             all(part.negated for part in lists),
         )
+
+
+def _rule_out(scores: FloatArray) -> None:
+    """Replace numbers that mask classes by -inf, in place."""
+    finite = scores[np.isfinite(scores)]
+    if finite.size:
+        low, middle, high = np.quantile(finite, [0.05, 0.5, 0.95])
+        if (finite.min() / 2 - middle / 2) < -_MASKED * (high - low) < 0:
+            scores[scores / 2 - middle / 2 < -_MASKED * (high - low)] = -np.inf

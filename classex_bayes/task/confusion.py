@@ -1,0 +1,62 @@
+"""Confusion matrices, read into the decisions on their instances."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from classex_bayes.arguments import as_matrix
+from classex_bayes.core.ranks.rank_counts import RankCounts
+from classex_bayes.exceptions import DataError
+from classex_bayes.frames import is_frame, with_labels
+from classex_bayes.task.class_labels import class_names, refuse_unnamed
+from classex_bayes.task.validation import enough_classes
+from classex_bayes.typing import IntArray
+
+_MOST = 10**8  # instances, each of which is a row of the table of ranks
+
+
+class Decisions(NamedTuple):
+    """True classes (n,), numbers of better classes as far as they are known, and names."""
+
+    y: IntArray
+    counts: RankCounts
+    names: list[Any] | None
+
+
+def read_confusion(counts: Any, classes: Any) -> Decisions:
+    """Decisions that a matrix of counts stands for: rows are true classes, columns predictions."""
+    counts = with_labels(counts)
+    if is_frame(counts) and classes is None:
+        refuse_unnamed(counts.columns, "counts")
+        classes = list(counts.columns)
+        if hasattr(counts, "index") and counts.index.tolist() not in (
+            classes,
+            list(range(len(classes))),
+        ):
+            raise DataError(
+                "counts: rows and columns have different names, expected the true classes in the "
+                "order of the predicted ones; pass counts.loc[counts.columns]"
+            )
+    matrix = as_matrix(counts, "counts")
+    n_classes = len(matrix)
+    if matrix.shape != (n_classes, n_classes):
+        raise DataError(
+            f"counts: found shape {matrix.shape}, expected a square with a row and a column for "
+            "each class"
+        )
+    enough_classes(n_classes, "counts")
+    bad = ~((matrix >= 0) & (matrix == np.floor(matrix)) & (matrix <= _MOST))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise DataError(
+            f"counts: found {matrix[row, column]} at row {row}, column {column}; expected whole "
+            "numbers of instances, not shares"
+        )
+    whole = matrix.astype(np.int64)
+    if whole.sum() > _MOST:
+        raise DataError(f"counts: found {whole.sum()} instances, expected at most {_MOST}")
+    true, predicted = np.divmod(np.arange(n_classes**2), n_classes)
+    y, wrong = (np.repeat(of_cell, whole.ravel()) for of_cell in (true, true != predicted))
+    fewest, most = wrong.astype(np.int64), wrong * (n_classes - 1)
+    counted = RankCounts(fewest, fewest, most, np.ones_like(fewest))
+    return Decisions(y, counted, class_names(classes, n_classes))

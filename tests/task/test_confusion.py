@@ -1,0 +1,74 @@
+"""A confusion matrix gives the task of its decisions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import classex_bayes as cb
+
+
+def made(n_classes=25, repeats=8, seed=1):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), repeats)
+    scores = rng.normal(size=(y.size, n_classes))
+    scores[np.arange(y.size), y] += 2
+    predicted = scores.argmax(axis=1)
+    counts = np.zeros((n_classes, n_classes), dtype=int)
+    np.add.at(counts, (y, predicted), 1)
+    return y, predicted, counts
+
+
+@pytest.mark.filterwarnings("ignore:most rows of scores")
+@pytest.mark.parametrize("weighted", [False, True])
+def test_same_as_one_hot_scores(weighted):
+    y, predicted, counts = made()
+    weight = np.random.default_rng(2).random(25) if weighted else None
+    task = cb.SourceTask.from_confusion(counts, class_weight=weight)
+    one_hot = cb.SourceTask.from_scores(np.eye(25)[predicted], y, class_weight=weight)
+    assert task.n_test == y.size
+    for k in ([25], [2, 10, 25]):
+        np.testing.assert_allclose(task.accuracy_bounds(k), one_hot.accuracy_bounds(k), rtol=1e-12)
+    assert task.accuracy_cov(25) == pytest.approx(one_hot.accuracy_cov(25))
+    assert task.design_effect() == pytest.approx(one_hot.design_effect())
+    assert task.warnings == one_hot.warnings
+    means = [
+        cb.BayesianExtrapolator().fit(t, random_seed=1, progressbar=False).predict([25, 250]).mean
+        for t in (task, one_hot)
+    ]
+    np.testing.assert_allclose(*means, atol=0.02)
+
+
+def test_frames_name_the_classes():
+    _, _, counts = made(4)
+    frame = pd.DataFrame(counts, index=list("abcd"), columns=list("abcd"))
+    assert cb.SourceTask.from_confusion(frame).classes == list("abcd")
+    with pytest.raises(cb.exceptions.DataError, match="rows and columns have different names"):
+        cb.SourceTask.from_confusion(frame.loc[list("badc")])
+
+
+def test_read_from_a_file(tmp_path):
+    _, _, counts = made()
+    np.savez(tmp_path / "counts.npz", counts=counts)
+    task = cb.read_task(tmp_path / "counts.npz")
+    assert task.accuracy(25) == pytest.approx(np.trace(counts) / counts.sum())
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        (np.eye(4)[:3], r"found shape \(3, 4\), expected a square"),
+        (np.full((4, 4), 0.25), "found 0.25 at row 0, column 0"),
+        (-np.eye(4), "found -1.0 at row 0"),
+        (np.diag([1, 1, 1, 0]), "class 3 .* has no test instance"),
+        (np.eye(2), "found 2 classes"),
+    ],
+)
+def test_errors(counts, message):
+    with pytest.raises(cb.exceptions.DataError, match=message):
+        cb.SourceTask.from_confusion(counts)
+
+
+def test_counts_passed_as_scores_are_a_fault():
+    _, _, counts = made()
+    task = cb.SourceTask.from_scores(counts, np.arange(25))
+    assert any("from_confusion" in warning for warning in task.warnings)

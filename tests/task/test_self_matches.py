@@ -1,0 +1,144 @@
+"""Test instances that are among their own templates, and columns that are no classes."""
+
+import numpy as np
+import pytest
+
+import classex_bayes as cb
+
+N_CLASSES, REPEATS = 60, 3
+
+
+def made(seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(N_CLASSES), REPEATS)
+    vectors = rng.normal(size=(N_CLASSES, 10))[y] + 0.5 * rng.normal(size=(y.size, 10))
+    return vectors, y
+
+
+def distances_between(vectors):
+    return ((vectors[:, None] - vectors) ** 2).sum(axis=2)
+
+
+def nearest_classes_of_others(distance, y):
+    """Distance of each instance to each class, by its nearest instance other than itself."""
+    others = distance + np.diag(np.full(len(distance), np.inf))
+    return np.stack([others[:, y == c].min(axis=1) for c in range(N_CLASSES)], axis=1)
+
+
+def test_lists_that_begin_with_the_query():
+    vectors, y = made()
+    distance = distances_between(vectors)
+    order = np.argsort(distance, axis=1)[:, :120]
+    ids, of_ids = y[order], np.take_along_axis(distance, order, axis=1)
+    right = cb.SourceTask.from_scores(
+        nearest_classes_of_others(distance, y), y, higher_is_better=False
+    )
+    wrong = cb.SourceTask.from_search(ids, y, n_classes=N_CLASSES, distances=of_ids)
+    assert wrong.accuracy(N_CLASSES) == 1
+    assert any("ignore_identical=True" in warning for warning in wrong.warnings)
+    for given in ({"distances": of_ids}, {}):
+        task = cb.SourceTask.from_search(
+            ids, y, n_classes=N_CLASSES, ignore_identical=True, **given
+        )
+        assert task.warnings == ()
+        assert task.accuracy(N_CLASSES) == pytest.approx(right.accuracy(N_CLASSES))
+    similar = 1 / (1 + of_ids)
+    task = cb.SourceTask.from_search(
+        ids, y, n_classes=N_CLASSES, distances=similar, higher_is_better=True
+    )
+    assert any("ignore_identical=True" in warning for warning in task.warnings)
+
+
+def test_documents_that_are_queries():
+    names = [f"d{i}" for i in range(40)]
+    qrels = {name: {f"d{i ^ 1}": 1} for i, name in enumerate(names)}
+    run = {
+        name: {name: 9.0, f"d{i ^ 1}": 8.0, f"d{(i + 7) % 40}": 1.0} for i, name in enumerate(names)
+    }
+    task = cb.SourceTask.from_run(qrels, run, n_classes=40)
+    assert any("ignore_identical=True" in warning for warning in task.warnings)
+    without = cb.SourceTask.from_run(qrels, run, n_classes=40, ignore_identical=True)
+    assert without.metric("recall@1", 40) == 1
+    assert without.warnings == ()
+
+
+@pytest.mark.parametrize("similar", [False, True])
+def test_scores_of_templates_that_contain_the_instance(similar):
+    vectors, y = made()
+    distance = distances_between(vectors)
+    with_self = np.stack([distance[:, y == c].min(axis=1) for c in range(N_CLASSES)], axis=1)
+    others = nearest_classes_of_others(distance, y)
+    for scores, found in ((with_self, True), (others, False)):
+        given = np.exp(-scores) if similar else scores
+        task = cb.SourceTask.from_scores(given, y, higher_is_better=similar)
+        assert any("match perfectly" in warning for warning in task.warnings) == found
+
+
+def test_templates_that_are_means_of_the_probes():
+    vectors, y = made()
+    means = np.stack([vectors[y == c].mean(axis=0) for c in range(N_CLASSES)])
+    task = cb.SourceTask.from_embeddings(vectors, means, y)
+    assert any("means of the probes" in warning for warning in task.warnings)
+    other = cb.SourceTask.from_embeddings(vectors, means + 0.05, y)
+    assert not any("means of the probes" in warning for warning in other.warnings)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [np.arange(90) % 30 % 5, np.arange(90), np.full(90, 224)],
+    ids=["fold", "row", "width"],
+)
+def test_columns_that_are_no_classes(column):
+    rng, y = np.random.default_rng(0), np.arange(90) % 30
+    scores = rng.normal(size=(90, 30))
+    scores[np.arange(90), y] += 3
+    given = np.column_stack([scores, column])
+    task = cb.SourceTask.from_scores(given, y, untested="competitors")
+    assert any("column 30 of scores" in warning for warning in task.warnings)
+    more = np.column_stack([scores, rng.normal(size=90)])
+    assert cb.SourceTask.from_scores(more, y, untested="competitors").warnings == ()
+
+
+@pytest.mark.parametrize("fill", [-1e9, np.finfo(np.float32).min, np.finfo(float).min])
+def test_numbers_that_mask_a_class_are_no_scores(fill):
+    rng, y = np.random.default_rng(0), np.arange(120) % 30
+    scores = rng.normal(size=(120, 30))
+    scores[np.arange(120), y] += 4.5
+    lists, thresholds = [], []
+    for value in (-np.inf, fill):
+        scores[0, 5] = value
+        task = cb.SourceTask.from_scores(scores, y)
+        lists.append(task.nearest_classes.scores)
+        model = cb.OpenSetExtrapolator().fit(task, random_seed=1)
+        thresholds.append(float(model.predict([30], fpir=0.1).threshold.values[0]))
+    assert np.array_equal(*lists)
+    assert thresholds[0] == thresholds[1]
+
+
+def test_an_atom_of_last_ranks_is_a_fault():
+    rng = np.random.default_rng(5)
+    ranks = 1 + rng.binomial(199, rng.beta(0.3, 8, size=400))
+    y = np.arange(400) % 200
+    assert cb.SourceTask.from_ranks(ranks, y, n_classes=200).warnings == ()
+    ranks[rng.random(400) < 0.12] = 200
+    warnings = cb.SourceTask.from_ranks(ranks, y, n_classes=200).warnings
+    assert any("pass their classes in unanswered=" in warning for warning in warnings)
+
+
+def test_minus_one_is_no_class_of_lists():
+    with pytest.raises(cb.exceptions.DataError, match="classes: found -1, which fills lists"):
+        cb.SourceTask.from_search(
+            [[5, 7], [7, 5], [9, 5]], [5, 7, 9], n_classes=4, classes=[-1, 5, 7, 9]
+        )
+
+
+def test_curves_of_many_instances_are_uncertain():
+    """Answers of one class are alike, so 20 classes are never worth 45,000 instances."""
+    few, many = (
+        cb.SourceTask.from_accuracies([5, 20], [0.829, 0.6], n_test=n, n_classes=20)
+        for n in (20, 45_000)
+    )
+    assert few.design_effect() == 2
+    # 20 classes with a correlation of 0.2 + 0.08 are worth about 20 / 0.28 instances.
+    worth = 0.6 * 0.4 / many.accuracy_cov(20)[0, 0]
+    assert worth == pytest.approx(20 / 0.28, rel=0.01)
