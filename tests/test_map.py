@@ -122,7 +122,7 @@ def test_new_kind_of_data(run):
     assert task.accuracy_cov(100).item() == pytest.approx(variance)
     with pytest.raises(classex_bayes.DataError, match=r"k: expected numbers in 2\.\.100"):
         task.accuracy(101)
-    with pytest.raises(classex_bayes.DataError, match="competitors of their own"):
+    with pytest.raises(classex_bayes.DataError, match="negatives of their own"):
         classex_bayes.KDE().fit(task)
 
 
@@ -147,7 +147,7 @@ def test_negatives_of_their_own_are_no_classes(run):
     """As many items as each has competitors: these are not the other items."""
     among_negatives = run("A new kind of data")["among_negatives"]
     task = among_negatives(np.arange(100) % 9, 99)
-    with pytest.raises(classex_bayes.DataError, match="competitors of their own"):
+    with pytest.raises(classex_bayes.DataError, match="negatives of their own"):
         task.subsample(50, random_seed=1)
     # Better than chance, or worse, among those that each item met.
     assert not among_negatives(np.full(20, 60) + np.arange(20), 999).warnings

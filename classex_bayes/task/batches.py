@@ -10,8 +10,13 @@ from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.progress import report_progress
 from classex_bayes.exceptions import DataError
-from classex_bayes.frames import with_labels
-from classex_bayes.task.class_labels import encode_labels
+from classex_bayes.frames import is_frame, with_labels
+from classex_bayes.task.class_labels import (
+    class_names,
+    encode_labels,
+    first_moved,
+    refuse_positions,
+)
 from classex_bayes.task.score_arguments import (
     LabelledScores,
     read_embeddings,
@@ -21,6 +26,8 @@ from classex_bayes.task.score_arguments import (
 from classex_bayes.task.score_checks import source_checks
 from classex_bayes.typing import IntArray
 
+_DEFAULTS = {"distance": "sqeuclidean", "gallery_y": None, "reduce": "max"}
+
 
 def read_batches(
     batches: Any, gallery: Any, classes: Any, higher_is_better: Any, **embedded: Any
@@ -29,12 +36,21 @@ def read_batches(
 
     `embedded` are the arguments of embeddings alone.
     """
+    given = [name for name, value in embedded.items() if value is not _DEFAULTS[name]]
+    if gallery is None and given:
+        raise DataError(
+            f"{given[0]}: found it without gallery, expected both, because it says how embeddings "
+            "are compared; pass gallery, or leave it out"
+        )
+    if classes is not None:
+        classes = class_names(classes, None)  # an iterator is read once
     if not isinstance(batches, Iterable):
         raise DataError(
             "batches: expected an iterable of pairs (scores, y) or (embeddings, y), such as a "
             f"DataLoader or a generator, found {type(batches).__name__}"
         )
     first: LabelledScores | None = None
+    columns: list[Any] = []
     parts: list[ComparedScores] = []
     labels: list[IntArray] = []
     total = length_hint(batches)
@@ -47,10 +63,20 @@ def read_batches(
                 read = read_embeddings(values, gallery, y, classes=classes, **embedded)
             else:
                 assert isinstance(first.source, EmbeddingScores)
+                if classes is None and embedded["gallery_y"] is not None:
+                    refuse_positions(y, first.names or (), "gallery_y")
                 source = read_probes(values, y, gallery, first.source)
                 read = first._replace(source=source, y=with_labels(y))
             if first is not None:
                 _refuse_other_classes(read, first)
+            if is_frame(values):
+                columns = columns or list(values.columns)
+                place = first_moved(columns, list(values.columns))
+                if place is not None:
+                    raise DataError(
+                        f"column {place} is {list(values.columns)[place]!r}, in an earlier batch "
+                        f"{columns[place]!r}; expected columns in one order"
+                    )
             positions = encode_labels(read.y, *read.source.shape, read.names)
             if first is None:
                 first = read._replace(checks=source_checks(read.source, positions))

@@ -95,5 +95,11 @@ class Reading:
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Reading of the instances `rows`, scored on the classes `columns`."""
         assert self.source is not None
+        if isinstance(self.source, ComparedScores) and self.design is not None:
+            raise DataError(
+                "task: its scores came in batches and were not kept, so it is unknown which of "
+                "some classes are the nearest, by which a sampling design weighs competitors; make "
+                "it from all scores"
+            )
         design = None if self.design is None else self.design.select(columns)
         return replace(self, source=self.source.subset(rows, columns), design=design)

@@ -276,7 +276,8 @@ class SourceTask:
         let go. For each instance the task keeps the classes that scored at least as well as the
         true one, with 5 bytes each, and the 32 nearest ones. These are few if the classifier is
         good; those of decisions need as much memory as the scores. Whatever needs scores later,
-        such as `diagnose`, `KDE` and `OpenSetExtrapolator`, needs a task from all of them.
+        such as `diagnose`, `KDE` and `OpenSetExtrapolator`, needs a task from all of them. On a few
+        of the classes (`subsample`), few of the 32 nearest are left, and fits use ranks alone.
 
         Parameters
         ----------

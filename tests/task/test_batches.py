@@ -183,3 +183,31 @@ def test_progress_counts_batches():
     with progress_callback(lambda done, total: seen.append((done, total))):
         SourceTask.from_batches(batches(scores, y))
     assert seen[:4] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_arguments_of_embeddings_need_a_gallery():
+    scores, y = np.random.default_rng(1).normal(size=(8, 4)), np.arange(8) % 4
+    with pytest.raises(cb.exceptions.DataError, match="gallery_y: found it without gallery"):
+        cb.SourceTask.from_batches([(scores, y)], gallery_y=range(4))
+
+
+def test_names_of_the_gallery_are_needed_in_every_batch():
+    rng, names = np.random.default_rng(1), np.array(["d", "b", "a", "c"])
+    gallery = rng.normal(size=(4, 3))
+    batches = [(gallery, names), (gallery, np.arange(4))]
+    with pytest.raises(cb.exceptions.DataError, match="in batch 1: y: found numbers, but gallery"):
+        cb.SourceTask.from_batches(batches, gallery=gallery, gallery_y=names)
+
+
+def test_columns_of_frames_keep_their_order():
+    scores, y = np.random.default_rng(1).normal(size=(8, 4)), np.arange(8) % 4
+    frame = pd.DataFrame(scores, columns=list("abcd"))
+    batches = [(frame[:4], y[:4]), (frame[4:][list("dcba")], y[4:])]
+    with pytest.raises(cb.exceptions.DataError, match="in batch 1: column 0 is 'd'"):
+        cb.SourceTask.from_batches(batches)
+
+
+def test_classes_may_be_an_iterator():
+    scores, y = np.random.default_rng(1).normal(size=(8, 4)), np.arange(8) % 4
+    batches = [(scores[:4], y[:4]), (scores[4:], y[4:])]
+    assert cb.SourceTask.from_batches(batches, classes=iter("abcd")).classes == list("abcd")
