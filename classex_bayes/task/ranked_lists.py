@@ -387,7 +387,7 @@ def read_run(
     y, results = _ranked(relevant, listed.table, queries, documents, n_classes)
     share = 0.0 if ignore_identical or judged_own else float(own.sum()) / queries.size
     check = _self_check(share <= _MOST_IDENTICAL, share, "queries find the document of their name")
-    return y, results._replace(checks=(*results.checks, check))
+    return y, results._replace(checks=(*results.checks, check, _relevant(relevant, queries)))
 
 
 def _ranked(
@@ -434,6 +434,19 @@ def _ranked(
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
     return y, results._replace(lowest=lowest, checks=(check,))
+
+
+def _relevant(relevant: pd.DataFrame, queries: pd.Index) -> Check:
+    """Whether queries have one relevant document each, as recall and nDCG of a task assume."""
+    number = relevant["query"].value_counts().reindex(queries)
+    n_several = int((number > 1).sum())
+    sentence = f"{n_several} of {queries.size} queries have several relevant documents"
+    if n_several:
+        sentence += (
+            ", of which the best ranked one counts: recall@m here is success@m, the share of "
+            "queries with a relevant document among the m best, and not the recall of trec_eval"
+        )
+    return Check("relevant documents", True, sentence, is_note=n_several > 0)
 
 
 def _tied_documents(

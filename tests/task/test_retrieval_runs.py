@@ -261,3 +261,12 @@ def test_relevant_documents_that_are_tied():
         for name, texts in sentences.items():
             tied = f"tied with others for {n_tied} of 40 queries"
             assert any(tied in text for text in texts) == (name == kind)
+
+
+def test_several_relevant_documents_are_said_to_count_once():
+    qrels = {"a": {"d1": 1, "d2": 1}, "b": {"d3": 1}, "c": {"d4": 1}}
+    run = {"a": {"d1": 9.0, "d5": 8.0}, "b": {"d3": 5.0}, "c": {"d6": 7.0}}
+    task = SourceTask.from_run(qrels, run, n_classes=10)
+    assert any("1 of 3 queries have several relevant documents" in note for note in task.notes)
+    alone = SourceTask.from_run({**qrels, "a": {"d1": 1}}, run, n_classes=10)
+    assert not any("several relevant" in note for note in alone.notes)
