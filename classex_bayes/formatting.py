@@ -126,6 +126,12 @@ def call(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> s
     return f"{name}({', '.join(changed)})"
 
 
+def by_fields(record: Any) -> str:
+    """Call that makes a dataclass or named tuple; arrays by their shapes."""
+    values = {name: getattr(record, name) for name in record.__match_args__}
+    return call(type(record).__name__, values, vars(type(record)))
+
+
 def same(value: Any, default: Any) -> bool:
     """Whether two parameter values are the same. Arrays are the same if they are one object."""
     if value is default:

@@ -18,8 +18,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # The trunk, from the ground up; a floor knows those below it.
 TRUNK = (
     {"_version", "exceptions", "plot_method", "typing"},
-    {"array_access"},
-    {"core", "formatting", "frames"},
+    {"array_access", "formatting"},
+    {"core", "frames"},
     {"arguments"},
     {"task"},
     {"simulate", "results", "io", "parallel"},

@@ -9,6 +9,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.bayes.convergence import Diagnosis
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import MixturePrior
@@ -26,10 +27,35 @@ from classex_bayes.formatting import (
     with_error,
 )
 from classex_bayes.results import ClassesUntil, Extrapolation
+from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.task.glyphs import load_glyphs
+from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
 
 HOSTILE = "<img src=x onerror=alert(1)> & co"
 TABLE = pd.DataFrame({"a": [0.123456, np.nan], HOSTILE: ["x", HOSTILE]}, pd.Index([1, 2], name="k"))
+
+
+def test_what_holds_arrays_is_shown_in_a_line():
+    glyphs, ranks = load_glyphs(), FavorabilityLaw((0.0,), (1.0,)).sample(300, random_seed=1)
+    embedded = GaussianNearestNeighbor().sample(300, random_seed=1)
+    task = SourceTask.from_embeddings(*embedded)
+    for shown, arrays in (
+        (glyphs, ["probes=<ndarray 8895 x 48>", "gallery=<ndarray 2965 x 48>"]),
+        (embedded, ["probes=<ndarray 300 x 10>", "y=<ndarray 300>"]),
+        (ranks, ["ranks=<ndarray 300>", "n_classes=300"]),
+        (Sampling(groups=np.arange(300) // 2), ["groups=<ndarray 300>"]),
+        (Sampling(groups=dict.fromkeys(range(300), 1)), ["groups={0: 1, 1: 1"]),
+        (task.nearest_classes, ["classes=<ndarray 300 x 32>", "true=<ndarray 300>"]),
+        (task.table, ["y=<ndarray 300>", "n_classes=300"]),
+        (SourceTask.from_scores(np.eye(300), range(300)).scores, ["matrix=<ndarray 300 x 300>"]),
+        (diagnose(task).class_errors, ["missed=<ndarray 300>"]),
+    ):
+        text = repr(shown)
+        assert text.startswith(f"{type(shown).__name__}(") and all(a in text for a in arrays)
+        assert len(text) < 700 and "\n" not in text and text == str(shown)
+    # Settings at their defaults are left out.
+    assert repr(Sampling()) == "Sampling()"
 
 
 def test_text_and_html_say_the_same():

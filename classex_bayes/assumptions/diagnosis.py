@@ -21,7 +21,7 @@ from classex_bayes.assumptions.score_facts import (
 )
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, DataWarning
-from classex_bayes.formatting import html_block, html_facts
+from classex_bayes.formatting import by_fields, html_block, html_facts
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import interval_name, interval_settings
 from classex_bayes.results.extrapolation import REACHED
@@ -56,6 +56,7 @@ class ClassErrors:
     beaten: FloatArray  # share of the other classes' instances that it beats as a competitor
     influence: FloatArray  # share of the sum of squared influences on ATA_k; sums to 1
     n_classes_effective: float  # participation number of the influences
+    __repr__ = by_fields
 
 
 @dataclass(frozen=True, repr=False, eq=False)

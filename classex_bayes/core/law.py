@@ -7,6 +7,7 @@ import numpy as np
 
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.metrics import Accuracy, Metric
+from classex_bayes.formatting import by_fields
 from classex_bayes.typing import FloatArray, IntArray
 
 _ACCURACY = Accuracy()
@@ -21,6 +22,7 @@ class MixtureLaw:
     basis: RadialBasis
     weights: FloatArray
     siblings: float = 0.0  # number of the k - 1 competitors that U* does not describe
+    __repr__ = by_fields
 
     def thinned(self, share: FloatArray, siblings: float) -> Self:
         """Law scaled by `share` (...); the rest, instances beaten by siblings, is put at U* = 0."""

@@ -10,6 +10,7 @@ from scipy.special import betainc, expit, ndtri
 from scipy.stats import chi, ncx2, vonmises_fisher
 
 from classex_bayes.arguments import integer, number, positive, seed_sequence, whole_numbers
+from classex_bayes.formatting import by_fields
 from classex_bayes.simulate.laws import KnownLaw
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -35,6 +36,10 @@ class EmbeddingSample(NamedTuple):
     probes: FloatArray
     gallery: FloatArray
     y: IntArray
+
+    def __repr__(self) -> str:
+        """Names of the arrays with their shapes."""
+        return by_fields(self)
 
 
 def mean_power(log_u: FloatArray, weights: FloatArray, k: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ from scipy.special import ndtr
 
 from classex_bayes.arguments import integer, numbers, seed_sequence, share, whole_numbers
 from classex_bayes.core.normal_law import expected_power
+from classex_bayes.formatting import by_fields
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
@@ -28,6 +29,10 @@ class RankSample(NamedTuple):
     ranks: IntArray
     y: IntArray
     n_classes: int
+
+    def __repr__(self) -> str:
+        """Names of the arrays with their shapes."""
+        return by_fields(self)
 
 
 class KnownLaw(ABC):

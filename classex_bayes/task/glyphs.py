@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import by_fields
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 
@@ -37,6 +38,7 @@ class Glyphs:
     y: npt.NDArray[np.str_]
     classes: list[str]
     font: npt.NDArray[np.str_]
+    __repr__ = by_fields
 
     def task(self, font: str | None = None) -> SourceTask:
         """Task on all 2965 classes, with the probes of one font or of all three.

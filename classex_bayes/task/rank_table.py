@@ -17,6 +17,7 @@ from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import by_fields
 from classex_bayes.task.data_checks import Check, instance_checks
 from classex_bayes.task.rank_variance import N_GRID, RankVariance
 from classex_bayes.task.reading import MadeFrom, Reading
@@ -159,6 +160,7 @@ class RankTable:
     counts: RankCounts | None = None
     nearest: NearestClasses | None = None
     reading: Reading = field(default_factory=Reading)
+    __repr__ = by_fields
 
     def __post_init__(self) -> None:
         """Fill in the columns that are left out."""

@@ -10,6 +10,7 @@ import pandas as pd
 from classex_bayes.arguments import as_vector, share
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import by_fields
 from classex_bayes.task.class_labels import by_class, class_numbers
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -54,6 +55,7 @@ class Sampling:
     inclusion: Any = None
     groups: Any = None
     sibling_share: float = 1.0
+    __repr__ = by_fields
 
 
 @dataclass(frozen=True, eq=False)

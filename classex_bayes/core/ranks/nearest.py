@@ -9,6 +9,7 @@ import numpy as np
 from classex_bayes.core.ranks.device import TILE_PAIRS
 from classex_bayes.core.ranks.sources import ScoreSource, is_negated
 from classex_bayes.core.ranks.threads import for_each, ranges
+from classex_bayes.formatting import by_fields
 from classex_bayes.typing import FloatArray, IntArray
 
 # With this length, each random half of the classes has the few nearest classes that a tail is
@@ -47,6 +48,7 @@ class NearestClasses:
     true: FloatArray
     perfect: float | None = None
     negated: bool = False
+    __repr__ = by_fields
 
     @classmethod
     def of(cls, source: ScoreSource, y: IntArray, length: int = LENGTH) -> Self:

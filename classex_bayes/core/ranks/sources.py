@@ -28,6 +28,7 @@ from classex_bayes.core.ranks.device import Pairs
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.core.ranks.tiles import word_count
 from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import by_fields
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 # Scores of a part: enough to make the cost of a call negligible. If all tie, a part needs about
@@ -122,6 +123,7 @@ class ScoreMatrix:
     matrix: Any
     higher_is_better: bool = True
     row_numbers: IntArray | None = None
+    __repr__ = by_fields
 
     @property
     def shape(self) -> tuple[int, int]:
