@@ -3,10 +3,10 @@
 Matrices in .npy, HDF5 and Zarr stay on the disk and are read in blocks. Other arrays are small.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -96,17 +96,19 @@ def read_text(path: Path, names: Iterable[Any]) -> Any:
 def names_or_numbers(labels: Any, names: Iterable[Any]) -> Any:
     """Labels as text where they are among the names or not all are whole numbers, else numbers."""
     text_names = {name for name in names if isinstance(name, str)}
-    whole = np.char.isdecimal(np.char.lstrip(labels, "+-")).all()
-    if text_names.issuperset(labels.tolist()) or not whole:
+    if text_names.issuperset(labels.tolist()):
         return labels
+    whole = np.char.isdecimal(np.char.lstrip(labels, "+-")).all()
     try:
-        return labels.astype(np.int64)
+        # NumPy's savetxt writes 2 as 2.000000000000000000e+00.
+        numbers = labels.astype(np.int64 if whole else np.float64)
     except (ValueError, OverflowError):
         return labels
+    return numbers if np.all(np.isfinite(numbers) & (numbers == np.rint(numbers))) else labels
 
 
 def read_hdf5(path: Path, names: Set[str]) -> dict[str, Any]:
-    """Datasets at the top of an HDF5 file, and its attributes of these names.
+    """Datasets of an HDF5 file by their paths, and its attributes of these names.
 
     The file stays open as long as one of its matrices is in use.
     """
@@ -115,7 +117,10 @@ def read_hdf5(path: Path, names: Set[str]) -> dict[str, Any]:
 
     with readable(path):
         file = h5py.File(path, "r")
-        arrays = {name: item for name, item in file.items() if isinstance(item, h5py.Dataset)}
+        paths = [*file]
+        file.visit(paths.append)  # without links, which the top level may have
+        items = {name: file.get(name) for name in paths}
+        arrays = {name: item for name, item in items.items() if isinstance(item, h5py.Dataset)}
         return _loaded(arrays, file.attrs, names, path)
 
 
@@ -140,8 +145,8 @@ def _loaded(
 
 
 def _values(array: Any, path: Path) -> Any:
-    """Values of a small array, text as text; a matrix of more than a number is left on the disk."""
-    if hasattr(array, "shape") and len(array.shape) == 2 and math.prod(array.shape) > 1:
+    """Values of a small array, text as text; a matrix of rows and columns stays on the disk."""
+    if hasattr(array, "shape") and len(array.shape) == 2 and min(array.shape) > 1:
         return FileMatrix((array, path))
     if hasattr(array, "asstr"):  # a dataset of HDF5
         import h5py
@@ -161,4 +166,9 @@ def _values(array: Any, path: Path) -> Any:
 def described(arrays: Mapping[str, Any]) -> str:
     """Names and shapes."""
     shapes = ((name, getattr(array, "shape", ())) for name, array in arrays.items())
-    return ", ".join(f"{name} {shape}" if shape else name for name, shape in shapes) or "nothing"
+    return listed(f"{name} {shape}" if shape else name for name, shape in shapes) or "nothing"
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names for a message, of many the first ones."""
+    return shorten(", ".join(map(str, names)), 300, placeholder=" ...")

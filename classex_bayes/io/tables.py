@@ -1,6 +1,10 @@
-"""Tables in .csv and .parquet (scores, accuracy curves, designs), and files of TREC."""
+"""Tables in .csv and .parquet (scores, accuracy curves, designs), and files of TREC and ranx."""
 
 import csv
+import gzip
+import io
+import json
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,7 +13,7 @@ import pandas as pd
 
 from classex_bayes.arguments import as_array
 from classex_bayes.exceptions import DataError, no_such_file
-from classex_bayes.io.arrays import names_or_numbers, readable
+from classex_bayes.io.arrays import listed, names_or_numbers, readable
 from classex_bayes.io.whole_files import require_library
 from classex_bayes.task.class_labels import refuse_unnamed
 from classex_bayes.task.ranked_lists import ENTRY_COLUMNS
@@ -32,6 +36,7 @@ def read_csv(path: Path) -> dict[str, Any]:
         # Names of classes are text, also "01" and "NA".
         names = {"dtype": {"y": str}, "keep_default_na": False, "na_values": [""]}
         table = pd.read_csv(path, **names, **_EXACT)
+        _refuse_class_y(table)
         if len(table.columns) == 1 and any(mark in table.columns[0] for mark in ";\t"):
             raise DataError(
                 f"found the columns {table.columns[0][:30]!r}..., expected commas between "
@@ -64,6 +69,7 @@ def read_parquet(path: Path) -> dict[str, Any]:
         if "y" in table:
             # Values that are not text raise an error only when they are read.
             table["y"] = table["y"].to_numpy()
+        _refuse_class_y(table)
         return _arrays(table)
 
 
@@ -72,7 +78,12 @@ def _arrays(table: pd.DataFrame) -> dict[str, Any]:
     if {"k", "accuracy"} <= set(table.columns):
         return {"k": table["k"].to_numpy(), "accuracy": table["accuracy"].to_numpy()}
     if "y" not in table.columns:
-        raise DataError("expected a column y and columns of scores, or columns k and accuracy")
+        alike = [c for c in table.columns if str(c).strip(" #").lower() == "y"]
+        raise DataError(
+            f"found the columns {listed(table.columns)}; expected a column y and columns of "
+            "scores, or columns k and accuracy"
+            + (f"; if the labels are in column {alike[0]!r}, rename it to 'y'" if alike else "")
+        )
     if (missing := table["y"].isna()).any():
         raise DataError(f"found no label in column y, row {missing.argmax()}; expected one")
     scores = table.drop(columns="y")
@@ -80,6 +91,15 @@ def _arrays(table: pd.DataFrame) -> dict[str, Any]:
     classes = [str(column) for column in scores.columns]
     labels = names_or_numbers(table["y"].to_numpy().astype(str), classes)
     return {"scores": as_array(scores, "scores"), "y": labels, "classes": np.array(classes)}
+
+
+def _refuse_class_y(table: pd.DataFrame) -> None:
+    """Raise if a class is named y, as the column of labels; pandas names a second column y.1."""
+    if (table.reindex(columns=["y", "y.1"]) == "y").any(axis=None):
+        raise DataError(
+            "found a class 'y', but column y of a table has the labels; expected another name of "
+            "the class, or an .npz file with the arrays scores, y and classes"
+        )
 
 
 def read_design(path: Path) -> dict[str, dict[Any, Any]]:
@@ -103,23 +123,50 @@ def read_design(path: Path) -> dict[str, dict[Any, Any]]:
     }
 
 
-def read_trec(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame:
-    """The used columns of a TREC file; a file ending in .gz is decompressed.
-
-    The columns are separated by blanks or tabs. Ranks of a run are ignored, as by trec_eval.
-    """
-    names, wanted = _TREC_COLUMNS[kind], ENTRY_COLUMNS[kind]
+def read_entries(path: Path, kind: Literal["qrels", "run"]) -> Any:
+    """Judgements or a run in a form of `from_run`: .json and .parquet of ranx, others of TREC."""
     if not path.is_file():
         raise no_such_file(path)
+    query, document, number = ENTRY_COLUMNS[kind]
     with readable(path):
-        table = pd.read_csv(
-            path, sep=r"\s+", header=None, dtype=str, quoting=csv.QUOTE_NONE, na_filter=False
-        )
-        short = (table == "").any(axis=1)
-        if table.shape[1] != len(names) or short.any():
-            row = int(short.argmax())
-            entries = " ".join(table.iloc[row]).strip()
-            raise DataError(f"{kind}: found {entries!r} in row {row}, expected {' '.join(names)}")
-        table.columns = names
-        table[wanted[2]] = table[wanted[2]].astype(float)
-    return table[list(wanted)]
+        match path.suffix.lower():
+            case ".json":
+                entries = json.loads(path.read_text(encoding="utf-8-sig"))
+                of_queries = entries.values() if isinstance(entries, dict) else [None]
+                if not all(isinstance(documents, dict) for documents in of_queries):
+                    raise DataError(f"{kind}: expected {{query: {{document: {number}}}}}")
+                return entries
+            case ".parquet":
+                require_library(path)
+                table = pd.read_parquet(path, engine="pyarrow")
+                return table.rename(columns={"q_id": query, "doc_id": document, "score": number})
+            case _:
+                return _read_trec(path, kind)
+
+
+def _read_trec(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame:
+    """The used columns of a TREC file; a file ending in .gz is decompressed.
+
+    The columns are separated by blanks or tabs. As by trec_eval, ranks of a run are ignored, text
+    after its tag, and lines that begin with #.
+    """
+    names, wanted = _TREC_COLUMNS[kind], [*ENTRY_COLUMNS[kind]]
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    entries = re.sub(r"(?m)^\s*#.*", "", content.decode("utf-8-sig"))
+    # The header sets the number of columns; pandas drops what a line has beyond them.
+    table = pd.read_csv(
+        io.StringIO(" ".join([*names, "more"]) + "\n" + entries),
+        sep=r"\s+",
+        usecols=[*names, "more"],
+        dtype=str,
+        quoting=csv.QUOTE_NONE,
+        na_filter=False,
+    )
+    bad = (table[[*names]] == "").any(axis=1) | ((kind == "qrels") & (table["more"] != ""))
+    if bad.any():
+        row = int(bad.argmax())
+        found = " ".join(table.iloc[row]).strip()
+        raise DataError(f"{kind}: found {found!r} in row {row}, expected {' '.join(names)}")
+    return table[wanted].astype({wanted[2]: float})

@@ -17,6 +17,7 @@ from classex_bayes.exceptions import DataError, no_such_file, warn
 from classex_bayes.io.arrays import (
     FileMatrix,
     described,
+    listed,
     read_hdf5,
     read_npy,
     read_npz,
@@ -24,7 +25,7 @@ from classex_bayes.io.arrays import (
     read_zarr,
     readable,
 )
-from classex_bayes.io.tables import read_csv, read_parquet, read_trec
+from classex_bayes.io.tables import read_csv, read_entries, read_parquet
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import warn_of_equal_positions
@@ -90,8 +91,10 @@ def read_task(
         label per line. Whole numbers in .txt, .csv and .parquet are positions unless all are names
         of classes.
     qrels : path, optional
-        Relevance judgements for TREC runs, with lines ``query 0 document relevance``. Judgements
-        and runs may be compressed (.gz).
+        Relevance judgements for a run. Both are files of TREC, with lines ``query 0 document
+        relevance`` and ``query Q0 document rank score tag``, which may be compressed (.gz); or
+        files of ranx, .json with ``{query: {document: number}}`` or .parquet with columns ``q_id,
+        doc_id, score``.
     random_seed : int, SeedSequence or None
         Seed of the noise that breaks ties. The default is fixed, so the same file always gives the
         same ranks.
@@ -134,8 +137,11 @@ def read_task(
     if qrels is not None:
         if label_files:
             raise DataError("labels, qrels: found both, expected only qrels for runs of TREC")
-        run = pd.concat([read_trec(file, "run") for file in files], ignore_index=True)
-        parts = [{"qrels": read_trec(file_path(qrels, "qrels"), "qrels"), "run": run}]
+        runs = [read_entries(file, "run") for file in files]
+        if len(runs) > 1 and not all(isinstance(run, pd.DataFrame) for run in runs):
+            raise DataError(f"paths: found {len(runs)} files, expected one of a run in .json")
+        run = runs[0] if len(runs) == 1 else pd.concat(runs, ignore_index=True)
+        parts = [{"qrels": read_entries(file_path(qrels, "qrels"), "qrels"), "run": run}]
     else:
         names = arguments.get("classes", ())
         if isinstance(arguments.get("unanswered"), str | os.PathLike):
@@ -148,7 +154,13 @@ def read_task(
     parts = [{key: part[key] for key in part if key in accepted} for part in parts]
     whole = _joined(parts, files) if len(parts) > 1 else parts[0]
     if others:
-        warn(f"{name}: ignored arrays of other names: {', '.join(others)}", UserWarning)
+        warn(f"{name}: ignored arrays of other names: {listed(others)}", UserWarning)
+    if "probes" in layout and "distance" not in whole | arguments:
+        warn(
+            f"{name}: compared embeddings by squared Euclidean distances, the default; pass "
+            "distance='cosine' or distance='dot' if the classifier compares them so",
+            UserWarning,
+        )
     positions = [np.asarray(part.get("y", ())) for part in parts]
     try:
         task = _task_of(layout, whole, {**arguments, "random_seed": random_seed}, name)
@@ -247,9 +259,10 @@ def _layout(arrays: dict[str, Any], name: str, settings: dict[str, Any]) -> tupl
         if all(key in arrays or key in settings for key in required):
             return required
     expected = "; or ".join(", ".join(required) for required in _LAYOUTS)
+    outside = " at the top level, outside groups," if any("/" in key for key in arrays) else ""
     raise DataError(
-        f"{name}: found {described(arrays)}; expected {expected} (n_test and n_classes may be "
-        "arguments)"
+        f"{name}: found {described(arrays)}; expected{outside} {expected} (n_test and n_classes "
+        "may be arguments)"
     )
 
 

@@ -167,6 +167,8 @@ def encode_labels(
     If the names are text, numbers are positions, unless the names look like other numbers.
     """
     labels = as_vector(y, name)
+    if labels.ndim == 2 and 1 in labels.shape:  # a column, or a row of MATLAB
+        labels = labels.ravel()
     named = classes is not None and _are_text(classes)
     tuples_or_mixed = labels.ndim > 1 or labels.dtype.kind in "US"
     if classes is not None and not named and isinstance(y, list | tuple) and tuples_or_mixed:
@@ -203,7 +205,7 @@ def encode_labels(
     if not numbers:
         raise DataError(
             f"{name}: expected positions 0..{n_classes - 1} of the classes, found "
-            f"{contents(labels)}; to use names, pass classes= (in a file: an array named classes)"
+            f"{contents(labels)}; to use names, pass classes="
         )
     outside = ~((labels >= 0) & (labels < n_classes) & (labels == np.floor(labels)))
     if outside.any():
@@ -213,7 +215,7 @@ def encode_labels(
         elif named:
             remedy = f"{name} must hold these names, e.g. classes[{name}]"
         else:
-            remedy = "if the labels are names, pass classes= (in a file: an array named classes)"
+            remedy = "if the labels are names, pass classes="
         raise DataError(
             f"{name}: found {labels[row]} at row {row}, expected whole numbers in "
             f"0..{n_classes - 1}; {remedy}"

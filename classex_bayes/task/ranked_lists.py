@@ -45,7 +45,7 @@ class SearchResults(NamedTuple):
 def one_answer(y: Any, names: Sequence[Any] | None) -> Any:
     """Labels with one class for each list, or an error that says what to do with other queries."""
     array = as_array(y, "y")
-    if array.ndim == 2 and array.shape[1] > 1:
+    if array.ndim == 2 and min(array.shape) > 1:
         raise DataError(
             f"y: found shape {array.shape}, expected one class for each list; use "
             "SourceTask.from_run for queries with several relevant documents"
@@ -85,7 +85,7 @@ def read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray:
     elif not numbers:
         raise DataError(
             f"ids: expected positions 0..{n_classes - 1} of the classes, found "
-            f"{contents(array)}; to use names, pass classes= (in a file: an array named classes)"
+            f"{contents(array)}; to use names, pass classes="
         )
     bad = ~((array >= -1) & (array < n_classes) & (array == np.floor(array)))
     if bad.any():
@@ -536,7 +536,10 @@ def _read_entries(values: Any, name: str) -> _Entries:
         )
     twice = table.duplicated(["query", "document"])
     if twice.any():
-        raise DataError(f"{name}: found {_place(table, int(twice.argmax()))} twice, expected once")
+        place = _place(table, int(twice.argmax()))
+        raise DataError(
+            f"{name}: found {place} twice, expected once; keep the one with the best {columns[2]}"
+        )
     return _Entries(pd.Index(_names(queries, name)), table)
 
 

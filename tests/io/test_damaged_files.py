@@ -191,7 +191,9 @@ def test_references_and_groups_in_hdf5(tmp_path):
         read_task(tmp_path / "a.h5")
     with h5py.File(tmp_path / "group.h5", "w") as file:
         file["inside/scores"] = SCORES
-    with pytest.raises(DataError, match=r"group\.h5: found nothing"):
+    with pytest.raises(
+        DataError, match=r"group\.h5: found inside/scores .*outside groups, scores, y;"
+    ):
         read_task(tmp_path / "group.h5")
 
 

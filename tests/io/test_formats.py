@@ -1,8 +1,10 @@
 """Every documented format of file, one or many, gives the task of the arrays in it."""
 
 import gzip
+import json
 import warnings
 from functools import partial
+from string import ascii_lowercase
 
 import h5py
 import numpy as np
@@ -111,7 +113,8 @@ LAYOUTS = [
     (SourceTask.from_embeddings, {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "dot"}),
     (
         SourceTask.from_embeddings,
-        {"probes": PROBES, "gallery": TWICE, "gallery_y": TWICE_Y, "y": NAMES[Y]},
+        {"probes": PROBES, "gallery": TWICE, "gallery_y": TWICE_Y, "y": NAMES[Y]}
+        | {"distance": "sqeuclidean"},
     ),
     (SourceTask.from_ranks, {"ranks": RANKS, "y": Y, "n_classes": 5}),
     (SourceTask.from_search, {"ids": IDS, "y": Y, "n_classes": 5}),
@@ -150,6 +153,29 @@ def test_tables(ending, tmp_path):
     table, path = pd.DataFrame(CURVE).assign(comment="x"), tmp_path / f"curve{ending}"
     table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
     assert_same(read_task(path, **SIZES), SourceTask.from_accuracies(**CURVE, **SIZES))
+
+
+@pytest.mark.parametrize("place", ["replaced", "first", "last", "parquet"])
+def test_a_class_named_like_the_column_of_labels(place, tmp_path):
+    letters, path = list(ascii_lowercase), tmp_path / "a.csv"
+    scores, y = pd.DataFrame(np.eye(26), columns=letters), pd.Series(letters, name="y")
+    if place == "parquet":
+        scores.assign(y=y).to_parquet(path := tmp_path / "a.parquet")
+    else:
+        parts = [y, scores] if place == "first" else [scores, y]
+        table = scores.assign(y=y) if place == "replaced" else pd.concat(parts, axis=1)
+        table.to_csv(path, index=False)
+    with pytest.raises(DataError, match=r"found a class 'y', .* another name .* \.npz"):
+        read_task(path)
+
+
+@pytest.mark.parametrize("header", [" y", "# y", "Y"])
+def test_headers_that_look_like_y(header, tmp_path):
+    pd.DataFrame(SCORES, columns=list("abcde")).assign(**{header: Y}).to_csv(tmp_path / "a.csv")
+    with pytest.raises(
+        DataError, match=f"columns .*a, b, c, d, e, .* in column '{header}', rename"
+    ):
+        read_task(tmp_path / "a.csv")
 
 
 def test_parquet_of_other_types(tmp_path):
@@ -220,6 +246,42 @@ def test_labels_in_files_of_their_own(start, tmp_path):
         read_task(tmp_path / "scores.npy", path)
 
 
+@pytest.mark.parametrize("form", ["%.18e", "%d", "%.1f"])
+def test_labels_of_savetxt(form, tmp_path):
+    np.save(tmp_path / "scores.npy", SCORES)
+    np.savetxt(tmp_path / "y.txt", Y.astype(float), fmt=form)
+    assert read_task(tmp_path / "scores.npy", tmp_path / "y.txt").y.tolist() == Y.tolist()
+    np.savetxt(tmp_path / "half.txt", Y + 0.5)
+    with pytest.raises(DataError, match=r"y: .*found text"):
+        read_task(tmp_path / "scores.npy", tmp_path / "half.txt")
+
+
+@pytest.mark.parametrize("shape", [(-1, 1), (1, -1)])
+def test_labels_in_a_column_or_a_row(shape, tmp_path):
+    for number, (make, arrays) in enumerate(LAYOUTS[:-1]):
+        expected = make(**arrays)
+        arrays = {**arrays, "y": arrays["y"].reshape(shape)}
+        assert_same(make(**arrays), expected)
+        for name, write in WRITERS.items():
+            assert_same(read_task(write(tmp_path / f"{name} {number}", arrays)), expected)
+    with pytest.raises(DataError, match=r"y: expected one label per row, found shape \(4, 2\)"):
+        SourceTask.from_scores(SCORES, Y.reshape(4, 2))
+
+
+@pytest.mark.parametrize("given", ["nowhere", "file", "argument"])
+def test_a_default_distance_is_noted(given, tmp_path):
+    arrays = {"probes": PROBES, "gallery": GALLERY, "y": Y}
+    arrays |= {"distance": "sqeuclidean"} if given == "file" else {}
+    arguments = {"distance": "sqeuclidean"} if given == "argument" else {}
+    path = write_npz(tmp_path / "a", arrays)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_task(path, **arguments)
+    expected = ["squared Euclidean distances"] if given == "nowhere" else []
+    assert [e for e in expected if e in str(caught[0].message)] == expected
+    assert len(caught) == len(expected)
+
+
 def test_arguments_override_the_file(tmp_path):
     arrays = {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "dot"}
     expected = SourceTask.from_embeddings(PROBES, GALLERY, Y, distance="cosine")
@@ -270,7 +332,11 @@ def test_many_files_are_one(seed, kind, layout, named, n_files, tmp_path_factory
         layout = "scores"
     arrays, same, make = {
         "scores": ({"scores": scores}, {}, SourceTask.from_scores),
-        "probes": ({"probes": probes}, {"gallery": gallery}, SourceTask.from_embeddings),
+        "probes": (
+            {"probes": probes},
+            {"gallery": gallery, "distance": "sqeuclidean"},
+            SourceTask.from_embeddings,
+        ),
         "ranks": ({"ranks": rng.integers(1, k1 + 1, n)}, {"n_classes": k1}, SourceTask.from_ranks),
     }[layout]
     seeded = {} if layout == "ranks" else {"random_seed": 3}
@@ -382,7 +448,7 @@ def test_nonmated_probes_of_many_files(tmp_path):
 
 
 def test_bad_nonmated_probes(tmp_path):
-    square = {"probes": PROBES, "gallery": GALLERY[:3], "y": Y % 3}
+    square = {"probes": PROBES, "gallery": GALLERY[:3], "y": Y % 3, "distance": "dot"}
     embeddings = {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "cosine"}
     for arrays, nonmated in (
         (square, STRANGERS),  # of as many classes as coordinates
@@ -440,8 +506,61 @@ def test_parts_of_a_run(tmp_path):
     expected = SourceTask.from_run(QRELS, RUN, n_classes=50)
     same_run(read_task(files, qrels=qrels, n_classes=50), expected)
     (tmp_path / "more").write_text("q1 Q0 d1 1 0.5 tag")
-    with pytest.raises(DataError, match=r"run: .*'d1' of query 'q1'"):
+    with pytest.raises(DataError, match=r"run: .*'d1' of query 'q1' twice, .* the best score"):
         read_task([*files, tmp_path / "more"], qrels=qrels, n_classes=50)
+
+
+def test_comments_and_text_after_the_tag(tmp_path):
+    """As trec_eval reads them; names of documents may contain the sign of comments."""
+    qrels = {"q1": {"d#7": 1, "#d": 0}, "q2": {"d3": 1}}
+    run = {"q1": {"d4": 9.0, "d#7": 8.5}, "q2": {"d3": 0.5}}
+    (tmp_path / "qrels").write_text(
+        "# of four words\nq1 0 d#7 1\n  # more\nq1 0 #d 0\n# a b c d e f\nq2 0 d3 1\n#end"
+    )
+    (tmp_path / "run").write_text(
+        "# six words make no entry\nq1 Q0 d4 1 9 my run\n#\n"
+        "q1 Q0 d#7 2 8.5 my\nq2 Q0 d3 1 0.5 my best run of 9\n"
+    )
+    expected = SourceTask.from_run(qrels, run, n_classes=9)
+    same_run(read_task(tmp_path / "run", qrels=tmp_path / "qrels", n_classes=9), expected)
+    (tmp_path / "qrels").write_text("q1 0 d#7 1 more\nq2 0 d3 1\n")  # trec_eval refuses it too
+    with pytest.raises(DataError, match="qrels: found 'q1 0 d#7 1 more' in row 0"):
+        read_task(tmp_path / "run", qrels=tmp_path / "qrels", n_classes=9)
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_files_of_ranx(ending, tmp_path):
+    paths = {}
+    for name, values in {"run": RUN, "qrels": QRELS}.items():
+        paths[name] = tmp_path / f"{name}.{ending}"
+        rows = [(q, d, x) for q, listed in values.items() for d, x in listed.items()]
+        if ending == "json":
+            paths[name].write_text(json.dumps(values))
+        else:
+            pd.DataFrame(rows, columns=["q_id", "doc_id", "score"]).to_parquet(paths[name])
+    expected = SourceTask.from_run(QRELS, RUN, n_classes=50)
+    same_run(read_task(paths["run"], qrels=paths["qrels"], n_classes=50), expected)
+    trec = write_trec(tmp_path / "trec", RUN)  # in any combination
+    same_run(read_task(trec, qrels=paths["qrels"], n_classes=50), expected)
+
+
+def test_json_that_is_no_run(tmp_path):
+    qrels = write_trec(tmp_path / "qrels", QRELS)
+    for content, message in (
+        ("[1, 2]", r"a\.json: run: expected \{query: \{document: score\}\}"),
+        ('{"q1": ["d1"]}', r"a\.json: run: expected \{query: \{document: score\}\}"),
+        ('{"q1": {', r"a\.json: not a readable \.json file"),
+    ):
+        (tmp_path / "a.json").write_text(content)
+        with pytest.raises(DataError, match=message):
+            read_task(tmp_path / "a.json", qrels=qrels, n_classes=50)
+    (tmp_path / "a.json").write_text(json.dumps({"q1": {"d1": 1.0}, "q3": {}}))
+    # A query without documents is unanswered, and not missing.
+    few = tmp_path / "few.json"
+    few.write_text(json.dumps({query: QRELS[query] for query in ("q1", "q3")}))
+    assert read_task(tmp_path / "a.json", qrels=few, n_classes=50).n_test == 2
+    with pytest.raises(DataError, match=r"paths: found 2 files, expected one of a run in \.json"):
+        read_task([tmp_path / "a.json", few], qrels=qrels, n_classes=50)
 
 
 def test_settings_reach_the_run(tmp_path):
