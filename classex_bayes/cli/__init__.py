@@ -2,7 +2,6 @@
 
 import io
 import logging
-import re
 import sys
 from typing import Annotated
 
@@ -12,7 +11,7 @@ import typer
 from classex_bayes.cli import prediction_verbs as prediction_verbs
 from classex_bayes.cli import task_verbs as task_verbs
 from classex_bayes.cli import trial_verbs as trial_verbs
-from classex_bayes.cli.options import app, options_by_argument
+from classex_bayes.cli.options import app
 from classex_bayes.cli.terminal import BadData, ExitCode
 
 
@@ -46,26 +45,8 @@ def main() -> None:
     try:
         app()
     except (DataError, ImportError, OSError) as error:
-        print(f"error: {_of_the_shell(str(error))}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         sys.exit(_code(error))
-
-
-def _of_the_shell(message: str) -> str:
-    """A message of the library, with options where it names arguments that have one.
-
-    These are the argument at its beginning, and settings such as ``ties='unknown'`` or ``labels=``.
-    """
-    options = options_by_argument()
-    message = message.replace("higher_is_better=False", options["lower_is_better"])
-    message = message.replace("paired=False", "--unpaired")
-    if (begins := message.split(": ")[0]) in options:
-        message = options[begins] + message.removeprefix(begins)
-
-    def option(setting: re.Match[str]) -> str:
-        name, value = setting.groups()
-        return f"{options[name]} {value or ''}".strip() if name in options else setting[0]
-
-    return re.sub(r"\b([a-z_]+)=(?:'(\w+)')?", option, message)
 
 
 def _code(error: Exception) -> ExitCode:

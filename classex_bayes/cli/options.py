@@ -7,22 +7,31 @@ follow: how files are read, the fit, the output.
 
 import errno
 import os
+import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, dataclass_transform
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
 
 import classex_bayes as cb
 from classex_bayes.cli.terminal import ExitCode, Terminal, bad_data
-from classex_bayes.exceptions import Interrupted, no_such_file
+from classex_bayes.exceptions import DataError, Interrupted, no_such_file
 
+# What Python and the shell say in different ways.
+_PHRASES = {
+    "with higher_is_better=True": "without --lower-is-better",
+    "higher_is_better=False": "--lower-is-better",
+    "paired=False": "--unpaired",
+    r"sampling=Sampling\(groups=\.\.\.\)": "a file of --design",
+    r"SourceTask\.from_run": "--qrels",
+    r"to SourceTask\.from_(\w+)": r"in an array \1",
+}
 _PANELS = None, "Input", "Model", "Output"
 
 
@@ -52,10 +61,13 @@ class _VerbCommand(TyperCommand):
         super().__init__(*settings, params=in_panels, **more)
 
     def invoke(self, context: Any) -> None:
-        """Run the verb. Warnings of the whole verb are notes."""
+        """Run the verb. Warnings of the whole verb are notes, and errors in words of the shell."""
         verb = super().invoke(context)
-        with verb.terminal.warnings_as_notes():
-            verb.run()
+        try:
+            with verb.terminal.warnings_as_notes():
+                verb.run()
+        except DataError as error:
+            raise type(error)(verb.terminal.words(str(error))) from None
 
 
 _CODES = "; ".join(f"{code.value} {code.meaning}" for code in ExitCode)
@@ -79,12 +91,27 @@ def verb[T: type[Verb]](name: str, *examples: str) -> Callable[[T], T]:
     return registered
 
 
-def options_by_argument() -> dict[str, str]:
-    """Options of all verbs by the name that the library has for them, such as `n_test`."""
-    program = get_command(app)
-    assert isinstance(program, _Verbs)
-    options = [option for verb in program.commands.values() for option in verb.params]
-    return {o.name: o.opts[0] for o in options if o.opts[0].startswith("--")}
+def _of_the_shell(message: str, options: Mapping[str, str]) -> str:
+    """A message of the library in words of the shell: options of the verb, and arrays in files.
+
+    An argument that is an option is one at the beginning, and in settings such as
+    ``ties='unknown'`` or ``labels=``. Anything else that Python would pass is stored in a file.
+    """
+
+    def option(setting: re.Match[str]) -> str:
+        name, value = setting.groups()
+        return f"{options[name]} {value or ''}".strip() if name in options else setting[0]
+
+    def stored(passed: re.Match[str]) -> str:
+        word, name = passed.groups()
+        return f"{'Store' if word == 'Pass' else 'store'} {f'an array {name}' if name else ''}"
+
+    if (begins := message.split(": ")[0]) in options:
+        message = options[begins] + message.removeprefix(begins)
+    for python, shell in _PHRASES.items():
+        message = re.sub(python, shell, message)
+    message = re.sub(r"\b([a-z_]+)=(?:'?(\w+)'?)?", option, message)
+    return re.sub(r"\b([Pp]ass) (?!--|')(?:(\w+)=(?!\w))?", stored, message)
 
 
 def option(metavar: str | None, text: str, panel: str | None = None, **more: Any) -> Any:
@@ -126,7 +153,10 @@ def _metric(value: str) -> str:
     """Name of a metric, checked before anything is read."""
     from classex_bayes.core.metrics import named_metric
 
-    return named_metric(value).name
+    try:
+        return named_metric(value).name
+    except DataError as error:
+        raise DataError(f"--{error}") from None
 
 
 def files_argument(text: str) -> Any:
@@ -243,7 +273,10 @@ class Verb(ABC):
     @cached_property
     def terminal(self) -> Terminal:
         """The streams of the shell, files that were written, and what failed."""
-        return Terminal(self.quiet, self.as_json, self.context.command.name or "")
+        command = self.context.command
+        options = {o.name: o.opts[0] for o in command.params if o.opts[0].startswith("--")}
+        words = partial(_of_the_shell, options=options)
+        return Terminal(self.quiet, self.as_json, command.name or "", words)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,7 +99,7 @@ class PredictionVerb(FitVerb):
             )
         if strict:
             passed = f"passed: all checks{findings.assessment.left_out}"
-            first = [f"failed: {fault}" for fault in failed] or [passed]
+            first = [f"failed: {self.terminal.words(fault)}" for fault in failed] or [passed]
         tables = [_comparison_table(shown, findings.ci_prob)]
         if findings.open_set is not None:
             tables.append(_rates_table(findings.open_set[1], findings.task, findings.ci_prob))

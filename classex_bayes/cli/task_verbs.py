@@ -46,7 +46,7 @@ class DiagnoseVerb(FileVerb):
             "checks": checks_of(report),
             "seed": self.seed,
         }
-        self.terminal.result([repr(report)], numbers)
+        self.terminal.result([self.terminal.words(repr(report))], numbers)
         if self.strict and not report.passed:
             raise typer.Exit(ExitCode.NOT_MET)
 

@@ -207,6 +207,18 @@ def test_remedies_are_options_of_the_shell(run, tmp_path):
         assert code == 4 and remedy in err and "=" not in err
     for n in (4, 5):
         np.savez(tmp_path / f"{n}.npz", scores=np.eye(n), y=np.arange(n))
+    y = np.repeat(np.arange(30), 2)
+    scores = np.random.default_rng(1).normal(size=(60, 30)) + 2 * np.eye(30)[y]
+    ordered = np.argsort(np.argsort(scores, axis=1), axis=1) * 1.0
+    for name, arrays, remedy in (
+        ("counted", {"scores": scores, "y": y + 1}, "count from 1, store y - 1"),
+        ("names", {"scores": scores, "y": y.astype(str)}, "use names, store an array classes"),
+        ("ordered", {"scores": ordered, "y": y}, "of the true classes in an array ranks"),
+        ("embedded", {"probes": scores, "gallery": np.eye(30), "y": y}, "pass --distance cosine"),
+    ):
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+        _, out, err = run("diagnose", f"{name}.npz")
+        assert remedy in " ".join(err.split()) and "=" not in err and "SourceTask." not in out
     code, _, err = run("classifiers", "4.npz", "5.npz", "--k", "9")
     assert code == 4 and err.endswith("pass --unpaired\n")
 
