@@ -316,7 +316,6 @@ BAD = [
     (partial(csv, ABC), "distance", "does not apply", "dot"),
     (partial(csv, ABC), "tie", "does not apply", "random"),
     (trec, "my.run", "'q1 Q0 d2 2 0.4' row 1", ["q1 Q0 d1 1 0.5 t", "q1 Q0 d2 2 0.4"]),
-    (trec, "my.run", "line 2", ["q1 Q0 d1 1 0.5 t", "q1 Q0 d2 2 0.4 t t"]),
     (trec, "my.run", "'high'", ["q1 Q0 d1 1 high t"]),
 ]
 
