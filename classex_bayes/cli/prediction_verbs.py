@@ -92,14 +92,16 @@ class PredictionVerb(FitVerb):
             reached = findings.prediction.prob_at_least(findings.target)
             enough = bool(reached.min() >= require)
             required, is_met = {"probability": require, "is_met": enough}, is_met and enough
-            (failed if strict and not enough else lines).append(
-                f"accuracy at least {findings.target:g} on {reached.idxmin():,} classes: "
-                f"probability {reached.min():.3f}, required {require:g}: "
-                f"{'met' if enough else 'not met'}"
-            )
+            for k, chance in reached.items():
+                (failed if strict and chance < require else lines).append(
+                    f"accuracy at least {findings.target:g} on {k:,} classes: probability "
+                    f"{chance:.3f}, required {require:g}: "
+                    f"{'met' if chance >= require else 'not met'}"
+                )
         if strict:
-            passed = f"passed: all checks{findings.assessment.left_out}"
-            first = [f"failed: {self.terminal.words(fault)}" for fault in failed] or [passed]
+            verdict = findings.assessment
+            sound = [verdict.verdict, verdict.driver.sentences, *map(str, verdict.caveats)]
+            first = [f"failed: {self.terminal.words(fault)}" for fault in failed] or sound
         tables = [_comparison_table(shown, findings.ci_prob)]
         if findings.open_set is not None:
             tables.append(_rates_table(findings.open_set[1], findings.task, findings.ci_prob))
@@ -241,7 +243,7 @@ class ExtrapolateVerb(QuestionVerb):
     """Predict the accuracy, or another metric, on K classes, with credible intervals."""
 
     strict: Annotated[
-        bool, flag("A gate: make all checks, say first what fails; exit code 5.", "--strict")
+        bool, flag("A gate: make all checks, say first what fails; exit code 3 or 5.", "--strict")
     ] = False
     out: Folder = None
 

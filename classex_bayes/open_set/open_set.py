@@ -243,9 +243,7 @@ class OpenSetExtrapolator(FittedModel):
         size = drawn.chains * drawn.draws
         nearest = task.nearest_classes
         if reason := why_no_tails([task]):
-            raise DataError(
-                f"task: {reason}; rates at a threshold need scores that measure distances"
-            )
+            raise DataError(f"task: {reason}; rates at a threshold need the tails of scores")
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng, order_rng = map(np.random.default_rng, seeds.spawn(4))
         effect, shared = max(task.design_effect(), 1.0), table.variance.competitor_effect

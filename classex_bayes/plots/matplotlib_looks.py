@@ -49,7 +49,8 @@ def finish(
             if is_log:
                 getattr(axes, f"set_{name}scale")("log")
                 _number(getattr(axes, f"{name}axis"))
-    panels[0].title.set_wrap(True)
+        for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
+            text.set_wrap(True)
     if legend is not None and panels[0].get_legend_handles_labels()[1]:
         _add_legend(panels[0], legend, is_new)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from classex_bayes.assumptions.diagnosis import TaskReport, diagnose
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
-from classex_bayes.bayes.checks.sensitivity import Sensitivity, sensitivity
+from classex_bayes.bayes.checks.sensitivity import ADVICE, Sensitivity, sensitivity
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
@@ -30,18 +30,9 @@ _FAULTY = {
 }
 _LITTLE_MOVED = "A stronger or weaker prior would change little."
 _BY_PRIOR = {
-    "prior dominates": (
-        "The prior decides more than the data",
-        "Another prior would give another answer. Test more classes.",
-    ),
-    "prior and data disagree": (
-        "Prior and data disagree",
-        "The prior and the data pull the answer in opposite directions. Test more classes.",
-    ),
-    "prior matters": (
-        "The data decide, and the prior matters",
-        "Another prior would move the answer.",
-    ),
+    "prior dominates": "The prior decides more than the data",
+    "prior and data disagree": "Prior and data disagree",
+    "prior matters": "The data decide, and the prior matters",
 }
 
 
@@ -115,7 +106,7 @@ class Assessment:
             return f"The checks found no fault{self.left_out}."
         title = self.driver.title
         why = f": {title[0].lower()}{title[1:]}" if self.driver.needs_care else ""
-        return f"Read with care{why}."
+        return f"Read with care{why}{self.left_out}."
 
 
 def assess(
@@ -164,7 +155,7 @@ def faults_of_fit(model: FittedModel) -> list[Caveat]:
     """Faults of a fit: checks that it fails, and draws that did not converge."""
     faults = [Caveat("model", capitalized(f), "model-checks", True) for f in model.fit_.faults]
     if problems := "; ".join(model.diagnosis_.problems):
-        sentence = "Other draws might give another answer. Fit again with more of them"
+        sentence = f"Other draws might give another answer; {model.diagnosis_.remedy}"
         faults.append(Caveat("draws", sentence, "convergence", is_fault=True, details=problems))
     return faults
 
@@ -186,7 +177,8 @@ def _driver(
     """Evidence that drives the prediction on the most classes."""
     k = int(prediction.k.max())
     diagnosis = "" if sensitive is None else str(sensitive.table["diagnosis"][k])
-    title, advice = _BY_PRIOR.get(diagnosis, ("", ""))
+    title = _BY_PRIOR.get(diagnosis, "")
+    advice = f"{capitalized(ADVICE[diagnosis])}." if title else ""
     metric, limits = named_metric(prediction.estimand.metric), model.fit_.rank_limits
     if limits is None or not isinstance(metric, MeanMetric):
         if not diagnosis:

@@ -270,13 +270,13 @@ def grouped_ranks(table: Any) -> Check:
         return Check("gaps between ranks", None, "needs two neighbouring ranks that are known")
     place = int(np.argmax(violation))
     sentence = (
-        f"{here[place]:.4g} instances have rank {j[place] + 1} and {after[place]:.4g} rank "
-        f"{j[place] + 2}"
+        f"{_rounded(here[place])} instances have rank {j[place] + 1} and "
+        f"{_rounded(after[place])} rank {j[place] + 2}"
     )
     passed = bool(violation[place] <= _MOST_GROUPED)
     if not passed:
         sentence += (
-            f"; if classes were drawn one by one, at least {least[place]:.4g} would have rank "
+            f"; if classes were drawn one by one, at least {least[place]:.0f} would have rank "
             f"{j[place] + 2}. Classes seem to come in groups of {j[place] + 1}, such as twins or "
             "classes that were enrolled twice: merge them, or pass the groups that were sampled as "
             "sampling=Sampling(groups=...)"
@@ -325,6 +325,8 @@ def few_weighty_classes(class_weight: FloatArray) -> Check:
     sentence = (
         f"with these weights {n_classes} classes are as informative as {effective:.1f} "
         "equally weighted ones"
+        if effective < n_classes
+        else f"all {n_classes} classes have the same weight"
     )
     if not enough:
         sentence += ". Rely on intervals and not on means or point estimates"
@@ -341,10 +343,15 @@ def few_errors(n_better: IntArray, y: IntArray) -> Check:
         sentence = "no instance lost to a competitor"
     if not enough:
         sentence += (
-            ". So few errors give only an upper limit of the decline, and the model or its prior "
+            ". So few errors hardly show how fast the accuracy falls, and the model or its prior "
             f"dominates. Test more classes or instances until {FEWEST_ERRORS} or more are wrong"
         )
     return noted("number of errors", enough, sentence, float(n), float(FEWEST_ERRORS))
+
+
+def _rounded(count: float) -> str:
+    """A count; "about 14" if weights make it a fraction."""
+    return f"{'' if np.isclose(count, round(count)) else 'about '}{count:.0f}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -119,7 +119,7 @@ class SourceTask:
         sampling: Sampling | None = None,
         random_seed: RandomSeed = 0,
     ) -> Self:
-        r"""Make a task from a matrix of scores.
+        r"""Make a task from scores: rows are test instances, and columns are classes.
 
         Parameters
         ----------
@@ -164,6 +164,11 @@ class SourceTask:
             If scores are not finite, shapes are wrong, labels are not among the classes, there are
             fewer than 3 classes, a class has no test instances, or a column is an index or a label
             and not a class. The message names the first position of the error.
+
+        Notes
+        -----
+        Predictions assume that the score of a class does not change if classes are added. A softmax
+        head that will be retrained for more classes is another classifier: see `measure_drift`.
 
         References
         ----------

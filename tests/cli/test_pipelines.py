@@ -298,7 +298,24 @@ def test_a_requirement_is_an_exit_code(run, strict, two, target, required, code,
     found, out, _ = run("extrapolate", *options, "--strict")
     first = out.splitlines()[0]
     assert found == code
-    assert first.startswith("passed: all checks" if is_met else "failed: accuracy at least 0.3 on ")
+    for k, chance in zip(("60", "400"), probabilities, strict=True):
+        met = "met" if chance >= required else "not met"
+        line = f"accuracy at least {target} on {k} classes: probability {chance:.3f}, "
+        line += f"required {required}: {met}"
+        assert (line if chance >= required else f"failed: {line}") in out.splitlines()
+    sound = "The checks found no fault", "Read with care"
+    assert first.startswith(sound if is_met else "failed: accuracy at least 0.3 on ")
+
+
+def test_the_gate_states_what_decides_and_not_that_all_passed(run, two, monkeypatch):
+    options = ["s.npz", "--k", "60,400", *CONVERGED, "--strict"]
+    diagnosis = "classex_bayes.bayes.checks.sensitivity._diagnosis"
+    monkeypatch.setattr(diagnosis, lambda *_: "prior dominates")
+    code, out, _ = run("extrapolate", *options)
+    first, evidence = out.splitlines()[:2]
+    assert code == 0 and first.startswith("Read with care: the prior decides more than the data")
+    assert "Another prior would give another answer. Test more classes." in evidence
+    assert "passed" not in out
 
 
 def test_the_gate_makes_the_checks_that_read_scores_again(run, strict, tmp_path):

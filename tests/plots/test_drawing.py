@@ -386,3 +386,16 @@ def inside_and_seen(drawn):
         assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
         assert box.y0 >= 0 and box.y1 < figure.axes[0].get_window_extent().y0
         assert figure.axes[0].get_window_extent().height > 2.5 * dpi
+
+
+def test_labels_of_paper_size_are_within_the_figure():
+    chart = Chart()
+    chart.curve("a", [1, 2], [0.1, 0.2])
+    label = "a label that is longer than the axes of a small figure"
+    sized = {"figure_kwargs": {"figsize": (3.4, 2.4)}}
+    plot = draw(chart.labelled("title", label, label), **ON_MATPLOTLIB, **sized)
+    figure = plot.get_viz("figure")
+    figure.draw_without_rendering()
+    for text in (figure.axes[0].xaxis.label, figure.axes[0].yaxis.label):
+        box = text.get_window_extent()
+        assert (box.min >= 0).all() and (box.max <= figure.bbox.max).all()

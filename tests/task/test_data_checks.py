@@ -218,7 +218,10 @@ def test_sound_tasks_raise_no_doubt(law, metric):
 def test_equal_weights_cost_nothing(k1):
     task = SourceTask.from_ranks(np.arange(k1) % 3 + 1, np.arange(k1), n_classes=k1)
     notes = cb.ClassExReg(random_seed=0).fit(task).predict(2 * k1).notes
-    assert not any("are as informative as" in note for note in notes)
+    assert not any("weight" in note for note in notes)
+    assert (
+        cb.diagnose(task)["weights of classes"].sentence == f"all {k1} classes have the same weight"
+    )
 
 
 def twins(group=2, repeats=3, k1=200):
@@ -242,7 +245,8 @@ def test_twins_are_named_with_one_confusion_a_class():
     # At least so many would have rank 3: p2 >= p1^2 (n - 1) / (2 n p0), whatever the mixture.
     right, wrong = np.bincount(task.table.n_better)
     expected = wrong**2 * 198 / (2 * 199 * right)
-    assert f"at least {expected:.4g} would have rank 3" in warning
+    assert f"{wrong} instances have rank 2 and 0 rank 3" in warning
+    assert f"at least {expected:.0f} would have rank 3" in warning
     report = cb.diagnose(task, random_seed=1)
     assert [check.name for check in report.warnings] == ["gaps between ranks"]
     ranks = SourceTask.from_ranks(task.ranks, task.y, n_classes=200)
@@ -252,6 +256,15 @@ def test_twins_are_named_with_one_confusion_a_class():
     scores, y = twins()
     named = cb.Sampling(groups=np.argsort(y[::3]) // 2)
     assert not SourceTask.from_scores(scores, y, sampling=named).warnings
+
+
+def test_weighted_counts_are_whole_numbers():
+    scores, y = twins()
+    weight = np.arange(1, 201) / np.arange(1, 201).sum()
+    check = grouped(SourceTask.from_scores(scores, y, class_weight=weight))
+    task = SourceTask.from_scores(scores, y)
+    counted = 600 * weight[y][task.ranks == 2].sum() / 3
+    assert check.sentence.startswith(f"about {counted:.0f} instances have rank 2 and 0 rank 3")
 
 
 def test_triplets_are_named():

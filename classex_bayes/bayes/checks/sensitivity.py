@@ -29,6 +29,14 @@ _ALPHAS = {"lower": 0.99, "upper": 1.01}  # powers for the slope
 # In trials on sound tasks, prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
 _PULL = 0.5
 _FEWEST_EFFECTIVE = 100
+# What to do about a diagnosis.
+ADVICE = {
+    "prior dominates": "another prior would give another answer. Test more classes",
+    "prior and data disagree": "the prior and the data pull the answer in opposite directions. "
+    "Test more classes",
+    "prior matters": "another prior would move the answer. State the prior with it",
+    "at the threshold": "other draws might give another diagnosis. Use more draws",
+}
 # Blocks of draws for the error of a sensitivity, and standard errors within which it is unclear.
 _BLOCKS, _ERRORS = 20, 2.0
 
@@ -135,13 +143,16 @@ class Sensitivity(Shown):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The last of `sentences`, which the table does not have: on "prior_share" at the end."""
+        """The last of `sentences`, not in the table: what to do, and "prior_share" at the end."""
+        diagnoses = self.table["diagnosis"].unique()
+        advice = tuple(f"{name}: {ADVICE[name]}" for name in diagnoses if name in ADVICE)
         if "prior_share" not in self.table:
-            return ()
+            return advice
         k = int(self.table.index.max())
         share = percent(self.table.loc[k, "prior_share"])
         before = ", before scores are used" * ("scores" in self.prediction.evidence)
         return (
+            *advice,
             f"the prior removes {share} of the uncertainty that the ranks leave at k = {k}{before}",
         )
 

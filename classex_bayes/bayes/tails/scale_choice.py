@@ -73,7 +73,7 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
     if task.table.kind == "decisions" or tied > LARGEST_TIED_SHARE:
         return (
             f"scores are tied (in {tied:.0%} of the instances the {N_NEAREST} best wrong classes, "
-            "or all but the best few, have the same score), so they are not distances"
+            "or all but the best few, have the same score), so too few of them differ"
         )
     return ""
 

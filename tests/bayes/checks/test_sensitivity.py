@@ -132,8 +132,11 @@ def test_the_error_of_a_sensitivity_is_its_scatter_over_draws(n_repeats):
 def test_prior_dominates_far_beyond_a_tiny_pilot(fit, pilot):
     tiny = pilot.task.subsample(20, random_seed=1)
     with pytest.warns(ExtrapolationWarning):
-        table = sensitivity(fit(tiny, evidence="ranks"), [20, 40, 10**6]).table
+        result = sensitivity(fit(tiny, evidence="ranks"), [20, 40, 10**6])
+    table = result.table
     assert table.loc[10**6, "diagnosis"] == "prior dominates"
+    advice = "prior dominates: another prior would give another answer. Test more classes"
+    assert advice in result.sentences and advice in " ".join(repr(result).split())
     assert table.loc[20, "likelihood"] > table.loc[20, "prior"]
 
 
