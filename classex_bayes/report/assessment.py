@@ -193,7 +193,7 @@ def _driver(
     by_scores = "scores" in prediction.evidence
     if narrowed:
         narrowing = "Scores and prior narrow" if by_scores else "The prior, a smooth law, narrows"
-        sentences += f" {narrowing} this to the interval above."
+        sentences += f" {narrowing} this to the interval of the prediction."
     if title:
         if narrowed and diagnosis == "prior matters":
             title = "Scores and prior decide" if by_scores else "Ranks and prior decide"
