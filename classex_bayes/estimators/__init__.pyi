@@ -11,3 +11,4 @@ from .probit_normal import TwoParameter as TwoParameter
 from .pseudolikelihood import PseudoLikelihood as PseudoLikelihood
 from .published import literature as literature
 from .resampling import bootstrap as bootstrap
+from .sampled_metrics import SampledMetrics as SampledMetrics

@@ -23,6 +23,7 @@ from classex_bayes.estimators import (
     PitmanYor,
     PointEstimator,
     PseudoLikelihood,
+    SampledMetrics,
     TwoParameter,
     bootstrap,
     literature,
@@ -72,6 +73,10 @@ POINT_ESTIMATORS = [
     *FROM_SCORES,
     *RISKS,
     ClassExReg(n_resamples=2, random_seed=1),
+    SampledMetrics("least_squares"),
+    SampledMetrics("bias_variance"),
+    SampledMetrics("maximum_likelihood"),
+    SampledMetrics("maximum_entropy"),
 ]
 BAYESIAN = [
     BayesianExtrapolator(MixturePrior(deviation=0)),
@@ -152,6 +157,8 @@ def test_names_tell_variants_apart():
         "MomentRisk(1.0, free)": MomentRisk(COST, nonnegative=False),
         "MomentRisk(0.5, weighted)": MomentRisk(COST, 0.5, weights=[1.0]),
         "PolynomialRisk(degree 3)": PolynomialRisk(COST, 3),
+        "SampledMetrics(bias variance)": SampledMetrics(),
+        "SampledMetrics(maximum entropy, eta=50)": SampledMetrics("maximum_entropy", eta=50),
     }
     assert {estimator.name for estimator in names.values()} == names.keys()
     of_literature = [estimator.name for estimator in literature(1, slow=True)]
