@@ -27,7 +27,7 @@ _SUM_ROUNDING = 1e-2  # of probabilities and their logarithms in half precision
 _FEWEST_PROBES, _MANY_PROBES, _FEWEST_CLASSES = 10, 20, 3
 _MOST_COORDINATES = 2**22
 _OTHER_UNIT = 10.0  # times the spread of the templates, which noise does not reach
-_SAME_MEAN = 1e-3  # of half precision
+_SAME_MEAN = 1e-2  # of the distance of probes: rounding of half precision
 _SAME_SCORE = 1e-6  # relative: rounding of single precision
 _STEP_ROUNDING = 1e-6  # of row numbers that were divided by their number
 
@@ -266,17 +266,19 @@ def _are_means(
     source: EmbeddingScores, probes: FloatArray, y: IntArray, gallery: FloatArray
 ) -> bool:
     """Whether most templates in sight, one of each class, are means of two or more probes."""
-    if source.template_class.size != source.shape[1]:
+    of_template = source.template_class[: len(gallery)]
+    if np.unique(source.template_class).size < source.template_class.size:
         return False
-    repeats = np.bincount(y, minlength=source.shape[1])[source.template_class[: len(gallery)]]
-    sums = np.zeros((source.shape[1], probes.shape[1]))
+    sums, n_classes = np.zeros((source.shape[1], probes.shape[1])), source.shape[1]
     np.add.at(sums, y[: len(probes)], probes)
-    seen = np.bincount(y[: len(probes)], minlength=source.shape[1])
-    whole = (seen[source.template_class[: len(gallery)]] == repeats) & (repeats > 1)
-    means = sums[source.template_class[: len(gallery)]][whole] / repeats[whole, None]
-    size = np.abs(gallery[whole]).max(initial=0.0)
-    same = np.abs(means - gallery[whole]).max(axis=1, initial=0.0) <= _SAME_MEAN * size
-    return bool(whole.sum() >= _FEWEST_PROBES and same.mean() > _MOSTLY)
+    seen, repeats = (np.bincount(rows, minlength=n_classes) for rows in (y[: len(probes)], y))
+    whole = (seen == repeats)[of_template] & (repeats > 1)[of_template]
+    if whole.sum() < _FEWEST_PROBES:
+        return False
+    means = sums[of_template] / np.maximum(seen, 1)[of_template, None]
+    away = np.linalg.norm(means - gallery, axis=1)[whole]
+    within = np.linalg.norm(probes - sums[y[: len(probes)]] / seen[y[: len(probes)], None], axis=1)
+    return bool(np.mean(away <= _SAME_MEAN * np.median(within)) > _MOSTLY)
 
 
 def _first_rows(matrix: Any) -> FloatArray:
