@@ -82,10 +82,11 @@ def add_scores(
     were not used.
     """
     basis, by_ranks = basis_of(tree), weights_of(tree)
+    # The law of the ranks is that of instances that have an answer.
+    tasks = [SourceTask(task.table.answered, task.classes) for task in tasks]
     if (unused := why_unused(tasks, evidence, basis.bandwidth)) is not None:
         return ranks_alone(record, unused)
-    # The law of the ranks is that of instances that have an answer.
-    (task,) = (SourceTask(pilot.require("ranks").answered, pilot.classes) for pilot in tasks)
+    (task,) = tasks
     rank_law = MixtureLaw(basis, by_ranks.values.reshape(-1, basis.knots.size))
     tail_seeds, anchor_seeds = seeds.spawn(2)
     draws = TailDraws.of(task, basis, tail_prior, len(rank_law.weights), tail_seeds)

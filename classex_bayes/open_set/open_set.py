@@ -40,7 +40,7 @@ from classex_bayes.open_set.open_set_prediction import (
     SelectivePrediction,
     ThresholdPrediction,
 )
-from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_scores, possible_scales
+from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_lists, possible_scales
 from classex_bayes.open_set.threshold_rates import Rate, ScaleRates, ThresholdRates, ThresholdScale
 from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.plot_method import PlotMethod
@@ -202,9 +202,10 @@ class OpenSetExtrapolator(FittedModel):
         ----------
         task : SourceTask
             Task made from scores, embeddings, or lists of a vector index with distances.
-        nonmated : array-like of shape (n, k1), optional
-            Scores of probes of other classes, with the columns and the direction of the task. FPIR
-            is then the rate of these probes. By default it is that of the test instances.
+        nonmated : array-like of shape (n, k1), or pair of arrays of shape (n, M), optional
+            Scores of probes of other classes, with the columns and the direction of the task, or
+            candidate lists (ids, distances) of these probes as in `SourceTask.from_search`. FPIR is
+            then the rate of these probes. By default it is that of the test instances.
         sampler : mapping, optional
             As for `BayesianExtrapolator.fit`. All draws are independent, so only draws and chains
             count.
@@ -250,8 +251,8 @@ class OpenSetExtrapolator(FittedModel):
         fits = scale_fits(task, None, halves_rng)
         halves = random_halves(task.n_classes, halves_rng)
         if nonmated is not None:
-            nonmated = nonmated_scores(nonmated, nearest, task.n_classes)
-            fits = possible_scales(fits, nonmated)
+            strangers = nonmated_lists(nonmated, task)
+            fits = possible_scales(fits, strangers)
         fits = likely_scales(fits, max(LEAST_SHARE, 1 / size))  # each with a draw or more
         sizes = numbers_of_draws(fits, size)
         on_scales: list[ScaleRates] = []
@@ -266,7 +267,7 @@ class OpenSetExtrapolator(FittedModel):
             pareto += fit.sample.pareto_k, pareto_k
             others = wrong
             if nonmated is not None:
-                lists = ProbeLists.of_scores(nonmated, fit.scale)
+                lists = ProbeLists.of_nonmated(strangers, task.n_classes, fit.scale)
                 others, pareto_k = WrongTails.of(lists, halves, 1.0, *settings)
                 pareto.append(pareto_k)
             scale = ThresholdScale(fit.scale, nearest.negated)

@@ -23,11 +23,12 @@ from classex_bayes.arguments import as_matrix, finite_rows
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample
 from classex_bayes.bayes.tails.local_tails import N_NEAREST, is_tied
-from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE, ScaleFit
+from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE, SHORTEST_LIST, ScaleFit
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import add_linearly
 from classex_bayes.core.ranks.nearest import LENGTH, ROUNDING, NearestClasses
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.ranked_lists import read_distances, read_ids, search_results
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
@@ -66,15 +67,9 @@ class ProbeLists(NamedTuple):
         return cls(scale.log_distance(nearest.scores), nearest.classes, weight, task.y, n_wrong)
 
     @classmethod
-    def of_scores(cls, scores: FloatArray, scale: DistanceScale) -> Self:
-        """Lists of non-mated probes from `nonmated_scores`. Every probe is of another class."""
-        n, n_classes = scores.shape
-        length = min(LENGTH, n_classes)
-        best = np.argpartition(-scores, length - 1, axis=1)[:, :length]
-        values = np.take_along_axis(scores, best, axis=1)
-        order = np.argsort(-values, axis=1, kind="stable")
-        log_distance = scale.log_distance(np.take_along_axis(values, order, axis=1))
-        classes = np.take_along_axis(best, order, axis=1)
+    def of_nonmated(cls, lists: NearestClasses, n_classes: int, scale: DistanceScale) -> Self:
+        """Lists of non-mated probes, each of another class, from `nonmated_lists`."""
+        n, log_distance = len(lists.scores), scale.log_distance(lists.scores)
         # Scores beyond the origin of the scale have the same distance, so they are tied, too.
         near = log_distance[:, :N_NEAREST]
         tied = is_tied(near, np.full(n, np.inf), log_distance[:, -1]).mean()
@@ -84,7 +79,7 @@ class ProbeLists(NamedTuple):
                 "same score, or a score better than the task allows; expected scores of the same "
                 "kind as those of the task, with all their digits"
             )
-        return cls(log_distance, classes, np.full(n, 1 / n), np.arange(n), n_classes)
+        return cls(log_distance, lists.classes, np.full(n, 1 / n), np.arange(n), n_classes)
 
     def at(self, kept: BoolArray) -> Self:
         """Some of the probes."""
@@ -105,32 +100,57 @@ class ProbeLists(NamedTuple):
         return np.sort(np.where(here, self.log_distance, np.inf), axis=1)[:, :N_NEAREST]
 
 
-def nonmated_scores(scores: Any, nearest: NearestClasses, n_classes: int) -> FloatArray:
-    """Scores (n, k1) of non-mated probes of which the larger ones are better, checked.
+def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
+    """The classes that score best for each non-mated probe, from all scores or from lists.
 
-    `nearest` are the lists of the mated probes, whose direction they have.
+    Scores (n, k1), or a pair of classes and scores (n, M), have the direction of the task.
     """
-    matrix = as_matrix(scores, "nonmated").astype(float)
-    finite_rows(matrix, "nonmated")
-    n, width = matrix.shape
-    if width != n_classes:
-        raise DataError(
-            f"nonmated: found scores of {width} classes, expected the {n_classes} of the task"
+    n_classes, negated = task.n_classes, task.nearest_classes.negated
+    if isinstance(nonmated, tuple) and len(nonmated) == 2:
+        ids = read_ids(nonmated[0], n_classes, task.classes)
+        scores, no_class = read_distances(nonmated[1], ids), np.full(len(ids), -2)
+        lists = search_results(ids, no_class, n_classes, scores, not negated, 0).nearest
+        if lists is None or lists.scores.shape[1] < SHORTEST_LIST:
+            length = 0 if lists is None else lists.scores.shape[1]
+            raise DataError(
+                f"nonmated: found lists of {length} classes, expected {SHORTEST_LIST} or more"
+            )
+    else:
+        matrix = as_matrix(nonmated, "nonmated").astype(float)
+        finite_rows(matrix, "nonmated")
+        if matrix.shape[1] != n_classes:
+            raise DataError(
+                f"nonmated: found scores of {matrix.shape[1]} classes, expected the {n_classes} of "
+                "the task, or a pair (ids, distances) of lists as in SourceTask.from_search"
+            )
+        scores = -matrix if negated else matrix
+        length = min(LENGTH, n_classes)
+        best = np.argpartition(-scores, length - 1, axis=1)[:, :length]
+        values = np.take_along_axis(scores, best, axis=1)
+        order = np.argsort(-values, axis=1, kind="stable")
+        lists = NearestClasses(
+            np.take_along_axis(best, order, axis=1),
+            np.take_along_axis(values, order, axis=1),
+            np.full(len(best), -np.inf),
+            negated=negated,
         )
-    if n < _FEWEST_PROBES:
-        raise DataError(f"nonmated: found {n} probes, expected at least {_FEWEST_PROBES}")
-    return -matrix if nearest.negated else matrix
+    if len(lists.scores) < _FEWEST_PROBES:
+        raise DataError(
+            f"nonmated: found {len(lists.scores)} probes, expected at least {_FEWEST_PROBES}"
+        )
+    return lists
 
 
-def possible_scales(fits: Sequence[ScaleFit], scores: FloatArray) -> list[ScaleFit]:
+def possible_scales(fits: Sequence[ScaleFit], lists: NearestClasses) -> list[ScaleFit]:
     """Fits on scales whose origin no score of non-mated probes exceeds, but for rounding."""
-    rounding = ROUNDING * float(np.abs(scores).max())
-    near = np.partition(scores, -N_NEAREST, axis=1)[:, -N_NEAREST]
+    best = float(lists.scores.max())
+    rounding = ROUNDING * float(np.abs(lists.scores[np.isfinite(lists.scores)]).max())
+    near = lists.scores[:, N_NEAREST - 1]
     beyond = max(float((near > fit.scale.best + rounding).mean()) for fit in fits)
-    possible = [fit for fit in fits if scores.max() <= fit.scale.best + rounding]
+    possible = [fit for fit in fits if best <= fit.scale.best + rounding]
     if beyond > _LARGEST_BEYOND or not possible:
         raise DataError(
-            f"nonmated: found {abs(scores.max()):g}, better than a perfect score or than the task "
+            f"nonmated: found {abs(best):g}, better than a perfect score or than the task "
             "allows; expected scores of the same kind and direction as those of the task"
         )
     return possible

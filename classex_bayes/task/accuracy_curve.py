@@ -100,6 +100,11 @@ class AccuracyCurve:
         return self.n_classes
 
     @property
+    def answered(self) -> Self:
+        """The curve itself, which does not say which instances have no answer."""
+        return self
+
+    @property
     def variance(self) -> Self:
         """The curve itself, which has its covariance, design effect and dependence."""
         return self

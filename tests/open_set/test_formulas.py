@@ -11,7 +11,7 @@ import classex_bayes as cb
 from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.local_tails import PartLists
 from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, random_halves
-from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_scores
+from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_lists
 
 MANY = {"sampler": {"draws": 2000, "chains": 2}, "random_seed": 1}
 
@@ -187,8 +187,8 @@ def test_nonmated_probes_are_independent_and_meet_all_classes(world):
 
 def test_lists_of_strangers_hold_their_best_classes(pilot):
     strangers = np.random.default_rng(0).random((30, 60))
-    oriented = nonmated_scores(strangers, pilot.nearest_classes, 60)
-    lists = ProbeLists.of_scores(oriented, DistanceScale("origin", 0.0))
+    best = nonmated_lists(strangers, pilot)
+    lists = ProbeLists.of_nonmated(best, 60, DistanceScale("origin", 0.0))
     order = np.argsort(strangers, axis=1)[:, : lists.classes.shape[1]]
     np.testing.assert_array_equal(lists.classes, order)
     np.testing.assert_allclose(

@@ -494,6 +494,25 @@ def test_bad_nonmated_scores(pilot, scores):
         cb.OpenSetExtrapolator().fit(pilot, nonmated=scores)
 
 
+def test_candidate_lists_of_strangers_give_the_rates_of_all_their_scores():
+    rng = np.random.default_rng(3)
+    gallery, y = rng.normal(size=(100, 8)), np.arange(200) % 100
+    distances = [
+        ((probes[:, None] - gallery) ** 2).sum(axis=2)
+        for probes in (gallery[y] + 0.6 * rng.normal(size=(200, 8)), rng.normal(size=(80, 8)))
+    ]
+    task = cb.SourceTask.from_scores(distances[0], y, higher_is_better=False)
+    ids = np.argsort(distances[1], axis=1)[:, :40]
+    of_ids = np.take_along_axis(distances[1], ids, axis=1)
+    rates = []
+    for nonmated in (distances[1], (ids, of_ids)):
+        model = cb.OpenSetExtrapolator().fit(task, nonmated=nonmated, random_seed=1)
+        rates.append(model.predict([100, 1000], threshold=1.5).fpir.values)
+    np.testing.assert_allclose(rates[1], rates[0], rtol=1e-9)
+    with pytest.raises(cb.DataError, match=r"^nonmated: found lists of 10 classes"):
+        cb.OpenSetExtrapolator().fit(task, nonmated=(ids[:, :10], of_ids[:, :10]))
+
+
 @pytest.mark.parametrize("n_wrong", [6, 60])
 def test_nonmated_scores_of_another_scale_are_refused(n_wrong):
     """Also if only a tenth of the probes has them."""
