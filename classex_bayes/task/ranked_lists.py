@@ -335,19 +335,37 @@ class _Entries(NamedTuple):
     table: pd.DataFrame  # columns query, document and number
 
 
-def read_run(
+class JudgedLists(NamedTuple):
+    """Queries with their relevant documents and those that a run lists, in order of rank.
+
+    Documents have positions in the order of their names, relevant ones first: two runs with the
+    same judgements give their queries the same true documents.
+    """
+
+    n_queries: int
+    y: IntArray  # (n,): the first relevant document of each query in the judgements
+    n_relevant: IntArray  # (n,): number of relevant documents of each query
+    query: IntArray  # (n_entries,): queries of the listed documents
+    document: IntArray  # (n_entries,): listed documents
+    score: FloatArray  # (n_entries,): their scores
+    is_relevant: BoolArray  # (n_entries,): whether they are relevant
+    checks: tuple[Check, ...]
+
+    @property
+    def length(self) -> int:
+        """Length of the longest list."""
+        return int(np.bincount(self.query, minlength=self.n_queries).max())
+
+
+def judged_lists(
     qrels: Any,
     run: Any,
     n_classes: int,
     relevance_level: Any,
     missing: Missing,
     ignore_identical: bool,
-) -> tuple[IntArray, SearchResults]:
-    """True documents (n,) of the queries of `SourceTask.from_run`, and their ranks.
-
-    Documents have positions in the order of their names, relevant ones first: two runs with the
-    same judgements give their queries the same true documents.
-    """
+) -> JudgedLists:
+    """Arguments of `SourceTask.from_run`, read and sorted like trec_eval."""
     level = whole_number(relevance_level, "relevance_level", 1)
     one_of(missing, ("error", "unanswered", "unsearched"), "missing")
     judged, listed = _read_entries(qrels, "qrels"), _read_entries(run, "run")
@@ -366,8 +384,13 @@ def read_run(
             "relevance_level"
         )
     queries = _tested(pd.Index(relevant["query"].unique()), listed.queries, level, missing)
+    own = (listed.table["query"] == listed.table["document"]).to_numpy()
+    judged_own = (relevant["query"] == relevant["document"]).any()
+    share = 0.0 if ignore_identical or judged_own else float(own.sum()) / queries.size
+    check = _self_check(share <= _MOST_IDENTICAL, share, "queries find the document of their name")
+    table = listed.table[~own] if ignore_identical else listed.table
     first, second = (
-        pd.Index(table["document"].unique()).sort_values() for table in (relevant, listed.table)
+        pd.Index(entries["document"].unique()).sort_values() for entries in (relevant, table)
     )
     if first.size == 1:
         raise DataError(
@@ -380,71 +403,88 @@ def read_run(
             f"n_classes: found {n_classes}, but qrels and run name {documents.size} documents; "
             "expected the number of documents of the corpus"
         )
-    own = (listed.table["query"] == listed.table["document"]).to_numpy()
-    judged_own = (relevant["query"] == relevant["document"]).any()
-    if ignore_identical:
-        listed = listed._replace(table=listed.table[~own])
-    y, results = _ranked(relevant, listed.table, queries, documents, n_classes)
-    share = 0.0 if ignore_identical or judged_own else float(own.sum()) / queries.size
-    check = _self_check(share <= _MOST_IDENTICAL, share, "queries find the document of their name")
-    return y, results._replace(checks=(*results.checks, check, _relevant(relevant, queries)))
-
-
-def _ranked(
-    relevant: pd.DataFrame,
-    listed: pd.DataFrame,
-    queries: pd.Index,
-    documents: pd.Index,
-    n_classes: int,
-) -> tuple[IntArray, SearchResults]:
-    """True documents and ranks of queries from the entries of relevant and of listed documents."""
-    n = queries.size
-    # The first one in qrels.
+    relevant = relevant[relevant["query"].isin(queries)]
     of_query = relevant.drop_duplicates("query").set_index("query")["document"]
-    y = documents.get_indexer(of_query.loc[queries])
     # Like trec_eval: scores in single precision, equal scores in descending order of names.
-    listed = listed.assign(
-        query=queries.get_indexer(listed["query"]), single=listed["number"].astype(np.float32)
+    table = table.assign(
+        query=queries.get_indexer(table["query"]), single=table["number"].astype(np.float32)
     )
-    listed = listed[listed["query"] >= 0].sort_values(
+    table = table[table["query"] >= 0].sort_values(
         ["query", "single", "document"], ascending=[True, False, False]
     )
-    query, document = listed["query"].to_numpy(), documents.get_indexer(listed["document"])
-    length = int(np.bincount(query, minlength=n).max())
-    if length == 0:
+    if table.empty:
         raise DataError("run: found no document for any query, expected at least one")
+    query, document = table["query"].to_numpy(), documents.get_indexer(table["document"])
     pairs = queries.get_indexer(relevant["query"]) * n_classes
-    right = np.isin(
-        query * n_classes + document, pairs + documents.get_indexer(relevant["document"])
+    pairs += documents.get_indexer(relevant["document"])
+    return JudgedLists(
+        queries.size,
+        documents.get_indexer(of_query.loc[queries]),
+        np.bincount(queries.get_indexer(relevant["query"])),
+        query,
+        document,
+        table["number"].to_numpy(),
+        np.isin(query * n_classes + document, pairs),
+        (check,),
     )
+
+
+def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
+    """Rank of the best relevant document of each query; the others are neither right nor wrong."""
+    query, document, right, length = lists.query, lists.document, lists.is_relevant, lists.length
     answered, place = np.unique(query[right], return_index=True)
     best = np.flatnonzero(right)[place]
-    best_listed = y.copy()
+    best_listed = lists.y.copy()
     best_listed[answered] = document[best]
-    # Other relevant documents are neither correct nor wrong.
     kept = ~right
     kept[best] = True
-    query, document, scores = query[kept], document[kept], listed["number"].to_numpy()[kept]
-    check = _tied_documents(query, scores, right[kept], n)
+    query, document, scores = query[kept], document[kept], lists.score[kept]
+    checks = _tied_documents(query, scores, right[kept], lists.n_queries), _relevant(lists)
     place = np.arange(query.size) - np.searchsorted(query, query)
-    ids, values = np.full((n, length), -1, dtype=np.int64), np.zeros((n, length))
+    shape = lists.n_queries, length
+    ids, values = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
     ids[query, place], values[query, place] = document, scores
     results = search_results(ids, best_listed, n_classes, values, higher_is_better=True)
     lowest, highest = results.lowest, results.highest
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
-    return y, results._replace(lowest=lowest, checks=(check,))
+    return results._replace(lowest=lowest, checks=(*lists.checks, *checks))
 
 
-def _relevant(relevant: pd.DataFrame, queries: pd.Index) -> Check:
+class RelevantRanks(NamedTuple):
+    """Ranks of all relevant documents of the queries, best ones first in each query."""
+
+    query: IntArray  # (n_pairs,)
+    level: IntArray  # (n_pairs,): number of relevant documents of the query that are better
+    lowest: IntArray  # (n_pairs,): fewest irrelevant documents that are better
+    highest: IntArray  # (n_pairs,): most of them
+
+
+def relevant_ranks(lists: JudgedLists, n_classes: int) -> RelevantRanks:
+    """Bounds of the number of irrelevant documents before each relevant one."""
+    n, right = lists.n_queries, lists.is_relevant
+    n_right, n_wrong = (np.bincount(lists.query[part], minlength=n) for part in (right, ~right))
+    wrong_before = np.cumsum(~right) - (np.cumsum(n_wrong) - n_wrong)[lists.query]
+    query = np.repeat(np.arange(n), lists.n_relevant)
+    first = np.cumsum(lists.n_relevant) - lists.n_relevant
+    level = np.arange(query.size) - first[query]
+    # Unlisted documents rank below the longest list, like that of `best_relevant`.
+    irrelevant = n_classes - lists.n_relevant[query]
+    lowest, highest = np.minimum(lists.length, irrelevant), irrelevant
+    listed = np.flatnonzero(level < n_right[query])
+    lowest[listed] = highest[listed] = wrong_before[right]
+    return RelevantRanks(query, level, lowest, highest)
+
+
+def _relevant(lists: JudgedLists) -> Check:
     """Whether queries have one relevant document each, as recall and nDCG of a task assume."""
-    number = relevant["query"].value_counts().reindex(queries)
-    n_several = int((number > 1).sum())
-    sentence = f"{n_several} of {queries.size} queries have several relevant documents"
+    n_several = int((lists.n_relevant > 1).sum())
+    sentence = f"{n_several} of {lists.n_queries} queries have several relevant documents"
     if n_several:
         sentence += (
             ", of which the best ranked one counts: recall@m here is success@m, the share of "
-            "queries with a relevant document among the m best, and not the recall of trec_eval"
+            "queries with a relevant document among the m best; RelevantDocuments has the recall "
+            "of trec_eval"
         )
     return Check("relevant documents", True, sentence, is_note=n_several > 0)
 

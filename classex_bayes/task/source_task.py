@@ -41,10 +41,11 @@ from classex_bayes.task.rank_variance import N_GRID
 from classex_bayes.task.ranked_lists import (
     Missing,
     SearchResults,
+    best_relevant,
+    judged_lists,
     one_answer,
     read_distances,
     read_ids,
-    read_run,
     refuse_filler,
     search_results,
     self_matches,
@@ -682,10 +683,10 @@ class SourceTask:
         """
         k1 = class_total(n_classes)
         ignored = truth_value(ignore_identical, "ignore_identical")
-        y, results = read_run(qrels, run, k1, relevance_level, missing, ignored)
-        n_queries = np.bincount(y, minlength=k1)
-        labels = class_labels(y, y.size, k1, None, n_queries, "competitors")
-        return cls(_of_lists(labels, results))
+        lists = judged_lists(qrels, run, k1, relevance_level, missing, ignored)
+        n_queries = np.bincount(lists.y, minlength=k1)
+        labels = class_labels(lists.y, lists.y.size, k1, None, n_queries, "competitors")
+        return cls(_of_lists(labels, best_relevant(lists, k1)))
 
     @classmethod
     def from_confusion(cls, counts: Any, *, classes: Any = None, class_weight: Any = None) -> Self:

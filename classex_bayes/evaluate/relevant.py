@@ -1,0 +1,241 @@
+"""Queries with several relevant documents: the recall and nDCG of trec_eval on a larger corpus."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from classex_bayes.arguments import class_counts, truth_value
+from classex_bayes.bayes.coupling import fit_jointly, notes_of
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.law_model import LawModel, checked_model
+from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
+from classex_bayes.exceptions import DataError
+from classex_bayes.results import Extrapolation
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.ranked_lists import Missing, RelevantRanks, judged_lists, relevant_ranks
+from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import class_total
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+
+_MODEL = BayesianExtrapolator()
+# Documents from this one on, in the order of their ranks, have one law. So do those of few queries.
+_LAST_LEVEL, _FEWEST_QUERIES = 4, 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RelevantDocuments:
+    r"""Ranks of all relevant documents of each query, in the order of these ranks.
+
+    Query q has :math:`R_q` relevant documents. The j-th best of them has j - 1 relevant documents
+    before it, whose number does not grow with the corpus, and :math:`L_{qj}` irrelevant ones, whose
+    number does. With g(r) the gain of rank r,
+
+    .. math:: \frac{1}{n} \sum_q \frac{1}{c_q} \sum_{j=1}^{R_q} g(j + L_{qj}).
+
+    Recall@m has g(r) = 1 for :math:`r \le m` and :math:`c_q = R_q`; nDCG has
+    :math:`g(r) = 1 / \log_2(r + 1)` and the ideal :math:`c_q = \sum_{j \le \min(R_q, m)} g(j)`.
+    Both are those of trec_eval. For other metrics the best document decides: `SourceTask.from_run`.
+
+    Attributes
+    ----------
+    n_classes : int
+        Number k1 of documents in the corpus.
+    n_relevant : int array of shape (n,)
+        Number of relevant documents of each query.
+    ranks : RelevantRanks
+        Numbers of relevant and irrelevant documents before each relevant one.
+
+    Examples
+    --------
+    >>> qrels = {"a": {"d1": 1, "d2": 1}, "b": {"d3": 1}, "c": {"d4": 1}}
+    >>> run = {"a": {"d1": 9.0, "d5": 8.0, "d2": 7.0}, "b": {"d3": 5.0}, "c": {"d6": 7.0}}
+    >>> documents = RelevantDocuments.from_run(qrels, run, n_classes=10)
+    >>> round(documents.metric("recall@2"), 3), round(documents.metric("ndcg@3"), 3)
+    (0.5, 0.64)
+    """
+
+    n_classes: int
+    n_relevant: IntArray
+    ranks: RelevantRanks
+    y: IntArray  # (n,): class of each query, as of `SourceTask.from_run`
+
+    @classmethod
+    def from_run(
+        cls,
+        qrels: Any,
+        run: Any,
+        *,
+        n_classes: int,
+        relevance_level: int = 1,
+        missing: Missing = "error",
+        ignore_identical: bool = False,
+    ) -> Self:
+        """Read a run and its judgements, with the arguments of `SourceTask.from_run`.
+
+        Raises
+        ------
+        DataError
+            As `SourceTask.from_run`.
+        """
+        k1, ignored = class_total(n_classes), truth_value(ignore_identical, "ignore_identical")
+        lists = judged_lists(qrels, run, k1, relevance_level, missing, ignored)
+        return cls(k1, lists.n_relevant, relevant_ranks(lists, k1), lists.y)
+
+    def metric(self, metric: str) -> float:
+        """Recall@m or nDCG of the run, as trec_eval computes them.
+
+        Parameters
+        ----------
+        metric : str
+            "recall@10", "ndcg", "ndcg@10" or similar.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        DataError
+            If it is another metric, or the lists are shorter than its m.
+        """
+        chosen, total = _checked(metric), 0.0
+        weight = self._weight(chosen)
+        for level in np.unique(self.ranks.level).tolist():
+            at = self.ranks.level == level
+            gains = [
+                chosen.behind(level).given_n_better(
+                    ends[at], self.n_classes, np.array([self.n_classes])
+                )[:, 0]
+                for ends in (self.ranks.lowest, self.ranks.highest)
+            ]
+            if np.any(gains[0] != gains[1]):
+                raise DataError(
+                    f"metric: found {metric!r}, which lists of "
+                    f"{self.ranks.lowest[self.ranks.lowest < self.ranks.highest].min()} documents "
+                    "do not determine; pass longer lists or a smaller m"
+                )
+            total += float(weight[at] @ gains[0])
+        return total
+
+    def predict(
+        self,
+        k: ClassCounts,
+        *,
+        metric: str = "recall@10",
+        model: LawModel = _MODEL,
+        sampler: Mapping[str, Any] | None = None,
+        random_seed: RandomSeed = None,
+        progressbar: bool = True,
+    ) -> Extrapolation:
+        """Posterior of recall@m or nDCG on a corpus of `k` documents.
+
+        The j-th best relevant documents have a law of U* for each j up to 4, and one for all
+        others. The laws are fitted separately, and their draws are coupled like those of
+        `classex_bayes.compare_classifiers`. Further documents are assumed to be irrelevant.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of documents.
+        metric : str
+            "recall@10", "ndcg", "ndcg@10" or similar.
+        model : LawModel
+            Model whose copies are fitted.
+        sampler, random_seed, progressbar
+            As for `BayesianExtrapolator.fit`.
+
+        Returns
+        -------
+        Extrapolation
+
+        Raises
+        ------
+        DataError
+            If it is another metric, or fewer than 20 queries have a relevant document.
+        """
+        counts, chosen = class_counts(k), _checked(metric)
+        checked_model(model)
+        self.metric(metric)  # raises if the lists are too short
+        weight, group = self._weight(chosen), self._groups()
+        tasks = {
+            f"relevant document {number + 1}": self._task(group == number, weight)
+            for number in range(int(group.max()) + 1)
+        }
+        posterior = fit_jointly(
+            tasks,
+            model,
+            paired=True,
+            sampler=sampler,
+            random_seed=random_seed,
+            progressbar=progressbar,
+            metric=chosen,
+        )
+        predictions = posterior.predictions(counts)
+        parts = {name: replace(part, rank_limits=None) for name, part in predictions.items()}
+        draws = np.zeros(1)
+        for number, law in enumerate(posterior.laws.values()):
+            for level in np.unique(self.ranks.level[group == number]).tolist():
+                of_level = weight[self.ranks.level == level].sum()
+                draws = draws + of_level * law.expected(counts, chosen.behind(level))
+        first = next(iter(parts.values()))
+        return replace(
+            first,
+            draws=first.draws.copy(data=draws),
+            base_notes=notes_of(parts),
+            estimator=model.name,
+        )
+
+    def _weight(self, metric: MeanMetric) -> FloatArray:
+        """Weight (n_pairs,) of each relevant document."""
+        ideal = self.n_relevant.astype(float)
+        if not isinstance(metric, Accuracy):
+            places = np.arange(int(self.n_relevant.max()))
+            gains = [_gain(metric, place) for place in places.tolist()]
+            ideal = np.cumsum(gains)[self.n_relevant - 1]
+        return 1 / (self.n_relevant.size * ideal)[self.ranks.query]
+
+    def _groups(self) -> IntArray:
+        """Number (n_pairs,) of the law of each relevant document."""
+        queries = np.bincount(self.ranks.level)
+        if queries[0] < _FEWEST_QUERIES:
+            raise DataError(
+                f"qrels: found {queries[0]} queries with relevant documents, expected at least "
+                f"{_FEWEST_QUERIES}"
+            )
+        largest = min(int(np.count_nonzero(queries >= _FEWEST_QUERIES)), _LAST_LEVEL) - 1
+        return np.minimum(self.ranks.level, largest)
+
+    def _task(self, rows: Any, weight: FloatArray) -> SourceTask:
+        """Task of some of the relevant documents, among the irrelevant ones."""
+        of_rows, y = weight[rows], self.y[self.ranks.query[rows]]
+        table = RankTable(
+            y,
+            self.n_classes,
+            of_rows / of_rows.sum(),
+            self.ranks.lowest[rows],
+            np.where(
+                self.ranks.lowest[rows] < self.ranks.highest[rows],
+                self.n_classes - 1,
+                self.ranks.highest[rows],
+            ),
+        )
+        return SourceTask(table)
+
+
+def _checked(metric: str) -> MeanMetric:
+    """Recall@m or nDCG."""
+    chosen = named_metric(metric)
+    name = metric.partition("@")[0]
+    if name not in ("recall", "ndcg") or not isinstance(chosen, MeanMetric):
+        raise DataError(
+            f"metric: found {metric!r}, expected 'recall@m' or 'ndcg@m'; for the best relevant "
+            "document of each query, use SourceTask.from_run"
+        )
+    return chosen
+
+
+def _gain(metric: MeanMetric, n_ahead: int) -> float:
+    """Gain of the rank after so many documents, if no other competes."""
+    return float(metric.behind(n_ahead).given_n_better(np.array([0]), 2, np.array([2]))[0, 0])

@@ -1,0 +1,131 @@
+"""Recall and nDCG with several relevant documents, against brute force and known corpora."""
+
+import numpy as np
+import pytest
+
+import classex_bayes as cb
+
+FEW = {"sampler": {"draws": 300, "tune": 300}, "progressbar": False, "random_seed": 1}
+
+
+def corpus(n_queries, n_documents, seed, dim=12):
+    """Similarities of queries to documents; the query that each relevant document belongs to."""
+    rng = np.random.default_rng(seed)
+    topics = rng.normal(size=(n_queries, dim))
+    owner = np.repeat(np.arange(n_queries), 1 + rng.poisson(1.5, n_queries))
+    spread = rng.uniform(0.4, 1.3, n_queries)[owner, None]
+    relevant = topics[owner] + spread * rng.normal(size=(owner.size, dim))
+    others = 1.3 * rng.normal(size=(n_documents - owner.size, dim))
+    queries = topics + 0.3 * rng.normal(size=topics.shape)
+    documents = np.concatenate([relevant, others])
+    return 2 * queries @ documents.T - (documents**2).sum(axis=1), owner
+
+
+def run_of(scores, owner, kept, length):
+    """Judgements and the lists of a run on some of the documents."""
+    qrels = {f"q{i}": {f"d{j}": 1 for j in np.flatnonzero(owner == i)} for i in range(len(scores))}
+    run = {}
+    for i, row in enumerate(scores[:, kept]):
+        best = np.argsort(-row)[:length]
+        run[f"q{i}"] = {f"d{kept[j]}": float(row[j]) for j in best}
+    return qrels, run
+
+
+def brute_force(qrels, run, metric, m):
+    """Mean over queries, list by list."""
+    values = []
+    for query, relevant in qrels.items():
+        listed = sorted(run[query], key=lambda name: -run[query][name])[:m]
+        places = [place for place, name in enumerate(listed, 1) if name in relevant]
+        if metric == "recall":
+            values.append(len(places) / len(relevant))
+        else:
+            ideal = range(1, min(len(relevant), m) + 1)
+            gain, best = (sum(1 / np.log2(place + 1) for place in some) for some in (places, ideal))
+            values.append(gain / best)
+    return np.mean(values)
+
+
+@pytest.mark.parametrize("m", [1, 3, 10])
+@pytest.mark.parametrize("metric", ["recall", "ndcg"])
+def test_metrics_of_a_run_are_those_of_its_lists(metric, m):
+    scores, owner = corpus(40, 300, 1)
+    qrels, run = run_of(scores, owner, np.arange(300), 20)
+    documents = cb.RelevantDocuments.from_run(qrels, run, n_classes=300)
+    expected = brute_force(qrels, run, metric, m)
+    assert documents.metric(f"{metric}@{m}") == pytest.approx(expected, abs=1e-12)
+
+
+def test_one_relevant_document_is_a_task():
+    scores, owner = corpus(40, 300, 1)
+    qrels, run = run_of(scores, owner, np.arange(300), 20)
+    qrels = {query: dict([next(iter(listed.items()))]) for query, listed in qrels.items()}
+    documents = cb.RelevantDocuments.from_run(qrels, run, n_classes=300)
+    task = cb.SourceTask.from_run(qrels, run, n_classes=300)
+    for metric in ("recall@5", "ndcg@5"):
+        assert documents.metric(metric) == pytest.approx(task.metric(metric, 300)[0])
+
+
+def predicted(seed, metric):
+    """Interval on 10,000 documents from a pilot of 1,000, and the recall or nDCG there."""
+    scores, owner = corpus(150, 10_000, seed)
+    rng = np.random.default_rng(seed)
+    others = owner.size + rng.choice(10_000 - owner.size, 1000 - owner.size, replace=False)
+    kept = np.append(np.arange(owner.size), others)
+    pilot = cb.RelevantDocuments.from_run(*run_of(scores, owner, kept, 100), n_classes=1000)
+    whole = cb.RelevantDocuments.from_run(
+        *run_of(scores, owner, np.arange(10_000), 100), n_classes=10_000
+    )
+    prediction = pilot.predict([1000, 10_000], metric=metric, **{**FEW, "random_seed": seed})
+    return pilot, prediction, whole.metric(metric)
+
+
+@pytest.mark.parametrize("metric", ["recall@10", "ndcg@10"])
+def test_prediction_contains_the_metric_of_a_larger_corpus(metric):
+    pilot, prediction, truth = predicted(1, metric)
+    lower, upper = prediction.interval(0.999).loc[10_000]
+    assert lower < truth < upper
+    assert upper < pilot.metric(metric)
+    # On the pilot's own corpus the posterior is near the metric of the pilot.
+    sd = float(prediction.draws.sel(k=1000).std())
+    assert abs(prediction.mean[1000] - pilot.metric(metric)) < 2 * sd
+
+
+@pytest.mark.slow
+def test_intervals_contain_the_metric_of_a_larger_corpus():
+    held = []
+    for seed in range(12):
+        _, prediction, truth = predicted(seed, "recall@10")
+        lower, upper = prediction.interval(0.9).loc[10_000]
+        held.append(lower <= truth <= upper)
+    assert np.mean(held) >= 0.7
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "mrr", "success@10", "recall"])
+def test_other_metrics_are_those_of_a_task(metric):
+    scores, owner = corpus(40, 300, 1)
+    documents = cb.RelevantDocuments.from_run(
+        *run_of(scores, owner, np.arange(300), 20), n_classes=300
+    )
+    with pytest.raises(cb.DataError, match=r"^metric: found"):
+        documents.metric(metric)
+
+
+def test_lists_must_be_long_enough():
+    scores, owner = corpus(40, 300, 1)
+    documents = cb.RelevantDocuments.from_run(
+        *run_of(scores, owner, np.arange(300), 5), n_classes=300
+    )
+    with pytest.raises(cb.DataError, match="lists of 5 documents do not determine"):
+        documents.metric("recall@10")
+    with pytest.raises(cb.DataError, match="do not determine"):
+        documents.predict(3000, metric="recall@10", **FEW)
+
+
+def test_few_queries_are_refused():
+    scores, owner = corpus(10, 300, 1)
+    documents = cb.RelevantDocuments.from_run(
+        *run_of(scores, owner, np.arange(300), 20), n_classes=300
+    )
+    with pytest.raises(cb.DataError, match="found 10 queries with relevant documents"):
+        documents.predict(3000, **FEW)
