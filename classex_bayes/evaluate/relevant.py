@@ -72,7 +72,16 @@ class RelevantDocuments:
         missing: Missing = "error",
         ignore_identical: bool = False,
     ) -> Self:
-        """Read a run and its judgements, with the arguments of `SourceTask.from_run`.
+        """Read a run and its judgements.
+
+        Parameters
+        ----------
+        qrels, run, n_classes, relevance_level, missing, ignore_identical
+            As in `SourceTask.from_run`.
+
+        Returns
+        -------
+        RelevantDocuments
 
         Raises
         ------
@@ -123,7 +132,7 @@ class RelevantDocuments:
         self,
         k: ClassCounts,
         *,
-        metric: str = "recall@10",
+        metric: str,
         model: LawModel = _MODEL,
         sampler: Mapping[str, Any] | None = None,
         random_seed: RandomSeed = None,

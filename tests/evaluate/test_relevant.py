@@ -128,4 +128,4 @@ def test_few_queries_are_refused():
         *run_of(scores, owner, np.arange(300), 20), n_classes=300
     )
     with pytest.raises(cb.DataError, match="found 10 queries with relevant documents"):
-        documents.predict(3000, **FEW)
+        documents.predict(3000, metric="recall@10", **FEW)
