@@ -42,7 +42,7 @@ def class_labels(
     """Positions of the true classes and weights of the classes, from a constructor's arguments."""
     positions = encode_labels(y, n, n_classes, names)
     lost: IntArray = np.empty(0, dtype=np.int64)
-    if unanswered is not None and np.size(unanswered):
+    if unanswered is not None and as_vector(unanswered, "unanswered").size:
         lost = encode_labels(unanswered, None, n_classes, names, "unanswered")
     tested = np.append(positions, lost)
     tested_classes(tested, n_classes, names, untested)

@@ -8,6 +8,7 @@ import pandas as pd
 from classex_bayes.arguments import (
     as_matrix,
     as_vector,
+    contents,
     one_of,
     seed_sequence,
     truth_value,
@@ -18,6 +19,7 @@ from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_arguments import read_ranks
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
+_REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types
 _FEWEST = 2  # negatives, because one alone does not show how accuracy falls with more
 
 
@@ -29,8 +31,9 @@ def own_table(
     The labels `y` (n,) are the units, whose names are returned. They weigh the same, and so do the
     instances of each. Those of `unanswered` come last and are lost.
     """
-    n = as_vector(y, "y").size
-    met = whole_numbers(n_negatives, "n_negatives", _FEWEST, n if np.ndim(n_negatives) else 1)
+    unit, names = _units(y, unanswered)
+    n, given = as_vector(y, "y").size, as_vector(n_negatives, "n_negatives")
+    met = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
     met = np.broadcast_to(met.astype(np.int64), n)
     n_better = read_ranks(ranks, y, int(met.max()) + 1) - 1
     if n_better.size != n:
@@ -42,7 +45,6 @@ def own_table(
             f"ranks: found {n_better[row] + 1} at row {row}, whose instance has {met[row]} "
             f"negatives; expected a rank in 1..{met[row] + 1}"
         )
-    unit, names = _units(y, unanswered)
     n_classes, n_lost = int(met.min()) + 1, unit.size - n
     repeats = np.bincount(unit)
     table = RankTable(
@@ -60,10 +62,16 @@ def own_table(
 def _units(y: Any, unanswered: Any) -> tuple[IntArray, list[Any]]:
     """Number of the unit of each instance, from labels of any kind, and the names of the units."""
     labels = as_vector(y, "y")
-    if unanswered is not None:
-        labels = np.append(labels, as_vector(unanswered, "unanswered"))
     if labels.ndim != 1 or labels.size == 0:
         raise DataError(f"y: expected the user or item of each row, found shape {labels.shape}")
+    if unanswered is not None:
+        lost = np.atleast_1d(as_vector(unanswered, "unanswered"))
+        if contents(labels) != contents(lost) and not {labels.dtype.kind, lost.dtype.kind} <= _REAL:
+            raise DataError(
+                f"unanswered: found {contents(lost)}, expected labels like those of y, which are "
+                f"{contents(labels)}"
+            )
+        labels = np.append(labels, lost)
     missing = pd.isna(labels)
     if missing.any():
         raise DataError(f"y: found no label at row {int(np.argmax(missing))}, expected one")

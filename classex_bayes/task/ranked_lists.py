@@ -136,12 +136,20 @@ def read_distances(distances: Any, ids: IntArray) -> NumberArray:
 def without_identical(
     ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
 ) -> IntArray:
-    """Lists (n, M) whose first entry is left out if it can be the test instance itself."""
-    identical = _identical(ids, y, distances, higher_is_better)
-    if distances is None:
-        identical = ids[:, 0] == y
+    """Lists (n, M) whose first entry is left out if it can be the test instance itself.
+
+    Similarities of instances to themselves differ, so the first entry of the true class is taken.
+    """
+    identical = ids[:, 0] == y
+    if distances is not None and not higher_is_better:
+        identical = _identical(ids, y, distances, higher_is_better)
     ids = ids.copy()
     ids[identical, 0] = -1
+    if (ids < 0).all():
+        raise DataError(
+            "ignore_identical: found nothing but the test instances themselves in the lists, "
+            "expected other entries, too"
+        )
     return ids
 
 

@@ -28,7 +28,10 @@ _FEWEST_PROBES, _MANY_PROBES, _FEWEST_CLASSES = 10, 20, 3
 _MOST_COORDINATES = 2**22
 _OTHER_UNIT = 10.0  # times the spread of the templates, which noise does not reach
 _SAME_MEAN = 1e-2  # of the distance of probes: rounding of half precision
-_SAME_SCORE = 1e-6  # relative: rounding of single precision
+_LARGEST_WHOLE = 1e6  # of folds and row numbers; large scores are whole by rounding
+# Shares of perfect matches, of single precision, and of matches that are nearly perfect, as those
+# of scores that saturate are.
+_PERFECT, _MOST_PERFECT, _NEARLY, _FEW_NEARLY = 1e-6, 0.9, 1e-2, 0.05
 _STEP_ROUNDING = 1e-6  # of row numbers that were divided by their number
 
 
@@ -55,10 +58,10 @@ def scores_fit(source: ScoreSource, y: IntArray) -> Check:
     scores = source.scores(rows)
     faults = [*_same_values(scores), *_rounded_probabilities(scores, y[rows])]
     faults += [*_shifted_labels(scores, y), *_no_classes(scores, y)]
-    faults += [*_counts(scores, y), *_self_matches(scores, y[rows])]
+    faults += [*_self_matches(scores, y[rows])]
     if is_negated(source):
         faults += [*_negative_distances(-scores), *_probabilities_as_distances(scores)]
-    notes = [] if is_negated(source) else [*_cosines(scores)]
+    notes = [] if is_negated(source) else [*_cosines(scores), *_counts(scores, y)]
     sentence = ". ".join(faults + notes) or "nothing unusual"
     return Check("scores", not faults, sentence, is_note=bool(notes and not faults))
 
@@ -111,7 +114,8 @@ def _shifted_labels(scores: FloatArray, y: IntArray) -> Iterator[str]:
 
 def _no_classes(scores: FloatArray, y: IntArray) -> Iterator[str]:
     """Sentence if untested columns alone have whole numbers, such as a fold or the row number."""
-    whole = (scores == np.floor(scores)).all(axis=0)
+    size = np.abs(scores).max(axis=0)
+    whole = (scores == np.floor(scores)).all(axis=0) & (size > 0) & (size < _LARGEST_WHOLE)
     tested = np.isin(np.arange(whole.size), y)
     if len(scores) >= _FEWEST_ROWS and (whole & ~tested).any() and not (whole & tested).any():
         yield (
@@ -135,18 +139,25 @@ def _counts(scores: FloatArray, y: IntArray) -> Iterator[str]:
 
 
 def _self_matches(scores: FloatArray, y: IntArray) -> Iterator[str]:
-    """Sentence if most true scores are perfect matches, which wrong ones hardly ever are."""
+    """Sentence if nearly all true scores are perfect matches, which wrong ones hardly ever are.
+
+    Scores between 0 and 1 saturate, so only distances and scores of both signs are looked at.
+    """
     true, wrong = split_scores(scores.copy(), y)
-    perfect = max(float(scores.max()), 0.0)
-    near = perfect - _SAME_SCORE * abs(perfect)
-    share = float((true >= near).mean())
+    best, lowest = float(scores.max()), float(scores.min())
     few_values = np.unique(scores).size <= 2 * len(scores)  # as those of decisions and votes
-    if len(scores) < _FEWEST_PROBES or few_values or sums_to_one(scores):
+    if len(scores) < _FEWEST_PROBES or few_values or lowest >= 0 or not np.isfinite(lowest):
         return
-    if share > _MOSTLY > 10 * float((wrong.max(axis=1) >= near).mean()):
+    with np.errstate(over="ignore"):
+        if np.array_equal(scores, scores.astype(np.float16)):  # rounding makes matches perfect
+            return
+    scale = float(np.median(np.abs(scores)))
+    perfect, nearly = ((true >= best - part * scale).mean() for part in (_PERFECT, _NEARLY))
+    of_wrong = (wrong.max(axis=1) >= best - _PERFECT * scale).mean()
+    if perfect > _MOST_PERFECT and nearly - perfect < _FEW_NEARLY and of_wrong < _FEW_NEARLY:
         yield (
-            f"{share:.0%} of the true classes match perfectly, as if the test instances were among "
-            "the templates: compare each instance with templates that are made without it"
+            f"{perfect:.0%} of the true classes match perfectly, as if the test instances were "
+            "among the templates: compare each instance with templates that are made without it"
         )
 
 
@@ -183,7 +194,12 @@ def sums_to_one(scores: FloatArray) -> bool:
         total = scores.sum(axis=1, keepdims=True)
         kinds = [scores / max(float(np.median(total)), np.finfo(float).tiny)]
     else:
-        kinds = [np.exp(np.minimum(scores, 1.0)), 1 + scores]
+        kinds = [1 + scores]
+        probs = np.exp(np.minimum(scores, 1.0))
+        rest = 1 - probs.max(axis=1)
+        # Small distances of true classes are no logarithms: the others do not have the rest.
+        if np.abs(probs.sum(axis=1) - 1).mean() <= _MOSTLY * rest.mean():
+            kinds.append(probs)
     return any(
         probs.min() >= 0
         and probs.max(axis=1).min() < 1

@@ -153,7 +153,8 @@ class SourceTask:
         unanswered : array-like, optional
             True classes of further test instances without an answer, such as probes without a
             face, whose rows are not among the scores. They are misses at every k, as in the
-            evaluations of NIST. A task with such instances does not keep its scores.
+            evaluations of NIST; for metrics other than accuracy they rank last. A task with such
+            instances does not keep its scores.
         sampling : Sampling, optional
             How the classes were drawn, if with unequal probabilities or in groups.
         random_seed : int, SeedSequence or None
@@ -717,7 +718,9 @@ class SourceTask:
         tested_classes(y, len(counts), names, "error")
         weight = class_weights(class_weight, y, len(counts), names)
         labels = ClassLabels(y, weight, y[:0], weight)
-        return cls(_table(labels, counted.lowest, counted.highest, counts=counted), names)
+        reading = Reading("decisions")
+        ranks = counted.lowest, counted.highest
+        return cls(_table(labels, *ranks, counts=counted, reading=reading), names)
 
     @classmethod
     def from_accuracies(
@@ -851,13 +854,14 @@ class SourceTask:
         if need == "ranks":
             return table
         if not table.is_simple_random:
-            why, remedy = "its instances met negatives of their own", ""
+            why = "its instances met negatives of their own"
+            remedy = "rank all instances among the same classes"
             if table.competitors_shared:
                 why = "its classes were drawn with unequal probabilities or in groups"
-                remedy = ", or make the task without sampling="
+                remedy = "use BayesianExtrapolator, or make the task without sampling="
             raise DataError(
                 f"{argument}: {why}, but ranks among the same classes, drawn one by one, equally, "
-                f"are needed; use BayesianExtrapolator{remedy}"
+                f"are needed; {remedy}"
             )
         if need != "ranks among all classes" and not table.is_exact:
             unknown = UNKNOWN_RANKS[table.kind]
@@ -867,9 +871,10 @@ class SourceTask:
             )
         if need == "scores" and table.source is None:
             gone = "no longer has" if table.kind in ("scores", "embeddings") else "has no"
+            how = ", without unanswered=" if table.lost.any() else ""
             raise DataError(
                 f"{made_from} and {gone} scores, which are needed; make it with from_scores or "
-                "from_embeddings"
+                f"from_embeddings{how}"
             )
         return table
 
@@ -1145,8 +1150,8 @@ class SourceTask:
         return self._on(places, np.random.default_rng(seed_sequence(random_seed)))
 
     def _on(self, places: IntArray, rng: np.random.Generator) -> Self:
-        names = self.classes and [self.classes[j] for j in places]
-        return type(self)(select(self.require("ranks"), places, rng), names)
+        table = select(self.require("ranks"), places, rng)
+        return type(self)(table, self.classes and [self.classes[j] for j in places])
 
     def without_scores(self) -> Self:
         """Task without its scores, with the statistics that were computed from them.

@@ -259,13 +259,13 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
         for part, factor in zip(parts, factors, strict=True)
         if part.influence is not None
     ]
-    scored = len(influences) == len(parts)
+    scored, made_from = len(influences) == len(parts), {part.reading.made_from for part in parts}
     tied = next((part for part in parts if part.n_tied), first)  # it has the rule of all parts
     # Of a check that several parts have, the worst one.
     by_fault = sorted(chain(*(part.reading.checks for part in parts)), key=Check.gravity)
     reading = replace(
         tied.reading,
-        made_from=first.reading.made_from if scored else "ranks",
+        made_from=first.reading.made_from if scored or len(made_from) == 1 else "ranks",
         source=source,
         checks=tuple({check.name: check for check in by_fault}.values()),
     )
@@ -277,6 +277,7 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
                 "instances of a class into one part, keep the scores, or join arrays of Dask"
             )
         return read_table(reading, y, weight, tied.ties)
+    counts = [part.counts for part in parts if part.counts is not None]
     lowest, highest, lost = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("lowest", "highest", "lost")
@@ -289,7 +290,7 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
         lowest if all(part.is_exact for part in parts) else highest,
         lost=lost,
         influence=sum(influences[1:], influences[0]) if scored else None,
-        counts=RankCounts.joined(part.counts for part in parts if part.counts) if scored else None,
+        counts=RankCounts.joined(counts) if len(counts) == len(parts) else None,
         nearest=None if source is not None else _joined_lists(parts),
         reading=reading,
     )

@@ -147,6 +147,8 @@ def test_users_in_another_order_are_refused():
         ({"n_negatives": [9, 9, 2], "ranks": [1, 2, 4]}, "ranks: found 4 at row 2, whose instance"),
         ({"y": ["a", "a", "a"]}, "y: found instances of 'a' alone"),
         ({"y": ["a", None, "b"]}, "y: found no label at row 1"),
+        ({"unanswered": [1]}, "unanswered: found the type int64, expected labels like those"),
+        ({"y": []}, r"y: expected the user or item of each row, found shape \(0,\)"),
         ({"n_classes": 10}, "n_negatives: found it together with arguments on shared classes"),
     ],
 )
@@ -160,3 +162,5 @@ def test_what_needs_shared_classes_says_so():
     task = cb.SourceTask.from_ranks([1, 2, 3], ["a", "b", "c"], n_negatives=9)
     with pytest.raises(cb.exceptions.DataError, match="its instances met negatives of their own"):
         cb.extrapolation_check(cb.BayesianExtrapolator(), task)
+    with pytest.raises(cb.exceptions.DataError, match="negatives of their own and has no scores"):
+        task.subsample(6, random_seed=0)

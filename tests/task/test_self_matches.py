@@ -43,10 +43,13 @@ def test_lists_that_begin_with_the_query():
         assert task.warnings == ()
         assert task.accuracy(N_CLASSES) == pytest.approx(right.accuracy(N_CLASSES))
     similar = 1 / (1 + of_ids)
-    task = cb.SourceTask.from_search(
-        ids, y, n_classes=N_CLASSES, distances=similar, higher_is_better=True
-    )
+    given = {"n_classes": N_CLASSES, "distances": similar, "higher_is_better": True}
+    task = cb.SourceTask.from_search(ids, y, **given)
     assert any("ignore_identical=True" in warning for warning in task.warnings)
+    task = cb.SourceTask.from_search(ids, y, **given, ignore_identical=True)
+    assert task.accuracy(N_CLASSES) == pytest.approx(right.accuracy(N_CLASSES))
+    with pytest.raises(cb.exceptions.DataError, match="ignore_identical: found nothing but"):
+        cb.SourceTask.from_search(ids[:, :1], y, n_classes=N_CLASSES, ignore_identical=True)
 
 
 def test_documents_that_are_queries():
@@ -62,16 +65,62 @@ def test_documents_that_are_queries():
     assert without.warnings == ()
 
 
-@pytest.mark.parametrize("similar", [False, True])
-def test_scores_of_templates_that_contain_the_instance(similar):
+def test_distances_to_templates_that_contain_the_instance():
     vectors, y = made()
     distance = distances_between(vectors)
     with_self = np.stack([distance[:, y == c].min(axis=1) for c in range(N_CLASSES)], axis=1)
     others = nearest_classes_of_others(distance, y)
-    for scores, found in ((with_self, True), (others, False)):
-        given = np.exp(-scores) if similar else scores
-        task = cb.SourceTask.from_scores(given, y, higher_is_better=similar)
+    rounding = 2e-7 * np.random.default_rng(1).normal(size=with_self.shape)
+    for scores, found in ((with_self, True), (with_self + rounding, True), (others, False)):
+        task = cb.SourceTask.from_scores(scores, y, higher_is_better=False)
         assert any("match perfectly" in warning for warning in task.warnings) == found
+
+
+def test_cosines_with_templates_that_contain_the_instance():
+    vectors, y = made()
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    for values, found in ((cosines, True), (cosines - 3 * np.eye(y.size), False)):
+        scores = np.stack([values[:, y == c].max(axis=1) for c in range(N_CLASSES)], axis=1)
+        task = cb.SourceTask.from_scores(scores, y)
+        assert any("match perfectly" in warning for warning in task.warnings) == found
+
+
+def sound_tasks():
+    """Scores of sound tasks that resemble faulty ones, and whether higher ones are better."""
+    rng, y = np.random.default_rng(2), np.arange(120) % 40
+    true = np.eye(40, dtype=bool)[y]
+    logits = np.where(true, rng.normal(17, 2, (120, 40)), rng.normal(-9, 2, (120, 40)))
+    yield "saturated sigmoids", 1 / (1 + np.exp(-logits.astype(np.float32))), True
+    gallery = rng.normal(size=(40, 64))
+    probes = gallery[y] + 0.01 * rng.normal(size=(120, 64))
+    squares = ((probes[:, None] - gallery) ** 2).sum(axis=2)
+    yield "small distances of true classes", squares, False
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (probes, gallery)]
+    yield "cosines in half precision", (unit[0] @ unit[1].T).astype(np.float16), True
+    yield "kernels", np.exp(-squares), True
+    yield "distances with a long tail", np.exp(rng.normal(size=(120, 40)) * 5 + 8 * ~true), False
+
+
+@pytest.mark.parametrize(
+    ("scores", "higher"), [case[1:] for case in sound_tasks()], ids=[c[0] for c in sound_tasks()]
+)
+def test_no_false_alarms(scores, higher):
+    task = cb.SourceTask.from_scores(scores, np.arange(120) % 40, higher_is_better=higher)
+    assert not any("match perfectly" in warning for warning in task.warnings)
+    assert not any("probabilities" in warning for warning in task.warnings)
+    lists = task.nearest_classes.scores
+    assert np.isfinite(lists).all()
+
+
+@pytest.mark.parametrize("value", [0.0, -np.inf])
+def test_untested_columns_of_one_value_may_be_classes(value):
+    """Such as a document that no query matches, or a class that is ruled out."""
+    rng, y = np.random.default_rng(0), np.arange(90) % 30
+    scores = np.column_stack([rng.normal(size=(90, 30)), np.full(90, value)])
+    scores[np.arange(90), y] += 3
+    task = cb.SourceTask.from_scores(scores, y, untested="competitors")
+    assert not any("column 30 of scores" in warning for warning in task.warnings)
 
 
 def test_templates_that_are_means_of_the_probes():
@@ -99,14 +148,16 @@ def test_columns_that_are_no_classes(column):
     assert cb.SourceTask.from_scores(more, y, untested="competitors").warnings == ()
 
 
-@pytest.mark.parametrize("fill", [-1e9, np.finfo(np.float32).min, np.finfo(float).min])
-def test_numbers_that_mask_a_class_are_no_scores(fill):
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize("fill", [-65504, -1e9, np.finfo(np.float32).min, np.finfo(float).min])
+def test_numbers_that_mask_a_class_are_no_scores(fill, share):
     rng, y = np.random.default_rng(0), np.arange(120) % 30
     scores = rng.normal(size=(120, 30))
     scores[np.arange(120), y] += 4.5
+    masked = rng.random(scores.shape) < share
     lists, thresholds = [], []
     for value in (-np.inf, fill):
-        scores[0, 5] = value
+        scores[0, 5], scores[masked] = value, value
         task = cb.SourceTask.from_scores(scores, y)
         lists.append(task.nearest_classes.scores)
         model = cb.OpenSetExtrapolator().fit(task, random_seed=1)

@@ -19,9 +19,9 @@ LENGTH = 32
 # single precision.
 ROUNDING = 1e-6
 _BLOCK_PAIRS = 2**22
-# Scores that are lower than the others by so many times their spread are no scores, but a number
-# such as -1e9 or the lowest float, which masks a class like -inf.
-_MASKED = 1e4
+# The lowest number is no score, but masks a class like -inf, if it is lower than all others by so
+# many times their range: the first for a number that occurs again, the second for a single one.
+_MASKED = 10.0, 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class NearestClasses:
                 read(part)
         else:
             for_each(read, parts)
-        _rule_out(scores)
+        _rule_out(scores, true)
         return cls(classes, scores, true, source.perfect, is_negated(source))
 
     def of_instances(self, rows: IntArray) -> "NearestClasses":
@@ -117,10 +117,17 @@ class NearestClasses:
         )
 
 
-def _rule_out(scores: FloatArray) -> None:
-    """Replace numbers that mask classes by -inf, in place."""
-    finite = scores[np.isfinite(scores)]
-    if finite.size:
-        low, middle, high = np.quantile(finite, [0.05, 0.5, 0.95])
-        if (finite.min() / 2 - middle / 2) < -_MASKED * (high - low) < 0:
-            scores[scores / 2 - middle / 2 < -_MASKED * (high - low)] = -np.inf
+def _rule_out(*scores: FloatArray) -> None:
+    """Replace a number such as -1e9 or the lowest float that masks classes by -inf, in place."""
+    finite = np.concatenate([values[np.isfinite(values)] for values in scores])
+    if not finite.size:
+        return
+    lowest = finite.min()
+    others = finite[finite > lowest]
+    if not others.size:
+        return
+    # Halves, because the difference of two floats may overflow.
+    least = _MASKED[int(finite.size - others.size == 1)]
+    if others.min() / 2 - lowest / 2 > least * (others.max() / 2 - others.min() / 2) > 0:
+        for values in scores:
+            values[values == lowest] = -np.inf
