@@ -72,15 +72,15 @@ def tables(options):
         "own_negatives",
         lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=_COLUMNS),
     )
-    trials["users"] = trials["users"].map(lambda n: USERS[0] if n == USERS[0] else USERS[-1])
     order = ["sampled metric", *METHODS, "posterior"]
     squares = trials.assign(error=trials["error"] ** 2).groupby(
-        ["negatives", "users", "metric", "estimator"], sort=False
+        ["negatives", "metric", "estimator"], sort=False
     )
     errors = np.sqrt(squares["error"].mean()).unstack("estimator")[order]
     of_posterior = trials[trials["estimator"] == "posterior"]
-    held = of_posterior.groupby(["negatives", "users", "metric"], sort=False)[["held", "width"]]
+    held = of_posterior.groupby(["negatives", "metric"], sort=False)[["held", "width"]]
     table = errors.join(held.mean()).reset_index()
+    table["metric"] = table["metric"].replace("accuracy", "hit_rate@1").str.replace("_", " ")
     table.columns = [str(column).replace("_", " ") for column in table.columns]
     formats = dict.fromkeys([name.replace("_", " ") for name in order], ".3f")
     text = markdown(table, formats | {"held": ".2f", "width": ".3f"})
