@@ -441,7 +441,7 @@ def test_whole_numbers_beyond_doubles():
 
 def test_small_rises_add_up():
     k, rising = np.arange(2, 11), np.linspace(0.5, 0.9, 9)
-    rest = {"k": k, "n_classes": 10}
+    rest = {"k": k, "n_classes": 10, "design_effect": 2}
     with pytest.warns(ExtrapolationWarning, match=r"increases from 0.5 at k = 2 to 0.9 at k = 10"):
         curve(accuracy=rising, n_test=40, **rest)
     with pytest.raises(cb.DataError, match=r"increases from 0.5 at k = 2 to 0.9 at k = 10"):

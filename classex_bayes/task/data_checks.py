@@ -75,7 +75,7 @@ FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 
 _GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.4
 # An atom of instances that lose to all competitors: its share, and its ratio to those that lose to
 # at least so many of them.
-_MOST_LAST, _LAST_TO_MOST, _MOST_COMPETITORS = 0.02, 3, 0.5
+_MOST_LAST, _LAST_TO_MOST, _MOST_COMPETITORS, _FAILED = 0.02, 3, 0.5, 0.5
 _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
 
 
@@ -297,7 +297,8 @@ def last_ranks(table: Any) -> Check:
     most = (table.n_better >= _MOST_COMPETITORS * table.met) & ~last
     share, n = float(np.mean(last)), int(np.count_nonzero(last))
     n_most = int(np.count_nonzero(most))
-    passed = share <= _MOST_LAST or n <= FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
+    few = n <= FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
+    passed = few or not _MOST_LAST < share <= _FAILED  # most are last if the sign is reversed
     sentence = f"{_counted(n, 'instance')} lost to every competitor"
     if not passed:
         sentence += (

@@ -85,7 +85,7 @@ def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
     The latter lose to every competitor at every k. No competitor changes this, so they add nothing
     to the influence of the others, which is scaled to its part of the weight.
     """
-    n, most = labels.unanswered.size, table.n_classes - 1
+    n = labels.unanswered.size
     if not n:
         return table
     if table.reading.design is not None:
@@ -94,16 +94,13 @@ def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
         )
     y = np.append(table.y, labels.unanswered)
     weight = instance_weights(y, labels.class_weight)
-    lost = RankTable(labels.unanswered, table.n_classes, weight[-n:], np.full(n, most))
-    lowest, highest = (
-        np.append(getattr(table, name), lost.lowest) for name in ("lowest", "highest")
-    )
+    last = np.full(n, table.n_classes - 1)
+    lowest, highest = (np.append(bound, last) for bound in (table.lowest, table.highest))
     influence, counts, nearest = table.influence, table.counts, None
     if influence is not None:
         influence = influence.scaled(float(weight[:-n].sum()))
     if counts is not None:
-        beaten = RankCounts(lost.lowest, lost.lowest, lost.lowest, np.zeros_like(lost.lowest))
-        counts = RankCounts.joined([counts, beaten])
+        counts = RankCounts.joined([counts, RankCounts(last, last, last, np.zeros_like(last))])
     if table.has_scores:
         nearest = table.nearest_classes.padded(n)
     return RankTable(

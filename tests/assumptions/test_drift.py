@@ -215,8 +215,10 @@ def test_a_certain_measurement_is_reproduced():
         np.arange(400_000) % 7 // 5 + 1, np.arange(400_000) % 80, n_classes=80
     )
     drift = measure_drift(
-        SourceTask.from_accuracies([20, 80], many.accuracy([20, 80]), n_test=10**8, n_classes=80),
-        SourceTask.from_accuracies([20], [0.97], n_test=10**8, n_classes=20),
+        SourceTask.from_accuracies(
+            [20, 80], many.accuracy([20, 80]), n_test=10**8, n_classes=80, design_effect=1
+        ),
+        SourceTask.from_accuracies([20], [0.97], n_test=10**8, n_classes=20, design_effect=1),
     )
     exact = prediction_of(np.full((1, 500, 2), many.accuracy([20, 80])), [20, 80], 80)
     found = drift.apply(exact, random_seed=1)

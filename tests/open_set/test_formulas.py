@@ -99,6 +99,7 @@ def answered_by_wrong_classes(model, threshold):
     return shares
 
 
+@pytest.mark.filterwarnings("ignore:8 instances lost to every competitor")
 def test_instances_answered_by_wrong_classes_alone_double_with_their_number(world):
     """Two wrong classes answer with 1 - (1 - p)^2, nearly 2 p for a small p."""
     distances = np.array(world.task(30, 5).table.source.matrix)  # with complete lists

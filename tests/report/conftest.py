@@ -57,7 +57,7 @@ def hostile(fit, tmp_path_factory):
     scores = noise + 9 * np.eye(60)[y]
     # Wrong: all instances of the classes 0 and 1, and one of each of 16 others.
     wrong = (y < 2) | ((y < 18) & (np.arange(480) % 8 == 0))
-    scores[wrong] = noise[wrong] - 9 * np.eye(60)[y[wrong]]
+    scores[wrong] = noise[wrong] - 0.3 * np.eye(60)[y[wrong]]
     task = SourceTask.from_scores(scores, [names[j] for j in y], classes=names)
     path = tmp_path_factory.mktemp("hostile") / "page.html"
     with pytest.warns(DataWarning, match="cause .*% of it"):
