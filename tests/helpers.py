@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
+from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
 from classex_bayes.exceptions import ConvergenceWarning
 from classex_bayes.task.source_task import SourceTask
 
@@ -198,3 +199,22 @@ def count_better(source, y, ties="random", seed=0):
         n_better[block.rows] = block.n_better
         tied += block.counts.tied
     return n_better, tied
+
+
+def class_accuracies(
+    n_better,
+    y,
+    n_classes,
+    k,
+    given_n_better=accuracy_given_n_better,
+):
+    """Accuracy (k1, n_k) of each class on k (n_k,) classes: the mean of `given_n_better`.
+
+    It is 0 for classes without instances.
+    """
+    values, where = distinct_n_better(n_better)
+    repeats = np.maximum(np.bincount(y, minlength=n_classes), 1)
+    means = np.empty((n_classes, k.size))
+    for column, chance in enumerate(given_n_better(values, n_classes, k).T):
+        means[:, column] = np.bincount(y, chance[where], n_classes) / repeats
+    return means

@@ -15,7 +15,6 @@ from scipy.stats import t as student
 from classex_bayes.arguments import class_counts, seed_sequence, truth_value
 from classex_bayes.assumptions.diagnosis import TaskReport
 from classex_bayes.core.influence import (
-    class_accuracies,
     clustered_covariance,
     unseen_competitors,
 )
@@ -511,5 +510,5 @@ def _on_classes_of(task: SourceTask, small: SourceTask) -> SourceTask:
 
 def _accuracy_by_class(task: SourceTask) -> FloatArray:
     """Share of correct answers of each class; 0 for untested classes."""
-    n_better, k = task.require("exact ranks").n_better, np.array([task.n_classes])
-    return class_accuracies(n_better, task.y, task.n_classes, k)[:, 0]
+    table = task.require("exact ranks")
+    return table.variance.unit_means(np.array([task.n_classes]), table.weight)[:, 0]

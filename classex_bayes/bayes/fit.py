@@ -249,8 +249,8 @@ class LawFit(Fit):
     def rank_limits(self) -> RankLimits | None:
         """Accuracies that the ranks of the fitted task allow without a prior.
 
-        None without ranks, for several tasks, and for classes that were drawn by a design, whose
-        probabilities of ranks `idata` does not hold.
+        None without ranks, for several tasks, and for instances that met competitors of several
+        numbers or weights, whose probabilities of ranks `idata` does not hold.
         """
         data = self.histogram
         if data is None or self.record.n_tasks > 1 or self.record.designed:

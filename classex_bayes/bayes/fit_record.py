@@ -59,7 +59,7 @@ class FitRecord:
     design_effect: float  # number of instances with the information of one independent instance
     dependence: AnswerDependence  # of the answers of one test
     n_tasks: int = 1
-    designed: bool = False  # whether classes were drawn with unequal probabilities or in groups
+    designed: bool = False  # whether instances met competitors of several numbers or weights
     negated: bool = False  # whether scores are negated distances
     # If some competitors are always present: effective number of instances that none of them beats,
     # effective number of the others, and mean number of such competitors.
@@ -105,7 +105,7 @@ class FitRecord:
             design_effect=float(n_test.sum() / (n_test / effects).sum()),
             dependence=replace(largest, within=float(within), between=float(between)),
             n_tasks=len(tasks),
-            designed=any(not task.table.is_simple_random for task in tasks),
+            designed=any(not task.table.has_one_size for task in tasks),
             permanent_losses=(
                 (*permanent[:, :2].sum(axis=0).tolist(), float(permanent[:, 2].mean()))
                 if permanent.size

@@ -30,6 +30,7 @@ _PHRASES = {
     "paired=False": "--unpaired",
     r"sampling=Sampling\(groups=\.\.\.\)": "a file of --design",
     r"SourceTask\.from_run": "--qrels",
+    r"to SourceTask\.from_confusion": "in an array counts",
     r"to SourceTask\.from_(\w+)": r"in an array \1",
 }
 _PANELS = None, "Input", "Model", "Output"
@@ -100,7 +101,8 @@ def _of_the_shell(message: str, options: Mapping[str, str]) -> str:
 
     def option(setting: re.Match[str]) -> str:
         name, value = setting.groups()
-        return f"{options[name]} {value or ''}".strip() if name in options else setting[0]
+        value = "" if value in (None, "True") else value
+        return f"{options[name]} {value}".strip() if name in options else setting[0]
 
     def stored(passed: re.Match[str]) -> str:
         word, name = passed.groups()
@@ -294,7 +296,9 @@ class FileVerb(DataOptions, Verb):
     def read(self, *files: Path) -> "cb.SourceTask":
         """The task in one file, or in the parts that several files hold; by default in all."""
         given = {field.name: getattr(self, field.name) for field in fields(DataOptions)}
-        arguments = {name: value for name, value in given.items() if value not in (None, False)}
+        arguments = {
+            name: value for name, value in given.items() if value is not None and value is not False
+        }
         if arguments.pop("lower_is_better", False):
             arguments["higher_is_better"] = False
         with self.terminal.reading(), bad_data():

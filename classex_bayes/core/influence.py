@@ -292,25 +292,6 @@ def centring(class_gain: FloatArray, n_classes: int) -> FloatArray:
     return class_gain.T @ class_gain / (n_classes - 1)
 
 
-def class_accuracies(
-    n_better: IntArray,
-    y: IntArray,
-    n_classes: int,
-    k: IntArray,
-    given_n_better: GivenBetter = accuracy_given_n_better,
-) -> FloatArray:
-    """Accuracy (k1, n_k) of each class on k (n_k,) classes: the mean of `given_n_better`.
-
-    It is 0 for classes without instances.
-    """
-    values, where = distinct_n_better(n_better)
-    repeats = np.maximum(np.bincount(y, minlength=n_classes), 1)
-    means = np.empty((n_classes, k.size))
-    for column, chance in enumerate(given_n_better(values, n_classes, k).T):
-        means[:, column] = np.bincount(y, chance[where], n_classes) / repeats
-    return means
-
-
 def clustered_covariance(class_means: FloatArray, class_weight: FloatArray) -> FloatArray:
     r"""Covariance (m, m) of weighted means, from differences between test classes alone.
 

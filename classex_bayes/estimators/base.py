@@ -177,7 +177,8 @@ class PointEstimator(Parameters, ABC):
             The data are probably faulty (`SourceTask.warnings`).
         """
         source_task(task)
-        self._fit(task)
+        self._fit(SourceTask(task.table.answered, task.classes))
+        self._answered = task.table.answered_share
         self._n_classes, self._data_notes = task.n_classes, notes_of([task])
         self._fitted_name = self.name
         return self
@@ -204,7 +205,7 @@ class PointEstimator(Parameters, ABC):
             `k` is not a whole number of at least 2, or an array of them.
         """
         name, counts = self._require("_fitted_name"), class_counts(k)
-        values = self._curve(counts)
+        values = self._answered * self._curve(counts)
         notes = self._notes(counts, values) + self._data_notes
         return Extrapolation.from_point(
             counts, values, name, self._n_classes, notes, self._estimand

@@ -152,7 +152,8 @@ class SampledMetrics(PointEstimator):
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), named_metric(metric)
         if not isinstance(chosen, MeanMetric):
             raise DataError(f"metric: found {metric!r}, expected a mean of a function of the rank")
-        values, notes = self._curve(counts, chosen), self._data_notes
+        share = 1.0 if chosen.is_rank else self._answered
+        values, notes = share * self._curve(counts, chosen), self._data_notes
         estimand = Estimand(metric=chosen.name)
         if not chosen.is_rank:
             notes += note_outside(values, counts, "the values for each L may lie outside")
@@ -213,8 +214,10 @@ def _bias_variance(cells: _Cells, gain: FloatArray, observed: FloatArray, *, gam
     root, scale = np.sqrt(cells.share), np.sqrt(cells.share @ cells.chance)
     left, size, right = np.linalg.svd(root[:, None] * cells.chance / scale, full_matrices=False)
     size = np.where(size > _SMALLEST_SINGULAR * size[0], size, np.inf)
-    coefficients = (root * gain @ left) / ((1 - gamma) * size + gamma / size)
-    return float(coefficients @ (right @ (observed / scale)))
+    finite = np.isfinite(size)
+    size = size[finite]
+    coefficients = (root * gain @ left)[finite] / ((1 - gamma) * size + gamma / size)
+    return float(coefficients @ (right[finite] @ (observed / scale)))
 
 
 # Distributions of the rank among all items
@@ -255,10 +258,10 @@ def _negatives(task: SourceTask) -> RankTable:
     fewest, most = int(table.met.min()), int(table.met.max())
     if fewest < most:
         found = f"its instances met {fewest} to {most} negatives"
-    elif table.is_exact and not (table.siblings.any() or table.lost.any()):
+    elif table.is_exact and not table.siblings.any():
         return table
     else:
-        found = "it has bounds of ranks, siblings or lost instances"
+        found = "it has bounds of ranks or siblings"
     raise DataError(
         f"task: {found}, but exact ranks among equally many negatives are needed; use "
         "BayesianExtrapolator, or leave other instances out"

@@ -11,7 +11,8 @@ from classex_bayes.bayes.coupling import fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.formatting import by_fields
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import Missing, RelevantRanks, judged_lists, relevant_ranks
@@ -36,7 +37,8 @@ class RelevantDocuments:
 
     Recall@m has g(r) = 1 for :math:`r \le m` and :math:`c_q = R_q`; nDCG has
     :math:`g(r) = 1 / \log_2(r + 1)` and the ideal :math:`c_q = \sum_{j \le \min(R_q, m)} g(j)`.
-    Both are those of trec_eval. For other metrics the best document decides: `SourceTask.from_run`.
+    Both are those of trec_eval, nDCG if all relevant documents have the same grade. For other
+    metrics the best document decides: `SourceTask.from_run`.
 
     Attributes
     ----------
@@ -55,6 +57,8 @@ class RelevantDocuments:
     >>> round(documents.metric("recall@2"), 3), round(documents.metric("ndcg@3"), 3)
     (0.5, 0.64)
     """
+
+    __repr__ = by_fields
 
     n_classes: int
     n_relevant: IntArray
@@ -87,13 +91,21 @@ class RelevantDocuments:
         ------
         DataError
             As `SourceTask.from_run`.
+
+        Warns
+        -----
+        DataWarning
+            If queries find the document of their own name.
         """
         k1, ignored = class_total(n_classes), truth_value(ignore_identical, "ignore_identical")
         lists = judged_lists(qrels, run, k1, relevance_level, missing, ignored)
+        for check in lists.checks:
+            if not check.passed:
+                warn(check.sentence, DataWarning)
         return cls(k1, lists.n_relevant, relevant_ranks(lists, k1), lists.y)
 
     def metric(self, metric: str) -> float:
-        """Recall@m or nDCG of the run, as trec_eval computes them.
+        """Recall@m of the run as trec_eval computes it, or nDCG if relevance has one grade.
 
         Parameters
         ----------

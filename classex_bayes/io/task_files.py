@@ -40,8 +40,8 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("ranks", "y", "n_classes"): SourceTask.from_ranks,
     ("ranks", "y", "n_negatives"): SourceTask.from_ranks,
     ("ids", "y", "n_classes"): SourceTask.from_search,
-    ("counts",): SourceTask.from_confusion,
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
+    ("counts",): SourceTask.from_confusion,
 }
 _SAMPLING = set(inspect.signature(Sampling).parameters)
 _NAMES = _SAMPLING.union(*(inspect.signature(make).parameters for make in _LAYOUTS.values()))
@@ -144,9 +144,10 @@ def read_task(
         parts = [{"qrels": read_entries(file_path(qrels, "qrels"), "qrels"), "run": run}]
     else:
         names = arguments.get("classes", ())
-        if isinstance(arguments.get("unanswered"), str | os.PathLike):
-            arguments["unanswered"] = _labels(Path(arguments["unanswered"]), names)
         parts = [_arrays(file, label, names) for file, label in zip_longest(files, label_files)]
+        if isinstance(arguments.get("unanswered"), str | os.PathLike):
+            names = arguments.get("classes", parts[0].get("classes", ()))
+            arguments["unanswered"] = _labels(Path(arguments["unanswered"]), names)
     name = str(files[0]) + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
     layout = _layout(parts[0], str(files[0]), arguments)
     accepted = _accepted(layout)

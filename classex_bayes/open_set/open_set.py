@@ -234,10 +234,10 @@ class OpenSetExtrapolator(FittedModel):
         table = task.require("ranks among all classes")
         refuse_softmax(table.source)
         if table.lost.any():
-            failed = float(table.weight[table.lost].sum())
+            failed = 1 - table.answered_share
             raise DataError(
-                f"task: {failed:.3g} of it is unanswered, expected instances with scores; make it "
-                f"without unanswered=, and FNIR of all is {failed:.3g} + {1 - failed:.3g} FNIR"
+                f"task: {failed:.3g} of the instances are unanswered, expected scores of all; make "
+                f"it without unanswered=. FNIR of all is then {failed:.3g} + {1 - failed:.3g} FNIR"
             )
         drift = number(self.drift, "drift", 0, whole=False)
         drawn = SamplerSettings.of(sampler, progressbar=False)

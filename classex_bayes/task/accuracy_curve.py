@@ -38,9 +38,11 @@ class AccuracyCurve:
     assumptions: ClassVar[tuple[str, ...]] = ()
     is_exact: ClassVar[bool] = False
     is_simple_random: ClassVar[bool] = True
+    has_one_size: ClassVar[bool] = True
     has_scores: ClassVar[bool] = False
     has_influence: ClassVar[bool] = True
     permanent: ClassVar[None] = None
+    answered_share: ClassVar[float] = 1.0
     distance: ClassVar[None] = None
 
     @classmethod

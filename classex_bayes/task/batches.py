@@ -36,7 +36,7 @@ def read_batches(
 
     `embedded` are the arguments of embeddings alone.
     """
-    given = [name for name, value in embedded.items() if value is not _DEFAULTS[name]]
+    given = [name for name, value in embedded.items() if not _is_default(name, value)]
     if gallery is None and given:
         raise DataError(
             f"{given[0]}: found it without gallery, expected both, because it says how embeddings "
@@ -91,6 +91,10 @@ def read_batches(
     if (names := first.names) is not None:  # positions might be read as names that are numbers
         y = [names[position] for position in y.tolist()]
     return first._replace(source=ComparedScores.joined(parts), y=y)
+
+
+def _is_default(name: str, value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value == _DEFAULTS[name])
 
 
 def _refuse_other_classes(batch: LabelledScores, first: LabelledScores) -> None:

@@ -20,19 +20,19 @@ class Decisions(NamedTuple):
 
     y: IntArray
     counts: RankCounts
+    n_classes: int
     names: list[Any] | None
 
 
 def read_confusion(counts: Any, classes: Any) -> Decisions:
     """Decisions that a matrix of counts stands for: rows are true classes, columns predictions."""
     counts = with_labels(counts)
-    if is_frame(counts) and classes is None:
+    if is_frame(counts):
         refuse_unnamed(counts.columns, "counts")
-        classes = list(counts.columns)
-        if hasattr(counts, "index") and counts.index.tolist() not in (
-            classes,
-            list(range(len(classes))),
-        ):
+        columns = list(counts.columns)
+        classes = columns if classes is None else classes
+        rows = counts.index.tolist() if hasattr(counts, "index") else columns
+        if rows not in (columns, list(range(len(columns)))):
             raise DataError(
                 "counts: rows and columns have different names, expected the true classes in the "
                 "order of the predicted ones; pass counts.loc[counts.columns]"
@@ -59,4 +59,4 @@ def read_confusion(counts: Any, classes: Any) -> Decisions:
     y, wrong = (np.repeat(of_cell, whole.ravel()) for of_cell in (true, true != predicted))
     fewest, most = wrong.astype(np.int64), wrong * (n_classes - 1)
     counted = RankCounts(fewest, fewest, most, np.ones_like(fewest))
-    return Decisions(y, counted, class_names(classes, n_classes))
+    return Decisions(y, counted, n_classes, class_names(classes, n_classes))

@@ -73,8 +73,8 @@ FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 
 # up to 1 / k1. So many standard errors are more than good classifiers reach if instances are few;
 # less than five, or those of one class that has all the weight, show guessing by chance alone.
 _GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.4
-# An atom of instances that lose to all competitors: its share, and its ratio to those that lose to
-# at least so many of them.
+# An atom of instances that lose to all competitors: its smallest share, its ratio to those that
+# lose to at least so many of them, and its largest share.
 _MOST_LAST, _LAST_TO_MOST, _MOST_COMPETITORS, _FAILED = 0.02, 3, 0.5, 0.5
 _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
 
@@ -293,8 +293,8 @@ def last_ranks(table: Any) -> Check:
     A search that failed loses to all of them, and to a few more or fewer at larger k. So they make
     up an atom of the law of U*, which a mixture of smooth laws does not have.
     """
-    last = (table.n_better >= table.met) & ~table.lost
-    most = (table.n_better >= _MOST_COMPETITORS * table.met) & ~last
+    last = (table.lowest >= table.met) & ~table.lost
+    most = (table.lowest >= _MOST_COMPETITORS * table.met) & ~last
     share, n = float(np.mean(last)), int(np.count_nonzero(last))
     n_most = int(np.count_nonzero(most))
     few = n <= FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most

@@ -91,7 +91,7 @@ def ranks_of_first(
 ) -> tuple[IntArray, IntArray]:
     """Rank (n,) of the first score of each row, and the number (n,) of the others, if not NaN."""
     one_of(ties, ("auto", "random", "pessimistic", "optimistic"), "ties")
-    matrix: FloatArray = as_matrix(scores, "scores")
+    matrix: FloatArray = as_matrix(scores, "scores").astype(float)
     if not truth_value(higher_is_better, "higher_is_better"):
         matrix = -matrix
     positive, negatives = matrix[:, :1], matrix[:, 1:]

@@ -197,10 +197,15 @@ class RankTable:
         return self.lowest is self.highest or np.array_equal(self.lowest, self.highest)
 
     @cached_property
+    def has_one_size(self) -> bool:
+        """Whether every instance met k1 - 1 competitors, which were drawn one by one, equally."""
+        others = self.siblings.any() or (self.met != self.n_classes - 1).any()
+        return self.reading.design is None and not others
+
+    @property
     def is_simple_random(self) -> bool:
         """Whether every instance met all other classes, which were drawn one by one, equally."""
-        others = self.siblings.any() or (self.met != self.n_classes - 1).any()
-        return self.reading.design is None and self.competitors_shared and not others
+        return self.competitors_shared and self.has_one_size
 
     @property
     def most_classes(self) -> int:
@@ -275,13 +280,18 @@ class RankTable:
         return *ranks, *siblings, self.lost, np.array([self.competitors_shared])
 
     @cached_property
+    def answered_share(self) -> float:
+        """Weight of the instances that are not lost."""
+        return float(self.weight[~self.lost].sum()) if self.lost.any() else 1.0
+
+    @cached_property
     def answered(self) -> Self:
         """Table without the instances that are lost, with the weights of the others."""
         if not self.lost.any():
             return self
         rows = ~self.lost
         columns = "y", "lowest", "highest", "met", "unit", "siblings", "siblings_better", "lost"
-        counts, nearest, share = self.counts, self.nearest, float(self.weight[rows].sum())
+        counts, nearest, share = self.counts, self.nearest, self.answered_share
         return replace(
             self,
             **{name: getattr(self, name)[rows] for name in columns},
@@ -552,7 +562,9 @@ class RankTable:
         facts = () if design is None else design.assumptions(self.class_weight)
         if self.lost.any():
             n_lost = np.count_nonzero(self.lost)
-            facts += (f"{n_lost} of {self.n_test} instances are unanswered: misses at every k",)
+            facts += (
+                f"{n_lost} of {self.n_test} instances are unanswered: they rank last at every k",
+            )
         if self.is_exact:
             return facts
         n_open = int(np.count_nonzero(self.lowest < self.highest))

@@ -136,15 +136,18 @@ def read_distances(distances: Any, ids: IntArray) -> NumberArray:
 def without_identical(
     ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
 ) -> IntArray:
-    """Lists (n, M) whose first entry is left out if it can be the test instance itself.
+    """Lists (n, M) without an entry each that can be the test instance itself.
 
-    Similarities of instances to themselves differ, so the first entry of the true class is taken.
+    It is of the true class, and its distance is 0. Similarities of instances to themselves differ,
+    so there the first entry is taken.
     """
-    identical = ids[:, 0] == y
-    if distances is not None and not higher_is_better:
-        identical = _identical(ids, y, distances, higher_is_better)
+    if distances is None or higher_is_better:
+        identical = (ids == y[:, None]) & (np.arange(ids.shape[1]) == 0)
+    else:
+        identical = _perfect(ids, y, distances, higher_is_better)
+    rows = np.flatnonzero(identical.any(axis=1))
     ids = ids.copy()
-    ids[identical, 0] = -1
+    ids[rows, identical[rows].argmax(axis=1)] = -1
     if (ids < 0).all():
         raise DataError(
             "ignore_identical: found nothing but the test instances themselves in the lists, "
@@ -153,26 +156,24 @@ def without_identical(
     return ids
 
 
-def _identical(
-    ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
+def _perfect(
+    ids: IntArray, y: IntArray, distances: NumberArray, higher_is_better: bool
 ) -> BoolArray:
-    """Whether the first entry of each list is of the true class and a perfect match."""
-    own = ids[:, 0] == y
-    if distances is None:
-        return np.zeros_like(own)
-    first = distances[:, 0].astype(float)
-    perfect = first.max() if higher_is_better else 0.0
+    """Whether entries (n, M) are of the true class and perfect matches."""
+    best = float(distances[:, 0].max()) if higher_is_better else 0.0
     scale = np.abs(distances[ids >= 0].astype(float)).max(initial=0.0)
-    return own & (np.abs(first - perfect) <= _ROUNDING * scale)
+    return (ids == y[:, None]) & (np.abs(distances.astype(float) - best) <= _ROUNDING * scale)
 
 
 def self_matches(
     ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
 ) -> Check:
-    """Whether most lists begin with a perfect match of the true class."""
-    share = float(_identical(ids, y, distances, higher_is_better).mean())
+    """Whether most lists have a perfect match of the true class."""
+    share = 0.0
+    if distances is not None:
+        share = float(_perfect(ids, y, distances, higher_is_better).any(axis=1).mean())
     passed = share <= _MOST_IDENTICAL or len(ids) < _FEWEST_LISTS
-    return _self_check(passed, share, "lists begin with a perfect match of the true class")
+    return _self_check(passed, share, "lists have a perfect match of the true class")
 
 
 def _self_check(passed: bool, share: float, what: str) -> Check:
@@ -394,7 +395,8 @@ def judged_lists(
     queries = _tested(pd.Index(relevant["query"].unique()), listed.queries, level, missing)
     own = (listed.table["query"] == listed.table["document"]).to_numpy()
     judged_own = (relevant["query"] == relevant["document"]).any()
-    share = 0.0 if ignore_identical or judged_own else float(own.sum()) / queries.size
+    found = float(np.count_nonzero(own & listed.table["query"].isin(queries).to_numpy()))
+    share = 0.0 if ignore_identical or judged_own else found / queries.size
     check = _self_check(share <= _MOST_IDENTICAL, share, "queries find the document of their name")
     table = listed.table[~own] if ignore_identical else listed.table
     first, second = (

@@ -576,8 +576,9 @@ class SourceTask:
         higher_is_better : bool
             Whether higher values are better. Pass True for similarities, such as inner products.
         ignore_identical : bool
-            Whether to leave out the first entry of a list if it is of the true class and matches
-            perfectly, because the index contains the test instances themselves.
+            Whether to leave out one entry of each list, because the index contains the test
+            instances themselves: an entry of the true class at distance 0, or, of similarities
+            and lists without distances, the first entry if it is of the true class.
         class_weight, untested, unanswered
             As in `from_scores`. Pass "competitors" if the index contains untested classes.
 
@@ -714,9 +715,9 @@ class SourceTask:
         >>> SourceTask.from_confusion([[6, 4, 0], [3, 5, 2], [1, 4, 5]]).accuracy(3).round(3)
         array([0.533])
         """
-        y, counted, names = read_confusion(counts, classes)
-        tested_classes(y, len(counts), names, "error")
-        weight = class_weights(class_weight, y, len(counts), names)
+        y, counted, k1, names = read_confusion(counts, classes)
+        tested_classes(y, k1, names, "error")
+        weight = class_weights(class_weight, y, k1, names)
         labels = ClassLabels(y, weight, y[:0], weight)
         reading = Reading("decisions")
         ranks = counted.lowest, counted.highest
@@ -1187,7 +1188,7 @@ class SourceTask:
             "accuracy": accuracy,
             "design effect": f"{self.design_effect():.3g}",
         }
-        if isinstance(table, RankTable) and table.n_tied:
+        if isinstance(table, RankTable) and table.n_tied and table.kind != "decisions":
             facts["ties"] = f"{table.n_tied:,} ({table.ties})"
         if self.warnings:
             facts["warnings"] = "; ".join(self.warnings)

@@ -100,7 +100,7 @@ def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
     if influence is not None:
         influence = influence.scaled(float(weight[:-n].sum()))
     if counts is not None:
-        counts = RankCounts.joined([counts, RankCounts(last, last, last, np.zeros_like(last))])
+        counts = RankCounts.joined([counts, RankCounts(last, last, last, np.ones_like(last))])
     if table.has_scores:
         nearest = table.nearest_classes.padded(n)
     return RankTable(

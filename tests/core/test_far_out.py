@@ -7,10 +7,10 @@ import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import class_accuracies
 
 from classex_bayes.assumptions.drift import SLOPE, WANDER, WANDERS, Drift
 from classex_bayes.core.influence import (
-    class_accuracies,
     clustered_covariance,
     repair_covariance,
 )

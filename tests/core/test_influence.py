@@ -4,12 +4,11 @@ from math import comb
 
 import numpy as np
 import pytest
-from helpers import between_classes, dyadic_covariance, weighted_scores
+from helpers import between_classes, class_accuracies, dyadic_covariance, weighted_scores
 from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core.influence import (
-    class_accuracies,
     clustered_covariance,
     design_effect,
     equal_weights,

@@ -5,8 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import class_accuracies
 
-from classex_bayes.core.influence import class_accuracies, clustered_covariance
+from classex_bayes.core.influence import clustered_covariance
 from classex_bayes.estimators import kde
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.cleanex import CleaneX

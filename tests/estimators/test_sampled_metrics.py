@@ -244,7 +244,6 @@ def test_bad_tasks():
         "met 5 to 9 negatives": replace(table, met=np.array([9, 9, 5, 9])),
         "bounds of ranks": replace(table, highest=table.lowest + 1),
         "siblings": replace(table, siblings=np.ones(4, int)),
-        "lost": replace(table, lost=np.arange(4) == 1),
     }
     for message, bad in cases.items():
         with pytest.raises(DataError, match=f"^task: .*{message}"):

@@ -44,6 +44,8 @@ def test_frames_name_the_classes():
     assert cb.SourceTask.from_confusion(frame).classes == list("abcd")
     with pytest.raises(cb.exceptions.DataError, match="rows and columns have different names"):
         cb.SourceTask.from_confusion(frame.loc[list("badc")])
+    with pytest.raises(cb.exceptions.DataError, match="rows and columns have different names"):
+        cb.SourceTask.from_confusion(frame.loc[list("badc")], classes=list("abcd"))
 
 
 def test_read_from_a_file(tmp_path):

@@ -57,10 +57,11 @@ def test_rules_for_ties():
     assert np.abs(counts - 800).max() < 4 * np.sqrt(4000 * 0.2 * 0.8)
 
 
-def test_lower_may_be_better():
-    scores = [[0.1, 0.5, 0.3], [0.9, 0.2, 0.4]]
-    task = cb.SourceTask.from_negatives(scores, ["a", "b"], higher_is_better=False)
-    assert task.ranks.tolist() == [1, 3]
+@pytest.mark.parametrize("dtype", [float, np.uint8])
+def test_lower_may_be_better(dtype):
+    scores = np.array([[1, 5, 3], [9, 2, 4], [0, 5, 9]], dtype=dtype)
+    task = cb.SourceTask.from_negatives(scores, ["a", "b", "c"], higher_is_better=False)
+    assert task.ranks.tolist() == [1, 3, 1]
 
 
 def test_variance_is_that_of_independent_users():
@@ -164,3 +165,16 @@ def test_what_needs_shared_classes_says_so():
         cb.extrapolation_check(cb.BayesianExtrapolator(), task)
     with pytest.raises(cb.exceptions.DataError, match="negatives of their own and has no scores"):
         task.subsample(6, random_seed=0)
+
+
+def test_a_prediction_says_what_the_sample_leaves_open():
+    """The limits of the ranks alone are those of `MomentBounds`."""
+    rng = np.random.default_rng(7)
+    ranks = 1 + rng.binomial(99, rng.beta(0.2, 8, size=300))
+    task = cb.SourceTask.from_ranks(ranks, np.arange(300), n_negatives=99)
+    sampler = {"draws": 200, "tune": 300, "chains": 2}
+    model = cb.BayesianExtrapolator().fit(task, sampler=sampler, random_seed=1, progressbar=False)
+    prediction = model.predict([5000], metric="hit_rate@10")
+    assert any("the ranks alone allow" in note for note in prediction.notes)
+    bounds = cb.MomentBounds().fit(task).predict([5000], metric="hit_rate@10")
+    np.testing.assert_allclose(prediction.rank_bounds.interval(0.9), bounds.interval(0.9))

@@ -52,6 +52,15 @@ def test_lists_that_begin_with_the_query():
         cb.SourceTask.from_search(ids[:, :1], y, n_classes=N_CLASSES, ignore_identical=True)
 
 
+def test_a_copy_at_distance_0_may_be_listed_before_the_instance():
+    ids, distances = [[1, 0, 2, 0], [1, 2, 0, 1], [2, 1, 0, 2]], [[0, 0, 1, 2], [0, 1, 2, 3]]
+    distances.append([0, 1, 2, 3])
+    task = cb.SourceTask.from_search(
+        ids, [0, 1, 2], n_classes=3, distances=distances, ignore_identical=True
+    )
+    assert task.ranks.tolist() == [3, 3, 3]
+
+
 def test_documents_that_are_queries():
     names = [f"d{i}" for i in range(40)]
     qrels = {name: {f"d{i ^ 1}": 1} for i, name in enumerate(names)}

@@ -6,13 +6,13 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import class_accuracies
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.influence import (
-    class_accuracies,
     clustered_covariance,
 )
 from classex_bayes.core.metrics import named_metric

@@ -119,5 +119,33 @@ def test_errors_recommend_it():
 def test_open_set_says_how_to_count_them():
     scores, y, failed = made()
     task = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
-    with pytest.raises(cb.exceptions.DataError, match="is unanswered, expected instances with"):
+    with pytest.raises(cb.exceptions.DataError, match="are unanswered, expected scores of all"):
         cb.OpenSetExtrapolator().fit(task)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        cb.estimators.TwoParameter(),
+        cb.estimators.PitmanYor(),
+        cb.estimators.HighDimensional(),
+        cb.estimators.SampledMetrics("maximum_entropy"),
+    ],
+    ids=lambda estimator: estimator.name,
+)
+def test_point_estimates_are_those_of_the_answered_times_their_share(estimator):
+    rng, y = np.random.default_rng(3), np.arange(600) % 100
+    ranks = np.minimum(rng.geometric(0.3, size=600), 100)
+    task = cb.SourceTask.from_ranks(ranks, y, n_classes=100, unanswered=range(100))
+    answered = cb.SourceTask.from_ranks(ranks, y, n_classes=100)
+    found, alone = (estimator.fit(t).predict([100, 1000]).mean for t in (task, answered))
+    np.testing.assert_allclose(found, 6 / 7 * alone, rtol=1e-9)
+
+
+def test_a_file_of_labels_has_the_names_of_the_scores(tmp_path):
+    scores, y, _ = made()
+    path = tmp_path / "lost.txt"
+    path.write_text("107\n107\n")
+    np.savez(tmp_path / "b.npz", scores=scores, y=100 + y, classes=np.arange(60) + 100)
+    task = cb.read_task(tmp_path / "b.npz", unanswered=path)
+    assert np.count_nonzero(task.y == 7) == N // K1 + 2
