@@ -374,7 +374,7 @@ def named_metric(name: str) -> Metric:
     Parameters
     ----------
     name : str
-        A key of `METRICS`, such as "accuracy". If the metric has an m, "@m" may follow.
+        A key of `METRICS` in any case, such as "accuracy". If the metric has an m, "@m" may follow.
 
     Returns
     -------
@@ -394,7 +394,7 @@ def named_metric(name: str) -> Metric:
     """
     if isinstance(name, str) and "," in name:
         raise DataError(f"metric: found {name!r}, expected one metric; make one call for each")
-    key, at, m = name.partition("@") if isinstance(name, str) else ("", "", "")
+    key, at, m = name.lower().partition("@") if isinstance(name, str) else ("", "", "")
     if key not in METRICS:
         raise DataError(
             f"metric: found {name!r}, expected one of {', '.join(METRICS)}, such as 'accuracy@5'"

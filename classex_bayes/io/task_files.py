@@ -56,6 +56,7 @@ _TABLES = {".csv": read_csv, ".parquet": read_parquet}
 _NONMATED = "nonmated"
 # Arrays with one row for each test instance. All others are the same in every file.
 _BY_INSTANCE = ("scores", "probes", "ranks", "ids", "distances", "y")
+_OF_EACH_FILE = ("unanswered", "n_negatives")  # joined, too, if they are arrays
 
 
 def read_task(
@@ -306,6 +307,8 @@ def _joined(parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> dict[s
         if len({shape[:1] for shape in shapes.values()}) > 1:
             raise DataError(f"{file}: expected rows of equal numbers, found {shapes}")
         for name in first:
+            if name in _OF_EACH_FILE and np.ndim(first[name]):
+                continue
             if name not in shapes:
                 same = np.array_equal(np.asarray(first[name]), np.asarray(part[name]))
             else:
@@ -313,7 +316,9 @@ def _joined(parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> dict[s
             if not same:
                 raise DataError(f"{pair}: {name} differ; expected the same in all files")
     return {
-        name: _stacked([part[name] for part in parts], files) if name in _BY_INSTANCE else value
+        name: _stacked([part[name] for part in parts], files)
+        if name in _BY_INSTANCE or (name in _OF_EACH_FILE and np.ndim(value))
+        else value
         for name, value in first.items()
     }
 

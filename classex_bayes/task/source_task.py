@@ -153,8 +153,8 @@ class SourceTask:
         unanswered : array-like, optional
             True classes of further test instances without an answer, such as probes without a
             face, whose rows are not among the scores. They are misses at every k, as in the
-            evaluations of NIST; for metrics other than accuracy they rank last. A task with such
-            instances does not keep its scores.
+            evaluations of NIST; in metrics of several ranks they are last. A task with such
+            instances keeps ranks and the scores of the nearest classes.
         sampling : Sampling, optional
             How the classes were drawn, if with unequal probabilities or in groups.
         random_seed : int, SeedSequence or None

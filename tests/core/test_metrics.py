@@ -155,3 +155,8 @@ def test_metric_of_a_name(name, m):
 def test_unknown_metrics_are_refused(name):
     with pytest.raises(DataError, match=r"^metric: "):
         named_metric(name)
+
+
+@pytest.mark.parametrize("name", ["nDCG@10", "NDCG@10", "MRR", "Recall@5"])
+def test_names_of_metrics_have_any_case(name):
+    assert named_metric(name) == named_metric(name.lower())

@@ -149,3 +149,13 @@ def test_a_file_of_labels_has_the_names_of_the_scores(tmp_path):
     np.savez(tmp_path / "b.npz", scores=scores, y=100 + y, classes=np.arange(60) + 100)
     task = cb.read_task(tmp_path / "b.npz", unanswered=path)
     assert np.count_nonzero(task.y == 7) == N // K1 + 2
+
+
+def test_parts_of_a_test_have_their_own(tmp_path):
+    scores, y, failed = made()
+    for number, rows in enumerate((slice(0, 120), slice(120, N))):
+        given = {"scores": scores[rows][~failed[rows]], "y": y[rows][~failed[rows]]}
+        np.savez(tmp_path / f"{number}.npz", **given, unanswered=y[rows][failed[rows]])
+    task = cb.read_task(sorted(tmp_path.glob("*.npz")))
+    direct = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
+    assert np.array_equal(task.y, direct.y) and np.array_equal(task.ranks, direct.ranks)
