@@ -83,7 +83,7 @@ def add_scores(
     """
     basis, by_ranks = basis_of(tree), weights_of(tree)
     # The law of the ranks is that of instances that have an answer.
-    tasks = [SourceTask(task.table.answered, task.classes) for task in tasks]
+    tasks = [task.answered for task in tasks]
     if (unused := why_unused(tasks, evidence, basis.bandwidth)) is not None:
         return ranks_alone(record, unused)
     (task,) = tasks

@@ -177,7 +177,7 @@ class PointEstimator(Parameters, ABC):
             The data are probably faulty (`SourceTask.warnings`).
         """
         source_task(task)
-        self._fit(SourceTask(task.table.answered, task.classes))
+        self._fit(task.answered)
         self._answered = task.table.answered_share
         self._n_classes, self._data_notes = task.n_classes, notes_of([task])
         self._fitted_name = self.name

@@ -900,6 +900,12 @@ class SourceTask:
         return self.require("ranks").y
 
     @property
+    def answered(self) -> "SourceTask":
+        """Task of the instances that have an answer; this task if all have one."""
+        table = self.table.answered
+        return self if table is self.table else type(self)(table, self.classes)
+
+    @property
     def nearest_classes(self) -> NearestClasses:
         """Wrong classes that score best for each test instance, with their scores.
 
