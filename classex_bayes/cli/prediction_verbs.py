@@ -378,8 +378,9 @@ def _open_set_model(data: FileVerb, fit: FitVerb, task: "cb.SourceTask") -> Any:
     with bad_data():
         nonmated = read_nonmated(data.files, task)
         if nonmated is not None:
+            n_probes = len(nonmated[0] if isinstance(nonmated, tuple) else nonmated)
             data.terminal.message(
-                f"note: FPIR is that of the {len(nonmated):,} probes in the array nonmated; "
+                f"note: FPIR is that of the {n_probes:,} probes in the array nonmated; "
                 "without it, FPIR is that of the mated probes against other classes"
             )
         model = cb.OpenSetExtrapolator()

@@ -53,7 +53,7 @@ _NAMED_ARRAYS = {
     **dict.fromkeys((".zarr", ".zip"), read_zarr),
 }
 _TABLES = {".csv": read_csv, ".parquet": read_parquet}
-_NONMATED = "nonmated"
+_NONMATED, _LISTS = "nonmated", ("nonmated_ids", "nonmated_distances")
 # Arrays with one row for each test instance. All others are the same in every file.
 _BY_INSTANCE = ("scores", "probes", "ranks", "ids", "distances", "y")
 _OF_EACH_FILE = ("unanswered", "n_negatives")  # joined, too, if they are arrays
@@ -79,7 +79,8 @@ def read_task(
           n_negatives``; or ``ids, y, n_classes`` (and ``distances``); or ``counts`` of a confusion
           matrix; or ``k, accuracy, n_test, n_classes``. Any other argument of the constructor is
           allowed, such as ``classes``. Arrays of other names are ignored with a warning, except
-          ``nonmated``, which the verb ``open-set`` reads. In HDF5 and Zarr single values may be
+          ``nonmated``, or ``nonmated_ids`` and ``nonmated_distances``, which the verb ``open-set``
+          reads. In HDF5 and Zarr single values may be
           attributes, and matrices are read in blocks from the file, which stays open;
         - .npy with the scores (memory-mapped), and labels in the file `labels`;
         - .csv or .parquet with a column ``y`` and one column of scores for each class, named after
@@ -152,7 +153,8 @@ def read_task(
     name = str(files[0]) + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
     layout = _layout(parts[0], str(files[0]), arguments)
     accepted = _accepted(layout)
-    others = dict.fromkeys(key for key in chain(*parts) if key not in (*accepted, _NONMATED))
+    known = {*accepted, _NONMATED, *_LISTS}
+    others = dict.fromkeys(key for key in chain(*parts) if key not in known)
     parts = [{key: part[key] for key in part if key in accepted} for part in parts]
     whole = _joined(parts, files) if len(parts) > 1 else parts[0]
     if others:
@@ -174,20 +176,32 @@ def read_task(
     return task
 
 
-def read_nonmated(paths: AnyPath | Iterable[AnyPath], task: SourceTask) -> FloatArray | None:
+def read_nonmated(
+    paths: AnyPath | Iterable[AnyPath], task: SourceTask
+) -> FloatArray | tuple[Any, Any] | None:
     """Read the scores (n, k1) of the non-mated probes that are in the files of a task.
 
     An array ``nonmated`` has their scores for the classes of the task. In a file of embeddings it
-    may have their embeddings (n, d) instead. None if there is no such array.
+    may have their embeddings (n, d) instead. Arrays ``nonmated_ids`` and ``nonmated_distances``
+    have their candidate lists (n, M). None if there is no such array.
     """
-    parts = {}
+    parts: dict[Path, dict[str, Any]] = {}
     for file in _paths(paths, "paths"):
         read = _NAMED_ARRAYS.get(file.suffix.lower())
-        if read is not None and _NONMATED in (arrays := read(file, {_NONMATED})):
-            parts[file] = {_NONMATED: arrays[_NONMATED]}
+        names = {_NONMATED, *_LISTS}
+        arrays = {} if read is None else {n: v for n, v in read(file, names).items() if n in names}
+        if arrays:
+            parts[file] = arrays
     if not parts:
         return None
-    matrix = as_matrix(_joined([*parts.values()], [*parts])[_NONMATED], _NONMATED)
+    joined = _joined([*parts.values()], [*parts])
+    if _NONMATED not in joined:
+        lacking = [name for name in _LISTS if name not in joined]
+        if lacking:
+            raise DataError(f"{lacking[0]}: found none, expected {' and '.join(_LISTS)}")
+        ids, distances = (np.asarray(joined[name]) for name in _LISTS)
+        return ids, distances
+    matrix = as_matrix(joined[_NONMATED], _NONMATED)
     source = task.require("ranks").source
     width = matrix.shape[1]
     if not isinstance(source, EmbeddingScores) or width != source.gallery.shape[1]:

@@ -592,3 +592,19 @@ def test_one_nan_at_the_end_of_a_long_file(tmp_path):
     np.save(tmp_path / "y.npy", np.arange(60_000) % 50)
     with pytest.raises(DataError, match=r"scores: .*row 59999, column 49"):
         read_task(tmp_path / "a.npy", tmp_path / "y.npy")
+
+
+def test_candidate_lists_of_nonmated_probes(tmp_path):
+    rng = np.random.default_rng(4)
+    scores, strangers = rng.normal(size=(60, 40)) + 4 * np.eye(40)[np.arange(60) % 40], {}
+    of_strangers = rng.normal(size=(25, 40))
+    strangers["nonmated_ids"] = np.argsort(-of_strangers, axis=1)[:, :20]
+    strangers["nonmated_distances"] = -np.sort(-of_strangers, axis=1)[:, :20]
+    file = tmp_path / "pilot.npz"
+    np.savez(file, scores=scores, y=np.arange(60) % 40, **strangers)
+    task = read_task(file)
+    for found, expected in zip(read_nonmated(file, task), strangers.values(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.savez(file, scores=scores, y=np.arange(60) % 40, nonmated_ids=strangers["nonmated_ids"])
+    with pytest.raises(DataError, match=r"^nonmated_distances: found none"):
+        read_nonmated(file, task)
