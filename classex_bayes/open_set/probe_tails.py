@@ -26,7 +26,8 @@ from classex_bayes.bayes.tails.local_tails import N_NEAREST, is_tied
 from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE, SHORTEST_LIST, ScaleFit
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import add_linearly
-from classex_bayes.core.ranks.nearest import LENGTH, ROUNDING, NearestClasses
+from classex_bayes.core.ranks.nearest import ROUNDING, NearestClasses
+from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.ranked_lists import read_distances, read_ids, search_results
 from classex_bayes.task.source_task import SourceTask
@@ -123,17 +124,8 @@ def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
                 f"nonmated: found scores of {matrix.shape[1]} classes, expected the {n_classes} of "
                 "the task, or a pair (ids, distances) of lists as in SourceTask.from_search"
             )
-        scores = -matrix if negated else matrix
-        length = min(LENGTH, n_classes)
-        best = np.argpartition(-scores, length - 1, axis=1)[:, :length]
-        values = np.take_along_axis(scores, best, axis=1)
-        order = np.argsort(-values, axis=1, kind="stable")
-        lists = NearestClasses(
-            np.take_along_axis(best, order, axis=1),
-            np.take_along_axis(values, order, axis=1),
-            np.full(len(best), -np.inf),
-            negated=negated,
-        )
+        source, no_class = ScoreMatrix(matrix, not negated), np.full(len(matrix), -1)
+        lists = NearestClasses.of(source, no_class)
     if len(lists.scores) < _FEWEST_PROBES:
         raise DataError(
             f"nonmated: found {len(lists.scores)} probes, expected at least {_FEWEST_PROBES}"

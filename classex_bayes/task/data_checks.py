@@ -102,8 +102,8 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
         sd = (1 / size * (1 - 1 / size)) ** 0.5 if table.why_unknown else _GUESSING_SD
         error = sd * (table.variance.design_effect / table.n_test) ** 0.5
         checks.append(better_than_chance(size, accuracy, _STANDARD_ERRORS * error))
-    if table.kind == "decisions":
-        checks.append(decisions(table.n_classes, table.reading.made_from == "decisions"))
+    if table.kind == "decisions" and table.reading.made_from != "decisions":
+        checks.append(decisions(table.n_classes))
     if table.counts is not None and table.is_exact:
         checks.append(ties(table))
         if table.is_simple_random:
@@ -190,11 +190,8 @@ def ties(table: Any) -> Check:
     return Check("ties", passed, sentence, distance, _FARTHEST_RULES, is_note)
 
 
-def decisions(n_classes: int, are_counts: bool) -> Check:
+def decisions(n_classes: int) -> Check:
     """Whether scores are decisions, which do not determine the ranks of wrong answers."""
-    if are_counts:
-        sentence = f"counts show only whether an answer among {n_classes} classes is correct"
-        return Check("scores that rank the classes", True, sentence, is_note=True)
     sentence = (
         "most rows of scores have only two different values, as if they were decisions. They "
         f"show only whether an answer among {n_classes} classes is correct; pass scores that rank "

@@ -237,6 +237,13 @@ def test_compare_shows_every_metric():
 # Refusals
 
 
+def test_all_the_weight_on_the_variance():
+    """Then one value serves every L: the mean of the metric over equally likely ranks."""
+    task = own_negatives(np.arange(30) % 10, np.full(30, 99))
+    found = SampledMetrics(gamma=1.0).fit(task).predict(1000, metric="recall@10")
+    assert np.isfinite(found.mean).all()
+
+
 def test_bad_tasks():
     n_better, n = np.arange(4), np.full(4, 9)
     table = own_negatives(n_better, n).table

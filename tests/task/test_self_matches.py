@@ -202,3 +202,33 @@ def test_curves_of_many_instances_are_uncertain():
     # 20 classes with a correlation of 0.2 + 0.08 are worth about 20 / 0.28 instances.
     worth = 0.6 * 0.4 / many.accuracy_cov(20)[0, 0]
     assert worth == pytest.approx(20 / 0.28, rel=0.01)
+
+
+def test_losses_to_siblings_are_no_atom_of_last_ranks():
+    """Instances that only siblings beat have no competitor ahead."""
+    rng, y = np.random.default_rng(1), np.repeat(np.arange(80), 3)
+    groups = np.append(np.zeros(60, dtype=int), np.arange(1, 21))
+    scores = rng.normal(size=(y.size, 80)) + 30 * (groups[y][:, None] == groups)
+    task = cb.SourceTask.from_scores(scores, y, sampling=cb.Sampling(groups=groups))
+    assert not any("lost to every competitor" in warning for warning in task.warnings)
+
+
+@pytest.mark.filterwarnings("ignore:run. left out")
+def test_queries_without_judgements_are_not_counted():
+    names = [f"d{i}" for i in range(60)]
+    qrels = {name: {f"d{i + 20}": 1} for i, name in enumerate(names[:20])}
+    run = {name: {f"d{i + 20}": 8.0, "d59": 1.0} for i, name in enumerate(names[:20])}
+    run |= {name: {name: 9.0} for name in names[20:]}
+    task = cb.SourceTask.from_run(qrels, run, n_classes=100)
+    assert not any("ignore_identical" in warning for warning in task.warnings)
+
+
+def test_relevant_documents_warn_of_them_too():
+    names = [f"d{i}" for i in range(40)]
+    qrels = {name: {f"d{i ^ 1}": 1} for i, name in enumerate(names)}
+    run = {name: {name: 9.0, f"d{i ^ 1}": 8.0} for i, name in enumerate(names)}
+    with pytest.warns(cb.exceptions.DataWarning, match="pass ignore_identical=True"):
+        documents = cb.RelevantDocuments.from_run(qrels, run, n_classes=40)
+    assert documents.metric("recall@1") == 0
+    without = cb.RelevantDocuments.from_run(qrels, run, n_classes=40, ignore_identical=True)
+    assert without.metric("recall@1") == pytest.approx(1)
