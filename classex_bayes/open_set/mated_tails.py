@@ -36,13 +36,13 @@ _COARSE = 0.2  # range of depths in one cell
 # Prior of the decline: gamma, with a mean of 1.5 and a standard deviation of 1.
 _PRIOR_MEAN, _PRIOR_SHAPE = 1.5, 2.25
 _DRAWS_AT_ONCE = 200
-# Jeffreys' prior of a share: numbers of instances unlike those of the pilot, with either outcome.
+# Jeffreys' prior of a share: numbers of instances unlike the answered ones, with either outcome.
 _UNSEEN = 0.5, 0.5
 _PARAMETERS = {
     **TAIL_PARAMETERS,
     "decline": "how fast wrong classes thin out from the true class inwards; 1 for a power law",
     "unseen_identified": "share of instances unlike those seen: identified",
-    "unseen_silent": "share of instances unlike those seen: they reach no threshold",
+    "unseen_silent": "share of instances that reach no threshold, of unanswered and of unseen ones",
 }
 
 
@@ -68,17 +68,23 @@ class MatedTails:
         scale: DistanceScale,
         parameters: FloatArray,
         wrong: WrongTails,
+        answered_share: float,
         rng: np.random.Generator,
     ) -> Self:
-        """Tails of the true classes, with the resampled weights of the wrong ones."""
+        """Tails of the true classes of the answered instances, with the resampled weights.
+
+        `answered_share` of all instances have an answer. The others are silent at every threshold.
+        """
         log_true = scale.log_distance(nearest.true)
         table = task.require("ranks among all classes")
         depth = depths_of(nearest, scale, table)
         effect = max(task.design_effect(), 1.0)
         decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
         bounds = np.array([table.lowest, table.highest])
-        numbers = task.n_test / effect, *_UNSEEN
-        unseen = rng.dirichlet(numbers, len(parameters))[:, 1:]
+        answered = task.n_test / effect
+        identified, silent = _UNSEEN
+        silent += answered * (1 / answered_share - 1)
+        unseen = rng.dirichlet((answered, identified, silent), len(parameters))[:, 1:]
         return cls(wrong, log_true, depth, bounds, parameters, decline, unseen)
 
     @cached_property

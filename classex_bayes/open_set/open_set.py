@@ -113,8 +113,11 @@ class OpenSetExtrapolator(FittedModel):
         FPIR(k, t) &= 1 - E\bigl[(1 - p_t)^k\bigr].
 
     Every test instance is a mated probe. It is also a non-mated probe for all classes except its
-    own. Both probabilities decrease with the depth :math:`q = m \log(r_j / d)` of a distance d in
-    the local tail of the j = 4 nearest wrong classes. For true classes, the calibration is that of
+    own. Unanswered instances are misses at every threshold and count in FNIR. FPIR is that of the
+    searches with an answer.
+
+    Both probabilities decrease with the depth :math:`q = m \log(r_j / d)` of a distance d in the
+    local tail of the j = 4 nearest wrong classes. For true classes, the calibration is that of
     `BayesianExtrapolator` with scores. For thresholds,
 
     .. math:: p_t = \frac{j}{k_1 - 1}\, e^c S(q)\, F e^{\delta(t)}
@@ -231,27 +234,23 @@ class OpenSetExtrapolator(FittedModel):
             If the data are probably faulty, or if the importance weights are unreliable.
         """
         source_task(task)
-        table = task.require("ranks among all classes")
-        refuse_softmax(table.source)
-        if table.lost.any():
-            failed = 1 - table.answered_share
-            raise DataError(
-                f"task: {failed:.3g} of the instances are unanswered, expected scores of all; make "
-                f"it without unanswered=. FNIR of all is then {failed:.3g} + {1 - failed:.3g} FNIR"
-            )
+        whole = task.require("ranks among all classes")
+        refuse_softmax(whole.source)
+        answered = task.answered
         drift = number(self.drift, "drift", 0, whole=False)
         drawn = SamplerSettings.of(sampler, progressbar=False)
         size = drawn.chains * drawn.draws
-        nearest = task.nearest_classes
-        if reason := why_no_tails([task]):
+        nearest = answered.nearest_classes
+        if reason := why_no_tails([answered]):
             raise DataError(f"task: {reason}; rates at a threshold need the tails of scores")
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng, order_rng = map(np.random.default_rng, seeds.spawn(4))
-        effect, shared = max(task.design_effect(), 1.0), table.variance.competitor_effect
-        fits = scale_fits(task, None, halves_rng)
+        effect = max(answered.design_effect(), 1.0)
+        shared = answered.table.variance.competitor_effect
+        fits = scale_fits(answered, None, halves_rng)
         halves = random_halves(task.n_classes, halves_rng)
         if nonmated is not None:
-            strangers = nonmated_lists(nonmated, task)
+            strangers = nonmated_lists(nonmated, answered)
             fits = possible_scales(fits, strangers)
         fits = likely_scales(fits, max(LEAST_SHARE, 1 / size))  # each with a draw or more
         sizes = numbers_of_draws(fits, size)
@@ -259,11 +258,12 @@ class OpenSetExtrapolator(FittedModel):
         pareto: list[float] = []
         for fit, n_draws in zip(fits, sizes, strict=True):
             settings = shared, n_draws, drift, wrong_rng
-            lists = ProbeLists.of_task(task, nearest, fit.scale)
+            lists = ProbeLists.of_task(answered, nearest, fit.scale)
             wrong, pareto_k = WrongTails.of(lists, halves, effect, *settings)
             points = fit.sample.draw(n_draws, rng)
             parameters = with_errors(points, draw_errors(fit.prior, n_draws, rng))
-            mated = MatedTails.of(task, nearest, fit.scale, parameters, wrong, rng)
+            tails = nearest, fit.scale, parameters, wrong
+            mated = MatedTails.of(answered, *tails, whole.answered_share, rng)
             pareto += fit.sample.pareto_k, pareto_k
             others = wrong
             if nonmated is not None:

@@ -116,11 +116,27 @@ def test_errors_recommend_it():
         cb.SourceTask.from_search([[0, 1], [-1, -1], [2, 0]], [0, 1, 2], n_classes=3)
 
 
-def test_open_set_says_how_to_count_them():
-    scores, y, failed = made()
-    task = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
-    with pytest.raises(cb.exceptions.DataError, match="are unanswered, expected scores of all"):
-        cb.OpenSetExtrapolator().fit(task)
+def test_open_set_misses_them_at_every_threshold():
+    people = cb.simulate.VonMisesFisher(dim=8, concentration=30)
+    probes, gallery, y = people.sample(200, repeats=2, random_seed=3)
+    failed = y < 50  # all probes of a person, so that the others keep their weights
+    of_answered, of_all = (
+        cb.OpenSetExtrapolator()
+        .fit(
+            cb.SourceTask.from_embeddings(
+                probes[~failed], gallery, y[~failed], unanswered=lost, untested="competitors"
+            ),
+            random_seed=1,
+        )
+        .predict(1000, threshold=[0.2, 0.4])
+        for lost in (None, y[failed])
+    )
+    dims, share = ["chain", "draw"], failed.mean()
+    fnir = share + (1 - share) * of_answered.fnir.mean(dims)
+    np.testing.assert_allclose(of_all.fnir.mean(dims), fnir, atol=0.01)
+    np.testing.assert_allclose(of_all.fpir, of_answered.fpir, rtol=1e-6)
+    # The share of the unanswered is uncertain, too: a binomial count in the simplest case.
+    assert (of_all.fnir.std(dims) > 0.75 * np.sqrt(share * (1 - share) / 200)).all()
 
 
 @pytest.mark.parametrize(
