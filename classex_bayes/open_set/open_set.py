@@ -246,7 +246,7 @@ class OpenSetExtrapolator(FittedModel):
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng, order_rng = map(np.random.default_rng, seeds.spawn(4))
         effect = max(answered.design_effect(), 1.0)
-        shared = answered.table.variance.competitor_effect
+        shared = whole.answered.variance.competitor_effect
         fits = scale_fits(answered, None, halves_rng)
         halves = random_halves(task.n_classes, halves_rng)
         if nonmated is not None:

@@ -31,6 +31,8 @@ _MOSTLY = 0.5
 _SHORTER = 0.01  # share of the unknown ranks whose lists may be shorter than the others
 # Numbers of competitors that differ by a smaller factor are treated as equal by the likelihood.
 _STEP = 1.25
+# Columns with a value for each row, next to the weight.
+_ROWS = "y", "lowest", "highest", "met", "unit", "siblings", "siblings_better", "lost"
 # A column that is left out. It has its type after `__post_init__`.
 _DEFAULT: Any = None
 
@@ -289,16 +291,54 @@ class RankTable:
         """Table without the instances that are lost, with the weights of the others."""
         if not self.lost.any():
             return self
-        rows = ~self.lost
-        columns = "y", "lowest", "highest", "met", "unit", "siblings", "siblings_better", "lost"
-        counts, nearest, share = self.counts, self.nearest, self.answered_share
+        rows, share = np.flatnonzero(~self.lost), self.answered_share
+        influence = None if self.influence is None else self.influence.scaled(1 / share)
+        return replace(self.at(rows, self.weight[rows] / share), influence=influence)
+
+    def at(self, rows: IntArray, weight: FloatArray) -> Self:
+        """Some of the rows, with weights that sum to 1. Their influence is not known."""
         return replace(
             self,
-            **{name: getattr(self, name)[rows] for name in columns},
-            weight=self.weight[rows] / share,
-            influence=None if self.influence is None else self.influence.scaled(1 / share),
-            counts=None if counts is None else RankCounts(*(count[rows] for count in counts)),
-            nearest=None if nearest is None else nearest.of_instances(np.flatnonzero(rows)),
+            **{name: getattr(self, name)[rows] for name in _ROWS},
+            weight=weight,
+            influence=None,
+            counts=None if self.counts is None else self.counts.at(rows),
+            nearest=None if self.nearest is None else self.nearest.of_instances(rows),
+        )
+
+    @classmethod
+    def stacked(cls, tables: Sequence[Self], weight: FloatArray, reading: Reading) -> Self:
+        """Rows of all tables, one table after the other, with weights that sum to 1.
+
+        Influences add up, each in proportion to the weight of its rows.
+        """
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(table, name) for table in tables]) for name in _ROWS
+        }
+        if all(table.is_exact for table in tables):
+            columns["highest"] = columns["lowest"]
+        ends = np.cumsum([table.n_test for table in tables])
+        influence, counts, nearest = None, None, None
+        influences = [
+            table.influence.scaled(float(of_rows.sum()))
+            for table, of_rows in zip(tables, np.split(weight, ends[:-1]), strict=True)
+            if table.influence is not None
+        ]
+        if len(influences) == len(tables):
+            influence = sum(influences[1:], influences[0])
+        of_tables = [table.counts for table in tables if table.counts is not None]
+        if len(of_tables) == len(tables):
+            counts = RankCounts.joined(of_tables)
+        if reading.source is None and all(table.has_scores for table in tables):
+            nearest = NearestClasses.joined(table.nearest_classes for table in tables)
+        return replace(
+            tables[0],
+            **columns,
+            weight=weight,
+            influence=influence,
+            counts=counts,
+            nearest=nearest,
+            reading=reading,
         )
 
     def with_open_ties(self) -> Self:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.core.ranks.compared_scores import ComparedScores
-from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource, is_negated
 from classex_bayes.core.ranks.ties import TieHandling
@@ -83,7 +82,7 @@ def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
     """Table of all instances: those of a table, and after them the ones without an answer.
 
     The latter lose to every competitor at every k. No competitor changes this, so they add nothing
-    to the influence of the others, which is scaled to its part of the weight.
+    to the influence of the others.
     """
     n = labels.unanswered.size
     if not n:
@@ -92,29 +91,21 @@ def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
         raise DataError(
             "unanswered: found it together with sampling, expected one of them; leave sampling out"
         )
-    y = np.append(table.y, labels.unanswered)
-    weight = instance_weights(y, labels.class_weight)
     last = np.full(n, table.n_classes - 1)
-    lowest, highest = (np.append(bound, last) for bound in (table.lowest, table.highest))
-    influence, counts, nearest = table.influence, table.counts, None
-    if influence is not None:
-        influence = influence.scaled(float(weight[:-n].sum()))
-    if counts is not None:
-        counts = RankCounts.joined([counts, RankCounts(last, last, last, np.ones_like(last))])
-    if table.has_scores:
-        nearest = table.nearest_classes.padded(n)
-    return RankTable(
-        y,
+    counts = None if table.counts is None else RankCounts(last, last, last, np.ones_like(last))
+    lost = RankTable(
+        labels.unanswered,
         table.n_classes,
-        weight,
-        lowest,
-        lowest if table.is_exact else highest,
-        lost=np.arange(y.size) >= table.n_test,
-        influence=influence,
+        np.full(n, 1 / n),
+        last,
+        lost=np.ones(n, dtype=bool),
+        influence=None if table.influence is None else table.influence.scaled(0.0),
         counts=counts,
-        nearest=nearest,
-        reading=replace(table.reading, source=None),
+        nearest=table.nearest_classes.empty(n) if table.has_scores else None,
     )
+    y = np.append(table.y, labels.unanswered)
+    reading = replace(table.reading, source=None)
+    return RankTable.stacked([table, lost], instance_weights(y, labels.class_weight), reading)
 
 
 def draw_classes(table: RankTable, n_classes: int, rng: np.random.Generator) -> IntArray:
@@ -165,8 +156,7 @@ def take(table: RankTable, rows: IntArray, class_weight: FloatArray) -> RankTabl
     if table.source is not None:
         reading = table.reading.subset(rows, np.arange(table.n_classes))
         return read_table(reading, y, class_weight, table.ties)
-    weight = instance_weights(y, class_weight)
-    return RankTable(y, table.n_classes, weight, table.n_better[rows], lost=table.lost[rows])
+    return table.at(rows, instance_weights(y, class_weight))
 
 
 def redraw_groups(table: RankTable, rng: np.random.Generator) -> RankTable:
@@ -246,17 +236,14 @@ def _same(what: str, value: Any, expected: Any, number: int, remedy: str = "") -
 
 
 def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight: Any) -> RankTable:
-    """Rows of all parts, whose influences are added up."""
+    """Rows of all parts."""
     first, y = parts[0], np.concatenate([part.y for part in parts])
     weight = class_weights(class_weight, y, first.n_classes, classes)
-    factors = [_factor(part, number, weight, classes) for number, part in enumerate(parts)]
+    for number, part in enumerate(parts):
+        _refuse_other_weights(part, number, weight, classes)
     source = _joined_source(parts)
-    influences = [
-        part.influence.scaled(factor)
-        for part, factor in zip(parts, factors, strict=True)
-        if part.influence is not None
-    ]
-    scored, made_from = len(influences) == len(parts), {part.reading.made_from for part in parts}
+    scored = all(part.influence is not None for part in parts)
+    made_from = {part.reading.made_from for part in parts}
     tied = next((part for part in parts if part.n_tied), first)  # it has the rule of all parts
     # Of a check that several parts have, the worst one.
     by_fault = sorted(chain(*(part.reading.checks for part in parts)), key=Check.gravity)
@@ -274,23 +261,7 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
                 "instances of a class into one part, keep the scores, or join arrays of Dask"
             )
         return read_table(reading, y, weight, tied.ties)
-    counts = [part.counts for part in parts if part.counts is not None]
-    lowest, highest, lost = (
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("lowest", "highest", "lost")
-    )
-    return RankTable(
-        y,
-        first.n_classes,
-        instance_weights(y, weight),
-        lowest,
-        lowest if all(part.is_exact for part in parts) else highest,
-        lost=lost,
-        influence=sum(influences[1:], influences[0]) if scored else None,
-        counts=RankCounts.joined(counts) if len(counts) == len(parts) else None,
-        nearest=None if source is not None else _joined_lists(parts),
-        reading=reading,
-    )
+    return RankTable.stacked(parts, instance_weights(y, weight), reading)
 
 
 def _joined_source(parts: Sequence[RankTable]) -> ScoreSource | None:
@@ -312,15 +283,10 @@ def _joined_source(parts: Sequence[RankTable]) -> ScoreSource | None:
     )
 
 
-def _joined_lists(parts: Sequence[RankTable]) -> NearestClasses | None:
-    """Nearest classes of all parts; None unless all know them."""
-    if not all(part.has_scores for part in parts):
-        return None
-    return NearestClasses.joined(part.nearest_classes for part in parts)
-
-
-def _factor(part: RankTable, number: int, weight: FloatArray, classes: list[Any] | None) -> float:
-    """Ratio of the classes' weights in the whole to those in a part."""
+def _refuse_other_weights(
+    part: RankTable, number: int, weight: FloatArray, classes: list[Any] | None
+) -> None:
+    """Raise unless the classes of a part weigh in proportion to their weights in the whole."""
     tested = np.unique(part.y)
     of_part, whole = part.class_weight[tested], weight[tested]
     largest = int(np.argmax(of_part))
@@ -335,7 +301,6 @@ def _factor(part: RankTable, number: int, weight: FloatArray, classes: list[Any]
             "the whole (equal ones where class_weight is not given): pass merge the class_weight "
             "that the parts were made with"
         )
-    return float(factor)
 
 
 def _split_class(parts: Sequence[RankTable]) -> IntArray | None:

@@ -92,14 +92,14 @@ class NearestClasses:
             self, classes=self.classes[rows], scores=self.scores[rows], true=self.true[rows]
         )
 
-    def padded(self, n: int) -> "NearestClasses":
-        """These lists, and n empty ones after them, whose true class is not known to score."""
-        width = (0, n), (0, 0)
+    def empty(self, n: int) -> "NearestClasses":
+        """Lists of the same length without a class, whose true class is not known to score."""
+        shape = n, self.classes.shape[1]
         return replace(
             self,
-            classes=np.pad(self.classes, width, constant_values=-1),
-            scores=np.pad(self.scores, width, constant_values=-np.inf),
-            true=np.pad(self.true, width[:1], constant_values=-np.inf),
+            classes=np.full(shape, -1),
+            scores=np.full(shape, -np.inf),
+            true=np.full(n, -np.inf),
         )
 
     @classmethod

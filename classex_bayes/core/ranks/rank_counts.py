@@ -46,6 +46,10 @@ class RankCounts(NamedTuple):
         """Number of tied pairs."""
         return int((self.highest - self.lowest).sum())
 
+    def at(self, rows: IntArray) -> "RankCounts":
+        """Counts of some of the instances."""
+        return RankCounts(*(count[rows] for count in self))
+
     @classmethod
     def joined(cls, parts: "Iterable[RankCounts]") -> Self:
         """Counts of all parts, one part after the other."""
