@@ -351,10 +351,10 @@ class ReferenceVerb(FitVerb):
     )
     slow: Annotated[bool, flag("All, and CleaneX, which takes minutes.", "--slow")] = False
 
-    def references(self) -> list[Any]:
-        """The point estimators."""
+    def references(self, metric: str = "accuracy") -> list[Any]:
+        """The point estimators of a metric."""
         if self.every or self.slow:
-            return cb.literature(self.seed, slow=self.slow)
+            return cb.literature(self.seed, slow=self.slow, metric=metric)
         from classex_bayes.report.findings import usual_references
 
-        return usual_references(self.seed)
+        return usual_references(self.seed, metric)

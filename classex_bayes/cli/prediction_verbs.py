@@ -275,8 +275,8 @@ class CompareVerb(ExtrapolateVerb, ReferenceVerb):
     n_resamples: Resamples = None
 
     def run(self) -> None:
-        counts = self.counts()
-        self.answer(counts, self.references(), "-comparison", n_resamples=self.n_resamples)
+        counts, references = self.counts(), self.references(self.metric)
+        self.answer(counts, references, "-comparison", n_resamples=self.n_resamples)
 
 
 @verb(
@@ -311,8 +311,8 @@ class ReportVerb(QuestionVerb, ReferenceVerb):
         if self.fpir is not None:  # before the sampler begins, since it may refuse the scores
             model = _open_set_model(self, self, task)
             rates = model, model.predict(counts, fpir=self.fpir)
-        are_wanted = self.has_references and self.metric == "accuracy"
-        references = self.with_bounds(self.references() if are_wanted else [])
+        references = self.references(self.metric) if self.has_references else []
+        references = self.with_bounds(references)
         question = {"metric": self.metric, "target": self.target, "n_resamples": self.n_resamples}
         place = page if self.posterior else None
         findings = replace(self.find(task, counts, references, place, **question), open_set=rates)

@@ -172,7 +172,7 @@ class BacktestVerb(FileVerb, ReferenceVerb):
         ci_prob, _ = interval_settings(self.ci_prob, "eti")
         try:
             result = cb.backtest(
-                [cb.BayesianExtrapolator(), *self.references()],
+                [cb.BayesianExtrapolator(), *self.references(self.metric)],
                 task,
                 sizes,
                 counts,

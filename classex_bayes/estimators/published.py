@@ -1,6 +1,9 @@
 """All point estimators of the literature, ready to be compared."""
 
+from typing import get_args
+
 from classex_bayes.arguments import truth_value
+from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.binomial_model import BinomialModel
 from classex_bayes.estimators.classexreg import ClassExReg
@@ -11,11 +14,17 @@ from classex_bayes.estimators.log_linear import LogLinear
 from classex_bayes.estimators.pitman_yor import PitmanYor
 from classex_bayes.estimators.probit_normal import HighDimensional, TwoParameter
 from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
+from classex_bayes.estimators.sampled_metrics import Method, SampledMetrics
 from classex_bayes.typing import RandomSeed
 
 
-def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Estimator]:
-    """One of every point estimator, with the defaults of this package.
+def literature(
+    random_seed: RandomSeed = None, *, slow: bool = False, metric: str = "accuracy"
+) -> list[Estimator]:
+    """One of every point estimator of a metric, with the defaults of this package.
+
+    For accuracy these are the estimators of classification. For other metrics they are those of
+    sampled metrics, `SampledMetrics` by each method, which also predict accuracy.
 
     `KDE` is included with both rules of its paper, and `PseudoLikelihood` with and without each
     constraint. If the R package ClassEx and the text of the paper differ, the default follows the
@@ -27,6 +36,8 @@ def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Es
         Seed of the estimators that draw.
     slow : bool
         Whether to include `CleaneX`, which trains a neural network for minutes.
+    metric : str
+        Metric that the estimators predict, as in `BayesianExtrapolator.predict`.
 
     Returns
     -------
@@ -36,13 +47,17 @@ def literature(random_seed: RandomSeed = None, *, slow: bool = False) -> list[Es
     Raises
     ------
     DataError
-        `slow` is not a bool.
+        `slow` is not a bool, or the metric is unknown.
 
     Examples
     --------
     >>> [estimator.name for estimator in literature()][:3]
     ['ClassExReg', 'KDE(ucv)', 'KDE(bcv)']
+    >>> literature(metric="hit_rate@10")[0].name
+    'SampledMetrics(least squares)'
     """
+    if named_metric(metric) != Accuracy():
+        return [SampledMetrics(method) for method in get_args(Method)]
     estimators: list[Estimator] = [
         ClassExReg(random_seed=random_seed),
         KDE("ucv"),

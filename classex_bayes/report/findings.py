@@ -19,6 +19,7 @@ from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, prediction_of
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
+from classex_bayes.estimators.sampled_metrics import SampledMetrics
 from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck, extrapolation_check
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning, Interrupted
@@ -178,6 +179,11 @@ def accuracy_target(
         )
 
 
-def usual_references(random_seed: RandomSeed = None) -> list[Estimator]:
-    """Return the default references: ClassExReg, KDE(ucv) and KDE(bcv)."""
+def usual_references(random_seed: RandomSeed = None, metric: str = "accuracy") -> list[Estimator]:
+    """Return the default references: ClassExReg, KDE(ucv) and KDE(bcv), or for other metrics two.
+
+    These are the estimators of sampled metrics that estimate the distribution of the rank.
+    """
+    if named_metric(metric).name != "accuracy":
+        return [SampledMetrics("maximum_likelihood"), SampledMetrics("maximum_entropy")]
     return [ClassExReg(random_seed=random_seed), KDE("ucv"), KDE("bcv")]

@@ -13,7 +13,6 @@ from classex_bayes import formatting
 from classex_bayes._version import __version__
 from classex_bayes.arguments import class_counts, file_path, probability
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
@@ -90,8 +89,8 @@ def write_report(
     task : SourceTask, optional
         The task that the model was fitted to. A model that was read from a file requires it.
     references : sequence of Estimator, optional
-        Estimators to compare with the posterior. By default ClassExReg, KDE(ucv) and KDE(bcv) if
-        the metric is accuracy, else none.
+        Estimators to compare with the posterior. By default ClassExReg, KDE(ucv) and KDE(bcv) for
+        accuracy, and `SampledMetrics` for other metrics.
     target : float, optional
         Target accuracy in (0, 1). It requires the metric accuracy.
     open_set : OpenSetExtrapolator, optional
@@ -170,8 +169,7 @@ def write_report(
         with warned_of_distance():
             rates = open_set, open_set.predict(counts, fpir=fpir)
     if references is None:
-        # The default references predict accuracy only.
-        references = usual_references(seeds) if named_metric(metric).name == "accuracy" else []
+        references = usual_references(seeds, metric)
     if not isinstance(references, Sequence):
         raise DataError(f"references: expected a list of estimators, found {references!r}")
     for reference in references:

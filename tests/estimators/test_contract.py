@@ -163,6 +163,8 @@ def test_names_tell_variants_apart():
     assert {estimator.name for estimator in names.values()} == names.keys()
     of_literature = [estimator.name for estimator in literature(1, slow=True)]
     assert len(set(of_literature)) == len(of_literature)
+    others = [estimator.name for estimator in literature(metric="hit_rate@10")]
+    assert len(set(others)) == 4 and all(name.startswith("SampledMetrics") for name in others)
 
 
 class Guessing(PointEstimator):
