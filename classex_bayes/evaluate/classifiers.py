@@ -13,6 +13,7 @@ from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
+from classex_bayes.evaluate.relevant import RelevantDocuments, predict_engines
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
@@ -182,7 +183,7 @@ class ClassifierComparison(Tabulated):
 
 
 def compare_classifiers(
-    tasks: Mapping[str, SourceTask],
+    tasks: Mapping[str, SourceTask] | Mapping[str, RelevantDocuments],
     k: ClassCounts,
     *,
     metric: str = "accuracy",
@@ -212,9 +213,9 @@ def compare_classifiers(
 
     Parameters
     ----------
-    tasks : mapping from str to SourceTask
+    tasks : mapping from str to SourceTask, or to RelevantDocuments
         One task for each classifier, at least two. If `paired`, row i of each task is the same
-        instance.
+        instance. Search engines with several relevant documents for a query are always paired.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     metric : str
@@ -277,22 +278,22 @@ def compare_classifiers(
             "ranks, fit a model to each task and predict them"
         )
     named = _checked_tasks(tasks)
+    fitting: Any = {"sampler": sampler, "random_seed": random_seed, "progressbar": progressbar}
+    if _are_relevant(named):
+        posterior, predictions = predict_engines(named, k, metric, model, **fitting)
+        return ClassifierComparison(predictions, posterior, True)
     checked_model(model)
     if truth_value(paired, "paired"):
         _require_same_instances(named, chosen)
-    posterior = fit_jointly(
-        named,
-        model,
-        paired=paired,
-        sampler=sampler,
-        random_seed=random_seed,
-        progressbar=progressbar,
-        metric=chosen,
-    )
+    posterior = fit_jointly(named, model, paired=paired, metric=chosen, **fitting)
     return ClassifierComparison(posterior.predictions(counts), posterior, paired)
 
 
-def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
+def _are_relevant(tasks: Mapping[str, Any]) -> bool:
+    return all(isinstance(task, RelevantDocuments) for task in tasks.values())
+
+
+def _checked_tasks(tasks: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(tasks, Mapping):
         raise DataError(
             "tasks: expected a mapping from names of classifiers to tasks, found "
@@ -300,8 +301,9 @@ def _checked_tasks(tasks: Mapping[str, SourceTask]) -> dict[str, SourceTask]:
         )
     if len(tasks) < 2:
         raise DataError(f"tasks: expected at least two classifiers, found {len(tasks)}")
-    for name, task in tasks.items():
-        source_task(task, f"tasks[{name!r}]")
+    if not _are_relevant(tasks):
+        for name, task in tasks.items():
+            source_task(task, f"tasks[{name!r}]")
     named = {str(name): task for name, task in tasks.items()}
     if len(named) < len(tasks):
         raise DataError(f"tasks: expected names that differ as text, found {list(tasks)!r}")

@@ -1,15 +1,16 @@
 """Queries with several relevant documents: the recall and nDCG of trec_eval on a larger corpus."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from classex_bayes.arguments import class_counts, truth_value
-from classex_bayes.bayes.coupling import fit_jointly, notes_of
+from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.formatting import by_fields
@@ -176,36 +177,23 @@ class RelevantDocuments:
         DataError
             If it is another metric, or fewer than 20 queries have a relevant document.
         """
-        counts, chosen = class_counts(k), _checked(metric)
-        checked_model(model)
-        self.metric(metric)  # raises if the lists are too short
-        weight, group = self._weight(chosen), self._groups()
-        tasks = {
-            f"relevant document {number + 1}": self._task(group == number, weight)
-            for number in range(int(group.max()) + 1)
-        }
-        posterior = fit_jointly(
-            tasks,
-            model,
-            paired=True,
-            sampler=sampler,
-            random_seed=random_seed,
-            progressbar=progressbar,
-            metric=chosen,
-        )
-        predictions = posterior.predictions(counts)
-        parts = {name: replace(part, rank_limits=None) for name, part in predictions.items()}
-        draws = np.zeros(1)
-        for number, law in enumerate(posterior.laws.values()):
-            for level in np.unique(self.ranks.level[group == number]).tolist():
-                of_level = weight[self.ranks.level == level].sum()
-                draws = draws + of_level * law.expected(counts, chosen.behind(level))
-        first = next(iter(parts.values()))
-        return replace(
-            first,
-            draws=first.draws.copy(data=draws),
-            base_notes=notes_of(parts),
-            estimator=model.name,
+        fitting: Any = {"sampler": sampler, "random_seed": random_seed, "progressbar": progressbar}
+        _, predictions = predict_engines({"": self}, k, metric, model, **fitting)
+        return replace(predictions[""], estimator=model.name)
+
+    def tasks(self, metric: MeanMetric) -> list[SourceTask]:
+        """Tasks of the relevant documents with one law each."""
+        self.metric(metric.name)  # raises if the lists are too short
+        weight, group = self._weight(metric), self._groups()
+        return [self._task(group == number, weight) for number in range(int(group.max()) + 1)]
+
+    def expected(self, laws: Sequence[MixtureLaw], metric: MeanMetric, k: IntArray) -> FloatArray:
+        """Draws (chain, draw, n_k) of the metric, from the laws of `tasks`."""
+        weight, group, level = self._weight(metric), self._groups(), self.ranks.level
+        return sum(
+            weight[level == n_ahead].sum() * law.expected(k, metric.behind(n_ahead))
+            for number, law in enumerate(laws)
+            for n_ahead in np.unique(level[group == number]).tolist()
         )
 
     def _weight(self, metric: MeanMetric) -> FloatArray:
@@ -243,6 +231,44 @@ class RelevantDocuments:
             ),
         )
         return SourceTask(table)
+
+
+def predict_engines(
+    engines: Mapping[str, RelevantDocuments],
+    k: ClassCounts,
+    metric: str,
+    model: LawModel,
+    **fitting: Any,
+) -> tuple[JointPosterior, dict[str, Extrapolation]]:
+    """Predictions for engines that answered the same queries, and their coupled laws."""
+    counts, chosen = class_counts(k), _checked(metric)
+    checked_model(model)
+    (first_name, first), *others = engines.items()
+    for name, other in others:
+        same = first.n_classes == other.n_classes and np.array_equal(first.y, other.y)
+        if not same or not np.array_equal(first.n_relevant, other.n_relevant):
+            raise DataError(
+                f"tasks: {first_name!r} and {name!r} have different queries, relevant documents or "
+                "n_classes, expected runs of the same queries on one corpus"
+            )
+    parts = {
+        name: {f"{name} relevant document {j}".strip(): task for j, task in enumerate(tasks, 1)}
+        for name, tasks in ((name, docs.tasks(chosen)) for name, docs in engines.items())
+    }
+    tasks = {part: task for of_engine in parts.values() for part, task in of_engine.items()}
+    posterior = fit_jointly(tasks, model, paired=True, metric=chosen, **fitting)
+    of_parts, predictions = posterior.predictions(counts), {}
+    for name, documents in engines.items():
+        of_engine = {part: replace(of_parts[part], rank_limits=None) for part in parts[name]}
+        draws = documents.expected([posterior.laws[part] for part in of_engine], chosen, counts)
+        first_part = next(iter(of_engine.values()))
+        predictions[name] = replace(
+            first_part,
+            draws=first_part.draws.copy(data=draws),
+            base_notes=notes_of(of_engine),
+            estimator=name,
+        )
+    return posterior, predictions
 
 
 def _checked(metric: str) -> MeanMetric:

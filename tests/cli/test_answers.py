@@ -112,7 +112,7 @@ def test_demo(run, tmp_path, strict):
 
 @pytest.mark.parametrize("verb", ["extrapolate", "compare"])
 def test_metric(run, embeddings, pilot, strict, verb):
-    code, out, err = run(verb, embeddings, "--k", "60,900", "--metric", "mrr@10", "--json", *FEW)
+    code, out, _ = run(verb, embeddings, "--k", "60,900", "--metric", "mrr@10", "--json", *FEW)
     answer = strict(out)
     assert code in ANSWERED and answer["metric"] == "mrr@10"
     rows = answer["predictions"]

@@ -129,3 +129,45 @@ def test_few_queries_are_refused():
     )
     with pytest.raises(cb.DataError, match="found 10 queries with relevant documents"):
         documents.predict(3000, metric="recall@10", **FEW)
+
+
+def two_engines(kept, n_classes, seed):
+    """Runs of two engines on some of the documents; the second has noisier similarities."""
+    scores, owner = corpus(150, 10_000, seed)
+    noisy = scores + 1.5 * np.random.default_rng(seed).normal(size=scores.shape)
+    return {
+        name: cb.RelevantDocuments.from_run(
+            *run_of(similarities, owner, kept(owner), 100), n_classes=n_classes
+        )
+        for name, similarities in (("plain", scores), ("noisy", noisy))
+    }
+
+
+def test_two_engines_are_compared_on_the_same_queries():
+    whole = two_engines(lambda owner: np.arange(10_000), 10_000, 2)
+    pilots = two_engines(lambda owner: np.arange(1000), 1000, 2)
+    settings = {"metric": "recall@10", **FEW}
+    comparison = cb.compare_classifiers(pilots, [1000, 10_000], **settings)
+    difference = comparison.difference("plain", "noisy")
+    lower, upper = difference.interval(0.99).loc[10_000]
+    truth = whole["plain"].metric("recall@10") - whole["noisy"].metric("recall@10")
+    assert lower < truth < upper
+    # The engines share queries, so their difference is more certain than independent tests say.
+    alone = [docs.predict(1000, **settings).draws.var().item() for docs in pilots.values()]
+    assert difference.draws.sel(k=1000).var().item() < 0.8 * sum(alone)
+    for name, documents in pilots.items():
+        of_engine = comparison.predictions[name].draws.sel(k=1000)
+        assert abs(of_engine.mean() - documents.metric("recall@10")) < 2 * of_engine.std()
+
+
+def test_engines_have_the_same_queries():
+    pilots = two_engines(lambda owner: np.arange(1000), 1000, 2)
+    scores, owner = corpus(150, 1000, 3)
+    pilots["noisy"] = cb.RelevantDocuments.from_run(
+        *run_of(scores, owner, np.arange(1000), 100), n_classes=1000
+    )
+    with pytest.raises(cb.DataError, match=r"^tasks: 'plain' and 'noisy' have different queries"):
+        cb.compare_classifiers(pilots, 1000, metric="recall@10")
+    task = cb.SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
+    with pytest.raises(cb.DataError, match="expected a SourceTask, found RelevantDocuments"):
+        cb.compare_classifiers({"a": pilots["plain"], "b": task}, 1000, metric="recall@10")
