@@ -1175,7 +1175,7 @@ class SourceTask:
         return type(self)(self.require("ranks").without_source(), self.classes)
 
     def _facts(self) -> dict[str, str]:
-        """Size, accuracy with its standard error, design effect, ties and warnings."""
+        """Size, accuracy with its standard error, design effect, lost instances, ties, warnings."""
         grid, table = self.grid(), self.table
         if grid.size:
             error = float(np.sqrt(self.accuracy_cov(grid)[-1, -1]))
@@ -1194,6 +1194,8 @@ class SourceTask:
             "accuracy": accuracy,
             "design effect": f"{self.design_effect():.3g}",
         }
+        if table.answered is not table:
+            facts["unanswered"] = f"{self.n_test - self.answered.n_test:,}"
         if isinstance(table, RankTable) and table.n_tied and table.kind != "decisions":
             facts["ties"] = f"{table.n_tied:,} ({table.ties})"
         if self.warnings:
@@ -1203,10 +1205,12 @@ class SourceTask:
     def __repr__(self) -> str:
         """Size, accuracy with its standard error, ties, and warnings about the data."""
         facts = self._facts()
-        ties = f", ties: {facts['ties']}" if "ties" in facts else ""
+        more = "".join(
+            f", {name}: {facts[name]}" for name in ("unanswered", "ties") if name in facts
+        )
         line = (
             f"<SourceTask: {facts['classes']} classes, {facts['test instances']} test instances "
-            f"from {facts['made from']}, accuracy {facts['accuracy']}{ties}>"
+            f"from {facts['made from']}, accuracy {facts['accuracy']}{more}>"
         )
         return "\n".join(map(folded, [line, *(f"warning: {text}" for text in self.warnings)]))
 

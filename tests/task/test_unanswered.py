@@ -107,6 +107,12 @@ def test_errors(unanswered, message):
         cb.SourceTask.from_scores(scores, y, unanswered=unanswered)
 
 
+def test_they_are_printed():
+    scores, y, failed = made()
+    task = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
+    assert f"unanswered: {failed.sum()}>" in " ".join(repr(task).split())
+
+
 def test_errors_recommend_it():
     scores, y, _ = made()
     scores[3] = np.nan
