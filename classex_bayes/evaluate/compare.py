@@ -44,6 +44,10 @@ from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 # Level of the limits that contradict an estimate. It is high because several k are compared.
 _CONTRADICTED = 0.99
+_FITTED_AGAIN = (
+    "the model was fitted to other data or with other parameters, so a copy was fitted to this "
+    "task; plot_accuracy draws fits to different tasks together"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -179,6 +183,8 @@ def compare(
                     warnings.simplefilter("ignore", DataWarning)
                     fitted = _fitted(estimator, task, random_seed)
                     point = prediction_of(fitted, counts, metric_name)
+                    if fitted is not estimator and getattr(estimator, "is_fitted", False):
+                        point = point.with_notes([_FITTED_AGAIN])
                     prediction, is_point = point, point.interval_type == "none"
                     if is_point and n_resamples is not None:
                         seed = seed_sequence(seeds)

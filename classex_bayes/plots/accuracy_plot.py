@@ -1,6 +1,6 @@
 """Accuracy, or another metric, against the number of classes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -31,12 +31,16 @@ OBSERVED, BOUNDS, TRUTH, TARGET = "observed", "bounds of the observed", "truth",
 _FARTHEST, _N_K, _N_OBSERVED = 10, 60, 25
 _MOST_BANDS = 6
 _ACCURACY = "accuracy"
-_EXPECTED = "what predict(k) returns, a fitted estimator, or a list of them"
+_EXPECTED = "what predict(k) returns, a fitted estimator, or a list or mapping of them"
 
 
 @plot_function("ci_band", "mean", "observed", "bounds", "truth", "target")
 def plot_accuracy(
-    predictions: Extrapolation | Estimator | Comparison | Sequence[Extrapolation | Estimator],
+    predictions: Extrapolation
+    | Estimator
+    | Comparison
+    | Sequence[Extrapolation | Estimator]
+    | Mapping[str, Extrapolation | Estimator],
     task: SourceTask | None = None,
     truth: Any = None,
     target: float | None = None,
@@ -51,7 +55,7 @@ def plot_accuracy(
 
     Parameters
     ----------
-    predictions : fitted estimator or Extrapolation, a Comparison, or sequence of them
+    predictions : fitted estimator or Extrapolation, a Comparison, sequence or mapping of them
         Ribbon and mean for those with draws, a line for point estimates, a light band for bounds
         (`MomentBounds`), which lies behind the others. Of more than six, those with bootstrap
         intervals are lines, because the ribbons would hide each other. Estimators are drawn from 2
@@ -96,8 +100,13 @@ def plot_accuracy(
     """
     if isinstance(predictions, Comparison):
         predictions = predictions.predictions
+    names = [str(name) for name in predictions] if isinstance(predictions, Mapping) else []
+    if isinstance(predictions, Mapping):
+        predictions = list(predictions.values())
     several = predictions if isinstance(predictions, Sequence) else [predictions]
     predicted = predictions_at(several, k, truth, named_metric(metric).name)
+    if names:
+        predicted = [replace(p, estimator=name) for p, name in zip(predicted, names, strict=True)]
     if len(predicted) > _MOST_BANDS:
         predicted = [
             replace(p, interval_type="none") if p.interval_type == "bootstrap" else p

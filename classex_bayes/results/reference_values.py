@@ -74,7 +74,7 @@ def distinct_names(predictions: Sequence[Extrapolation]) -> list[str]:
     ]
     for name in names:
         if names.count(name) > 1:
-            raise DataError(f"predictions: found {name!r} twice, expected distinct names")
+            raise DataError(f"predictions: found {name!r} twice; pass a mapping from names")
     return names
 
 

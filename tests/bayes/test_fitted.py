@@ -123,6 +123,14 @@ def test_what_is_fitted_is_compared_as_it_is(named, task, monkeypatch):
     assert_array_equal(comparison.predictions[0].draws, model.predict(K).draws)
 
 
+def test_a_model_of_other_data_is_fitted_again_with_a_note(models):
+    model, other = models["ranks"], task_of(2)
+    comparison = cb.compare([model, cb.estimators.LogLinear()], other, K, progressbar=False)
+    assert comparison.estimators[0].is_fitted_to(other) and not model.is_fitted_to(other)
+    assert any("a copy was fitted to this task" in note for note in comparison.predictions[0].notes)
+    assert not any("a copy was" in note for note in comparison.predictions[1].notes)
+
+
 def test_loaded_models_of_other_tasks_are_refused(models):
     for name in ("ranks", "risk", "scores"):
         loaded = type(models[name]).from_idata(models[name].idata)

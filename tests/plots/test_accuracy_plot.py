@@ -164,8 +164,10 @@ def test_measured_beside_expected(fitted):
         f"BayesianExtrapolator: {found}, 90% credible interval" for found in words
     ]
     assert accuracy_chart(both[1]).title == "Measured accuracy on more classes"
-    with pytest.raises(DataError, match="twice, expected distinct"):
+    with pytest.raises(DataError, match="twice; pass a mapping from names"):
         accuracy_chart([both[0], both[0], both[1]])
+    series = accuracy_chart({"first": both[0], "second": both[0]}).series
+    assert [name.split(",")[0] for name in series] == ["first", "second"]
     with pytest.raises(DataError, match="found 'accuracy' and 'accuracy@2'"):
         accuracy_chart([both[0], fitted.predict(K, metric="accuracy@2")])
 
