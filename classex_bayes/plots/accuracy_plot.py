@@ -100,13 +100,15 @@ def plot_accuracy(
     """
     if isinstance(predictions, Comparison):
         predictions = predictions.predictions
-    names = [str(name) for name in predictions] if isinstance(predictions, Mapping) else []
+    labels: list[str] = []
     if isinstance(predictions, Mapping):
+        labels = [str(name) for name in predictions]
         predictions = list(predictions.values())
     several = predictions if isinstance(predictions, Sequence) else [predictions]
     predicted = predictions_at(several, k, truth, named_metric(metric).name)
-    if names:
-        predicted = [replace(p, estimator=name) for p, name in zip(predicted, names, strict=True)]
+    if labels:
+        pairs = zip(predicted, labels, strict=True)
+        predicted = [replace(prediction, estimator=label) for prediction, label in pairs]
     if len(predicted) > _MOST_BANDS:
         predicted = [
             replace(p, interval_type="none") if p.interval_type == "bootstrap" else p
