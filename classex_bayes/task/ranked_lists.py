@@ -161,7 +161,7 @@ def _perfect(
 ) -> BoolArray:
     """Whether entries (n, M) are of the true class and perfect matches."""
     best = float(distances[:, 0].max()) if higher_is_better else 0.0
-    scale = np.abs(distances[ids >= 0].astype(float)).max(initial=0.0)
+    scale = np.median(np.abs(distances[ids >= 0].astype(float)))  # the largest may be a mask
     return (ids == y[:, None]) & (np.abs(distances.astype(float) - best) <= _ROUNDING * scale)
 
 

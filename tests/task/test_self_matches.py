@@ -52,6 +52,37 @@ def test_lists_that_begin_with_the_query():
         cb.SourceTask.from_search(ids[:, :1], y, n_classes=N_CLASSES, ignore_identical=True)
 
 
+def test_masked_entries_do_not_make_all_others_equal():
+    """Items that a user has seen come last, with the lowest number of single precision."""
+    rng, y = np.random.default_rng(0), np.arange(200) % 50
+    scores = rng.normal(size=(200, 50)).astype(np.float32)
+    scores[np.arange(200), y] += 2
+    seen = (rng.random((200, 50)) < 0.3) & (np.arange(50) != y[:, None])
+    scores[seen] = np.finfo(np.float32).min
+    ids = np.argsort(-scores, axis=1)
+    task = cb.SourceTask.from_search(
+        ids, y, n_classes=50, distances=np.take_along_axis(scores, ids, 1), higher_is_better=True
+    )
+    assert task.warnings == ()
+
+
+def test_a_wrong_distance_does_not_make_all_others_0():
+    vectors, y = made()
+    distance = distances_between(vectors)
+    distance[:, 0] = 3.4e21
+    ids = np.argsort(distance, axis=1)
+    others = np.argsort(distance + np.diag(np.full(y.size, 1e30)), axis=1)
+    task = cb.SourceTask.from_search(
+        y[ids],
+        y,
+        n_classes=N_CLASSES,
+        distances=np.take_along_axis(distance, ids, 1),
+        ignore_identical=True,
+    )
+    assert task.warnings == ()
+    assert task.accuracy(N_CLASSES)[0] == pytest.approx((y[others[:, 0]] == y).mean())
+
+
 def test_a_copy_at_distance_0_may_be_listed_before_the_instance():
     ids, distances = [[1, 0, 2, 0], [1, 2, 0, 1], [2, 1, 0, 2]], [[0, 0, 1, 2], [0, 1, 2, 3]]
     distances.append([0, 1, 2, 3])
