@@ -67,7 +67,7 @@ class Check:
         return folded(f"{self._word:<11}  {self.name}: {self.sentence}", indent=13)
 
 
-FEW_CLASSES, FEWEST_ERRORS, MOST_TIES, _FARTHEST_RULES = 20, 10, 0.05, 2.0
+FEW_CLASSES, FEWEST_ERRORS, MOST_TIES, FARTHEST_RULES = 20, 10, 0.05, 2.0
 FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20
 # Ranks at random: the variance of an instance's accuracy between two classes is at most 1 / 12,
 # up to 1 / k1. So many standard errors are more than good classifiers reach if instances are few;
@@ -170,24 +170,31 @@ def ties(table: Any) -> Check:
         half = int(np.abs(k - table.n_classes / 2).argmin())
         contrast = np.zeros((2, k.size))
         contrast[:, -1], contrast[1, half] = 1.0, -1.0
-        worst, best = (
-            Accuracy().average(n_better, table.n_classes, k, table.weight)
-            for n_better in (table.counts.highest, table.counts.lowest)
-        )
+        if table.reading.design is None:
+            worst, best = table.with_open_ties().metric_bounds(Accuracy(), k)
+        else:
+            worst, best = (
+                Accuracy().average(n_better, table.n_classes, k, table.weight)
+                for n_better in (table.counts.highest, table.counts.lowest)
+            )
         moved = np.abs(contrast @ (best - worst))
         variance = np.diag(contrast @ table.variance.covariance(k) @ contrast.T)
         distances = moved / np.sqrt(np.maximum(variance, table.n_test**-2))
         distance = float(distances.max())
-        if distance > _FARTHEST_RULES:
+        if distance > FARTHEST_RULES:
             of_what = ("accuracy", "decline of accuracy towards k1")[int(distances.argmax())]
             sentence += (
-                f". The rule moves the {of_what} by up to {distance:.1f} standard errors. Merge "
-                "classes that are copies of others (diagnose names them), or pass scores with more "
-                "digits, or ties='unknown' if the ties hide an order"
+                f". The rule moves the {of_what} by up to {distance:.1f} standard errors. Pass "
+                "scores with more digits"
             )
-    passed = distance <= _FARTHEST_RULES
+            if table.competitors_shared:
+                sentence += (
+                    ", or ties='unknown' if the ties hide an order, or merge classes that are "
+                    "copies of others (diagnose names them)"
+                )
+    passed = distance <= FARTHEST_RULES
     is_note = passed and touched > MOST_TIES * table.n_test
-    return Check("ties", passed, sentence, distance, _FARTHEST_RULES, is_note)
+    return Check("ties", passed, sentence, distance, FARTHEST_RULES, is_note)
 
 
 def decisions(n_classes: int) -> Check:

@@ -14,8 +14,11 @@ from classex_bayes.arguments import (
     truth_value,
     whole_numbers,
 )
+from classex_bayes.core.ranks.rank_counts import RankCounts
+from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.reading import Reading
 from classex_bayes.task.score_arguments import read_ranks
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -24,7 +27,12 @@ _FEWEST = 2  # negatives, because one alone does not show how accuracy falls wit
 
 
 def own_table(
-    ranks: Any, y: Any, n_negatives: Any, unanswered: Any = None
+    ranks: Any,
+    y: Any,
+    n_negatives: Any,
+    unanswered: Any = None,
+    counts: RankCounts | None = None,
+    reading: Reading | None = None,
 ) -> tuple[RankTable, list[Any]]:
     """Table of instances that met `n_negatives` competitors, a number or (n,), of their own.
 
@@ -46,15 +54,19 @@ def own_table(
             f"negatives; expected a rank in 1..{met[row] + 1}"
         )
     n_classes, n_lost = int(met.min()) + 1, unit.size - n
-    repeats = np.bincount(unit)
+    repeats, last = np.bincount(unit), np.full(n_lost, n_classes - 1)
+    if counts is not None:
+        counts = RankCounts.joined([counts, RankCounts(last, last, last, np.zeros_like(last))])
     table = RankTable(
         unit,
         n_classes,
         1 / (repeats.size * repeats[unit]),
-        np.append(n_better, np.full(n_lost, n_classes - 1)),
-        met=np.append(met, np.full(n_lost, n_classes - 1)),
+        np.append(n_better, last),
+        met=np.append(met, last),
         lost=np.arange(unit.size) >= n,
         competitors_shared=False,
+        counts=counts,
+        reading=reading or Reading(),
     )
     return table, names
 
@@ -86,10 +98,15 @@ def _units(y: Any, unanswered: Any) -> tuple[IntArray, list[Any]]:
     return unit.astype(np.int64), names.tolist()
 
 
-def ranks_of_first(
-    scores: Any, higher_is_better: Any, ties: str, random_seed: RandomSeed
-) -> tuple[IntArray, IntArray]:
-    """Rank (n,) of the first score of each row, and the number (n,) of the others, if not NaN."""
+def scored_table(
+    scores: Any,
+    y: Any,
+    higher_is_better: Any,
+    ties: TieHandling,
+    unanswered: Any,
+    random_seed: RandomSeed,
+) -> tuple[RankTable, list[Any]]:
+    """Table of the first score of each row among the others that are not NaN."""
     one_of(ties, ("auto", "random", "pessimistic", "optimistic"), "ties")
     matrix: FloatArray = as_matrix(scores, "scores").astype(float)
     if not truth_value(higher_is_better, "higher_is_better"):
@@ -99,10 +116,13 @@ def ranks_of_first(
         row = int(np.argmax(np.isnan(positive)))
         raise DataError(f"scores: found NaN at row {row}, column 0, expected the true item's score")
     tied = (negatives == positive).sum(axis=1)
-    if ties in ("auto", "random"):
+    rule: Any = "random" if ties == "auto" else ties
+    if rule == "random":
         rng = np.random.default_rng(seed_sequence(random_seed))
         ahead = rng.integers(0, tied, endpoint=True)
     else:
-        ahead = tied * (ties == "pessimistic")
-    ranks = 1 + (negatives > positive).sum(axis=1) + ahead
-    return ranks, (~np.isnan(negatives)).sum(axis=1)
+        ahead = tied * (rule == "pessimistic")
+    above = (negatives > positive).sum(axis=1)
+    counts = RankCounts(above + ahead, above, above + tied, np.zeros_like(above))
+    n_negatives, reading = (~np.isnan(negatives)).sum(axis=1), Reading(ties=rule)
+    return own_table(1 + counts.n_better, y, n_negatives, unanswered, counts, reading)

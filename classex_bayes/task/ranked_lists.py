@@ -15,7 +15,7 @@ from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.core.ranks.ties import tie_noise
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import is_frame
-from classex_bayes.task.data_checks import MOST_TIES, Check
+from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES, Check
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 Missing = Literal["error", "unanswered", "unsearched"]
@@ -504,12 +504,17 @@ def _tied_documents(
 ) -> Check:
     """Whether relevant documents are tied with others, so that names determine their ranks.
 
+    The names may move the accuracy by two standard errors, like the rule for other ties.
     Entries (n_entries,) are in the order of their ranks.
     """
     single = scores.astype(np.float32)
     equal = (query[1:] == query[:-1]) & (single[1:] == single[:-1])
     touched = relevant & (np.append(equal, False) | np.insert(equal, 0, False))
     share = float(touched.sum()) / n_queries
+    first = np.searchsorted(query, query)
+    moved = float((touched & (single == single[first])).sum()) / n_queries
+    accuracy = float(relevant[np.unique(first)].sum()) / n_queries
+    variance = max(accuracy * (1 - accuracy) / n_queries, n_queries**-2)
     sentence = (
         f"the relevant document is tied with others for {touched.sum()} of {n_queries} queries"
     )
@@ -518,7 +523,7 @@ def _tied_documents(
             ". As in trec_eval, names of documents decide, in descending order. Break ties as the "
             "system does, by small differences of the scores"
         )
-    passed = share <= _MOST_TIED
+    passed = share <= _MOST_TIED and moved <= FARTHEST_RULES * variance**0.5
     return Check("ties", passed, sentence, share, _MOST_TIED, passed and share > MOST_TIES)
 
 

@@ -35,7 +35,7 @@ from classex_bayes.task.class_labels import (
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import read_confusion
 from classex_bayes.task.data_checks import Check
-from classex_bayes.task.own_negatives import own_table, ranks_of_first
+from classex_bayes.task.own_negatives import own_table, scored_table
 from classex_bayes.task.rank_table import KNOWN, UNKNOWN_RANKS, RankTable
 from classex_bayes.task.rank_variance import N_GRID
 from classex_bayes.task.ranked_lists import (
@@ -535,8 +535,7 @@ class SourceTask:
         >>> SourceTask.from_negatives(scores, ["ann", "bob", "eve"]).ranks.tolist()
         [1, 2, 3]
         """
-        ranks, n_negatives = ranks_of_first(scores, higher_is_better, ties, random_seed)
-        return cls(*own_table(ranks, y, n_negatives, unanswered))
+        return cls(*scored_table(scores, y, higher_is_better, ties, unanswered, random_seed))
 
     @classmethod
     def from_search(

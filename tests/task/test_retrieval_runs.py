@@ -249,14 +249,21 @@ def test_errors_say_what_is_wrong(arguments, message):
 
 
 def test_relevant_documents_that_are_tied():
-    """Names decide, as in trec_eval; a warning says so if it matters for most queries."""
+    """Names decide, as in trec_eval; a warning says so if they decide the accuracy.
+
+    Of 40 queries 37 are right at once. Three ties at the top move the accuracy by .075, which is
+    less than two standard errors, .083. If the tied documents are not at the top, they do not
+    move it.
+    """
     qrels = {f"q{j}": {f"d{j}": 1} for j in range(40)}
-    for n_tied, kind in ((0, ""), (4, "note"), (30, "warning")):
+    cases = (0, True, ""), (3, True, "note"), (8, True, "warning"), (8, False, "note")
+    for n_tied, at_top, kind in (*cases, (30, False, "warning")):
         run = {
-            f"q{j}": {f"d{j}": 2.0, f"d{j + 1}": 2.0 if j < n_tied else 1.0, f"d{j + 2}": 0.5}
+            f"q{j}": {f"d{j}": 2.0, f"e{j}": 2.0 if j < n_tied else 1.0, f"f{j}": 0.5}
+            | ({f"g{j}": 3.0} if j < n_tied and not at_top else {})
             for j in range(40)
         }
-        task = SourceTask.from_run(qrels, run, n_classes=50)
+        task = SourceTask.from_run(qrels, run, n_classes=200)
         sentences = {"warning": task.warnings, "note": set(task.notes) - set(task.warnings)}
         for name, texts in sentences.items():
             tied = f"tied with others for {n_tied} of 40 queries"
