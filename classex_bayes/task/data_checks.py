@@ -306,8 +306,8 @@ def last_ranks(table: Any) -> Check:
     sentence = f"{_counted(n, 'instance')} lost to every competitor"
     if not passed:
         sentence += (
-            f", and {n_most} to most of them. If their searches failed, leave them "
-            "out and pass their classes in unanswered="
+            f", and {n_most} to most of them. If their searches failed, leave them out and pass "
+            "their classes in unanswered=. If their classes have no template, leave them out"
         )
     return Check("last ranks", passed, sentence, share, _MOST_LAST)
 

@@ -31,6 +31,7 @@ _MOST_LEFT_OUT = 0.5  # share of the entries that are tied with the last ones of
 _MOST_TIED = 0.5  # share of the queries whose relevant document is tied with others
 _MOST_IDENTICAL = 0.5  # share of the lists that contain the test instance itself
 _FEWEST_LISTS = 10
+_NO_CHANCE = 1e-3
 
 
 class SearchResults(NamedTuple):
@@ -174,6 +175,26 @@ def self_matches(
         share = float(_perfect(ids, y, distances, higher_is_better).any(axis=1).mean())
     passed = share <= _MOST_IDENTICAL or len(ids) < _FEWEST_LISTS
     return _self_check(passed, share, "lists have a perfect match of the true class")
+
+
+def lone_classes(ids: IntArray, y: IntArray) -> Check:
+    """Whether classes of one instance have other entries, if it is left out of its list (n, M).
+
+    The value is the probability that none of these instances finds one, if they find them as often
+    as those of other classes do.
+    """
+    missed, alone = (ids != y[:, None]).all(axis=1), np.bincount(y)[y] == 1
+    others = missed[~alone]
+    usual = float(others.sum() + 1) / (others.size + 2)
+    chance = usual ** int(alone.sum()) if missed[alone].all() else 1.0
+    passed = chance >= _NO_CHANCE
+    sentence = f"{alone.sum()} instances are the only ones of their classes"
+    if not passed:
+        sentence += (
+            ", and no list has another entry of these. If the index has none, every answer to "
+            "them is wrong: leave them out, and pass untested='competitors'"
+        )
+    return Check("classes with one entry", passed, sentence, chance, _NO_CHANCE)
 
 
 def _self_check(passed: bool, share: float, what: str) -> Check:

@@ -261,7 +261,8 @@ def _embeddings_fit(source: EmbeddingScores, y: IntArray) -> Check:
         if share > _MOSTLY:
             sentences.append(
                 f"{100 * share:.0f}% of the first {len(probes)} probes are templates of the "
-                "gallery; use test instances that the classifier has not seen"
+                "gallery; use test instances that the classifier has not seen, or compare each "
+                "with the others by SourceTask.from_search(..., ignore_identical=True)"
             )
         if not sentences and _are_means(source, probes, y, gallery):
             sentences.append(

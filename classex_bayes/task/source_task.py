@@ -43,6 +43,7 @@ from classex_bayes.task.ranked_lists import (
     SearchResults,
     best_relevant,
     judged_lists,
+    lone_classes,
     one_answer,
     read_distances,
     read_ids,
@@ -561,7 +562,7 @@ class SourceTask:
         ----------
         ids : array-like of shape (n, M)
             Classes of the nearest entries of the index for each test instance, best first:
-            positions 0..n_classes - 1, or names. Shorter lists are filled with -1. If a class
+            positions 0..n_classes - 1, or names. Entries of -1 are skipped. If a class
             occurs several times in a row, its first entry counts.
         y : array-like of shape (n,)
             True classes: positions 0..n_classes - 1, or names.
@@ -611,11 +612,13 @@ class SourceTask:
             distances = read_distances(distances, lists)
         answers = one_answer(y, names)
         labels = class_labels(answers, len(lists), k1, names, class_weight, untested, unanswered)
+        checks = []
         if truth_value(ignore_identical, "ignore_identical"):
             lists = without_identical(lists, labels.y, distances, higher)
-        check = self_matches(lists, labels.y, distances, higher)
+            checks = [lone_classes(lists, labels.y)]
+        checks.append(self_matches(lists, labels.y, distances, higher))
         results = search_results(lists, labels.y, k1, distances, higher, _tie_seed(0))
-        results = results._replace(checks=(*results.checks, check))
+        results = results._replace(checks=(*results.checks, *checks))
         return cls(_of_lists(labels, results), names)
 
     @classmethod

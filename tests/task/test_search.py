@@ -341,3 +341,25 @@ def test_queries_that_need_another_constructor_are_told_so():
         SourceTask.from_search(ids, [0, -1, 2], n_classes=3)
     with pytest.raises(DataError, match="mere competitors like documents"):
         SourceTask.from_search(ids, [0, 1, 2], n_classes=4)
+
+
+def test_junk_of_the_same_camera_is_skipped_anywhere_in_a_list():
+    """Images of the person by the camera of the query are neither right nor wrong."""
+    rng = np.random.default_rng(11)
+    person, camera = np.divmod(np.arange(360), 6)
+    vectors = rng.normal(size=(60, 24))[person] + 0.9 * rng.normal(size=(6, 24))[camera]
+    vectors = np.vstack([vectors, vectors]) + 0.4 * rng.normal(size=(720, 24))
+    person, camera = np.tile(person, 2), np.tile(camera, 2)
+    queries = np.arange(60) * 6 + np.arange(60) % 6  # one of each person
+    distance = ((vectors[queries][:, None] - vectors) ** 2).sum(axis=2)
+    junk = (person[queries][:, None] == person) & (camera[queries][:, None] == camera)
+    right = person[np.where(junk, np.inf, distance).argmin(axis=1)] == person[queries]
+    ids = np.argsort(distance, axis=1)
+    task = SourceTask.from_search(
+        np.where(np.take_along_axis(junk, ids, 1), -1, person[ids]),
+        person[queries],
+        n_classes=60,
+        distances=np.take_along_axis(distance, ids, 1),
+    )
+    assert task.accuracy(60)[0] == pytest.approx(right.mean())
+    assert 0.1 < right.mean() < 0.9

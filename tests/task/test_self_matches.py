@@ -83,6 +83,40 @@ def test_a_wrong_distance_does_not_make_all_others_0():
     assert task.accuracy(N_CLASSES)[0] == pytest.approx((y[others[:, 0]] == y).mean())
 
 
+def test_classes_with_one_entry_cannot_be_found_without_it():
+    """Half of the classes have one vector, as in a data set whose own vectors are the queries."""
+    vectors, y = made()
+    kept = (y % 2 == 0) | (np.arange(y.size) % REPEATS == 0)
+    vectors, y = vectors[kept], y[kept]
+    distance = distances_between(vectors)
+    paired = y % 2 == 0
+    nearest = np.argsort(distance + np.diag(np.full(y.size, np.inf)), axis=1)[:, 0]
+    right = (y[nearest] == y)[paired].mean()
+    ids = np.argsort(distance, axis=1)[:, :60]
+    given = y[ids], np.take_along_axis(distance, ids, axis=1)
+
+    def searched(rows, **options):
+        return cb.SourceTask.from_search(
+            given[0][rows],
+            y[rows],
+            n_classes=N_CLASSES,
+            distances=given[1][rows],
+            ignore_identical=True,
+            **options,
+        )
+
+    assert any("30 instances are the only ones" in text for text in searched(y >= 0).warnings)
+    task = searched(paired, untested="competitors")
+    assert task.accuracy(N_CLASSES)[0] == pytest.approx(right)
+    assert task.warnings == ()
+    # One query of each class, which the index has three of, is not alone.
+    vectors, y = made()
+    distance = distances_between(vectors)
+    ids = np.argsort(distance, axis=1)[:, :60]
+    given = y[ids], np.take_along_axis(distance, ids, axis=1)
+    assert searched(np.arange(y.size) % REPEATS == 0).warnings == ()
+
+
 def test_a_copy_at_distance_0_may_be_listed_before_the_instance():
     ids, distances = [[1, 0, 2, 0], [1, 2, 0, 1], [2, 1, 0, 2]], [[0, 0, 1, 2], [0, 1, 2, 3]]
     distances.append([0, 1, 2, 3])
