@@ -183,7 +183,6 @@ class RelevantDocuments:
 
     def tasks(self, metric: MeanMetric) -> list[SourceTask]:
         """Tasks of the relevant documents with one law each."""
-        self.metric(metric.name)  # raises if the lists are too short
         weight, group = self._weight(metric), self._groups()
         return [self._task(group == number, weight) for number in range(int(group.max()) + 1)]
 
@@ -229,6 +228,7 @@ class RelevantDocuments:
                 self.n_classes - 1,
                 self.ranks.highest[rows],
             ),
+            lost=self.ranks.lost[rows],
         )
         return SourceTask(table)
 
@@ -251,6 +251,8 @@ def predict_engines(
                 f"tasks: {first_name!r} and {name!r} have different queries, relevant documents or "
                 "n_classes, expected runs of the same queries on one corpus"
             )
+    for documents in engines.values():
+        documents.metric(metric)  # raises if the lists are too short
     parts = {
         name: {f"{name} relevant document {j}".strip(): task for j, task in enumerate(tasks, 1)}
         for name, tasks in ((name, docs.tasks(chosen)) for name, docs in engines.items())

@@ -386,6 +386,11 @@ class JudgedLists(NamedTuple):
         """Length of the longest list."""
         return int(np.bincount(self.query, minlength=self.n_queries).max())
 
+    @property
+    def is_empty(self) -> BoolArray:
+        """Whether the list of each query (n,) has no document: a miss at every k."""
+        return np.bincount(self.query, minlength=self.n_queries) == 0
+
 
 def judged_lists(
     qrels: Any,
@@ -479,6 +484,7 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
     lowest, highest = results.lowest, results.highest
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
+    lowest[lists.is_empty] = highest[lists.is_empty] = n_classes - 1
     return results._replace(lowest=lowest, checks=(*lists.checks, *checks))
 
 
@@ -489,6 +495,7 @@ class RelevantRanks(NamedTuple):
     level: IntArray  # (n_pairs,): number of relevant documents of the query that are better
     lowest: IntArray  # (n_pairs,): fewest irrelevant documents that are better
     highest: IntArray  # (n_pairs,): most of them
+    lost: BoolArray  # (n_pairs,): whether the list is empty
 
 
 def relevant_ranks(lists: JudgedLists, n_classes: int) -> RelevantRanks:
@@ -504,7 +511,9 @@ def relevant_ranks(lists: JudgedLists, n_classes: int) -> RelevantRanks:
     lowest, highest = np.minimum(lists.length, irrelevant), irrelevant
     listed = np.flatnonzero(level < n_right[query])
     lowest[listed] = highest[listed] = wrong_before[right]
-    return RelevantRanks(query, level, lowest, highest)
+    lost = lists.is_empty[query]
+    lowest[lost] = highest[lost] = n_classes - 1
+    return RelevantRanks(query, level, lowest, highest, lost)
 
 
 def _relevant(lists: JudgedLists) -> Check:

@@ -650,7 +650,8 @@ class SourceTask:
             Documents with at least this relevance are relevant.
         missing : {"error", "unanswered", "unsearched"}
             Treatment of queries that have relevant documents and are missing in the run. "error"
-            raises `DataError`. "unanswered" counts an empty list, like ``trec_eval -c``.
+            raises `DataError`. "unanswered" counts an empty list, like ``trec_eval -c``. A query
+            with an empty list is a miss at every k.
             "unsearched" leaves the query out, like pytrec_eval.
         ignore_identical : bool
             Whether to leave out the document that has the name of its query, as for corpora whose
@@ -690,7 +691,7 @@ class SourceTask:
         lists = judged_lists(qrels, run, k1, relevance_level, missing, ignored)
         n_queries = np.bincount(lists.y, minlength=k1)
         labels = class_labels(lists.y, lists.y.size, k1, None, n_queries, "competitors")
-        return cls(_of_lists(labels, best_relevant(lists, k1)))
+        return cls(_of_lists(labels, best_relevant(lists, k1), lost=lists.is_empty))
 
     @classmethod
     def from_confusion(cls, counts: Any, *, classes: Any = None, class_weight: Any = None) -> Self:
@@ -1230,7 +1231,7 @@ def _table(labels: ClassLabels, lowest: IntArray, highest: IntArray, **columns: 
     return with_unanswered(table, labels)
 
 
-def _of_lists(labels: ClassLabels, results: SearchResults) -> RankTable:
+def _of_lists(labels: ClassLabels, results: SearchResults, **columns: Any) -> RankTable:
     lowest, highest, nearest, checks = results
-    reading = Reading(checks=checks)
-    return _table(labels, lowest, highest, nearest=nearest, reading=reading)
+    columns |= {"nearest": nearest, "reading": Reading(checks=checks)}
+    return _table(labels, lowest, highest, **columns)

@@ -92,6 +92,16 @@ def test_estimators_left_out_are_named(run, tmp_path):
     assert "ranks unknown: fitted to accuracies" in err
 
 
+def test_recall_of_several_relevant_documents_is_refused(run, tmp_path):
+    (tmp_path / "my.run").write_text(
+        "".join(f"q{i} Q0 d{j} 0 {-abs(i - j)} a\n" for i in range(10) for j in range(9))
+    )
+    (tmp_path / "qrels").write_text("".join(f"q{i} 0 d{j} 1\n" for i in range(8) for j in (i, 8)))
+    data = ["my.run", "--qrels", "qrels", "--n-classes", "30", "--k", "100"]
+    code, _, err = run("extrapolate", *data, "--metric", "recall@5", *FEW)
+    assert code == 2 and "--metric: found recall@5, but 8 of 8 queries have several" in err
+
+
 def test_demo(run, tmp_path, strict):
     code, out, _ = run("demo", "--json", "--n-classes", "150", *KEPT)
     found = strict(out)

@@ -69,6 +69,37 @@ def test_own_negatives():
     assert task.accuracy(10) == pytest.approx(0.5)
 
 
+def test_empty_lists_of_a_run():
+    rng = np.random.default_rng(5)
+    ids = np.array([rng.permutation(50)[:10] for _ in range(200)])
+    y = np.where(rng.random(200) < 0.7, ids[:, 0], ids[:, 9])
+    found = rng.random(200) < 0.8
+    qrels = {f"q{i}": {f"d{y[i]:02}": 1} for i in range(200)}
+    run = {
+        f"q{i}": {f"d{j:02}": float(-place) for place, j in enumerate(ids[i])}
+        for i in np.flatnonzero(found)
+    }
+    empty = {query: run.get(query, {}) for query in qrels}
+    lists, labels = ids[found], y[found]
+    others = {"n_classes": 50, "untested": "competitors"}
+    n_queries = np.bincount(y, minlength=50)
+    expected = cb.SourceTask.from_search(
+        lists, labels, unanswered=y[~found], class_weight=n_queries, **others
+    )
+    for task in (
+        cb.SourceTask.from_run(qrels, run, n_classes=50, missing="unanswered"),
+        cb.SourceTask.from_run(qrels, empty, n_classes=50),
+    ):
+        for k in (2, 10, 50):
+            np.testing.assert_allclose(task.accuracy_bounds(k), expected.accuracy_bounds(k))
+        assert any(f"{(~found).sum()} of 200 instances are unanswered" in n for n in task.notes)
+    documents = cb.RelevantDocuments.from_run(qrels, empty, n_classes=50)
+    law = cb.BayesianExtrapolator(evidence="ranks")
+    few = {"sampler": {"draws": 200}, "random_seed": 1, "progressbar": False, "model": law}
+    at_two = documents.predict(2, metric="recall@1", **few).mean[2]
+    assert at_two < 1.05 * found.mean()  # an empty list misses even among two documents
+
+
 def test_read_from_files(tmp_path):
     scores, y, failed = made()
     np.savez(tmp_path / "task.npz", scores=scores[~failed], y=y[~failed])
