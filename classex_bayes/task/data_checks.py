@@ -192,8 +192,14 @@ def ties(table: Any) -> Check:
                     ", or ties='unknown' if the ties hide an order, or merge classes that are "
                     "copies of others (diagnose names them)"
                 )
+    n_flat = int(np.count_nonzero((table.counts.lowest == 0) & (table.counts.highest == table.met)))
+    if n_flat:
+        sentence += (
+            f". {n_flat} of them have one score for all classes: if nothing was found for these, "
+            "leave them out and pass their labels in unanswered="
+        )
     passed = distance <= FARTHEST_RULES
-    is_note = passed and touched > MOST_TIES * table.n_test
+    is_note = passed and (touched > MOST_TIES * table.n_test or n_flat > 0)
     return Check("ties", passed, sentence, distance, FARTHEST_RULES, is_note)
 
 

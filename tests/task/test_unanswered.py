@@ -153,6 +153,16 @@ def test_errors_recommend_it():
         cb.SourceTask.from_search([[0, 1], [-1, -1], [2, 0]], [0, 1, 2], n_classes=3)
 
 
+@pytest.mark.parametrize("n_failed", [2, 60])
+def test_rows_of_one_score_recommend_it(n_failed):
+    scores, y, _ = made()
+    scores[:n_failed] = -999.0
+    task = cb.SourceTask.from_scores(scores, y)
+    sentence = f"{n_failed} of them have one score for all classes"
+    assert any(sentence in text for text in task.notes)
+    assert any(sentence in text for text in task.warnings) is (n_failed == 60)
+
+
 def test_open_set_misses_them_at_every_threshold():
     people = cb.simulate.VonMisesFisher(dim=8, concentration=30)
     probes, gallery, y = people.sample(200, repeats=2, random_seed=3)
