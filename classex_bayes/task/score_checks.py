@@ -213,10 +213,9 @@ def _cosines(scores: FloatArray) -> Iterator[str]:
     finite = scores[np.isfinite(scores)]
     if finite.size and finite.min() < 0 and _NEAR < np.abs(finite).max() <= 1 + _HALF_PRECISION:
         yield (
-            "all scores lie between -1 and 1. If they are cosines of embeddings, a perfect match "
-            "has 1, which the model cannot know: pass the embeddings, or "
-            "np.maximum(1 - scores, 0) with higher_is_better=False. Pass correlations with noisy "
-            "measurements, which never reach 1, as they are"
+            "all scores lie between -1 and 1: if they are cosines of embeddings, pass "
+            "np.maximum(1 - scores, 0) with higher_is_better=False, which says that 1 is a perfect "
+            "match; correlations with noisy measurements stay as they are"
         )
 
 

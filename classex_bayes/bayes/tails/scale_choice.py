@@ -72,8 +72,8 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
     )
     if task.table.kind == "decisions" or tied > LARGEST_TIED_SHARE:
         return (
-            f"scores are tied (in {tied:.0%} of the instances the {N_NEAREST} best wrong classes, "
-            "or all but the best few, have the same score), so too few of them differ"
+            f"scores are tied (in {tied:.0%} of the instances, as after rounding), so too few of "
+            "the best wrong ones differ"
         )
     return ""
 
