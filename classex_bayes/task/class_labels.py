@@ -14,6 +14,7 @@ from classex_bayes.frames import with_labels
 from classex_bayes.typing import FloatArray, IntArray
 
 Untested = Literal["error", "competitors"]
+_SEVERAL = "if several classes are right, make a run and qrels for SourceTask.from_run"
 # Nouns for messages: the kind of value that each per-class argument contains.
 NOUNS = {"class_weight": "weight", "inclusion": "probability", "groups": "group"}
 
@@ -78,8 +79,8 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
             raise DataError(f"classes: {name!r} at position {position} cannot be a name")
         if name in seen:
             raise DataError(
-                f"classes: names must be unique, found {name!r} at positions {seen[name]} "
-                f"and {position}"
+                f"classes: names must be unique, found {name!r} at positions {seen[name]} and "
+                f"{position}; keep the best score of columns of one class, or rename one"
             )
         seen[name] = position
     return names
@@ -159,6 +160,17 @@ def first_moved(names: Sequence[Any], others: Sequence[Any]) -> int | None:
     )
 
 
+def refuse_several(y: Any, name: str = "y") -> None:
+    """Raise if a row of a list, or of an array of objects, has no label or several."""
+    objects = isinstance(y, np.ndarray | pd.Series) and y.dtype.kind == "O"
+    rows = y if isinstance(y, list | tuple) or objects else ()
+    for row, label in enumerate(rows if len(rows) > 1 else ()):
+        if isinstance(label, list | set) and len(label) != 1:
+            raise DataError(
+                f"{name}: expected one label per row, found {label} at row {row}; {_SEVERAL}"
+            )
+
+
 def encode_labels(
     y: Any, n: int | None, n_classes: int, classes: Sequence[Any] | None, name: str = "y"
 ) -> IntArray:
@@ -166,6 +178,7 @@ def encode_labels(
 
     If the names are text, numbers are positions, unless the names look like other numbers.
     """
+    refuse_several(y, name)
     labels = as_vector(y, name)
     if labels.ndim == 2 and 1 in labels.shape:  # a column, or a row of MATLAB
         labels = labels.ravel()
@@ -174,7 +187,10 @@ def encode_labels(
     if classes is not None and not named and isinstance(y, list | tuple) and tuples_or_mixed:
         labels = np.fromiter(y, dtype=object, count=len(y))  # NumPy makes text of numbers beside it
     if labels.ndim != 1:
-        raise DataError(f"{name}: expected one label per row, found shape {labels.shape}")
+        raise DataError(
+            f"{name}: expected one label per row, found shape {labels.shape}; if it is one-hot, "
+            f"pass {name}.argmax(axis=1); {_SEVERAL}"
+        )
     if labels.size == 0:
         raise DataError(f"{name}: expected at least one label, found none")
     if n is not None and labels.size != n:
@@ -214,6 +230,8 @@ def encode_labels(
             remedy = f"if the classes count from 1, pass {name} - 1"
         elif named:
             remedy = f"{name} must hold these names, e.g. classes[{name}]"
+        elif not labels[row] >= 0:
+            remedy = "leave out instances without a class among these, in all arguments"
         else:
             remedy = "if the labels are names, pass classes="
         raise DataError(

@@ -77,6 +77,7 @@ _GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.
 # lose to at least so many of them, and its largest share.
 _MOST_LAST, _LAST_TO_MOST, _MOST_COMPETITORS, _FAILED = 0.02, 3, 0.5, 0.5
 _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
+_LABELS = "y is in another order than the scores or counts from 1"
 
 
 def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
@@ -101,7 +102,8 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
         size = int(k[0])
         sd = (1 / size * (1 - 1 / size)) ** 0.5 if table.why_unknown else _GUESSING_SD
         error = sd * (table.variance.design_effect / table.n_test) ** 0.5
-        checks.append(better_than_chance(size, accuracy, _STANDARD_ERRORS * error))
+        order = _LABELS if table.competitors_shared else "the true item is not first in its row"
+        checks.append(better_than_chance(size, accuracy, _STANDARD_ERRORS * error, order))
     if table.kind == "decisions" and table.reading.made_from != "decisions":
         checks.append(decisions(table.n_classes))
     if table.counts is not None and table.is_exact:
@@ -127,12 +129,12 @@ def noted(name: str, enough: bool, sentence: str, value: float, threshold: float
     return Check(name, True, sentence, value, threshold, is_note=not enough)
 
 
-def better_than_chance(k: int, accuracy: float, margin: float) -> Check:
+def better_than_chance(k: int, accuracy: float, margin: float, order: str = _LABELS) -> Check:
     """Whether the accuracy among k classes, the fewest, is above that of guessing, 1 / k.
 
     It must be above by `margin`, three standard errors of random ranks, but by no more than 0.15.
     With fewer than five independent instances, it must not be below by this amount. The margin of
-    an accuracy curve is 0.
+    an accuracy curve is 0. `order` is what may be wrong with the order of the data.
     """
     required = min(margin, _WIDEST_MARGIN) if margin <= _TOO_FEW else -margin
     threshold = 1 / k + required
@@ -141,12 +143,12 @@ def better_than_chance(k: int, accuracy: float, margin: float) -> Check:
     if accuracy < 1 / k - margin:
         sentence += (
             ". True classes score below most wrong ones. Check whether the sign of the scores is "
-            "reversed (higher_is_better) or y is in another order than the scores"
+            f"reversed (higher_is_better) or {order}"
         )
     elif not passed:
         sentence += (
-            ". True classes score no better than wrong ones. Check whether y is in another order "
-            "than the scores, or counts from 1"
+            f". True classes score no better than wrong ones. Check whether {order}, or scores are "
+            "ranks or distances, of which the lowest is best"
         )
     return Check("accuracy on few classes", passed, sentence, accuracy, threshold)
 

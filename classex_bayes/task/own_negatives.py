@@ -1,5 +1,6 @@
 """Instances that were ranked among negatives of their own, as recommenders are tested."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,7 @@ _FEWEST = 2  # negatives, because one alone does not show how accuracy falls wit
 
 
 def own_table(
-    ranks: Any,
-    y: Any,
-    n_negatives: Any,
-    unanswered: Any = None,
-    counts: RankCounts | None = None,
-    reading: Reading | None = None,
+    ranks: Any, y: Any, n_negatives: Any, unanswered: Any = None
 ) -> tuple[RankTable, list[Any]]:
     """Table of instances that met `n_negatives` competitors, a number or (n,), of their own.
 
@@ -55,8 +51,6 @@ def own_table(
         )
     n_classes, n_lost = int(met.min()) + 1, unit.size - n
     repeats, last = np.bincount(unit), np.full(n_lost, n_classes - 1)
-    if counts is not None:
-        counts = RankCounts.joined([counts, RankCounts(last, last, last, np.zeros_like(last))])
     table = RankTable(
         unit,
         n_classes,
@@ -65,8 +59,6 @@ def own_table(
         met=np.append(met, last),
         lost=np.arange(unit.size) >= n,
         competitors_shared=False,
-        counts=counts,
-        reading=reading or Reading(),
     )
     return table, names
 
@@ -123,6 +115,10 @@ def scored_table(
     else:
         ahead = tied * (rule == "pessimistic")
     above = (negatives > positive).sum(axis=1)
-    counts = RankCounts(above + ahead, above, above + tied, np.zeros_like(above))
-    n_negatives, reading = (~np.isnan(negatives)).sum(axis=1), Reading(ties=rule)
-    return own_table(1 + counts.n_better, y, n_negatives, unanswered, counts, reading)
+    n_negatives = (~np.isnan(negatives)).sum(axis=1)
+    table, names = own_table(1 + above + ahead, y, n_negatives, unanswered)
+    # Instances without an answer are last, and tied with none.
+    lowest = np.append(above, table.lowest[above.size :])
+    highest = lowest + np.pad(tied, (0, lowest.size - tied.size))
+    counts = RankCounts(table.lowest, lowest, highest, np.zeros_like(lowest))
+    return replace(table, counts=counts, reading=Reading(ties=rule)), names

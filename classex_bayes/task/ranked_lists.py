@@ -43,23 +43,6 @@ class SearchResults(NamedTuple):
     checks: tuple[Check, ...] = ()
 
 
-def one_answer(y: Any, names: Sequence[Any] | None) -> Any:
-    """Labels with one class for each list, or an error that says what to do with other queries."""
-    array = as_array(y, "y")
-    if array.ndim == 2 and min(array.shape) > 1:
-        raise DataError(
-            f"y: found shape {array.shape}, expected one class for each list; use "
-            "SourceTask.from_run for queries with several relevant documents"
-        )
-    if names is None and array.dtype.kind in "if" and np.any(array == -1):
-        first = int(np.argmax(array.ravel() == -1))
-        raise DataError(
-            f"y: found -1 at row {first}, expected a class of the index; leave out queries whose "
-            "class is not in the index, in ids and distances too"
-        )
-    return y
-
-
 def refuse_filler(names: Sequence[Any] | None) -> None:
     """Raise if a class is named -1, which fills lists."""
     if names is not None and -1 in names:
@@ -178,23 +161,17 @@ def self_matches(
 
 
 def lone_classes(ids: IntArray, y: IntArray) -> Check:
-    """Whether classes of one instance have other entries, if it is left out of its list (n, M).
-
-    The value is the probability that none of these instances finds one, if they find them as often
-    as those of other classes do.
-    """
+    """Whether classes of one instance, which its list (n, M) leaves out, have other entries."""
     missed, alone = (ids != y[:, None]).all(axis=1), np.bincount(y)[y] == 1
-    others = missed[~alone]
-    usual = float(others.sum() + 1) / (others.size + 2)
-    chance = usual ** int(alone.sum()) if missed[alone].all() else 1.0
-    passed = chance >= _NO_CHANCE
+    usual = float((missed[~alone].sum() + 1) / (np.count_nonzero(~alone) + 2))
+    chance = usual ** int(alone.sum()) if missed[alone].all() else 1.0  # that all miss by chance
     sentence = f"{alone.sum()} instances are the only ones of their classes"
-    if not passed:
+    if chance < _NO_CHANCE:
         sentence += (
             ", and no list has another entry of these. If the index has none, every answer to "
             "them is wrong: leave them out, and pass untested='competitors'"
         )
-    return Check("classes with one entry", passed, sentence, chance, _NO_CHANCE)
+    return Check("classes with one entry", chance >= _NO_CHANCE, sentence, chance, _NO_CHANCE)
 
 
 def _self_check(passed: bool, share: float, what: str) -> Check:
@@ -544,7 +521,7 @@ def _tied_documents(
     first = np.searchsorted(query, query)
     moved = float((touched & (single == single[first])).sum()) / n_queries
     accuracy = float(relevant[np.unique(first)].sum()) / n_queries
-    variance = max(accuracy * (1 - accuracy) / n_queries, n_queries**-2)
+    error = max(accuracy * (1 - accuracy) / n_queries, n_queries**-2) ** 0.5
     sentence = (
         f"the relevant document is tied with others for {touched.sum()} of {n_queries} queries"
     )
@@ -553,7 +530,7 @@ def _tied_documents(
             ". As in trec_eval, names of documents decide, in descending order. Break ties as the "
             "system does, by small differences of the scores"
         )
-    passed = share <= _MOST_TIED and moved <= FARTHEST_RULES * variance**0.5
+    passed = share <= _MOST_TIED and moved <= FARTHEST_RULES * error
     return Check("ties", passed, sentence, share, _MOST_TIED, passed and share > MOST_TIES)
 
 
@@ -602,10 +579,15 @@ def _read_entries(values: Any, name: str) -> _Entries:
         document = [item for listed in values.values() for item in listed]
         numbers = np.array([number for listed in values.values() for number in listed.values()])
     else:
+        found = type(values).__name__
+        remedy = "read files by classex_bayes.read_task(run, qrels=qrels, n_classes=n)"
+        if isinstance(values, Mapping):
+            other = next(value for value in values.values() if not isinstance(value, Mapping))
+            found += f" of {type(other).__name__}"
+            remedy = "relevant documents may have 1 as number, and ranked ones minus their rank"
         raise DataError(
             f"{name}: expected a mapping {{query: {{document: {columns[2]}}}}}, or a frame with "
-            f"columns {', '.join(columns)}, found {type(values).__name__}; read files by "
-            "classex_bayes.read_task(run, qrels=qrels, n_classes=n)"
+            f"columns {', '.join(columns)}, found {found}; {remedy}"
         )
     number = as_numeric(as_vector(numbers, name), name)
     table = pd.DataFrame(

@@ -14,6 +14,7 @@ from classex_bayes.task.class_labels import (
     class_names,
     column_names,
     first_moved,
+    refuse_several,
     row_names,
     template_classes,
 )
@@ -38,6 +39,7 @@ def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> Lab
     """Arguments of `SourceTask.from_scores`."""
     higher = truth_value(higher_is_better, "higher_is_better")
     scores, y = with_labels(scores), with_labels(y)
+    refuse_several(y)
     if is_dask(scores):
         source: ScoreSource = DaskScores(scores, higher)
     else:

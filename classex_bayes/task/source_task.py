@@ -44,7 +44,6 @@ from classex_bayes.task.ranked_lists import (
     best_relevant,
     judged_lists,
     lone_classes,
-    one_answer,
     read_distances,
     read_ids,
     refuse_filler,
@@ -610,13 +609,12 @@ class SourceTask:
         lists = read_ids(ids, k1, names)
         if distances is not None:
             distances = read_distances(distances, lists)
-        answers = one_answer(y, names)
-        labels = class_labels(answers, len(lists), k1, names, class_weight, untested, unanswered)
-        checks = []
+        labels = class_labels(y, len(lists), k1, names, class_weight, untested, unanswered)
+        checks: tuple[Check, ...] = ()
         if truth_value(ignore_identical, "ignore_identical"):
             lists = without_identical(lists, labels.y, distances, higher)
-            checks = [lone_classes(lists, labels.y)]
-        checks.append(self_matches(lists, labels.y, distances, higher))
+            checks = (lone_classes(lists, labels.y),)
+        checks += (self_matches(lists, labels.y, distances, higher),)
         results = search_results(lists, labels.y, k1, distances, higher, _tie_seed(0))
         results = results._replace(checks=(*results.checks, *checks))
         return cls(_of_lists(labels, results), names)

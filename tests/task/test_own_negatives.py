@@ -75,6 +75,13 @@ def test_ties_that_decide_the_accuracy():
     assert "pessimistic" in str(same.warnings)
 
 
+def test_the_true_item_must_be_first():
+    scores = np.random.default_rng(0).normal(size=(500, 100))
+    scores[:, -1] += 1.5
+    task = cb.SourceTask.from_negatives(scores, np.arange(500))
+    assert any("the true item is not first in its row" in text for text in task.warnings)
+
+
 @pytest.mark.parametrize("dtype", [float, np.uint8])
 def test_lower_may_be_better(dtype):
     scores = np.array([[1, 5, 3], [9, 2, 4], [0, 5, 9]], dtype=dtype)

@@ -211,7 +211,14 @@ WRONG = {
         {"run": "my.run"},
         r"run: expected a mapping \{query: \{document: score\}\}.*read_t",
     ),
-    "lists": ({"run": {"a": ["x"], "b": ["y"]}}, "run: expected a mapping"),
+    "lists": (
+        {"run": {"a": ["x"], "b": ["y"]}},
+        "run: expected a mapping .* found dict of list; .* minus their rank",
+    ),
+    "sets": (
+        {"qrels": {"a": {"x"}, "b": {"y"}}},
+        "qrels: expected a mapping .* found dict of set; relevant documents may have 1",
+    ),
     "other columns": (
         {"run": pd.DataFrame({"qid": ["a"], "docno": ["x"], "score": [1.0]})},
         "run: found columns qid, docno, score, expected query_id, doc_id, score",
@@ -277,3 +284,20 @@ def test_several_relevant_documents_are_said_to_count_once():
     assert any("1 of 3 queries have several relevant documents" in note for note in task.notes)
     alone = SourceTask.from_run({**qrels, "a": {"d1": 1}}, run, n_classes=10)
     assert not any("several relevant" in note for note in alone.notes)
+
+
+@pytest.mark.parametrize("worse", ["ranks", "distances"])
+def test_runs_whose_lowest_number_is_best(worse):
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(60, 200))
+    scores[np.arange(60), np.arange(60)] += 2.5
+    best = np.argsort(-scores, axis=1)[:, :50]
+    run = {
+        f"q{i}": {
+            f"d{j}": rank + 1.0 if worse == "ranks" else 10 - scores[i, j]
+            for rank, j in enumerate(best[i])
+        }
+        for i in range(60)
+    }
+    task = SourceTask.from_run({f"q{i}": {f"d{i}": 1} for i in range(60)}, run, n_classes=200)
+    assert any("ranks or distances, of which the lowest" in text for text in task.warnings)

@@ -335,9 +335,11 @@ def test_errors(change, message):
 
 def test_queries_that_need_another_constructor_are_told_so():
     ids = [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
-    with pytest.raises(DataError, match=r"y: found shape \(3, 2\).*from_run"):
+    with pytest.raises(
+        DataError, match=r"y: expected one label per row, found .* at row 0.*from_run"
+    ):
         SourceTask.from_search(ids, [[0, 1], [1, 2], [2, 0]], n_classes=3)
-    with pytest.raises(DataError, match=r"y: found -1 at row 1.*leave out queries"):
+    with pytest.raises(DataError, match=r"y: found -1 at row 1.*leave out instances without"):
         SourceTask.from_search(ids, [0, -1, 2], n_classes=3)
     with pytest.raises(DataError, match="mere competitors like documents"):
         SourceTask.from_search(ids, [0, 1, 2], n_classes=4)

@@ -476,3 +476,37 @@ def test_a_curve_knows_no_metric_but_the_accuracy():
     for metric in ("mrr", "accuracy@2"):
         with pytest.raises(DataError, match=rf"^metric: .*{metric}.*accuracies alone"):
             curve.metric(metric, 5)
+
+
+SEVERAL = {
+    "lists": [[0], [1, 2], [2]],
+    "sets": [{0}, {1, 2}, {2}],
+    "an array of lists": np.array([[0], [1, 2], [2]], dtype=object),
+    "no label": [[0], [], [2]],
+    "a column": pd.Series([[0], [1, 2], [2]]),
+}
+
+
+@pytest.mark.parametrize("y", SEVERAL.values(), ids=SEVERAL)
+def test_several_labels_of_an_instance(y):
+    with pytest.raises(DataError, match=r"^y: expected one label .* found .* at row 1; .*from_run"):
+        SourceTask.from_scores(np.eye(3), y)
+
+
+@pytest.mark.parametrize(
+    ("y", "remedy"),
+    [
+        (np.eye(3), r"y\.argmax\(axis=1\)"),
+        ([0, -100, 2], "leave out instances without a class"),
+        ([0, np.nan, 2], "leave out instances without a class"),
+        ([0, 255, 2], "if the labels are names, pass classes="),
+    ],
+)
+def test_labels_that_are_no_classes(y, remedy):
+    with pytest.raises(DataError, match=f"^y: .*{remedy}"):
+        SourceTask.from_scores(np.eye(3), y)
+
+
+@pytest.mark.parametrize("y", [[[0], [1], [2]], [[0, 1, 2]]])
+def test_columns_and_rows_of_labels(y):
+    assert SourceTask.from_scores(np.eye(3), y).ranks.tolist() == [1, 1, 1]
