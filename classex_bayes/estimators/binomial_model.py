@@ -112,4 +112,4 @@ class BinomialModel(ScoreEstimator):
             f"the estimate never falls below {unbeaten:.2f}, the share of instances that score "
             f"above all {self._n_wrong:,} wrong-class scores of the pilot"
         )
-        return note_where(unbeaten - lower > _VISIBLE, k, "perhaps too high", why)
+        return note_where(unbeaten - lower > _VISIBLE, k, "flattened", why)

@@ -13,7 +13,6 @@ from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.formatting import by_fields
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import Missing, RelevantRanks, judged_lists, relevant_ranks
@@ -59,12 +58,18 @@ class RelevantDocuments:
     (0.5, 0.64)
     """
 
-    __repr__ = by_fields
-
     n_classes: int
     n_relevant: IntArray
     ranks: RelevantRanks
     y: IntArray  # (n,): class of each query, as of `SourceTask.from_run`
+
+    def __repr__(self) -> str:
+        """Numbers of queries and documents."""
+        fewest, most = self.n_relevant.min(), self.n_relevant.max()
+        return (
+            f"<RelevantDocuments: {self.n_relevant.size:,} queries with {fewest} to {most} "
+            f"relevant documents among {self.n_classes:,}>"
+        )
 
     @classmethod
     def from_run(

@@ -79,10 +79,12 @@ class Assessment:
 
     @property
     def left_out(self) -> str:
-        """Names of checks that could not be made, after a semicolon; empty if there are none."""
-        names = [check.name for check in self.checks if check.passed is None]
-        names += ["extrapolation within the pilot"] * isinstance(self.within, str)
-        return f"; not made: {', '.join(names)}" * bool(names)
+        """Checks that could not be made and why, after a semicolon; empty if there are none."""
+        reasons = {check.name: check.sentence for check in self.checks if check.passed is None}
+        if isinstance(self.within, str):
+            reasons["extrapolation within the pilot"] = self.within
+        named = ", ".join(f"{name} ({reason})" for name, reason in reasons.items())
+        return f"; not made: {named}" * bool(named)
 
     @property
     def faults(self) -> list[Caveat]:

@@ -9,10 +9,13 @@ from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import class_names, refuse_unnamed
+from classex_bayes.task.data_checks import Check
 from classex_bayes.task.validation import enough_classes
 from classex_bayes.typing import IntArray
 
 _MOST = 10**8  # instances, each of which is a row of the table of ranks
+_ENOUGH = 10  # errors with a common divisor that is no chance
+_ROUNDED = 2  # by which a sum of rounded percentages may differ from 100
 
 
 class Decisions(NamedTuple):
@@ -22,6 +25,7 @@ class Decisions(NamedTuple):
     counts: RankCounts
     n_classes: int
     names: list[Any] | None
+    check: Check
 
 
 def read_confusion(counts: Any, classes: Any) -> Decisions:
@@ -59,4 +63,14 @@ def read_confusion(counts: Any, classes: Any) -> Decisions:
     y, wrong = (np.repeat(of_cell, whole.ravel()) for of_cell in (true, true != predicted))
     fewest, most = wrong.astype(np.int64), wrong * (n_classes - 1)
     counted = RankCounts(fewest, fewest, most, np.ones_like(fewest))
-    return Decisions(y, counted, n_classes, class_names(classes, n_classes))
+    return Decisions(y, counted, n_classes, class_names(classes, n_classes), _percentages(whole))
+
+
+def _percentages(counts: IntArray) -> Check:
+    """Whether counts are those of instances: rounded percentages and copies would count as more."""
+    totals, errors = counts.sum(axis=1), counts[~np.eye(len(counts), dtype=bool)]
+    divisor = int(np.gcd.reduce(errors)) if np.count_nonzero(errors) >= _ENOUGH else 1
+    rounded = np.ptp(totals) > 0 and bool((np.abs(totals - 100) <= _ROUNDED).all())
+    found = f"all errors are multiples of {divisor}" if divisor > 1 else "all rows sum to about 100"
+    sentence = f"{found}, as if counts were percentages; pass the numbers of instances"
+    return Check("counts", divisor == 1 and not rounded, sentence)

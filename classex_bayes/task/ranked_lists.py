@@ -546,7 +546,7 @@ def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) 
         raise DataError(
             f"run: {absent.size} of {wanted.size} queries with relevant documents are missing, "
             f"such as {absent[0]!r}; pass missing='unanswered' if nothing was found for them "
-            "(trec_eval -c), or 'unsearched' to leave them out (trec_eval without -c)"
+            "(trec_eval -c), or missing='unsearched' to leave them out (trec_eval without -c)"
         )
     queries = wanted.difference(absent, sort=False) if missing == "unsearched" else wanted
     extra = searched.difference(wanted, sort=False)

@@ -716,11 +716,11 @@ class SourceTask:
         >>> SourceTask.from_confusion([[6, 4, 0], [3, 5, 2], [1, 4, 5]]).accuracy(3).round(3)
         array([0.533])
         """
-        y, counted, k1, names = read_confusion(counts, classes)
+        y, counted, k1, names, check = read_confusion(counts, classes)
         tested_classes(y, k1, names, "error")
         weight = class_weights(class_weight, y, k1, names)
         labels = ClassLabels(y, weight, y[:0], weight)
-        reading = Reading("decisions")
+        reading = Reading("decisions", checks=(check,))
         ranks = counted.lowest, counted.highest
         return cls(_table(labels, *ranks, counts=counted, reading=reading), names)
 

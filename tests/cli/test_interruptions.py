@@ -126,7 +126,7 @@ def test_a_comparison_keeps_what_was_fitted(pilot):
 def test_a_command_shows_the_posterior_without_the_references(
     run, strict, embeddings, few, monkeypatch
 ):
-    monkeypatch.setattr(ReferenceVerb, "references", lambda verb: [ClassExReg(0.5), Stops(0.6)])
+    monkeypatch.setattr(ReferenceVerb, "references", lambda *_: [ClassExReg(0.5), Stops(0.6)])
     code, out, err = run("compare", embeddings, "--k", "500", "--json", "--out", "results", *few)
     found = strict(out)
     names = [row["estimator"] for row in found["predictions"]]
@@ -179,7 +179,7 @@ def test_a_backtest_without_pilots(pilot, stop_after):
 def test_the_back_test_command_shows_a_partial_table(
     run, strict, embeddings, monkeypatch, stop_after, tmp_path
 ):
-    monkeypatch.setattr(ReferenceVerb, "references", lambda verb: [ClassExReg(0.5)])
+    monkeypatch.setattr(ReferenceVerb, "references", lambda *_: [ClassExReg(0.5)])
     options = ["--n-source", "20,50", "--n-pilots", "2", "--draws", "100", "--out", "b", "--json"]
     go_on = stop_after(6)  # of two estimators to each pilot
     code, out, err = run("backtest", embeddings, *options)

@@ -141,7 +141,7 @@ def test_instances_above_all_wrong_scores():
     assert prediction.mean[10**12] == pytest.approx(0.4, rel=1e-15)
     assert np.all(model.favorability_[own == 2] == 1)
     expected = (
-        "perhaps too high at k = 1000, 1000000000000: the estimate never falls below 0.40, the "
+        "flattened at k = 1000, 1000000000000: the estimate never falls below 0.40, the "
         "share of instances that score above all 100 wrong-class scores of the pilot"
     )
     assert expected in prediction.notes

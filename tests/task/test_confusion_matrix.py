@@ -73,8 +73,9 @@ def test_errors(counts, message):
 @pytest.mark.filterwarnings("ignore:each of 2 parts tests all")
 def test_parts_of_a_test_are_merged():
     _, _, counts = made()
-    merged = cb.SourceTask.merge([cb.SourceTask.from_confusion(counts) for _ in range(2)])
-    whole = cb.SourceTask.from_confusion(2 * counts)
+    parts = counts - counts // 3, counts // 3 + np.eye(25, dtype=int)
+    merged = cb.SourceTask.merge([cb.SourceTask.from_confusion(part) for part in parts])
+    whole = cb.SourceTask.from_confusion(sum(parts))
     assert merged.accuracy(25) == pytest.approx(whole.accuracy(25))
     assert merged.notes == whole.notes
 
@@ -83,3 +84,21 @@ def test_counts_passed_as_scores_are_noted():
     _, _, counts = made()
     task = cb.SourceTask.from_scores(counts, np.arange(25))
     assert any("from_confusion" in note for note in task.notes)
+
+
+@pytest.mark.parametrize(
+    ("scale", "sentence"),
+    [
+        (lambda counts: counts * 25, "all errors are multiples of 25"),
+        (lambda counts: np.rint(100 * counts / counts.sum(axis=1, keepdims=True)), "about 100"),
+        (lambda counts: counts, None),
+    ],
+    ids=["copies", "percentages", "counts"],
+)
+def test_percentages_are_no_counts(scale, sentence):
+    rng = np.random.default_rng(1)
+    share = 0.5 * np.eye(20) + 0.5 * rng.dirichlet(np.ones(20), 20)
+    counts = np.array([rng.multinomial(37, row) for row in share])
+    task = cb.SourceTask.from_confusion(scale(counts).astype(int))
+    found = [text for text in task.warnings if "as if counts were percentages" in text]
+    assert bool(found) is (sentence is not None) and all(sentence in text for text in found)
