@@ -147,7 +147,7 @@ def test_instances_above_all_wrong_scores():
     assert expected in prediction.notes
     # 0.4 (1 - (1 - 1/100)^(k - 1)) is above 0.01 from k = 4.
     assert not any("too high" in note for note in model.predict([2, 3]).notes)
-    assert any("too high at k = 4:" in note for note in model.predict([3, 4]).notes)
+    assert any("flattened at k = 4:" in note for note in model.predict([3, 4]).notes)
 
 
 @unsound_data
