@@ -129,7 +129,7 @@ class SourceTask:
             `decision_function`. Columns of a pandas or polars frame and coordinates of xarray name
             the classes, unless `y` contains positions. Memory maps, HDF5 and Zarr arrays are read
             in blocks, once, in order. Arrays of the array API (PyTorch, CuPy, JAX) are compared on
-            their device. Dask arrays may be larger than memory (docs/dask.md). Scores are not
+            their device. Dask arrays may be larger than memory (docs/data.md). Scores are not
             copied: an array that is changed later changes what `select` and `subsample` return.
         y : array-like of shape (n,)
             True classes: positions of columns, or names if the classes are named. Labels belong to
@@ -214,7 +214,7 @@ class SourceTask:
         Parameters
         ----------
         probes : array-like of shape (n, d), or array on a disk or device
-            Embeddings of the test instances. Dask arrays are accepted (docs/dask.md).
+            Embeddings of the test instances. Dask arrays are accepted (docs/data.md).
         gallery : array-like of shape (n_templates, d), or array on a disk or device
             Embeddings of the templates. Without `gallery_y` there is one row for each class. Dot
             products are computed on the device of the gallery. The index of a pandas frame names
@@ -342,7 +342,7 @@ class SourceTask:
 
         Scores are the first of `decision_function`, `predict_joint_log_proba`, `predict_log_proba`
         and `predict_proba` whose best class is most often the predicted class. Those of
-        `NearestCentroid` are distances (docs/from_sklearn.md).
+        `NearestCentroid` are distances (docs/data.md).
 
         Parameters
         ----------

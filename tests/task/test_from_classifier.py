@@ -29,7 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 from classex_bayes import ClassExReg, Sampling, SourceTask
 from classex_bayes.exceptions import DataError, DataWarning
 
-PAGE = (Path(__file__).parents[2] / "docs/from_sklearn.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/data.md").read_text(encoding="utf-8")
 K1, TRAIN, TEST = 12, 10, 8
 KEPT = np.array([0, 1, 2, 4, 5, 7, 8, 9, 11])
 
@@ -396,7 +396,8 @@ def test_rows_that_are_refused(data):
 @pytest.fixture(scope="module")
 def page():
     """Names that the code of the page has defined, without its fit."""
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
+    section = PAGE.partition("## scikit-learn classifiers\n")[2].partition("\n## ")[0]
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE))
     code = re.sub(r"^model.*\n", "", code, flags=re.MULTILINE)
     names, tasks = {}, []
     for part in re.split(r"(?=^task = )", code, flags=re.MULTILINE):

@@ -1,4 +1,4 @@
-"""What decisions, cut lists and tied scores cost, compared with all ranks: docs/ties.md.
+"""What decisions, cut lists and tied scores cost, compared with all ranks: docs/data.md.
 
 Each trial is a pilot of 100 classes with 2 instances each, and asks for 1,000 classes. Posteriors
 are draws of the default prior, weighted by the likelihood, which takes a hundredth of the time of
@@ -20,7 +20,7 @@ from studies.shared import CI_PROB, quiet
 
 PRIOR = cb.MixturePrior()
 N_DRAWS, SEED = 40_000, 16
-K1, REPEATS, ASKED = 100, 2, 1000
+K1, REPEATS, ASKED, LENGTH = 100, 2, 1000, 5
 LAWS = {
     "Gaussian, noise 0.1": GaussianNearestNeighbor(10, 0.1),
     "Gaussian, noise 0.2": GaussianNearestNeighbor(10, 0.2),
@@ -50,11 +50,10 @@ def tasks_of(scores, y):
     decisions = np.eye(K1)[scores.argmax(axis=1)]
     tasks = {"all ranks": full, "decisions": cb.SourceTask.from_scores(decisions, y)}
     tasks["decisions, ties='random'"] = cb.SourceTask.from_scores(decisions, y, ties="random")
-    for length in (5, 10):
-        ranks = np.minimum(full.ranks, length + 1)
-        tasks[f"lists of {length}"] = cb.SourceTask.from_ranks(
-            ranks, y, n_classes=K1, truncated_at=length
-        )
+    ranks = np.minimum(full.ranks, LENGTH + 1)
+    tasks[f"lists of {LENGTH}"] = cb.SourceTask.from_ranks(
+        ranks, y, n_classes=K1, truncated_at=LENGTH
+    )
     for name, levels in LEVELS.items():
         for ties in ("random", "unknown"):
             tasks[f"{name} scores, ties='{ties}'"] = cb.SourceTask.from_scores(
@@ -64,14 +63,14 @@ def tasks_of(scores, y):
 
 
 def posterior_of(task, weights, accuracy):
-    """Mean, 90% interval and effective number of draws of the accuracy among those asked for."""
+    """Mean and 90% interval of the accuracy among those asked for."""
     density = BernsteinData.of(task, PRIOR.basis).log_likelihood(weights)
     share = np.exp(density - density.max())
     share /= share.sum()
     order = np.argsort(accuracy)
     reached = np.cumsum(share[order])
     ends = np.searchsorted(reached, [(1 - CI_PROB) / 2, (1 + CI_PROB) / 2])
-    return float(share @ accuracy), *accuracy[order][ends], 1 / (share**2).sum()
+    return float(share @ accuracy), *accuracy[order][ends]
 
 
 @cache
@@ -94,17 +93,16 @@ def law_rows(law_name, n_tasks):
         sample = LAWS[law_name].sample(K1, repeats=REPEATS, random_seed=seed)
         with quiet():
             for known, task in tasks_of(scores_of(sample), sample.y).items():
-                touched = task.table.n_touched / task.n_test
-                rows.append(
-                    (known, law_name, touched, truth, *posterior_of(task, weights, accuracy))
-                )
+                counts = task.table.counts
+                tied = 0.0 if counts is None else np.mean(counts.lowest < counts.highest)
+                rows.append((known, law_name, tied, truth, *posterior_of(task, weights, accuracy)))
     return rows
 
 
 def tables(options):
     """Coverage, width and error by what is known, over all laws."""
     cases = [(law_name, options.repeats(20)) for law_name in LAWS]
-    columns = ["known", "law", "touched", "truth", "mean", "lower", "upper", "ess"]
+    columns = ["known", "law", "tied", "truth", "mean", "lower", "upper"]
     trials = options.kept(
         "ties", lambda: pd.DataFrame(all_rows(law_rows, cases, options.jobs), columns=columns)
     )
@@ -114,20 +112,16 @@ def tables(options):
     by_law = summary(trials, ["known", "law"]).groupby("known")["held"].min()
     table = pd.DataFrame(
         {
-            "instances with ties": groups["touched"].mean().map("{:.0%}".format),
-            "90% intervals that held": [
-                f"{held:.2f} (se {se:.2f})" for held, se in zip(cells["held"], error, strict=True)
+            "tied": groups["tied"].mean().map("{:.0%}".format),
+            "coverage (se)": [
+                f"{held:.2f} ({se:.2f})" for held, se in zip(cells["held"], error, strict=True)
             ],
-            "worst law": by_law,
-            "mean width": cells["width"],
+            "lowest": by_law,
+            "width": cells["width"],
             "mean error": cells["bias"],
-            "RMSE": cells["rmse"],
-            # So few draws carry the weight in the worst twentieth of the posteriors.
-            "effective draws": groups["ess"].quantile(0.05),
         },
         index=cells.index,
     )
-    formats = dict.fromkeys(["worst law", "mean width"], ".2f")
-    formats |= {"mean error": "+.3f", "RMSE": ".3f", "effective draws": ".0f"}
+    formats = {"lowest": ".2f", "width": ".2f", "mean error": "+.3f"}
     text = markdown(table.rename_axis("what is known").reset_index(), formats)
-    return {"ties.md": {"incomplete ranks": f"{version()} {len(trials)} posteriors.\n\n{text}"}}
+    return {"data.md": {"incomplete ranks": f"{text}\n\n{version()}"}}
