@@ -152,22 +152,22 @@ def tables(options):
         lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=columns),
     )
     cells = summary(trials, columns[:5])
+    far = cells[cells["k"] > cells["k1"]]
     rows = []
-    for cell, part in cells.groupby(columns[:3], sort=False):
-        row = dict(zip(columns[:3], cell, strict=True))
+    for cell, part in far.groupby(columns[:2], sort=False):
+        row = dict(zip(columns[:2], cell, strict=True))
         for with_design, name in ((False, "without"), (True, "with")):
-            near, far = (
-                at for _, at in part[part["design"] == with_design].sort_values("k").iterrows()
-            )
+            sizes = part[part["design"] == with_design]
             row |= {
-                f"held {name}": f"{near['held']:.2f}, {far['held']:.2f}",
-                f"error {name}": f"{far['rmse']:.3f}",
+                f"held {name}": ", ".join(map("{:.2f}".format, sizes["held"])),
+                f"error {name}": ", ".join(map("{:.3f}".format, sizes["rmse"])),
             }
         rows.append(row)
-    held = cells.groupby("design")["held"].mean()
+    held = cells.groupby("design")["held"].agg(["mean", "min"]).map("{:.2f}".format)
     text = (
-        f"{markdown(pd.DataFrame(rows))}\n\nAll cells together: intervals held {held[True]:.2f} "
-        f"with the design, {held[False]:.2f} without. {cells['pilots'].max()} pilots in each cell. "
-        f"{version()}"
+        f"{markdown(pd.DataFrame(rows))}\n\nOf the intervals at k1 and at 10 k1, "
+        f"{held['mean'][True]} held with the design (lowest cell {held['min'][True]}), and "
+        f"{held['mean'][False]} without ({held['min'][False]}). {cells['pilots'].max()} pilots in "
+        f"each cell. {version()}"
     )
     return {"sampling.md": {"designs": text}}
