@@ -26,15 +26,28 @@ def section(title):
 def schemas():
     """Types of all keys by their paths, for each verb."""
     found = {}
-    shared = _types(section("JSON of every verb"))
     for title in re.findall(r"^### (JSON of `.*)$", PAGE, re.MULTILINE):
-        types = _types(section(title))
-        found |= dict.fromkeys(re.findall("`(.+?)`", title), shared | types)
+        for verb in re.findall("`(.+?)`", title):
+            found[verb] = _types(section("JSON of every verb"), verb) | _types(section(title))
     return found
 
 
-def _types(text):
-    return dict(re.findall(r"^\| `([\w.\[\]]+)` \| ([a-z ]+) \|", text, re.MULTILINE))
+def _types(text, verb=""):
+    """Types of the keys of a table, without those that it says a verb lacks."""
+    types, lacking = {}, set()
+    row = r"^\| (`.+?`) \| ([a-z ]+) \| .*? \|(.*)$"
+    for keys, kind, without in re.findall(row, text, re.MULTILINE):
+        paths = [path for key in re.findall("`(.+?)`", keys) for path in _expanded(key)]
+        types |= dict.fromkeys(paths, kind)
+        if f"`{verb}`" in without:
+            lacking |= set(paths)
+    return {path: kind for path, kind in types.items() if re.split(r"\W", path)[0] not in lacking}
+
+
+def _expanded(key):
+    """The keys `a.b` and `a.c` of `a.{b, c}`."""
+    place, brace, names = key.partition("{")
+    return [place + name for name in names.removesuffix("}").split(", ")] if brace else [key]
 
 
 def conform(document):
