@@ -6,9 +6,9 @@ distance, a wrong class is nearer than the true one with probability
 
 .. math:: \log p = \log \frac{j}{k_1 - 1} - q, \qquad q = m \log \frac{r_j}{d},
 
-where the exponent m has the maximum likelihood estimate of Hill,
-:math:`1 / m = \frac{1}{j - 1} \sum_{l < j} \log (r_j / r_l)`. The depth q is the same for every
-power of the distances.
+where the exponent m has Hill's estimate. The bias of its logarithm is corrected:
+:math:`\log m = \psi(j - 1) - \log \sum_{l < j} \log (r_j / r_l)`, with the digamma function
+:math:`\psi`. The depth q is the same for every power of the distances.
 """
 
 from typing import NamedTuple, Self
