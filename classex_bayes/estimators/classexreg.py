@@ -97,8 +97,8 @@ class ClassExReg(PointEstimator):
     ``variant="paper"`` they can also fall below 0. The result then has a note.
 
     The choice of the bandwidth is noisy for few classes. A note reports which bandwidths other
-    halves may choose, and the range of the predictions with them. docs/estimators.md shows how far
-    they differ, and why the choices of the paper predict worse than those of the package.
+    halves may choose, and the range of the predictions with them. docs/estimators.md says why the
+    choices of the paper predict worse than those of the package.
 
     References
     ----------

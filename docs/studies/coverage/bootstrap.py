@@ -5,7 +5,7 @@ import pandas as pd
 from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
-from studies.coverage.trials import all_rows
+from studies.coverage.trials import all_rows, summary
 from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
@@ -50,7 +50,7 @@ def estimates(population, seed):
 
 
 def tables(options):
-    """A row for each population and estimator."""
+    """A row for each estimator: coverage, and bias in brackets, by population and k."""
     cases = [(name, seed) for name in POPULATIONS for seed in range(options.repeats(N_PILOTS))]
     columns = ["population", "estimator", "k", "mean", "lower", "upper", "truth"]
     trials = options.kept(
@@ -59,12 +59,16 @@ def tables(options):
     )
     groups = columns[:3]
     own = trials.groupby(groups)["mean"].transform("mean")
-    for name, target in (("truth held", trials["truth"]), ("own mean held", own)):
-        trials[name] = target.between(trials["lower"], trials["upper"])
-    trials["bias"] = trials["mean"] - trials["truth"]
-    named = ["truth held", "own mean held", "bias"]
-    table = trials.groupby(groups, sort=False)[named].mean().unstack("k")
-    table.columns = [f"{name}, k = {k}" for name, k in table.columns]
-    formats = {name: "+.3f" if "bias" in name else ".2f" for name in table.columns}
-    text = f"{version()}\n\n{markdown(table.reset_index(), formats)}"
-    return {"estimators.md": {"bootstrap": text}}
+    trials["own"] = own.between(trials["lower"], trials["upper"])
+    cells = summary(trials, groups)
+    in_own = trials.groupby(groups)["own"].mean()
+    shown = cells["held"].map("{:.2f}".format) + " (" + cells["bias"].map("{:+.3f}".format) + ")"
+    table = cells.assign(shown=shown).pivot_table(
+        "shown", "estimator", ["population", "k"], aggfunc="first", sort=False
+    )
+    table.columns = [f"{population}, k = {k}" for population, k in table.columns]
+    text = (
+        f"{version()} The mean of the estimates over the pilots was in {in_own.mean():.2f} of the "
+        f"intervals, and in a cell in {in_own.min():.2f} to {in_own.max():.2f} of them.\n\n"
+    )
+    return {"estimators.md": {"bootstrap": text + markdown(table.reset_index())}}
