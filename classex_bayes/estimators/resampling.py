@@ -94,8 +94,9 @@ def bootstrap(
     Notes
     -----
     The interval contains the sampling error of the estimator, not its bias. docs/estimators.md
-    reports how often the intervals of each estimator contain the true accuracy, and its bias. A fixed bandwidth, ``ClassExReg(model.bandwidth_)``, is faster but ignores the
-    variation of the choice. For `KDE`, classes are resampled only as true classes.
+    reports the bias, and how often the intervals of each estimator contain the true accuracy. A
+    fixed bandwidth, ``ClassExReg(model.bandwidth_)``, is faster but ignores the variation of the
+    choice. For `KDE`, classes are resampled only as true classes.
 
     To resample the classes in both roles, as test classes and as competitors, is worse. Copies of
     one competitor beat the same instances, so resampled accuracies at k = k1 rise. Pairs of test

@@ -84,37 +84,49 @@ def of_corpus(name, folder, n_pilots):
     return rows
 
 
-def table(cells):
-    """Coverage, and mean width in brackets, in columns by factor."""
-    shown = cells["held"].map("{:.2f}".format) + " (" + cells["width"].map("{:.2f}".format) + ")"
-    wide = cells.assign(shown=shown).pivot_table(
-        "shown", ["law", "pilot"], "factor", aggfunc="first", sort=False
-    )
-    wide.columns = [f"{factor} k1" for factor in wide]
-    return markdown(wide.fillna("").reset_index())
+def wide(cells, row):
+    """Table of the texts `shown` with a column for each number of classes."""
+    by_factor = cells.pivot_table("shown", row, "factor", aggfunc="first", sort=False)
+    by_factor.columns = [f"{factor} k1" for factor in by_factor]
+    return by_factor.fillna("").reset_index()
+
+
+def by_pilot(cells, name):
+    """Mean coverage over laws, and mean width in brackets, for each size of pilots."""
+    means = cells.groupby(["pilot", "factor"], sort=False)[["held", "width"]].mean()
+    shown = means["held"].map("{:.2f}".format) + " (" + means["width"].map("{:.2f}".format) + ")"
+    return wide(shown.rename("shown").reset_index(), "pilot").assign(of=name)
+
+
+def by_law(cells, name, n_pilots):
+    """Mean coverage over sizes of pilots, and the smallest one in brackets, for each law."""
+    held = cells.groupby(["law", "factor"], sort=False)["held"].agg(["mean", "min"])
+    shown = held["mean"].map("{:.2f}".format) + " (" + held["min"].map("{:.2f}".format) + ")"
+    table = wide(shown.rename("shown").reset_index(), "law").rename(columns={"law": name})
+    return f"{markdown(table)}\n\n{n_pilots} pilots of each size. {version()}"
 
 
 def tables(options):
-    """A row for each law and size of pilots; for the corpus, over all populations too."""
-    n_pilots = options.repeats(100)
+    """Rows by size of pilots, and a row for each law and each population of the corpus."""
+    n_pilots, n_real = options.repeats(100), options.repeats(20)
     cases = [(name, size, n_pilots) for name in LAWS for size in PILOTS]
     of_laws = options.kept(
         "bounds-laws",
         lambda: pd.DataFrame(all_rows(simulated, cases, options.jobs), columns=COLUMNS),
     )
     names = list(recipes())[: 1 if options.small else None]
-    real = [(name, options.out, options.repeats(20)) for name in names]
+    real = [(name, options.out, n_real) for name in names]
     of_real = options.kept(
         "bounds-corpus",
         lambda: pd.DataFrame(all_rows(of_corpus, real, options.jobs), columns=COLUMNS),
     )
-    by_population = summary(of_real, COLUMNS[:3])
-    means = by_population.groupby(["pilot", "factor"], sort=False)
-    over_all = means[["held", "width"]].mean().reset_index().assign(law="all populations")
-    corpus = pd.concat([over_all, by_population], ignore_index=True)
+    laws, corpus = (summary(trials, COLUMNS[:3]) for trials in (of_laws, of_real))
+    sizes = pd.concat([by_pilot(laws, "laws"), by_pilot(corpus, "populations")]).fillna("")
+    sizes.insert(0, "of", sizes.pop("of"))
     return {
         "bounds.md": {
-            "laws": f"{table(summary(of_laws, COLUMNS[:3]))}\n\n{n_pilots} pilots. {version()}",
-            "corpus": f"{table(corpus)}\n\n{options.repeats(20)} pilots. {version()}",
+            "sizes": f"{markdown(sizes)}\n\n{version()}",
+            "laws": by_law(laws, "law", n_pilots),
+            "corpus": by_law(corpus, "population", n_real),
         }
     }
