@@ -1,4 +1,4 @@
-"""Pilots of the packaged characters, extrapolated: docs/calibration.md and README.md."""
+"""Pilots of the packaged characters, extrapolated: docs/calibration.md."""
 
 import pandas as pd
 from scipy.spatial.distance import cdist
@@ -50,22 +50,6 @@ def characters(scores):
     return markdown(pd.DataFrame(rows), dict.fromkeys(names, ".3f"))
 
 
-def front_page(scores):
-    """Errors of pilots of 100 characters, as the README has them."""
-    names = {OURS: "**posterior mean**", OTHER: OTHER, "KDE(ucv)": "KDE-UCV, on distances"}
-    far = [300, 1000, 2965]
-    table = scores.xs(100, level="n_source")["rmse"].unstack("k").loc[list(names), far]
-    table.columns = [f"{k:,}" for k in far]
-    table.insert(0, "predicted for", list(names.values()))
-    held = scores.loc[[(100, OURS, k) for k in far], "coverage90"]
-    return (
-        "On printed characters, from 100 random pilots of 100 of the 2,965 (root mean square "
-        f"error; 90% intervals\ncontained the true accuracy in {held.min():.0%} to "
-        f"{held.max():.0%} of the cases):"
-        f"\n\n{markdown(table, dict.fromkeys(table.columns[1:], '.3f'))}"
-    )
-
-
 def on_squares(scores):
     """RMSE of KDE on squared distances, from the same pilots."""
     table = scores["rmse"].unstack("estimator", sort=False).reset_index()
@@ -82,7 +66,6 @@ def tables(options):
         cb.load_glyphs().task(), [cb.KDE("ucv"), cb.KDE("bcv")], options, "characters-squares"
     )
     return {
-        "../README.md": {"characters": front_page(scores)},
         "calibration.md": {
             "version": version(),
             "characters": characters(scores),
