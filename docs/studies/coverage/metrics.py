@@ -4,8 +4,8 @@ import pandas as pd
 
 import classex_bayes as cb
 from classex_bayes.simulate import GaussianNearestNeighbor
-from studies.coverage.trials import all_rows, mean_over_cells, summary
-from studies.pages import version
+from studies.coverage.trials import all_rows, summary
+from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
 METRICS = "mrr", "ndcg@10", "recall@10"
@@ -60,8 +60,10 @@ def tables(options):
         "metrics",
         lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=columns),
     )
-    parts = [
-        f"From {model}:\n\n{mean_over_cells(part, 'metric')}"
-        for model, part in summary(trials, columns[:5]).groupby("model")
-    ]
-    return {"questions.md": {"metric errors": "\n\n".join([version(), *parts])}}
+    cells = summary(trials, columns[:5])
+    errors = cells.groupby(["population", "pilot", "metric", "model"])[["held", "rmse"]].mean()
+    table = errors.rename(columns={"rmse": "RMSE"}).unstack("model")
+    table.columns = [f"{name}, {model}" for name, model in table.columns]
+    formats = {name: ".2f" if name.startswith("held") else ".3f" for name in table.columns}
+    text = f"{markdown(table.reset_index(), formats)}\n\n{version()}"
+    return {"questions.md": {"metric errors": text}}

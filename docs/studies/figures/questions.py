@@ -1,4 +1,4 @@
-"""Draws the figures of docs/questions.md, writes its tables, and prints the numbers of its text."""
+"""Draws the figures of docs/questions.md and writes its tables and outputs."""
 
 import unicodedata
 
@@ -64,6 +64,12 @@ def of_costs(prediction, truth, accuracy):
     return markdown(pd.DataFrame(columns))
 
 
+def output(*results):
+    """Printed results, as below a block of code."""
+    lines = [line.rstrip() for result in results for line in str(result).splitlines()]
+    return "\n".join(["```text", *lines, "```"])
+
+
 def main() -> None:
     """Answer the questions of the page in its order."""
     glyphs = cb.load_glyphs()
@@ -78,11 +84,12 @@ def main() -> None:
     shown = cb.plots.plot_accuracy(model, task, everything, metric="mean_rank")
     shown.savefig(FIGURES / "mean_rank.png")
     until = model.classes_until(0.75)
-    print(until)
+    parts["classes until"] = output(until)
     cb.plots.plot_classes_until(until).savefig(FIGURES / "classes_until.png")
     curve = model.predict(np.unique(np.geomspace(2, 10_000, 60).astype(int)))
     cb.plots.plot_prob_at_least(curve, [0.6, 0.7, 0.8]).savefig(FIGURES / "prob_at_least.png")
-    print(model.predict_test(1000, repeats=3, random_seed=1), model.predict(1000))
+    test = model.predict_test(1000, repeats=3, random_seed=1)
+    parts["measured"] = output(test, model.predict(1000))
 
     inside = np.isin(glyphs.y, np.array(glyphs.classes)[chosen])
     names = [glyphs.classes[c] for c in chosen]
@@ -116,15 +123,17 @@ def main() -> None:
     risk = cb.risk.BayesianRisk(cost).fit(task, random_seed=1).predict([200, 1000, 2965])
     true_risk = cb.risk.average_test_risk(everything, cost, [200, 1000, 2965])
     parts["mean costs"] = of_costs(risk, true_risk, everything.accuracy([200, 1000, 2965]))
-    write_parts("questions.md", parts)
 
     plan = cb.plan(
         everything.select(chosen[:50]), 1000, width=0.1, classes=[100, 200, 400], repeats=[1, 3],
         ci_prob=0.9, n_pilots=8, random_seed=1,
     )  # fmt: skip
-    print(plan)
+    parts["plan"] = output(plan)
     cb.plots.plot_plan(plan).savefig(FIGURES / "plan.png")
-    scaling = cb.sensitivity(model, [200, 1000, 2965, 100_000, 1_000_000])
-    print(scaling)
+    scaling = cb.sensitivity(model, [200, 1000, 2965, 100_000])
+    shown = ["mean", "sd", "prior", "likelihood", "prior_share", "diagnosis"]
+    table = scaling.table[shown].reset_index()
+    parts["sensitivity"] = markdown(table, {"k": ",d"} | dict.fromkeys(shown[:-1], ".3f"))
     cb.plots.plot_sensitivity(scaling).savefig(FIGURES / "sensitivity.png")
     cb.plots.plot_ppc(model, random_seed=1).savefig(FIGURES / "ppc.png")
+    write_parts("questions.md", parts)
