@@ -42,7 +42,7 @@ def made(monkeypatch):
         calls.append("gaussian")
         return gaussian(packages)
 
-    recipe = Recipe("gaussian", "simulated", "Vectors.", "Nearest.", ("none",), make)
+    recipe = Recipe("gaussian", "simulated", "vectors", "Vectors.", "Nearest.", ("none",), make)
     for module in ("catalogue", "population_laws", "command", "corpus_page", "corpus_ranking"):
         monkeypatch.setattr(f"studies.corpus.{module}.recipes", lambda: {"gaussian": recipe})
     return calls
@@ -132,7 +132,7 @@ def test_other_versions_of_debian_packages_are_warned_of(version, other, tmp_pat
         return gaussian(packages)
 
     datasheet = f"font {version} (Debian, OFL-1.1)", "vectors 2.0 (PyPI, MIT)"
-    recipe = Recipe("gaussian", "simulated", "Vectors.", "Nearest.", datasheet, make)
+    recipe = Recipe("gaussian", "simulated", "vectors", "Vectors.", "Nearest.", datasheet, make)
     monkeypatch.setattr(catalogue, "recipes", lambda: {"gaussian": recipe})
     message = r"gaussian was made of font 15.0.01\+dfsg-2 instead of 15.0.0; .* docs/corpus.md"
     with pytest.warns(UserWarning, match=message) if other else nullcontext():

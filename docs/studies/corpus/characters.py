@@ -179,6 +179,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="letters-pixels",
         kind="characters in two typefaces",
+        summary="letters in other typefaces; cosine of pixels",
         about=(
             "Classes are the letters and numbers of the scripts in use. The template is the "
             "drawing of Noto Sans. The test instances are those of DejaVu Sans, FreeSerif, Nuosu "
@@ -194,6 +195,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="letters-screen",
         kind="characters in two typefaces",
+        summary="letters as bitmaps of a screen font; discriminant axes of pixels",
         about=(
             "Classes are the letters and numbers of the scripts in use. The template is the "
             "drawing of Noto Sans, the test instance that of Unifont, whose letters are bitmaps of "
@@ -211,6 +213,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="ancient-signs",
         kind="characters in two typefaces",
+        summary="hieroglyphs, cuneiform and other ancient signs in another font; discriminant axes",
         about=(
             "Classes are Egyptian and Anatolian hieroglyphs, cuneiform, Linear A and B, Meroitic "
             "and other signs of ancient scripts. The template is the drawing of Noto, the test "
@@ -227,6 +230,8 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="symbols",
         kind="characters in two typefaces",
+        summary="symbols and punctuation in other typefaces; hidden units of a network trained on "
+        "letters",
         about=(
             "Classes are symbols and punctuation marks: arrows, operators, Braille, music, game "
             "tiles, emoji in black and white. The template is the drawing of Symbola. The test "

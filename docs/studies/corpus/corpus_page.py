@@ -21,16 +21,42 @@ _HEADERS = {
     "factor": "times as many classes",
     "scores": "kind of score",
 }
+_FORMATS = {
+    **dict.fromkeys(["RMSE", "RMSE, worst tenth", "width"], ".3f"),
+    **dict.fromkeys(["held", "held, ranks", "RMSE / ranks", "width / ranks"], ".2f"),
+    "bias": "+.3f",
+}
 SHOWN = ["10", "100", "1000", "10000", "all"]
 
 
 def population_table(facts: pd.DataFrame) -> str:
-    """Kinds, size and accuracies of every population."""
+    """What every population is, its size, two accuracies and the packages of its data."""
     table = facts.reset_index()
-    table["instances a class"] = table.pop("instances") / table["classes"]
-    table = table[["population", "kind", "scores", "classes", "instances a class", *SHOWN]]
-    formats = dict.fromkeys(SHOWN, ".3f") | {"classes": ",d", "instances a class": ".2g"}
-    return markdown(table, formats)
+    described = table["population"].map(recipes())
+    table["what is recognised; classifier"] = [recipe.summary for recipe in described]
+    table["packages"] = [", ".join(_split(recipe.packages)) for recipe in described]
+    table = table.rename(columns={"100": "accuracy on 100", "all": "on all"})
+    accuracies = ["accuracy on 100", "on all"]
+    first = ["population", "what is recognised; classifier", "scores", "classes"]
+    formats = dict.fromkeys(accuracies, ".3f") | {"classes": ",d"}
+    return markdown(table[[*first, *accuracies, "packages"]], formats)
+
+
+def licences() -> str:
+    """Packages of the populations by licence, one line each."""
+    lines: dict[str, set[str]] = {}
+    for recipe in recipes().values():
+        for name, licence in _split(recipe.packages).items():
+            lines.setdefault(licence, set()).add(name)
+    return "\n".join(
+        f"- {licence}: {', '.join(sorted(lines[licence]))}" for licence in sorted(lines)
+    )
+
+
+def _split(packages: tuple[str, ...]) -> dict[str, str]:
+    """Names of packages, "name version (registry, licence)", and their licences."""
+    parts = (text.removesuffix(")").partition(" (") for text in packages)
+    return {name.split()[0]: registry.partition(", ")[2] for name, _, registry in parts}
 
 
 def with_errors(table: pd.DataFrame, name: str, spec: str) -> list[str]:
@@ -77,59 +103,43 @@ def rankings_table(rankings: pd.DataFrame) -> str:
     return markdown(ratios.reset_index(), dict.fromkeys(kinds, ".2f"))
 
 
-def summary(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+def expectation_table(cells: pd.DataFrame, by: list[str], columns: list[str]) -> str:
     """What is to be expected of the posterior, by some of the cells' names."""
-    groups = cells.groupby(by, sort=True)
-    return pd.DataFrame(
+    groups = cells[cells["estimator"] == OURS].groupby(by)
+    table = pd.DataFrame(
         {
-            "populations": groups["rmse"].size(),
+            "populations": groups["population"].nunique(),
             "held": groups["coverage"].mean(),
             "bias": groups["bias"].mean(),
             "RMSE": groups["rmse"].median(),
             "RMSE, worst tenth": groups["rmse"].quantile(0.9),
+            "RMSE / ranks": against_ranks(cells, by)["RMSE / ranks"],
             "width": groups["width"].median(),
-            "width, widest tenth": groups["width"].quantile(0.9),
         }
-    ).reset_index()
+    )
+    return markdown(table[columns].reset_index().rename(columns=_HEADERS), _FORMATS)
 
 
-def expectation_table(cells: pd.DataFrame, by: list[str]) -> str:
-    """`summary` as Markdown, with the columns named as on the page."""
-    table = summary(cells, by).rename(columns=_HEADERS)
-    if "factor" not in by:
-        table = table.drop(columns="populations")
-    formats = dict.fromkeys(
-        ["RMSE", "RMSE, worst tenth", "width", "width, widest tenth"], ".3f"
-    ) | {"held": ".2f", "bias": "+.3f"}
-    return markdown(table, formats)
+def against_ranks(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Compare predictions from ranks and scores with those from ranks alone.
 
-
-def comparison(cells: pd.DataFrame, by: list[str]) -> str:
-    """Predictions from ranks and scores and from ranks alone, by some of the cells' names."""
-    cell = ["population", "scores", "n_source", "factor"]
+    The table is indexed by some of the cells' names. It has the ratios of errors and widths, and
+    the coverage of both.
+    """
+    names = ["population", "scores", "n_source", "factor"]
     both, ranks = (cells[cells["estimator"] == name] for name in (OURS, BY_RANKS))
-    pairs = both.merge(ranks, on=cell, suffixes=("", " of ranks"))
-    rows = []
-    # Populations keep the order of the datasheets.
-    for names, pair in pairs.groupby(by, sort=by != ["population"]):
-        mean = pair.mean(numeric_only=True)
-        errors, widths = (
-            np.exp(np.log(pair[name] / pair[f"{name} of ranks"]).mean())
-            for name in ("rmse", "width")
-        )
-        rows.append(
-            dict(zip(by, names, strict=True))
-            | {
-                "populations": pair["population"].nunique(),
-                "errors (RMSE, ratio)": f"{errors:.2f}",
-                "widths (ratio)": f"{widths:.2f}",
-                "interval score": f"{mean['interval_score']:.3f} for "
-                f"{mean['interval_score of ranks']:.3f}",
-                "90% intervals held": f"{mean['coverage']:.2f} for {mean['coverage of ranks']:.2f}",
-            }
-        )
-    table = pd.DataFrame(rows).rename(columns=_HEADERS)
-    return markdown(table if "factor" in by else table.drop(columns="populations"))
+    pairs = both.merge(ranks, on=names, suffixes=("", " of ranks"))
+    for name in ("rmse", "width"):
+        pairs[f"log {name}"] = np.log(pairs[name] / pairs[f"{name} of ranks"])
+    groups = pairs.groupby(by)
+    return pd.DataFrame(
+        {
+            "RMSE / ranks": np.exp(groups["log rmse"].mean()),
+            "width / ranks": np.exp(groups["log width"].mean()),
+            "held": groups["coverage"].mean(),
+            "held, ranks": groups["coverage of ranks"].mean(),
+        }
+    )
 
 
 def front_page(
@@ -155,18 +165,6 @@ def front_page(
         f"{ranking.loc[OURS, 'coverage']:.0%} of\nthe cases:\n\n"
         f"{markdown(table.rename(columns=_HEADERS), formats)}"
     )
-
-
-def datasheets() -> str:
-    """One paragraph for each population."""
-    parts = []
-    for name, recipe in recipes().items():
-        packages = "; ".join(recipe.packages)
-        parts.append(
-            f"**{name}** ({recipe.kind}; {recipe.scores}). {recipe.about} "
-            f"*Classifier.* {recipe.classifier} *Packages.* {packages}."
-        )
-    return "\n\n".join(parts)
 
 
 def read_facts(folder: Path) -> pd.DataFrame:
@@ -214,24 +212,22 @@ def page_parts(folder: Path) -> dict[str, dict[str, str]]:
     cells = pd.read_csv(folder / "corpus-cells.csv")
     ranking = pd.read_csv(folder / "corpus-ranking.csv", index_col="estimator")
     rankings = pd.read_csv(folder / "corpus-rankings.csv", index_col=["scores", "estimator"])
-    cells = cells.join(facts[["kind", "scores"]], on="population")
+    cells = cells.join(facts["scores"], on="population")
     ours = cells[cells["estimator"] == OURS]
+    ratios = against_ranks(cells, ["scores", "factor"]).reset_index().rename(columns=_HEADERS)
+    expected = ["held", "bias", "RMSE", "RMSE, worst tenth", "width"]
+    compared = ["held", "bias", "RMSE", "RMSE / ranks", "width"]
     return {
         "corpus.md": {
             "version": version(),
             "populations": population_table(facts),
             "ranking": ranking_table(ranking),
             "ranking by kind of score": rankings_table(rankings),
-            "cells": expectation_table(ours, ["n_source", "factor"]),
-            "by kind": expectation_table(ours, ["kind"]),
-            "by kind of score": expectation_table(ours, ["scores"]),
-            "by population": expectation_table(ours, ["population"]),
-            "datasheets": datasheets(),
+            "cells": expectation_table(cells, ["n_source", "factor"], ["populations", *compared]),
+            "by kind of score": expectation_table(cells, ["scores"], expected),
+            "by population": expectation_table(cells, ["population"], compared),
+            "licences": licences(),
         },
-        "scores.md": {
-            "by target": comparison(cells, ["n_source", "factor"]),
-            "by kind of score": comparison(cells, ["scores", "factor"]),
-            "by population": comparison(cells, ["population"]),
-        },
+        "scores.md": {"by kind of score": markdown(ratios, _FORMATS)},
         "../README.md": {"corpus": front_page(facts, ours, ranking, rankings)},
     }

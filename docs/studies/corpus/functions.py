@@ -189,6 +189,8 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="functions-docstrings",
         kind="code",
+        summary="Python functions from their docstrings; latent semantics and canonical "
+        "correlation",
         about=(
             "Classes are 10,000 functions and methods of ten Python libraries, drawn at random. "
             "The template is made of the name and of the identifiers in the body, split into "
@@ -211,6 +213,8 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="functions-versions",
         kind="code",
+        summary="Python functions in a later version of the library; principal components of "
+        "identifiers",
         about=(
             "Classes are the functions and methods that two versions of a library have under the "
             "same full name: SymPy of 2019 and 2025, NetworkX of 2019 and 2025, Django of 2019 and "

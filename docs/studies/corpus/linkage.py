@@ -148,6 +148,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="places-typed",
         kind="records",
+        summary="names of places with simulated typing errors; hashed n-grams",
         about=(
             "Classes are 20,000 places, drawn at random from GeoNames' table of places with more "
             "than 5,000 inhabitants or a seat of administration. It has 69,000 places that differ "
@@ -169,6 +170,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="chemical-synonyms",
         kind="records",
+        summary="names of compounds from real synonyms; latent semantics of n-grams",
         about=(
             "Classes are 12,000 chemical compounds, drawn at random from those of PubChem in the "
             "package. The template is the common name of a compound. The test instances are up to "

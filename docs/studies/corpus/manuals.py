@@ -78,6 +78,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="manual-halves",
         kind="text",
+        summary="manual pages, the second half from the first; latent semantics of words",
         about=(
             "Classes are 6,000 manual pages, drawn at random from those of FreeBSD, Linux, Perl, "
             "Tcl, Tk, Erlang, Git, OpenSSL, cURL, X11, ncurses and two versions of MPI. The "

@@ -110,6 +110,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="tune-halves",
         kind="sounds",
+        summary="melodies, the second half from the first; latent semantics of intervals",
         about=_CLASSES + "The template is the first half of a tune. The one test instance is the "
         "second half; no noise is added. A wrong answer is a first half that resembles the test "
         "instance more, often of a variant of the tune or of its genre.",
@@ -120,6 +121,8 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="hummed-tunes",
         kind="sounds",
+        summary="melodies from 24 notes with simulated errors of humming; latent semantics of "
+        "intervals",
         about=_CLASSES + "The template is a whole tune, without repeats. The two test instances "
         "are 24 consecutive notes at random places, as someone hums them from memory. One note in "
         "twenty is forgotten. Intervals have normal errors of half a semitone (standard deviation) "

@@ -141,6 +141,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="molecule-drawings",
         kind="molecules",
+        summary="compounds from simulated misreadings of a drawing; discriminant axes",
         about="Classes are 12,000 compounds of PubChem, chosen at random among those that are one "
         "molecule of 6 to 60 atoms besides hydrogen. Salts, mixtures and stereochemistry are left "
         "out, so stereoisomers are one class; other isomers are classes of their own. The template "

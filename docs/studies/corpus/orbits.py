@@ -89,6 +89,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="minor-planets",
         kind="measured things",
+        summary="minor planets from simulated preliminary orbits; orbital elements, no training",
         about="Classes are 7,098 minor planets of the planetarium KStars: the bright ones of the "
         "main belt, Jupiter's Trojans, Centaurs and most known bodies beyond Neptune. One without "
         "a mean anomaly is left out. The template is the shape and direction of the orbit at its "

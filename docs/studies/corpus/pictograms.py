@@ -209,6 +209,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="icons",
         kind="icons in several themes",
+        summary="programs from their icons in other themes; discriminant axes of edges",
         about=(
             "Classes are the drawings of programs in the icon theme Papirus. The templates are its "
             "icons of 64 pixels. The test instances are the icons of the same program in Numix "
@@ -236,6 +237,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="emoji",
         kind="emoji of two vendors",
+        summary="emoji of another vendor; principal components of edges and colours",
         about=(
             "Classes are the emoji that EmojiOne 3 and Google's Noto Color Emoji both draw, tones "
             "of skin, families and flags included. The template is the bitmap of Noto, and the "

@@ -109,6 +109,8 @@ class Recipe:
         Name of the population, as commands take it.
     kind : str
         Kind of the classes; populations of one kind are similar.
+    summary : str
+        Classes, test instances ("simulated" if their noise is) and classifier, for a table.
     about : str
         Sentences on classes, templates and test instances, on those left out, on the differences
         between templates and test instances (real or simulated), and on wrong answers.
@@ -126,6 +128,7 @@ class Recipe:
 
     name: str
     kind: str
+    summary: str
     about: str
     classifier: str
     packages: tuple[str, ...]

@@ -90,6 +90,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="printed-words",
         kind="printed words",
+        summary="images of English words in other typefaces; principal components",
         about=_WORDS.format(
             "15,000", "FreeSerif", "the test instances are in DejaVu Sans and DejaVu Sans Mono"
         ),
@@ -103,6 +104,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="italic-words",
         kind="printed words",
+        summary="images of English words in italics; discriminant axes",
         about=_WORDS.format("8,000", "DejaVu Sans", "the test instance is in FreeSerif Italic")
         + " No word is in the population printed-words.",
         classifier=(

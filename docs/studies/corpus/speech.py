@@ -64,6 +64,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="spoken-english",
         kind="sounds",
+        summary="English words in other synthetic voices; discriminant axes of cepstra",
         about=(
             "Classes are 4,000 words, drawn at random from the lower-case words of three or more "
             "letters of a list of American English; inflected forms are separate classes. The "
@@ -86,6 +87,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="spoken-german",
         kind="sounds",
+        summary="German words in another synthetic voice; hidden units of a network",
         about=(
             "Classes are 4,000 words, drawn at random from the words of three or more letters of a "
             "list of German, nouns and names among them. Words with capitals inside are "

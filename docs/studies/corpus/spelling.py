@@ -58,6 +58,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="misspellings",
         kind="text",
+        summary="English words from real misspellings; discriminant axes of n-grams",
         about=(
             "Classes are 9,000 English words and phrases, drawn at random from the corrections in "
             "codespell's dictionary. The template is the word. The test instances are up to three "

@@ -97,6 +97,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="misspelling-edits",
         kind="text",
+        summary="English words from real misspellings; edit distance",
         about="Classes are 3,000 English words and phrases, drawn at random from the corrections "
         "in codespell's dictionary. The template is the word, and the test instance is the last "
         "of its listed misspellings, which are real. A wrong answer corrects a misspelling to "
@@ -109,6 +110,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="place-ratios",
         kind="records",
+        summary="names of places with simulated typing errors; edit distance by length",
         about="Classes are 4,000 different names of places, drawn at random from GeoNames' table. "
         "The template is the name without accents. The test instance is the name with typing "
         "errors at a rate of .2. The names are real, the errors are drawn at random. A wrong "
@@ -122,6 +124,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="molecule-tanimoto",
         kind="molecules",
+        summary="compounds from a simulated misreading of a drawing; Tanimoto similarity",
         about="Classes are 5,000 compounds, drawn at random from those of molecule-drawings. The "
         "template is the structure, and the test instance is one misread drawing. The compounds "
         "are real, the errors are drawn at random. A wrong answer names another compound.",
@@ -134,6 +137,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="gene-hashes",
         kind="biological sequences",
+        summary="bacteria from a simulated read of a gene; Hamming distance of 128 bits",
         about="Classes are 4,468 type strains of bacteria and archaea, as in 16s-reads. The "
         "template is the gene, and the test instance is a simulated noisy read. The genes are "
         "real, the errors are drawn at random. A wrong answer is another strain.",

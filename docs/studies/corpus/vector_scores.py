@@ -116,6 +116,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="spoken-plda",
         kind="sounds",
+        summary="English words in other synthetic voices; log-likelihood ratio of PLDA",
         about="Classes are 4,000 words, drawn at random from a list of American English; inflected "
         "forms are separate classes. Templates and test instances are those of spoken-english: "
         "one voice of espeak-ng, two of flite. All voices are synthetic; no noise is added. A "
@@ -130,6 +131,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="function-dot",
         kind="code",
+        summary="Python functions from their docstrings; dot product, not normalised",
         about="Classes are 6,000 functions and methods, drawn at random from those of "
         "functions-docstrings. The template is made of the code, and the test instance of the "
         "docstring. No noise is added. A wrong answer is another function for a description.",
@@ -143,6 +145,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="molecule-dot",
         kind="molecules",
+        summary="compounds from a simulated misreading of a drawing; dot product, not normalised",
         about="Classes are 6,000 compounds, drawn at random from those of molecule-drawings. The "
         "template is the structure, and the test instance is one misread drawing. The compounds "
         "are real, the errors are drawn at random. A wrong answer names another compound, often a "
@@ -156,6 +159,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="planet-kernel",
         kind="measured things",
+        summary="minor planets from a simulated preliminary orbit; Gaussian kernel",
         about="Classes are 5,000 minor planets, drawn at random from those of minor-planets, with "
         "the first preliminary orbit of each as test instance. The orbits are real, the errors "
         "are drawn at random. A wrong answer takes the body for another.",
@@ -168,6 +172,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="letter-correlations",
         kind="characters in two typefaces",
+        summary="letters in other typefaces; correlation of pixels",
         about="Classes are 5,000 letters and numbers, drawn at random from those of "
         "letters-pixels, with the first drawing by another font as test instance. No noise is "
         "added. A wrong answer is another character.",
