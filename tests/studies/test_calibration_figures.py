@@ -5,6 +5,8 @@ Figures may be worse than the tables by three Monte Carlo standard errors, of th
 run together. Checks and class weights use other laws than their pages.
 """
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -18,7 +20,8 @@ from classex_bayes.task.glyphs import load_glyphs
 from classex_bayes.task.source_task import SourceTask
 from studies.coverage import checks, weights
 from studies.coverage.sbc import sbc
-from studies.coverage.zoo import zoo_table, zoo_trials
+from studies.coverage.zoo import N_TASKS as N_TASKS_OF_ZOO
+from studies.coverage.zoo import SHOWN, zoo_table, zoo_trials
 from studies.laws import UniformSphere, bivariate_normal
 from studies.pages import DOCS
 from studies.papers.gaussian_simulation import gaussian_trials, rmse_table
@@ -44,10 +47,11 @@ def characters():
 
 def zoo_means(k1):
     """Factor: share held and RMSE, means over the identifiable laws."""
-    *_, (_, *cells) = rows_of(f"zoo {k1}")
-    for factor, cell in zip((2, 4, 10, 20), cells, strict=True):
-        held, rmse, _ = cell.split(" / ")
-        yield factor, (float(held), float(rmse))
+    *_, (_, *cells), _ = rows_of("zoo")
+    for (size, factor), cell in zip(product(N_TASKS_OF_ZOO, SHOWN), cells, strict=True):
+        if size == k1:
+            held, rmse = cell.split(" / ")
+            yield factor, (float(held), float(rmse))
 
 
 def least_held(share, n_before, n_now):

@@ -10,7 +10,7 @@ from classex_bayes import KDE, ClassExReg
 from studies import pages
 from studies.coverage import command
 from studies.coverage.trials import mean_over_cells, summary
-from studies.coverage.zoo import zoo_table, zoo_trials
+from studies.coverage.zoo import OTHER, OURS, page_table, zoo_table, zoo_trials
 from studies.laws import zoo
 from studies.pages import DOCS, markdown, write_parts
 from studies.shared import read_options
@@ -52,6 +52,12 @@ def test_the_zoo_from_pilots_of_few_and_many_classes():
         "normal": True, "near-duplicates": False,
     }  # fmt: skip
     assert zoo_table(trials.assign(k=trials["k"] * 50), 1000)["identifiable"].all()
+    both = pd.concat(dict.fromkeys((OURS, OTHER), ours), names=["estimator"])
+    lines = page_table({20: both.reorder_levels(["law", "estimator", "factor"])}).split("\n")
+    normal, duplicates, mean, other = ([*line.split(" | ")][1:] for line in lines[2:])
+    assert all(cell.rstrip(" |").endswith("(*)") for cell in duplicates)
+    assert [cell.replace("*", "") for cell in mean] == normal  # the only law that is identifiable
+    assert [cell.split(" / ")[1] for cell in normal] == other
 
 
 def test_parts_of_a_page_are_replaced(tmp_path, monkeypatch):

@@ -106,7 +106,7 @@ def tables(options):
     trials = options.kept(
         "easy-laws", lambda: pd.DataFrame(all_rows(pilots, cases, options.jobs), columns=columns)
     )
-    cells = summary(trials, columns[:3]).set_index(columns[:3])
+    cells = summary(trials, columns[:3]).set_index(columns[:3]).sort_index()
     truth = trials.groupby(["law", "factor"])["truth"].first()
     rows = []
     for law in LAWS:
