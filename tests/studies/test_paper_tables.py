@@ -97,9 +97,9 @@ def test_pilots_of_the_paper():
     kde = table["rmse"].xs("KDE(bcv)", level="estimator")
     assert kde[400] < kde[200] < kde[100]
     cells = tables.table2_cells(trials)
-    assert cells.loc["KDE(bcv)", "printed, 200"] == "0.037 (0.001)"
-    assert cells.loc["KDE(bcv)", "RMSE, 400"].startswith(f"{kde[400]:.3f} (")
-    assert cells.loc["ClassExReg(0.5)", "90% held, 100"] == ""
+    assert cells.loc["KDE(bcv), printed", "200"] == "0.037"
+    assert cells.loc["KDE(bcv)", "400"] == f"{kde[400]:.3f}"
+    assert cells.loc["ClassExReg(0.5)", "90% held"] == ""
 
 
 # NIPS 2016
@@ -168,10 +168,10 @@ def test_table1_has_printed_rows_below_ours():
     cells = tables.table1_cells(gaussian_like(), 500)
     assert cells.index.tolist() == ["KDE(ucv)", "KDE(ucv), printed", "b"]
     assert cells.loc["KDE(ucv)"].tolist() == [
-        *["0.100 (0.000)", "0.200 (0.000)", "-0.200"],
-        *["", "1.50"],
+        *["0.100", "0.200", "-0.200"],
+        "",
     ]
-    assert cells.loc["KDE(ucv), printed"].tolist() == ["0.067", "0.059", "", "", ""]
+    assert cells.loc["KDE(ucv), printed"].tolist() == ["0.067", "0.059", "", ""]
     assert cells.loc["b", "90% held"] == "1.00"
     missing = gaussian_like()
     missing.loc[0, ["mean"]] = np.nan

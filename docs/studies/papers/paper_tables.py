@@ -16,14 +16,13 @@ def table1_cells(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
     The printed row follows the row of the same estimator.
     """
     table = rmse_table(trials)
-    wide = _with_errors(table["rmse"], table["se"]).unstack("k", sort=False)
+    wide = table["rmse"].map("{:.3f}".format).unstack("k", sort=False)
     targets = wide.columns
     wide.columns = [f"{k:,}" for k in targets]
     by_estimator = table.groupby(level="estimator", sort=False)
     largest = by_estimator["bias"].agg(lambda biases: max(biases, key=abs))
     wide["largest bias"] = largest.map("{:+.3f}".format)
     wide["90% held"] = by_estimator["coverage"].mean().map(_share)
-    wide["seconds"] = by_estimator["seconds"].max().map("{:.2f}".format)
     if table["failed"].any():
         wide["failed"] = by_estimator["failed"].max().map(_share)
     errors = published.table1()
@@ -37,17 +36,18 @@ def table1_cells(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
 
 
 def table2_cells(trials: pd.DataFrame) -> pd.DataFrame:
-    """Table 2 of jmlr2018 from `face_trials`: a row an estimator, a column a size of pilots."""
+    """Table 2 of jmlr2018 from `face_trials`: a row an estimator, a column a size of pilots.
+
+    Printed rows follow the others if the pilots have the paper's sizes.
+    """
     table = face_table(trials)
-    rmse = _with_errors(table["rmse"], table["rmse_se"]).unstack("k1", sort=False)
-    errors = published.table2()
-    printed = _with_errors(errors["rmse"], errors["se"]).unstack("k1", sort=False)
+    wide = table["rmse"].map("{:.3f}".format).unstack("k1", sort=False)
     held = table["coverage90"].map(_share).unstack("k1", sort=False)
-    parts = {"RMSE": rmse, "printed": printed, "90% held": held}
-    for what, part in parts.items():
-        part.columns = [f"{what}, {size}" for size in part.columns]
-    wide = pd.concat(parts.values(), axis=1)
-    return wide.loc[rmse.index].fillna("").rename_axis(index="estimator", columns=None)
+    wide["90% held"] = held.agg(" ".join, axis=1).str.strip()
+    printed = published.table2()["rmse"].map("{:.3f}".format).unstack("k1")
+    printed = printed.rename(index="{}, printed".format).reindex(columns=wide.columns)
+    wide = pd.concat([wide, printed.dropna(how="all")]).fillna("")
+    return wide.rename(columns=str).rename_axis(index="estimator", columns=None)
 
 
 def table3_cells(table: pd.DataFrame) -> pd.DataFrame:
@@ -80,10 +80,6 @@ def nips_remark() -> str:
         f"The printed {row['HD']:.3f} of HD for epsilon-NN would need an accuracy of "
         f"{accuracy_behind(row['HD']):.3f} on 20 classes instead of {row['at 20']:.3f}."
     )
-
-
-def _with_errors(value: pd.Series, error: pd.Series) -> pd.Series:
-    return value.map("{:.3f}".format) + error.map(" ({:.3f})".format)
 
 
 def _range(lower: float, upper: float) -> str:
