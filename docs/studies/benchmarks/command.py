@@ -26,9 +26,8 @@ BENCHMARKS: dict[str, Callable[[Setup], list[Measurement]]] = {
 }
 _COMMAND = "python docs/studies/benchmarks"
 _NOTES = (
-    "FAIL means that we missed our target. The package still works. `--only NAME` runs a part, "
-    "and `--json FILE` writes the measurements with all repeats. `--versions OLD NEW` runs the "
-    "processes of two versions in turn and compares them pair by pair."
+    "FAIL means that we missed our own target; the package works. `--only NAME` runs a section, "
+    "`--json FILE` writes all repeats, and `--versions OLD NEW` compares two versions pair by pair."
 )
 
 
@@ -59,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run.write(options.json)
     if options.markdown:
         when = f"on {run.date} with version {run.version}, all in one run"
-        intro = f"# Benchmarks\n\n`{_COMMAND}` measured these numbers on {run.where}, {when}."
+        intro = (
+            f"# Benchmarks\n\n`{_COMMAND}` measured speed, memory and size on {run.where}, {when}."
+        )
         options.markdown.write_text("\n".join([f"{intro} {_NOTES}\n", *sections]), "utf-8")
 
 

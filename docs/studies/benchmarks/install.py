@@ -10,14 +10,13 @@ from packaging.utils import canonicalize_name
 from studies.benchmarks.measurement import Measurement, Setup
 
 _PACKAGE = "classex-bayes"
-_LARGEST = 8
+_LARGEST = 5
 
 
 def install(setup: Setup) -> list[Measurement]:
     """Size on disk of the distributions that the package requires, from their installed files.
 
-    An extra counts what it adds. Extras that are not wholly installed here are left out. Behind
-    PyMC, nutpie and ArviZ stands how much would go with them, since nothing else requires it.
+    An extra counts what it adds. Extras that are not wholly installed here are left out.
     """
     base = _closure([Requirement(_PACKAGE)])
     measurements = [_row(f"pip install {_PACKAGE}", base)]
@@ -27,13 +26,6 @@ def install(setup: Setup) -> list[Measurement]:
         except PackageNotFoundError:
             continue
         measurements.append(_row(f"extra `{extra}`, added", added))
-    direct = _required(_PACKAGE)
-    for name in ("pymc", "nutpie", "arviz"):
-        rest = [requirement for requirement in direct if requirement.name != name]
-        alone = base - _closure(rest) - {_PACKAGE}
-        itself = [requirement for requirement in direct if requirement.name == name]
-        measurements.append(_row(f"{name} and what it requires", _closure(itself)))
-        measurements.append(_row(f"{name} and what it alone requires", alone))
     largest = sorted(base, key=_megabytes, reverse=True)[:_LARGEST]
     return measurements + [_row(f"{name} itself", {name}) for name in largest]
 

@@ -70,7 +70,6 @@ def table(measurements: Sequence[Measurement]) -> pd.DataFrame:
             "median (range)": f"{_with_range(measurement)} {measurement.unit}",
             "peak memory, MB": measurement.megabytes,
             "target": _reach(measurement),
-            "verdict": {True: "PASS", False: "FAIL", None: None}[measurement.passed],
         }
         for measurement in measurements
     ]
@@ -89,6 +88,8 @@ def _number(value: float) -> str:
 
 
 def _reach(measurement: Measurement) -> str | None:
+    """The target, and whether it was reached."""
     if measurement.reach is None:
         return None
-    return f"{'<=' if measurement.at_most else '>='} {measurement.reach:,g}"
+    sign, verdict = "<=" if measurement.at_most else ">=", "PASS" if measurement.passed else "FAIL"
+    return f"{sign} {measurement.reach:,g}: {verdict}"

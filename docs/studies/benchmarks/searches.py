@@ -100,27 +100,26 @@ def searches(setup: Setup) -> list[Measurement]:
     in a process of its own, in turn. Memory is the peak above the embeddings. The nearest class
     alone gives the accuracy, but no ranks.
     """
-    measurements = []
-    for n in (300,) if setup.small else (5_000, 20_000):
-        runs: dict[str, list[Any]] = {name: [] for name in (RANKS | CORRECT)}
-        for _ in range(1 if setup.small else 3):
-            for name in runs:
-                runs[name].append(_alone(name, n))
-        times = {name: [took for took, _, _ in several] for name, several in runs.items()}
-        answers = {name: several[0][2] for name, several in runs.items()}
+    n = 300 if setup.small else 20_000
+    runs: dict[str, list[Any]] = {name: [] for name in (RANKS | CORRECT)}
+    for _ in range(1 if setup.small else 3):
         for name in runs:
-            text, peak = f"{name}, {n:,} x {n:,}", max(run[1] for run in runs[name])
-            if name == _OURS:
-                measurements.append(Measurement(text, times[name], None, "seconds", True, peak))
-                continue
-            ratios = [theirs / ours for theirs, ours in zip(times[name], times[_OURS], strict=True)]
-            target = 1 if name in RANKS else None
-            measurements.append(Measurement(text, ratios, target, "times our time", megabytes=peak))
-        equal = [float(np.mean(answers[name] == answers[_OURS])) for name in RANKS]
-        equal += [float(np.mean(answers[name] == (answers[_OURS] == 1))) for name in CORRECT]
-        text = f"smallest share of answers that equal ours, {n:,} x {n:,}"
-        measurements.append(Measurement(text, [min(equal)], 0.999, "of the answers"))
-    return measurements
+            runs[name].append(_alone(name, n))
+    times = {name: [took for took, _, _ in several] for name, several in runs.items()}
+    answers = {name: several[0][2] for name, several in runs.items()}
+    measurements = []
+    for name in runs:
+        text, peak = f"{name}, {n:,} x {n:,}", max(run[1] for run in runs[name])
+        if name == _OURS:
+            measurements.append(Measurement(text, times[name], None, "seconds", True, peak))
+            continue
+        ratios = [theirs / ours for theirs, ours in zip(times[name], times[_OURS], strict=True)]
+        target = 1 if name in RANKS else None
+        measurements.append(Measurement(text, ratios, target, "times our time", megabytes=peak))
+    equal = [float(np.mean(answers[name] == answers[_OURS])) for name in RANKS]
+    equal += [float(np.mean(answers[name] == (answers[_OURS] == 1))) for name in CORRECT]
+    text = f"smallest share of answers that equal ours, {n:,} x {n:,}"
+    return [*measurements, Measurement(text, [min(equal)], 0.999, "of the answers")]
 
 
 def _alone(name: str, n: int) -> tuple[float, float, Any]:
