@@ -5,7 +5,7 @@ import pandas as pd
 
 import classex_bayes as cb
 from studies.coverage.metrics import FACTORS, POPULATIONS, SIZES, population
-from studies.coverage.trials import all_rows, mean_over_cells, summary
+from studies.coverage.trials import all_rows, summary
 from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
@@ -69,6 +69,18 @@ def cases(options):
                 yield name, n_source, seed, stated
 
 
+def errors_by_size(cells):
+    """Table of "held / bias / RMSE", means over cells, by population, rate and size of pilots."""
+    means = cells.groupby(["population", "rate", "pilot"], sort=False)[
+        ["held", "bias", "rmse"]
+    ].mean()
+    formats = {"held": "{:.2f}", "bias": "{:+.3f}", "rmse": "{:.3f}"}
+    shown = pd.DataFrame({name: means[name].map(text.format) for name, text in formats.items()})
+    table = shown.agg(" / ".join, axis=1).unstack("pilot", sort=False)
+    table.columns = [f"{size} classes: held / bias / RMSE" for size in table.columns]
+    return markdown(table.reset_index())
+
+
 def tables(options):
     """Errors of rates by population and pilot, and the share of pilots that kept a promise."""
     columns = ["population", "pilot", "rate", "k", "FPIR", "truth", "mean", "lower", "upper"]
@@ -83,5 +95,5 @@ def tables(options):
     kept = promises.pivot_table(index=["population", "pilot"], columns="FPIR", values="kept")
     kept.columns = [f"FPIR ≤ {limit:g}" for limit in kept.columns]
     shares = markdown(kept.reset_index(), dict.fromkeys(kept.columns, ".2f"))
-    errors = f"{version()}\n\n{mean_over_cells(cells, 'rate')}"
+    errors = f"{version()}\n\n{errors_by_size(cells)}"
     return {"open_set.md": {"open-set errors": errors, "promises": shares}}

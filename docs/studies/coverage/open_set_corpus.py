@@ -63,14 +63,14 @@ def cases(options):
 
 
 def tables(options):
-    """A row for each population and size of pilots."""
-    columns = ["population", "pilot", "FNIR held", "FPIR held", "kept"]
+    """A row for each population: FNIR held / FPIR held / kept, by size of pilots."""
+    rates = ["FNIR held", "FPIR held", "kept"]
+    columns = ["population", "pilot", *rates]
     trials = options.kept(
         "open_set_corpus",
         lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=columns),
     )
-    groups = trials.groupby(columns[:2], sort=False)
-    table = groups[columns[2:]].mean()
-    table.insert(0, "pilots", groups.size())
-    text = markdown(table.reset_index(), dict.fromkeys(columns[2:], ".2f"))
-    return {"open_set.md": {"open-set corpus": f"{version()}\n\n{text}"}}
+    means = trials.groupby(columns[:2], sort=False)[rates].mean()
+    cells = means.map("{:.2f}".format).agg(" / ".join, axis=1).unstack("pilot", sort=False)
+    cells.columns = [f"{size} classes: {' / '.join(rates)}" for size in cells.columns]
+    return {"open_set.md": {"open-set corpus": f"{version()}\n\n{markdown(cells.reset_index())}"}}
