@@ -186,13 +186,13 @@ class RelevantDocuments:
         _, predictions = predict_engines({"": self}, k, metric, model, **fitting)
         return replace(predictions[""], estimator=model.name)
 
-    def tasks(self, metric: MeanMetric) -> list[SourceTask]:
+    def _tasks(self, metric: MeanMetric) -> list[SourceTask]:
         """Tasks of the relevant documents with one law each."""
         weight, group = self._weight(metric), self._groups()
         return [self._task(group == number, weight) for number in range(int(group.max()) + 1)]
 
-    def expected(self, laws: Sequence[MixtureLaw], metric: MeanMetric, k: IntArray) -> FloatArray:
-        """Draws (chain, draw, n_k) of the metric, from the laws of `tasks`."""
+    def _expected(self, laws: Sequence[MixtureLaw], metric: MeanMetric, k: IntArray) -> FloatArray:
+        """Draws (chain, draw, n_k) of the metric, from the laws of `_tasks`."""
         weight, group, level = self._weight(metric), self._groups(), self.ranks.level
         return sum(
             weight[level == n_ahead].sum() * law.expected(k, metric.behind(n_ahead))
@@ -260,14 +260,14 @@ def predict_engines(
         documents.metric(metric)  # raises if the lists are too short
     parts = {
         name: {f"{name} relevant document {j}".strip(): task for j, task in enumerate(tasks, 1)}
-        for name, tasks in ((name, docs.tasks(chosen)) for name, docs in engines.items())
+        for name, tasks in ((name, docs._tasks(chosen)) for name, docs in engines.items())
     }
     tasks = {part: task for of_engine in parts.values() for part, task in of_engine.items()}
     posterior = fit_jointly(tasks, model, paired=True, metric=chosen, **fitting)
     of_parts, predictions = posterior.predictions(counts), {}
     for name, documents in engines.items():
         of_engine = {part: replace(of_parts[part], rank_limits=None) for part in parts[name]}
-        draws = documents.expected([posterior.laws[part] for part in of_engine], chosen, counts)
+        draws = documents._expected([posterior.laws[part] for part in of_engine], chosen, counts)
         first_part = next(iter(of_engine.values()))
         predictions[name] = replace(
             first_part,

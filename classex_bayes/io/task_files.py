@@ -274,11 +274,12 @@ def _layout(arrays: dict[str, Any], name: str, settings: dict[str, Any]) -> tupl
     for required in _LAYOUTS:
         if all(key in arrays or key in settings for key in required):
             return required
-    for required in _LAYOUTS:
-        absent = [key for key in required if key not in arrays and key not in settings]
-        if len(absent) == 1 and len(required) > 2:
-            present = ", ".join(key for key in required if key not in absent)
-            raise DataError(f"{name}: found {present}, expected {absent[0]}, too")
+    passed = arrays.keys() | settings.keys()
+    almost = [key for key in _LAYOUTS if len(key) > 2 and len(set(key) - passed) == 1]
+    if almost:
+        present = ", ".join(key for key in almost[0] if key in passed)
+        absent = " or ".join(key for layout in almost for key in layout if key not in passed)
+        raise DataError(f"{name}: found {present}, expected {absent}, too")
     expected = "; or ".join(", ".join(required) for required in _LAYOUTS)
     outside = " at the top level, outside groups," if any("/" in key for key in arrays) else ""
     raise DataError(

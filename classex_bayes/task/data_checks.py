@@ -185,15 +185,15 @@ def ties(table: Any) -> Check:
         distance = float(distances.max())
         if distance > FARTHEST_RULES:
             of_what = ("accuracy", "decline of accuracy towards k1")[int(distances.argmax())]
-            sentence += (
-                f". The rule moves the {of_what} by up to {distance:.1f} standard errors. Pass "
-                "scores with more digits"
-            )
+            remedy = "Pass scores with more digits"
             if table.competitors_shared:
-                sentence += (
-                    ", or ties='unknown' if the ties hide an order, or merge classes that are "
-                    "copies of others (diagnose names them)"
+                remedy = (
+                    "Merge classes that are copies of others (diagnose names them), or pass scores "
+                    "with more digits, or ties='unknown' if the ties hide an order"
                 )
+            sentence += (
+                f". The rule moves the {of_what} by up to {distance:.1f} standard errors. {remedy}"
+            )
     n_flat = int(np.count_nonzero((table.counts.lowest == 0) & (table.counts.highest == table.met)))
     if n_flat:
         sentence += (
