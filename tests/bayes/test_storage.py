@@ -62,6 +62,7 @@ def test_round_trip(complete, tmp_path, ending):
     assert_array_equal(again.discriminability([0.1, 0.9]), model.discriminability([0.1, 0.9]))
 
 
+@pytest.mark.nightly
 def test_a_loaded_model_goes_on(complete, pilot, tmp_path):
     again = load(save(complete, tmp_path / "model.nc"))
     assert_allclose(again.model["counts"].get_value(), complete.model["counts"].get_value())

@@ -54,6 +54,7 @@ def test_every_verb_is_tried_and_documented():
         assert verb in VERBS
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("verb", SMALL)
 def test_results_and_words_have_their_streams(run, strict, two, tmp_path, verb):
     options, before = SMALL[verb], set(tmp_path.iterdir())
@@ -70,6 +71,7 @@ def test_results_and_words_have_their_streams(run, strict, two, tmp_path, verb):
     assert set(tmp_path.iterdir()) == before
 
 
+@pytest.mark.nightly
 def test_keys_do_not_depend_on_the_question(run, strict, two):
     """`strict` compares with the page."""
     fit = ["s.npz", "--k", "60", "--json", *FIT]
@@ -226,6 +228,7 @@ def test_remedies_are_options_of_the_shell(run, tmp_path):
 # Exit codes of answers
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("verb", ["extrapolate", "compare", "report", "classifiers", "sensitivity"])
 def test_fits_that_did_not_converge_have_an_exit_code(run, two, verb):
     files = ["s.npz", "t.npz"][: 1 + (verb == "classifiers")]
@@ -235,6 +238,7 @@ def test_fits_that_did_not_converge_have_an_exit_code(run, two, verb):
     assert "a single chain cannot show whether it converged" in err
 
 
+@pytest.mark.nightly
 def test_a_sampler_that_diverges_is_noted(run, embeddings, monkeypatch, strict):
     draw = sampling.sample_by_nutpie
 
@@ -253,6 +257,7 @@ def test_a_sampler_that_diverges_is_noted(run, embeddings, monkeypatch, strict):
     assert 0 <= found["predictions"][0]["mean"] <= 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("verb", ["extrapolate", "report", "compare", "sensitivity"])
 def test_faulty_data_have_an_exit_code(run, two, verb):
     options = [verb, "bad.npz", "--k", "400", *CONVERGED, *QUICK.get(verb, [])]
@@ -269,11 +274,13 @@ def test_faulty_data_have_an_exit_code(run, two, verb):
     assert "failed" not in loud[2] and loud[2].count("among 2 classes") == 1
 
 
+@pytest.mark.nightly
 def test_classifiers_with_faulty_data_have_an_exit_code(run, two):
     code, _, err = run("classifiers", "s.npz", "bad.npz", "--k", "60", *CONVERGED)
     assert code == 5 and "reversed" in err and err.count("among 2 classes") == 1
 
 
+@pytest.mark.nightly
 def test_a_contradicted_pilot_has_an_exit_code(run, two, monkeypatch):
     monkeypatch.setattr(LawFit, "contradiction", "the model contradicts its pilot")
     fit = ["s.npz", "--k", "60", *CONVERGED, "--quiet"]
@@ -284,6 +291,7 @@ def test_a_contradicted_pilot_has_an_exit_code(run, two, monkeypatch):
     assert code == ExitCode.NOT_CONVERGED and said in out
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("target", "required", "code", "is_met"), [(0.05, 0.5, 0, True), (0.3, 0.5, 5, False)]
 )
@@ -318,6 +326,7 @@ def test_the_gate_states_what_decides_and_not_that_all_passed(run, two, monkeypa
     assert "passed" not in out
 
 
+@pytest.mark.nightly
 def test_the_gate_makes_the_checks_that_read_scores_again(run, strict, tmp_path):
     scores, y = random_scores(3, 60)
     np.savez(tmp_path / "twice.npz", scores=np.vstack([scores, scores]), y=np.tile(y, 2))
@@ -347,6 +356,7 @@ LATE = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("what", LATE)
 def test_an_answer_outlives_its_files(run, scores, few, monkeypatch, tmp_path, strict, what):
     verb, place, error = LATE[what]
@@ -363,6 +373,7 @@ def test_an_answer_outlives_its_files(run, scores, few, monkeypatch, tmp_path, s
     assert strict(out)["predictions"][0]["k"] == 500
 
 
+@pytest.mark.nightly
 def test_a_gate_extrapolates_within_the_pilot(run, strict, tmp_path, constants):
     # Each of 60 classes has a near-duplicate, which small parts of the pilot hardly contain. The
     # model reproduces the pilot itself.

@@ -143,6 +143,7 @@ def two_engines(kept, n_classes, seed):
     }
 
 
+@pytest.mark.nightly
 def test_two_engines_are_compared_on_the_same_queries():
     whole = two_engines(lambda owner: np.arange(10_000), 10_000, 2)
     pilots = two_engines(lambda owner: np.arange(1000), 1000, 2)

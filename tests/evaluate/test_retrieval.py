@@ -111,6 +111,7 @@ def test_backtest(pilot, tmp_path):
 # Reports
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "title", "label"),
     [

@@ -150,6 +150,7 @@ def test_arrays_in_memory_become_those_of_numpy():
     assert numpy_if_in_memory(elsewhere) is elsewhere
 
 
+@pytest.mark.nightly
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),
@@ -165,6 +166,7 @@ def test_scores_on_a_device(seed, name, higher_is_better, dtype):
     assert_as_on_the_processor(found, SourceTask.from_scores(scores, y, **options))
 
 
+@pytest.mark.nightly
 @given(
     seed=st.integers(0, 2**32 - 1),
     name=st.sampled_from(list(NAMESPACES)),

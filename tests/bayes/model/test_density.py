@@ -61,6 +61,7 @@ def at_night(prior, *others):
 OF_ALL_TASKS = PRIORS[1:2]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("prior", "tasks"),
     [
