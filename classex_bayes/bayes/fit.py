@@ -232,12 +232,16 @@ class LawFit(Fit):
 
     @cached_property
     def law(self) -> MixtureLaw:
-        """Draws of the law of U*: weights (chain, draw, knot) on their basis.
+        """Draws of the law of U*: weights (chain, draw, knot) on their basis."""
+        return self.law_of("posterior")
+
+    def law_of(self, mixture: str) -> MixtureLaw:
+        """Draws of the law of U* from the posterior, or from that given the "ranks" alone.
 
         If competitors of the own group are always present, the share of instances that one
         of them beats has U* = 0. Draws of this share have a beta law.
         """
-        law = MixtureLaw(basis_of(self.idata), weights_of(self.idata).values)
+        law = MixtureLaw(basis_of(self.idata), weights_of(self.idata, mixture).values)
         if self.record.permanent_losses is None:
             return law
         unbeaten, beaten, present = self.record.permanent_losses

@@ -163,6 +163,22 @@ def test_rows_of_one_score_recommend_it(n_failed):
     assert any(sentence in text for text in task.warnings) is (n_failed == 60)
 
 
+def test_checks_of_a_fit_to_scores_take_them():
+    people = cb.simulate.VonMisesFisher(dim=16, concentration=60)
+    probes, gallery, y = people.sample(100, repeats=3, random_seed=3)
+    lost = np.arange(0, 300, 10)
+    kept = np.setdiff1d(np.arange(300), lost)
+    task = cb.SourceTask.from_embeddings(probes[kept], gallery, y[kept], unanswered=y[lost])
+    few = {"sampler": {"draws": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
+    model = cb.BayesianExtrapolator().fit(task, **few)
+    table = cb.sensitivity(model, [100, 1000]).table
+    assert (0 <= table["prior_share"]).all() and (table["prior_share"] < 1).all()
+    # The law given the ranks alone has the same share of instances that lose at every k.
+    given_ranks, law = model.fit_.law_of("ranks"), model.law_
+    assert given_ranks.expected([2]).mean() == pytest.approx(law.expected([2]).mean(), abs=0.03)
+    assert law.expected([2]).max() < 0.97
+
+
 def test_open_set_misses_them_at_every_threshold():
     people = cb.simulate.VonMisesFisher(dim=8, concentration=30)
     probes, gallery, y = people.sample(200, repeats=2, random_seed=3)

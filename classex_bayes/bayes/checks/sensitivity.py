@@ -13,7 +13,6 @@ from classex_bayes.bayes.convergence import enough_draws
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.score_evidence import TAILS
-from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown, percent
@@ -270,9 +269,9 @@ def sensitivity(
 def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds: Bounds) -> Any:
     """Share of the width of the bounds that the prior on the law of the ranks removes."""
     if TAILS in model.idata.children:
-        given_ranks = MixtureLaw(model.law_.basis, weights_of(model.idata, "ranks").values)
         metric = named_metric(prediction.estimand.metric)
-        draws = prediction.draws.copy(data=given_ranks.expected(prediction.k, metric))
+        given_ranks = model.fit_.law_of("ranks").expected(prediction.k, metric)
+        draws = prediction.draws.copy(data=given_ranks)
         prediction = replace(prediction, draws=draws)
     widths = [p.interval().diff(axis=1)["upper"].to_numpy() for p in (prediction, bounds)]
     return np.clip(1 - widths[0] / np.maximum(widths[1], np.finfo(float).tiny), 0, 1)
