@@ -29,7 +29,7 @@ def test_outputs_are_stored_in_order(notebook):
 
 
 def test_notebooks_stay_small():
-    assert len(NOTEBOOKS) == 16
+    assert len(NOTEBOOKS) == 9
     assert sum(notebook.stat().st_size for notebook in NOTEBOOKS) < 3 * MEGABYTE
 
 
