@@ -80,11 +80,12 @@ def score_trials(
 
 def _averages(fitted: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> dict[str, float]:
     """Scores of one estimator at one k."""
-    error = (fitted["mean"] - fitted["truth"]).to_numpy()
+    is_estimate = fitted["crps"].notna()  # which the middle of bounds is not
+    error = (fitted["mean"] - fitted["truth"]).where(is_estimate).to_numpy()
     scores = {"bias": _mean(error)}
     square, square_se = _mean(error**2)
     rmse = np.sqrt(square)
-    scores["rmse"] = rmse, square_se / (2 * rmse) if rmse > 0 else 0.0
+    scores["rmse"] = rmse, 0.0 if rmse == 0 else square_se / (2 * rmse)
     scores["crps"] = _mean(fitted["crps"].to_numpy())
     lower, upper = (fitted[name].to_numpy(dtype=float) for name in ("lower", "upper"))
     truth = fitted["truth"].to_numpy(dtype=float)

@@ -124,6 +124,6 @@ def test_bounds_are_scored_by_their_limits():
     held = of_bounds["truth"].between(of_bounds["lower"], of_bounds["upper"])
     scores = result.scores.sort_index().loc[(30, "MomentBounds")]
     assert_allclose(scores["coverage90"], held.groupby(of_bounds["k"]).mean())
-    assert scores[["crps", "coverage50"]].isna().all(axis=None)
+    assert scores[["crps", "coverage50", "bias", "rmse"]].isna().all(axis=None)
     middle = (of_bounds["lower"] + of_bounds["upper"]) / 2
     assert_allclose(of_bounds["mean"], middle, atol=0.02)  # of the level of rcParams
