@@ -50,7 +50,7 @@ def is_one_of(default, allowed):
     return any(type(found) is type(value) and found == value for value in allowed)
 
 
-ORDERED = [name for name, _ in rows(PAGE[: PAGE.index("## Anywhere")])]
+ORDERED = [name for name, _ in rows(PAGE[: PAGE.index("## Arguments in any order")])]
 TABLE = {name: list(map(default_of, defaults)) for name, defaults in rows(PAGE)}
 SIGNATURES = {
     name: [p for p in inspect.signature(value).parameters.values() if p.name not in FOREIGN]
