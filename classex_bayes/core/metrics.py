@@ -429,12 +429,12 @@ def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int
     k : int array of shape (n_k,)
         Numbers of classes, at least 1.
     top : int
-        m, at least 1.
+        m, at least 0.
 
     Returns
     -------
     array of shape (n_k, n)
-        Accuracies. For m = 1 they equal `RadialBasis.accuracy`; for k <= m they are 1.
+        Accuracies, 0 for m = 0. For m = 1 they equal `RadialBasis.accuracy`; for k <= m they are 1.
 
     References
     ----------
@@ -452,6 +452,8 @@ def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int
     if top == 1:
         return basis.accuracy(k)
     sizes = np.atleast_1d(k)
+    if top == 0:
+        return np.zeros((sizes.size, basis.knots.size))
     accuracy = np.ones((sizes.size, basis.knots.size))
     for row in np.flatnonzero(sizes > top):
         z, weight = _beta_rule(float(sizes[row] - top), float(top), basis.bandwidth)

@@ -91,6 +91,18 @@ def test_prediction_contains_the_metric_of_a_larger_corpus(metric):
     assert abs(prediction.mean[1000] - pilot.metric(metric)) < 2 * sd
 
 
+def test_recall_of_fewer_documents_than_are_relevant():
+    """A query with more relevant documents than the list has places cannot have recall 1."""
+    scores, owner = corpus(80, 500, 1)
+    assert np.bincount(owner).max() > 2
+    documents = cb.RelevantDocuments.from_run(
+        *run_of(scores, owner, np.arange(500), 60), n_classes=500
+    )
+    prediction = documents.predict(500, metric="recall@2", **FEW)
+    sd = float(prediction.draws.std())
+    assert abs(prediction.mean[500] - documents.metric("recall@2")) < 2 * sd
+
+
 @pytest.mark.slow
 def test_intervals_contain_the_metric_of_a_larger_corpus():
     held = []
