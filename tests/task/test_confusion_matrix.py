@@ -92,8 +92,12 @@ def test_counts_passed_as_scores_are_noted():
         (lambda counts: counts * 25, "all errors are multiples of 25"),
         (lambda counts: np.rint(100 * counts / counts.sum(axis=1, keepdims=True)), "about 100"),
         (lambda counts: counts, None),
+        (
+            lambda counts: counts + np.diag(100 - counts.sum(axis=1) - np.eye(20, dtype=int)[0]),
+            None,
+        ),
     ],
-    ids=["copies", "percentages", "counts"],
+    ids=["copies", "percentages", "counts", "tests of 100 instances, one missing"],
 )
 def test_percentages_are_no_counts(scale, sentence):
     rng = np.random.default_rng(1)
@@ -102,3 +106,5 @@ def test_percentages_are_no_counts(scale, sentence):
     task = cb.SourceTask.from_confusion(scale(counts).astype(int))
     found = [text for text in task.warnings if "as if counts were percentages" in text]
     assert bool(found) is (sentence is not None) and all(sentence in text for text in found)
+    shown = [check.sentence for check in cb.diagnose(task) if check.name == "counts"]
+    assert found or shown == ["20 rows of counts"]
