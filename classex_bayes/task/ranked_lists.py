@@ -145,7 +145,8 @@ def _perfect(
 ) -> BoolArray:
     """Whether entries (n, M) are of the true class and perfect matches."""
     best = float(distances[:, 0].max()) if higher_is_better else 0.0
-    scale = np.median(np.abs(distances[ids >= 0].astype(float)))  # the largest may be a mask
+    # The largest distance may be a mask. Most similarities are far below the best.
+    scale = max(abs(best), float(np.median(np.abs(distances[ids >= 0].astype(float)))))
     return (ids == y[:, None]) & (np.abs(distances.astype(float) - best) <= _ROUNDING * scale)
 
 

@@ -66,6 +66,22 @@ def test_masked_entries_do_not_make_all_others_equal():
     assert task.warnings == ()
 
 
+def test_cosines_of_single_precision():
+    """Most cosines are near 0, where rounding errors of 1 are not small."""
+    rng, y = np.random.default_rng(1), np.repeat(np.arange(500), 2)
+    vectors = 0.5 * rng.normal(size=(500, 512))[y] + rng.normal(size=(1000, 512))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    cosine = vectors @ vectors.T
+    cosine[np.diag_indices(1000)] += rng.choice([-6e-7, 6e-7], 1000).astype(np.float32)
+    ids = np.argsort(-cosine, axis=1)
+    found = y[ids], y
+    distances = np.take_along_axis(cosine, ids, axis=1)
+    task = cb.SourceTask.from_search(
+        *found, n_classes=500, distances=distances, higher_is_better=True
+    )
+    assert any("ignore_identical" in text for text in task.warnings)
+
+
 def test_a_wrong_distance_does_not_make_all_others_0():
     vectors, y = made()
     distance = distances_between(vectors)
