@@ -194,7 +194,8 @@ def ties(table: Any) -> Check:
             sentence += (
                 f". The rule moves the {of_what} by up to {distance:.1f} standard errors. {remedy}"
             )
-    n_flat = int(np.count_nonzero((table.counts.lowest == 0) & (table.counts.highest == table.met)))
+    others = table.n_classes - 1 if table.competitors_shared else table.met
+    n_flat = int(np.count_nonzero((table.counts.lowest == 0) & (table.counts.highest == others)))
     if n_flat:
         sentence += (
             f". {n_flat} of them have one score for all classes: if nothing was found for these, "

@@ -179,6 +179,21 @@ def test_checks_of_a_fit_to_scores_take_them():
     assert law.expected([2]).max() < 0.97
 
 
+def test_rows_tied_with_some_classes_do_not_recommend_it():
+    """In groups of three an instance meets 57 of 59 classes; those ties are not all of them."""
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(60), 2)
+    scores = rng.normal(size=(120, 60))
+    scores[np.arange(120), y] += 3
+    for row in range(20):
+        others = np.delete(np.arange(60), y[row])[:57]
+        scores[row, others] = scores[row, y[row]] = 9.0
+    design = cb.Sampling(groups=np.arange(60) // 3)
+    for sampling in (None, design):
+        task = cb.SourceTask.from_scores(scores, y, sampling=sampling)
+        assert any("tied with a competitor in 20 of" in text for text in task.warnings)
+        assert not any("one score for all classes" in text for text in task.notes)
+
+
 def test_open_set_misses_them_at_every_threshold():
     people = cb.simulate.VonMisesFisher(dim=8, concentration=30)
     probes, gallery, y = people.sample(200, repeats=2, random_seed=3)
