@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 
 from classex_bayes.arguments import class_counts, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
@@ -62,6 +63,7 @@ class RelevantDocuments:
     n_relevant: IntArray
     ranks: RelevantRanks
     y: IntArray  # (n,): class of each query, as of `SourceTask.from_run`
+    queries: pd.Index  # (n,): names
 
     def __repr__(self) -> str:
         """Numbers of queries and documents."""
@@ -108,7 +110,7 @@ class RelevantDocuments:
         for check in lists.checks:
             if not check.passed:
                 warn(check.sentence, DataWarning)
-        return cls(k1, lists.n_relevant, relevant_ranks(lists, k1), lists.y)
+        return cls(k1, lists.n_relevant, relevant_ranks(lists, k1), lists.y, lists.queries)
 
     def metric(self, metric: str) -> float:
         """Recall@m of the run as trec_eval computes it, or nDCG if relevance has one grade.
@@ -249,9 +251,9 @@ def predict_engines(
     counts, chosen = class_counts(k), _checked(metric)
     checked_model(model)
     (first_name, first), *others = engines.items()
+    shared = "n_classes", "queries", "y", "n_relevant"
     for name, other in others:
-        same = first.n_classes == other.n_classes and np.array_equal(first.y, other.y)
-        if not same or not np.array_equal(first.n_relevant, other.n_relevant):
+        if not all(np.array_equal(getattr(first, of), getattr(other, of)) for of in shared):
             raise DataError(
                 f"tasks: {first_name!r} and {name!r} have different queries, relevant documents or "
                 "n_classes, expected runs of the same queries on one corpus"
@@ -259,15 +261,21 @@ def predict_engines(
     for documents in engines.values():
         documents.metric(metric)  # raises if the lists are too short
     parts = {
-        name: {f"{name} relevant document {j}".strip(): task for j, task in enumerate(tasks, 1)}
-        for name, tasks in ((name, docs._tasks(chosen)) for name, docs in engines.items())
+        name: {
+            f"{name}: relevant document {j}".removeprefix(": "): task
+            for j, task in enumerate(documents._tasks(chosen), 1)
+        }
+        for name, documents in engines.items()
     }
     tasks = {part: task for of_engine in parts.values() for part, task in of_engine.items()}
     posterior = fit_jointly(tasks, model, paired=True, metric=chosen, **fitting)
     of_parts, predictions = posterior.predictions(counts), {}
     for name, documents in engines.items():
-        of_engine = {part: replace(of_parts[part], rank_limits=None) for part in parts[name]}
-        draws = documents._expected([posterior.laws[part] for part in of_engine], chosen, counts)
+        draws = documents._expected([posterior.laws[part] for part in parts[name]], chosen, counts)
+        of_engine = {
+            part.removeprefix(f"{name}: "): replace(of_parts[part], rank_limits=None)
+            for part in parts[name]
+        }
         first_part = next(iter(of_engine.values()))
         predictions[name] = replace(
             first_part,

@@ -350,7 +350,7 @@ class JudgedLists(NamedTuple):
     same judgements give their queries the same true documents.
     """
 
-    n_queries: int
+    queries: pd.Index  # (n,): their names
     y: IntArray  # (n,): the first relevant document of each query in the judgements
     n_relevant: IntArray  # (n,): number of relevant documents of each query
     query: IntArray  # (n_entries,): queries of the listed documents
@@ -358,6 +358,11 @@ class JudgedLists(NamedTuple):
     score: FloatArray  # (n_entries,): their scores
     is_relevant: BoolArray  # (n_entries,): whether they are relevant
     checks: tuple[Check, ...]
+
+    @property
+    def n_queries(self) -> int:
+        """Number n of queries."""
+        return self.queries.size
 
     @property
     def length(self) -> int:
@@ -432,7 +437,7 @@ def judged_lists(
     pairs = queries.get_indexer(relevant["query"]) * n_classes
     pairs += documents.get_indexer(relevant["document"])
     return JudgedLists(
-        queries.size,
+        queries,
         documents.get_indexer(of_query.loc[queries]),
         np.bincount(queries.get_indexer(relevant["query"])),
         query,

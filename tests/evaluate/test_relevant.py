@@ -181,6 +181,19 @@ def test_engines_have_the_same_queries():
     )
     with pytest.raises(cb.DataError, match=r"^tasks: 'plain' and 'noisy' have different queries"):
         cb.compare_classifiers(pilots, 1000, metric="recall@10")
+    # Three queries for each document. The runs lack different ones.
+    qrels = {f"q{i}": {f"d{i // 3}": 1} for i in range(60)}
+    lacking = [
+        cb.RelevantDocuments.from_run(
+            qrels,
+            {query: {"d0": 1.0} for query in qrels if query != missing},
+            n_classes=50,
+            missing="unsearched",
+        )
+        for missing in ("q0", "q1")
+    ]
+    with pytest.raises(cb.DataError, match="have different queries"):
+        cb.compare_classifiers(dict(zip("ab", lacking, strict=True)), 50, metric="recall@1")
     task = cb.SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
     with pytest.raises(cb.DataError, match="expected a SourceTask, found RelevantDocuments"):
         cb.compare_classifiers({"a": pilots["plain"], "b": task}, 1000, metric="recall@10")
