@@ -226,7 +226,9 @@ def search_results(
         ended = np.arange(length) >= n_wrong[part, None]
         classes[part] = np.where(ended, -1, np.take_along_axis(listed, order, axis=1))
         scores[part] = np.where(ended, -np.inf, np.take_along_axis(values, order, axis=1))
-    # A few lists that end early are padded; all others would be cut to their length.
+    # A few lists that end early, and empty ones, are padded; all others would be cut to their
+    # length.
+    n_wrong = n_wrong[(ids >= 0).any(axis=1)]
     length = min(length, int(np.quantile(n_wrong, _SHORT, method="lower")))
     checks = () if tie_seed is None else (_tied_ends(left_out, int((ids >= 0).sum())),)
     if distances is None or length == 0:

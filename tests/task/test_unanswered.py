@@ -81,7 +81,9 @@ def test_empty_lists_of_a_run():
     }
     empty = {query: run.get(query, {}) for query in qrels}
     lists, labels = ids[found], y[found]
-    others = {"n_classes": 50, "untested": "competitors"}
+    similarities = np.broadcast_to(-np.arange(10.0), lists.shape)
+    others = {"distances": similarities, "higher_is_better": True, "n_classes": 50}
+    others |= {"untested": "competitors"}
     n_queries = np.bincount(y, minlength=50)
     expected = cb.SourceTask.from_search(
         lists, labels, unanswered=y[~found], class_weight=n_queries, **others
@@ -93,6 +95,8 @@ def test_empty_lists_of_a_run():
         for k in (2, 10, 50):
             np.testing.assert_allclose(task.accuracy_bounds(k), expected.accuracy_bounds(k))
         assert any(f"{(~found).sum()} of 200 instances are unanswered" in n for n in task.notes)
+        scores = task.answered.nearest_classes.scores
+        np.testing.assert_array_equal(scores, expected.answered.nearest_classes.scores)
     documents = cb.RelevantDocuments.from_run(qrels, empty, n_classes=50)
     law = cb.BayesianExtrapolator(evidence="ranks")
     few = {"sampler": {"draws": 200}, "random_seed": 1, "progressbar": False, "model": law}
