@@ -3,7 +3,7 @@
 from typing import get_args
 
 from classex_bayes.arguments import truth_value
-from classex_bayes.core.metrics import Accuracy, named_metric
+from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.binomial_model import BinomialModel
 from classex_bayes.estimators.classexreg import ClassExReg
@@ -24,7 +24,8 @@ def literature(
     """One of every point estimator of a metric, with the defaults of this package.
 
     For accuracy these are the estimators of classification. For other metrics they are those of
-    sampled metrics, `SampledMetrics` by each method, which also predict accuracy.
+    sampled metrics, `SampledMetrics` by each method, which also predict accuracy. The median rank
+    has none.
 
     `KDE` is included with both rules of its paper, and `PseudoLikelihood` with and without each
     constraint. If the R package ClassEx and the text of the paper differ, the default follows the
@@ -56,7 +57,10 @@ def literature(
     >>> literature(metric="hit_rate@10")[0].name
     'SampledMetrics(least squares)'
     """
-    if named_metric(metric) != Accuracy():
+    chosen = named_metric(metric)
+    if not isinstance(chosen, MeanMetric):
+        return []
+    if chosen != Accuracy():
         return [SampledMetrics(method) for method in get_args(Method)]
     estimators: list[Estimator] = [
         ClassExReg(random_seed=random_seed),

@@ -165,6 +165,7 @@ def test_names_tell_variants_apart():
     assert len(set(of_literature)) == len(of_literature)
     others = [estimator.name for estimator in literature(metric="hit_rate@10")]
     assert len(set(others)) == 4 and all(name.startswith("SampledMetrics") for name in others)
+    assert literature(metric="median_rank") == []
 
 
 class Guessing(PointEstimator):
