@@ -530,6 +530,8 @@ def _tied_documents(
     moved = float((touched & (single == single[first])).sum()) / n_queries
     accuracy = float(relevant[np.unique(first)].sum()) / n_queries
     error = max(accuracy * (1 - accuracy) / n_queries, n_queries**-2) ** 0.5
+    limits = (share, _MOST_TIED), (moved / error, FARTHEST_RULES)
+    value, limit = max(limits, key=lambda pair: pair[0] / pair[1])
     sentence = (
         f"the relevant document is tied with others for {touched.sum()} of {n_queries} queries"
     )
@@ -538,8 +540,8 @@ def _tied_documents(
             ". As in trec_eval, names of documents decide, in descending order. Break ties as the "
             "system does, by small differences of the scores"
         )
-    passed = share <= _MOST_TIED and moved <= FARTHEST_RULES * error
-    return Check("ties", passed, sentence, share, _MOST_TIED, passed and share > MOST_TIES)
+    passed = value <= limit
+    return Check("ties", passed, sentence, value, limit, passed and share > MOST_TIES)
 
 
 def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) -> pd.Index:

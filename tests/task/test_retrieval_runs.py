@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from classex_bayes import DataError, SourceTask
+from classex_bayes import DataError, SourceTask, diagnose
 from classex_bayes.exceptions import DataWarning
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference/pytrec_eval.json").read_text())
@@ -271,6 +271,8 @@ def test_relevant_documents_that_are_tied():
             for j in range(40)
         }
         task = SourceTask.from_run(qrels, run, n_classes=200)
+        check = next(check for check in diagnose(task) if check.name == "ties")
+        assert (check.value > check.limit) is (kind == "warning")
         sentences = {"warning": task.warnings, "note": set(task.notes) - set(task.warnings)}
         for name, texts in sentences.items():
             tied = f"tied with others for {n_tied} of 40 queries"
