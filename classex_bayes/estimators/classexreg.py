@@ -160,7 +160,7 @@ class ClassExReg(PointEstimator):
     def _note_on_halves(self, farthest: IntArray) -> tuple[str, ...]:
         """Note on the predictions with the bandwidths that other halves may choose."""
         predicted = [
-            other.accuracy(farthest, other.coefficients(self._training))[0]
+            self._answered * other.accuracy(farthest, other.coefficients(self._training))[0]
             for other in self._plausible
         ]
         if len(predicted) < 2 or max(predicted) - min(predicted) < _SMALLEST_RANGE:
@@ -200,9 +200,9 @@ class ClassExReg(PointEstimator):
         Notes
         -----
         The standard error is conditional on the bandwidth and, for nonnegative least squares, on
-        the set of positive coefficients. It excludes their variation and the error of the model.
-        Use `classex_bayes.estimators.bootstrap` for a chosen bandwidth. Each call makes one more
-        pass over the scores.
+        the set of positive coefficients. It excludes their variation, the error of the model, and
+        that of the share of unanswered instances. Use `classex_bayes.estimators.bootstrap` for a
+        chosen bandwidth. Each call makes one more pass over the scores.
 
         References
         ----------
@@ -219,7 +219,7 @@ class ClassExReg(PointEstimator):
             spline = make_interp_spline(np.log(nodes), np.eye(nodes.size))
             sizes, gain = nodes, gain @ spline(np.log(sizes))
         covariance = self._task.accuracy_cov(sizes)
-        return np.sqrt(np.maximum(((gain @ covariance) * gain).sum(axis=1), 0))
+        return self._answered * np.sqrt(np.maximum(((gain @ covariance) * gain).sum(axis=1), 0))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Instances without an answer are misses at every k, in every constructor."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -257,3 +259,49 @@ def test_parts_of_a_test_have_their_own(tmp_path):
     task = cb.read_task(sorted(tmp_path.glob("*.npz")))
     direct = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
     assert np.array_equal(task.y, direct.y) and np.array_equal(task.ranks, direct.ranks)
+
+
+
+
+def test_notes_and_errors_of_an_estimate_are_those_of_all_instances():
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(40), 3)
+    ranks = np.exp(4 * rng.random(120) ** 6).astype(int).clip(max=40)
+    failed = y < 10
+    of_answered, of_all = (
+        cb.ClassExReg(random_seed=1).fit(
+            cb.SourceTask.from_ranks(
+                ranks[~failed], y[~failed], n_classes=40, unanswered=lost, untested="competitors"
+            )
+        )
+        for lost in (None, y[failed])
+    )
+    ends = [
+        [float(end) for end in re.search(r"between (0\.\d+) and (0\.\d+)$", note).groups()]
+        for model in (of_answered, of_all)
+        for note in model.predict(1000).notes
+        if "other halves" in note
+    ]
+    np.testing.assert_allclose(ends[1], 0.75 * np.array(ends[0]), atol=0.01)
+    error = of_all.standard_error([40, 1000])
+    np.testing.assert_allclose(error, 0.75 * of_answered.standard_error([40, 1000]))
+
+
+def test_checks_without_scores_have_one_reason():
+    scores, y, failed = made()
+    task = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
+    unmade = {check.sentence for check in cb.diagnose(task) if check.passed is None}
+    assert "the scores of all classes are no longer at hand" in unmade
+    assert not any("made from scores" in sentence for sentence in unmade)
+
+
+def test_sensitivity_of_a_fit_to_scores():
+    scores, y, failed = made()
+    task = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
+    few = {"sampler": {"draws": 200}, "random_seed": 1, "progressbar": False}
+    model = cb.BayesianExtrapolator().fit(task, **few)
+    assert "ranks and scores" in str(model.predict(1000))
+    share = cb.sensitivity(model, 1000).table["prior_share"]
+    alone = cb.BayesianExtrapolator(evidence="ranks").fit(task, **few)
+    expected = cb.sensitivity(alone, 1000).table["prior_share"]
+    np.testing.assert_allclose(share, expected, atol=0.05)
