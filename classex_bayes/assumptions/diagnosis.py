@@ -214,6 +214,8 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     if exact is None or exact.source is None:
         unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
         reason = f"the task was made from {table.kind}"
+        if table.kind in ("scores", "embeddings"):
+            reason = "the scores of all classes are no longer at hand"
         return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
     if _SCORES not in checks and exact.reading.made_from == "scores":
         checks[_SCORES] = scores_fit(exact.source, exact.y)

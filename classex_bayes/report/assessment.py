@@ -80,10 +80,11 @@ class Assessment:
     @property
     def left_out(self) -> str:
         """Checks that could not be made and why, after a semicolon; empty if there are none."""
-        reasons = {check.name: check.sentence for check in self.checks if check.passed is None}
+        unmade = [(check.sentence, check.name) for check in self.checks if check.passed is None]
         if isinstance(self.within, str):
-            reasons["extrapolation within the pilot"] = self.within
-        named = ", ".join(f"{name} ({reason})" for name, reason in reasons.items())
+            unmade.append((self.within, "extrapolation within the pilot"))
+        names = {reason: ", ".join(n for why, n in unmade if why == reason) for reason, _ in unmade}
+        named = ", ".join(f"{several} ({reason})" for reason, several in names.items())
         return f"; not made: {named}" * bool(named)
 
     @property
