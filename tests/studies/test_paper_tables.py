@@ -99,7 +99,7 @@ def test_pilots_of_the_paper():
     cells = tables.table2_cells(trials)
     assert cells.loc["KDE(bcv), printed", "200"] == "0.037"
     assert cells.loc["KDE(bcv)", "400"] == f"{kde[400]:.3f}"
-    assert cells.loc["ClassExReg(0.5)", "90% held"] == ""
+    assert cells.loc["ClassExReg(0.5)", "coverage"] == ""
 
 
 # NIPS 2016
@@ -172,7 +172,7 @@ def test_table1_has_printed_rows_below_ours():
         "",
     ]
     assert cells.loc["KDE(ucv), printed"].tolist() == ["0.067", "0.059", "", ""]
-    assert cells.loc["b", "90% held"] == "1.00"
+    assert cells.loc["b", "coverage"] == "1.00"
     missing = gaussian_like()
     missing.loc[0, ["mean"]] = np.nan
     assert tables.table1_cells(missing, 500).loc["KDE(ucv)", "failed"] == "0.25"

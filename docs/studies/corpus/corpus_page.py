@@ -23,7 +23,7 @@ _HEADERS = {
 }
 _FORMATS = {
     **dict.fromkeys(["RMSE", "RMSE, worst tenth", "width"], ".3f"),
-    **dict.fromkeys(["held", "held, ranks", "RMSE / ranks", "width / ranks"], ".2f"),
+    **dict.fromkeys(["coverage", "coverage, ranks", "RMSE / ranks", "width / ranks"], ".2f"),
     "bias": "+.3f",
 }
 SHOWN = ["10", "100", "1000", "10000", "all"]
@@ -73,7 +73,7 @@ def ranking_table(ranking: pd.DataFrame) -> str:
     table["RMSE"] = with_errors(table, "rmse", ".4f")
     table["/ ClassExReg"] = table["rmse"] / reference["rmse"]
     table["farthest"] = table["rmse_farthest"] / reference["rmse_farthest"]
-    table["90% intervals held"] = with_errors(table, "coverage", ".2f")
+    table["coverage"] = with_errors(table, "coverage", ".2f")
     table = table.rename(columns={"crps": "CRPS", "interval_score": "interval score"})
     columns = [
         "estimator",
@@ -82,7 +82,7 @@ def ranking_table(ranking: pd.DataFrame) -> str:
         "farthest",
         "CRPS",
         "bias",
-        "90% intervals held",
+        "coverage",
     ]
     formats = {
         "/ ClassExReg": ".2f",
@@ -109,7 +109,7 @@ def expectation_table(cells: pd.DataFrame, by: list[str], columns: list[str]) ->
     table = pd.DataFrame(
         {
             "populations": groups["population"].nunique(),
-            "held": groups["coverage"].mean(),
+            "coverage": groups["coverage"].mean(),
             "bias": groups["bias"].mean(),
             "RMSE": groups["rmse"].median(),
             "RMSE, worst tenth": groups["rmse"].quantile(0.9),
@@ -136,8 +136,8 @@ def against_ranks(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         {
             "RMSE / ranks": np.exp(groups["log rmse"].mean()),
             "width / ranks": np.exp(groups["log width"].mean()),
-            "held": groups["coverage"].mean(),
-            "held, ranks": groups["coverage of ranks"].mean(),
+            "coverage": groups["coverage"].mean(),
+            "coverage, ranks": groups["coverage of ranks"].mean(),
         }
     )
 
@@ -215,8 +215,8 @@ def page_parts(folder: Path) -> dict[str, dict[str, str]]:
     cells = cells.join(facts["scores"], on="population")
     ours = cells[cells["estimator"] == OURS]
     ratios = against_ranks(cells, ["scores", "factor"]).reset_index().rename(columns=_HEADERS)
-    expected = ["held", "bias", "RMSE", "RMSE, worst tenth", "width"]
-    compared = ["held", "bias", "RMSE", "RMSE / ranks", "width"]
+    expected = ["coverage", "bias", "RMSE", "RMSE, worst tenth", "width"]
+    compared = ["coverage", "bias", "RMSE", "RMSE / ranks", "width"]
     return {
         "corpus.md": {
             "version": version(),

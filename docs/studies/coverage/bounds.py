@@ -95,7 +95,7 @@ def by_pilot(cells, name):
     """Mean coverage over laws, and mean width in brackets, for each size of pilots."""
     means = cells.groupby(["pilot", "factor"], sort=False)[["held", "width"]].mean()
     shown = means["held"].map("{:.2f}".format) + " (" + means["width"].map("{:.2f}".format) + ")"
-    return wide(shown.rename("shown").reset_index(), "pilot").assign(of=name)
+    return wide(shown.rename("shown").reset_index(), "pilot").assign(data=name)
 
 
 def by_law(cells, name, n_pilots):
@@ -122,7 +122,7 @@ def tables(options):
     )
     laws, corpus = (summary(trials, COLUMNS[:3]) for trials in (of_laws, of_real))
     sizes = pd.concat([by_pilot(laws, "laws"), by_pilot(corpus, "populations")]).fillna("")
-    sizes.insert(0, "of", sizes.pop("of"))
+    sizes.insert(0, "data", sizes.pop("data"))
     return {
         "bounds.md": {
             "sizes": f"{markdown(sizes)}\n\n{version()}",

@@ -38,7 +38,7 @@ def characters(scores, squares):
         rows.append(
             {
                 "pilot": pilot, "predicted for": f"{k:,}", "truth": f"{row.truth:.3f}",
-                "90% intervals held": f"{row.coverage90:.2f}",
+                "coverage": f"{row.coverage90:.2f}",
                 "mean width": f"{row.width:.3f}",
                 "bias": f"{row.bias:+.3f}",
                 "RMSE": f"{row.rmse:.3f} ({row.rmse_se:.3f})",

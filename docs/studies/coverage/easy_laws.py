@@ -114,7 +114,7 @@ def tables(options):
         for evidence in MODELS:
             of_it = cells.loc[law, evidence]
             row[f"RMSE, {evidence}"] = " ".join(f"{of_it.loc[f, 'rmse']:.3f}" for f in FACTORS)
-            row[f"held, {evidence}"] = " ".join(f"{of_it.loc[f, 'held']:.2f}" for f in FACTORS)
+            row[f"coverage, {evidence}"] = " ".join(f"{of_it.loc[f, 'held']:.2f}" for f in FACTORS)
         rows.append(row)
     text = (
         f"{markdown(pd.DataFrame(rows))}\n\nAt 1, 10 and 50 times the 50 classes of a pilot. "

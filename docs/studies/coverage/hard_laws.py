@@ -44,7 +44,7 @@ PRIORS = {
 }
 SEEDS = {"default": (1, 2), ROUGHER: (1,)}
 K1, ASKED = 1000, [1000, 10_000]
-HELD = ["90% intervals held at k1", "at 10 k1"]
+COVERAGE = ["coverage at k1", "coverage at 10 k1"]
 
 
 def task_of(law, seed):
@@ -56,7 +56,7 @@ def task_of(law, seed):
 
 
 def fitted(prior, law, seed):
-    """Whether a fit converged, and whether its intervals hold the truth."""
+    """Whether a fit converged, and whether its intervals contain the true accuracy."""
     with quiet():
         model = cb.BayesianExtrapolator(PRIORS[prior])
         model.fit(task_of(LAWS[law], seed), random_seed=seed, progressbar=False)
@@ -75,6 +75,7 @@ def tables(options):
         for seed in SEEDS[prior]
     ]
     rows = all_rows(fitted, cases, options.jobs)
-    groups = pd.DataFrame(rows, columns=["prior", "converged", *HELD]).groupby("prior", sort=False)
+    columns = ["prior", "converged", *COVERAGE]
+    groups = pd.DataFrame(rows, columns=columns).groupby("prior", sort=False)
     table = groups.sum().astype(str) + " of " + groups.count().astype(str)
     return {"calibration.md": {"hard laws": markdown(table.reset_index())}}

@@ -110,7 +110,7 @@ def scored(fitted, prior):
                     "crps": weighted_crps(values, truth[j], weight[order]),
                     "interval": float(interval_score(lower, upper, truth[j], CI_PROB)),
                     "square": (values @ weight[order] - truth[j]) ** 2,
-                    "held": lower <= truth[j] <= upper,
+                    "coverage": lower <= truth[j] <= upper,
                 }
             )  # fmt: skip
     return pd.DataFrame(rows)
@@ -124,16 +124,16 @@ def by_population(table, scale):
 
 
 def summary(table, scale):
-    """Score, geometric mean RMSE over cells, mean interval score and share of intervals held."""
-    cells = table.groupby(["population", *CELL])[["square", "interval", "held"]].mean()
-    by_cell = cells["held"].groupby(CELL).mean()
+    """Score, geometric mean RMSE over cells, mean interval score and coverage."""
+    cells = table.groupby(["population", *CELL])[["square", "interval", "coverage"]].mean()
+    by_cell = cells["coverage"].groupby(CELL).mean()
     return {
         "score": by_population(table, scale).mean(),
         "RMSE": np.exp(np.log(cells["square"]).mean() / 2),
         "interval score": cells["interval"].mean(),
-        "held": cells["held"].mean(),
-        "held, worst cell": by_cell.min(),
-        "held, worst population": cells["held"].groupby("population").mean().min(),
+        "coverage": cells["coverage"].mean(),
+        "coverage, worst cell": by_cell.min(),
+        "coverage, worst population": cells["coverage"].groupby("population").mean().min(),
     }
 
 
@@ -163,7 +163,7 @@ def tables(options):
     }
     rows = [{"prior": name} | summary(table, scale) for name, table in priors.items()]
     formats = {"score": ".3f", "RMSE": ".4f", "interval score": ".3f"}
-    formats |= dict.fromkeys(["held", "held, worst cell", "held, worst population"], ".2f")
+    formats |= {name: ".2f" for name in rows[0] if name.startswith("coverage")}
     print(f"{len(fitted)} pilots, {len(settings)} settings; the best:")
     print(pd.DataFrame([{name: getattr(settings[i], name) for name in RANGES} for i in best]))
     return {"calibration.md": {"priors": markdown(pd.DataFrame(rows), formats)}}

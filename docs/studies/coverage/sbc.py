@@ -168,7 +168,7 @@ def tables(options: Options) -> dict[str, dict[str, str]]:
             "quantity": found["quantity"].str.replace("[", " at ").str.rstrip("]"),
             "inside the band": np.where(found["inside"], "yes", "no"),
             "mean rank (1/2)": found["mean"],
-            "90% intervals held": found["coverage90"],
+            "coverage": found["coverage90"],
         }
     )
     text = markdown(table, dict.fromkeys(table.columns[2:], ".3f"))

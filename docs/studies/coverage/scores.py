@@ -40,7 +40,7 @@ def tables(options):
     cells = summary(trials, columns[:3])
     table = cells.pivot(index=["font", "classes"], columns="evidence", values=["rmse", "held"])
     table = table.loc[list(FONTS)].reset_index()
-    names = {"rmse": "RMSE", "held": "held"}
+    names = {"rmse": "RMSE", "held": "coverage"}
     table.columns = [f"{names[a]}, {b}" if b else a for a, b in table.columns]
     formats = dict.fromkeys(table.columns[2:4], ".3f") | dict.fromkeys(table.columns[4:], ".2f")
     text = f"{markdown(table, formats)}\n\n{n_pilots} pilots in each row. {version()}"

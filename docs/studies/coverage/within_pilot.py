@@ -63,7 +63,7 @@ def tables(options):
     groups = trials.groupby(["pilot", "missed"])
     rates = groups[["flagged", "unusual tails"]].mean()
     rates.insert(0, "pilots", groups.size())
-    names = {True: "misses", False: "contains the truth"}
+    names = {True: "misses", False: "contains the true accuracy"}
     rates = rates.rename(index=names, level="missed").reset_index()
     rates = rates.rename(columns={"pilot": "classes", "missed": "farthest 90% interval"})
     errors = trials.groupby("population")[["inner", "outer"]].mean().reset_index()

@@ -22,7 +22,7 @@ def table1_cells(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
     by_estimator = table.groupby(level="estimator", sort=False)
     largest = by_estimator["bias"].agg(lambda biases: max(biases, key=abs))
     wide["largest bias"] = largest.map("{:+.3f}".format)
-    wide["90% held"] = by_estimator["coverage"].mean().map(_share)
+    wide["coverage"] = by_estimator["coverage"].mean().map(_share)
     if table["failed"].any():
         wide["failed"] = by_estimator["failed"].max().map(_share)
     errors = published.table1()
@@ -42,8 +42,8 @@ def table2_cells(trials: pd.DataFrame) -> pd.DataFrame:
     """
     table = face_table(trials)
     wide = table["rmse"].map("{:.3f}".format).unstack("k1", sort=False)
-    held = table["coverage90"].map(_share).unstack("k1", sort=False)
-    wide["90% held"] = held.agg(" ".join, axis=1).str.strip()
+    shares = table["coverage90"].map(_share).unstack("k1", sort=False)
+    wide["coverage"] = shares.agg(" ".join, axis=1).str.strip()
     printed = published.table2()["rmse"].map("{:.3f}".format).unstack("k1")
     printed = printed.rename(index="{}, printed".format).reindex(columns=wide.columns)
     wide = pd.concat([wide, printed.dropna(how="all")]).fillna("")
