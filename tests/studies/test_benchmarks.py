@@ -1,6 +1,7 @@
 """The benchmarks run and are right; nothing is timed here."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -20,10 +21,9 @@ def test_small_version_prints_every_benchmark(tmp_path, capsys):
     main(["--small", "--markdown", str(page), "--json", str(file)])
     assert "PASS" in capsys.readouterr().out
     lines = page.read_text().splitlines()
-    assert [line for line in lines if line.startswith("#")] == [
-        "# Benchmarks",
-        *(f"## {name}" for name in BENCHMARKS),
-    ]
+    headings = [line for line in lines if line.startswith("## ")]
+    assert lines[0] == "# Benchmarks"
+    assert [re.search(r"\((\w+)\)$", line)[1] for line in headings] == list(BENCHMARKS)
     run = json.loads(file.read_text())
     assert set(run["measurements"]) | set(run["skipped"]) == set(BENCHMARKS)
     assert set(run["skipped"]) <= ELSEWHERE

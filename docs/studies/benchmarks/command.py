@@ -26,8 +26,9 @@ BENCHMARKS: dict[str, Callable[[Setup], list[Measurement]]] = {
 }
 _COMMAND = "python docs/studies/benchmarks"
 _NOTES = (
-    "FAIL means that we missed our own target; the package works. `--only NAME` runs a section, "
-    "`--json FILE` writes all repeats, and `--versions OLD NEW` compares two versions pair by pair."
+    "FAIL means that we missed our own target; the package works. `--only NAME` runs the section\n"
+    "with this name in brackets, `--json FILE` writes all repeats, and `--versions OLD NEW`\n"
+    "compares two versions."
 )
 
 
@@ -51,17 +52,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     every = ["waits"] if options.versions or options.waits else BENCHMARKS
     run, sections = BenchmarkRun(options.small), []
     for name in options.only or every:
-        about = inspect.getdoc(BENCHMARKS[name])
-        sections.append(f"## {name}\n\n{about}\n\n{_measured(run, name, setup)}\n")
+        title, _, about = (inspect.getdoc(BENCHMARKS[name]) or name).partition("\n\n")
+        parts = [f"## {title.rstrip('.')} ({name})", about, _measured(run, name, setup)]
+        sections.append("\n\n".join(filter(None, parts)) + "\n")
         print(sections[-1], flush=True)
     if options.json:
         run.write(options.json)
     if options.markdown:
         when = f"on {run.date} with version {run.version}, all in one run"
         intro = (
-            f"# Benchmarks\n\n`{_COMMAND}` measured speed, memory and size on {run.where}, {when}."
+            f"# Benchmarks\n\n`{_COMMAND}` measured speed, memory and size\non {run.where}, {when}."
         )
-        options.markdown.write_text("\n".join([f"{intro} {_NOTES}\n", *sections]), "utf-8")
+        options.markdown.write_text("\n".join([f"{intro}\n{_NOTES}\n", *sections]), "utf-8")
 
 
 def _measured(run: BenchmarkRun, name: str, setup: Setup) -> str:

@@ -37,7 +37,7 @@ def _glyphs(n_classes: int) -> SourceTask:
 
 
 def refit(setup: Setup) -> list[Measurement]:
-    """Time of a fit of 2 x 500 draws in a process that has fitted before."""
+    """Time of a fit in a process that has fitted before."""
     task = _glyphs(30 if setup.small else 100)
 
     def fit() -> object:
@@ -49,7 +49,10 @@ def refit(setup: Setup) -> list[Measurement]:
 
 
 def sampling(setup: Setup) -> list[Measurement]:
-    """Smallest bulk effective sample size per second, without tuning, on 100 characters."""
+    """Effective sample size per second.
+
+    This is the smallest bulk effective sample size, without tuning, on 100 characters.
+    """
     task = _glyphs(30 if setup.small else 100)
     rates: dict[str, list[float]] = {"parameters": [], "accuracies": []}
     for seed in range(1 if setup.small else 5):
@@ -79,7 +82,10 @@ def sampling(setup: Setup) -> list[Measurement]:
 
 
 def size(setup: Setup) -> list[Measurement]:
-    """Time of a fit to 10^7 ranks of 1,000 classes, compared with a fit to 1,000 ranks."""
+    """Time of a fit to many ranks, relative to few.
+
+    The ranks are of 1,000 classes.
+    """
     few, many, n_classes = (200, 2_000, 100) if setup.small else (1_000, 10_000_000, 1_000)
     settings = (
         {**_SETTINGS, "sampler": {**_SETTINGS["sampler"], "draws": 20, "tune": 20}}
@@ -110,7 +116,7 @@ def _ranks(n: int, n_classes: int, share: float) -> SourceTask:
 
 
 def density(setup: Setup) -> list[Measurement]:
-    """Speed of the log density with gradient, relative to PyMC's compiled function."""
+    """Speed of the log density with gradient, relative to PyMC."""
     prior = MixturePrior()
     data = BernsteinData.of(_glyphs(100), prior.basis)
     packed, point = pack(prior, data), compiled_model(prior, data).initial_point_func(1)

@@ -29,9 +29,9 @@ class Library(NamedTuple):
 
 
 def gpu(setup: Setup) -> list[Measurement]:
-    """Seconds of a task on a GPU, and times those of a loop in PyTorch with the same ranks.
+    """Time of a task on a GPU, and of a loop in PyTorch.
 
-    Memory is what the library took in addition to the arrays, where it tells.
+    Memory is the peak above the arrays, if the library reports it.
     """
     found = list(_libraries(setup.small))
     if not found:

@@ -14,9 +14,9 @@ _LARGEST = 5
 
 
 def install(setup: Setup) -> list[Measurement]:
-    """Size on disk of the distributions that the package requires, from their installed files.
+    """Size of an installation on disk.
 
-    An extra counts what it adds. Extras that are not wholly installed here are left out.
+    An extra counts what it adds. Extras that are only partly installed here are left out.
     """
     base = _closure([Requirement(_PACKAGE)])
     measurements = [_row(f"pip install {_PACKAGE}", base)]

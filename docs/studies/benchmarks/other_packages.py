@@ -62,7 +62,7 @@ for _ in range(repeats):
 
 
 def classex(setup: Setup) -> list[Measurement]:
-    """Speed of our estimators, relative to the R package ClassEx, on 100 characters."""
+    """Speed relative to the R package ClassEx, on 100 characters."""
     if which("Rscript") is None or setup.r_library is None:
         raise Skipped(
             'needs R with ClassEx: Rscript -e \'remotes::install_github("snarles/ClassEx", '
@@ -103,7 +103,7 @@ def classex(setup: Setup) -> list[Measurement]:
 
 
 def pydataless(setup: Setup) -> list[Measurement]:
-    """Speed of our PitmanYor, relative to pydataless, on a curve of 100 characters."""
+    """Speed relative to pydataless, on a curve of 100 characters."""
     if setup.pydataless is None:
         raise Skipped(
             "needs a separate environment: python -m venv FOLDER, FOLDER/bin/pip install "

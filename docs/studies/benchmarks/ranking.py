@@ -48,7 +48,10 @@ def _covariance(source: EmbeddingScores | ScoreMatrix, y: IntArray) -> IntArray:
 
 
 def products(setup: Setup) -> list[Measurement]:
-    """Speed of ranks and their covariance from embeddings, relative to a bare matrix product."""
+    """Speed of ranks of embeddings, relative to a matrix product.
+
+    The time includes the covariance of the accuracies.
+    """
     size = 256 if setup.small else 4096
     square = np.random.default_rng(2).random((size, size), dtype=np.float32)
     out = np.empty_like(square)
@@ -65,7 +68,11 @@ def products(setup: Setup) -> list[Measurement]:
 
 
 def bandwidth(setup: Setup) -> list[Measurement]:
-    """Speed of ranks and covariance from scores, relative to a plain sum in as many threads."""
+    """Speed of ranks of scores, relative to the memory bandwidth.
+
+    The time includes the covariance of the accuracies. The bandwidth is that of a sum of the scores
+    in as many threads.
+    """
     n = 200 if setup.small else 20_000
     rng = np.random.default_rng(3)
     y = rng.permutation(n)
@@ -86,7 +93,7 @@ def bandwidth(setup: Setup) -> list[Measurement]:
 
 
 def memory(setup: Setup) -> list[Measurement]:
-    """Peak memory of a task without its input, divided by the size of the input."""
+    """Peak memory of a task, relative to its input."""
     n, n_classes = (3_000, 500) if setup.small else (40_000, 5_000)
     rng = np.random.default_rng(4)
     y = rng.permutation(np.arange(n) % n_classes)

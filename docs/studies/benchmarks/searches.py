@@ -93,12 +93,12 @@ CORRECT: dict[str, Search] = {
 
 
 def searches(setup: Setup) -> list[Measurement]:
-    """Time of ranks of embeddings with 128 coordinates by other libraries, relative to ours.
+    """Ranks of embeddings: time of other libraries, relative to ours.
 
-    FAISS searches all classes and looks for the true one (`IndexFlatL2`). scikit-learn counts
-    nearer classes in `pairwise_distances_chunked`, NumPy in blocks of a matrix product. Each runs
-    in a process of its own, in turn. Memory is the peak above the embeddings. The nearest class
-    alone gives the accuracy, but no ranks.
+    Embeddings have 128 coordinates. FAISS searches all classes and looks for the true one
+    (`IndexFlatL2`). scikit-learn counts nearer classes in `pairwise_distances_chunked`, NumPy in
+    blocks of a matrix product. Each runs in a process of its own, in turn. Memory is the peak above
+    the embeddings. The nearest class alone gives the accuracy, but no ranks.
     """
     n = 300 if setup.small else 20_000
     runs: dict[str, list[Any]] = {name: [] for name in (RANKS | CORRECT)}

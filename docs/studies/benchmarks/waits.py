@@ -49,9 +49,9 @@ sys.exit(ended.returncode)
 
 
 def waits(setup: Setup) -> list[Measurement]:
-    """Time and memory of processes of the command line, among them the default analysis.
+    """Time and memory of the command line.
 
-    `first` has compiled nothing, neither by Python nor by numba. The others have run before.
+    In `first`, Python and numba still have to compile everything. The others have run before.
     `scores.npz` has 300 instances of 100 characters. `many_ranks.npz` and `many_scores.npz` have
     1,000,000 instances of 20 classes.
     """
