@@ -261,8 +261,6 @@ def test_parts_of_a_test_have_their_own(tmp_path):
     assert np.array_equal(task.y, direct.y) and np.array_equal(task.ranks, direct.ranks)
 
 
-
-
 def test_notes_and_errors_of_an_estimate_are_those_of_all_instances():
     rng = np.random.default_rng(1)
     y = np.repeat(np.arange(40), 3)
