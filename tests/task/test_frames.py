@@ -299,6 +299,7 @@ def test_columns_of_embeddings(library):
         SourceTask.from_embeddings(frame(PROBES, FEATURES), other, Y)
 
 
+@pytest.mark.skipif(pl.__version__ < "2", reason="older versions end on whole numbers of 128 bits")
 def test_types_that_numpy_lacks():
     wide = pl.DataFrame(SCORES).with_columns(pl.col("column_0").cast(pl.Int128))
     with pytest.raises(DataError, match="scores: a column of type Int128 cannot be read"):

@@ -104,7 +104,10 @@ def tables(options):
     for name, part in cells.groupby("classifier", sort=False):
         row = {"classifier": name, "truth": f"{truth[name]:.3f}"}
         for way, of_way in zip(("without", "with"), part.sort_values("drift").iloc, strict=True):
-            row |= {f"held {way}": f"{of_way['held']:.2f}", f"bias {way}": f"{of_way['bias']:+.3f}"}
+            row |= {
+                f"coverage {way}": f"{of_way['held']:.2f}",
+                f"bias {way}": f"{of_way['bias']:+.3f}",
+            }
             row |= {f"width {way}": f"{of_way['width']:.3f}"}
         rows.append(row)
     text = (

@@ -50,8 +50,8 @@ def tables(options):
         lambda: pd.DataFrame(all_rows(pilot, cases, options.jobs), columns=columns),
     )
     cells = summary(trials, ["templates"])
-    shown = cells.rename(columns={"rmse": "error", "held": "90% held"})
-    formats = {"templates": ",d", "error": ".3f", "90% held": ".2f", "width": ".3f"}
+    shown = cells.rename(columns={"rmse": "error", "held": "coverage"})
+    formats = {"templates": ",d", "error": ".3f", "coverage": ".2f", "width": ".3f"}
     text = (
         f"{markdown(shown[list(formats)], formats)}\n\n{cells['pilots'].max()} pilots. {version()}"
     )

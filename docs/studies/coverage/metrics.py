@@ -62,8 +62,8 @@ def tables(options):
     )
     cells = summary(trials, columns[:5])
     errors = cells.groupby(["population", "pilot", "metric", "model"])[["held", "rmse"]].mean()
-    table = errors.rename(columns={"rmse": "RMSE"}).unstack("model")
+    table = errors.rename(columns={"held": "coverage", "rmse": "RMSE"}).unstack("model")
     table.columns = [f"{name}, {model}" for name, model in table.columns]
-    formats = {name: ".2f" if name.startswith("held") else ".3f" for name in table.columns}
+    formats = {name: ".2f" if name.startswith("coverage") else ".3f" for name in table.columns}
     text = f"{markdown(table.reset_index(), formats)}\n\n{version()}"
     return {"questions.md": {"metric errors": text}}

@@ -70,14 +70,14 @@ def cases(options):
 
 
 def errors_by_size(cells):
-    """Table of "held / bias / RMSE", means over cells, by population, rate and size of pilots."""
+    """Coverage, bias and RMSE, means over cells, by population, rate and size of pilots."""
     means = cells.groupby(["population", "rate", "pilot"], sort=False)[
         ["held", "bias", "rmse"]
     ].mean()
     formats = {"held": "{:.2f}", "bias": "{:+.3f}", "rmse": "{:.3f}"}
     shown = pd.DataFrame({name: means[name].map(text.format) for name, text in formats.items()})
     table = shown.agg(" / ".join, axis=1).unstack("pilot", sort=False)
-    table.columns = [f"{size} classes: held / bias / RMSE" for size in table.columns]
+    table.columns = [f"{size} classes: coverage / bias / RMSE" for size in table.columns]
     return markdown(table.reset_index())
 
 

@@ -63,8 +63,8 @@ def cases(options):
 
 
 def tables(options):
-    """A row for each population: FNIR held / FPIR held / kept, by size of pilots."""
-    rates = ["FNIR held", "FPIR held", "kept"]
+    """A row for each population: FNIR coverage / FPIR coverage / kept, by size of pilots."""
+    rates = ["FNIR coverage", "FPIR coverage", "kept"]
     columns = ["population", "pilot", *rates]
     trials = options.kept(
         "open_set_corpus",

@@ -78,12 +78,13 @@ def tables(options):
     )
     errors = np.sqrt(squares["error"].mean()).unstack("estimator")[order]
     of_posterior = trials[trials["estimator"] == "posterior"]
-    held = of_posterior.groupby(["negatives", "metric"], sort=False)[["held", "width"]]
-    table = errors.join(held.mean()).reset_index()
+    of_posterior = of_posterior.rename(columns={"held": "coverage"})
+    means = of_posterior.groupby(["negatives", "metric"], sort=False)[["coverage", "width"]].mean()
+    table = errors.join(means).reset_index()
     table["metric"] = table["metric"].replace("accuracy", "hit_rate@1").str.replace("_", " ")
     table.columns = [str(column).replace("_", " ") for column in table.columns]
     formats = dict.fromkeys([name.replace("_", " ") for name in order], ".3f")
-    text = markdown(table, formats | {"held": ".2f", "width": ".3f"})
-    by_population = of_posterior.groupby("population", sort=False)[["held", "width"]].mean()
-    text += "\n\n" + markdown(by_population.reset_index(), {"held": ".2f", "width": ".3f"})
+    text = markdown(table, formats | {"coverage": ".2f", "width": ".3f"})
+    by_population = of_posterior.groupby("population", sort=False)[["coverage", "width"]].mean()
+    text += "\n\n" + markdown(by_population.reset_index(), {"coverage": ".2f", "width": ".3f"})
     return {"roles/recommender.md": {"own negatives": f"{text}\n\n{version()}"}}

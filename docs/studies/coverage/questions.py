@@ -82,7 +82,7 @@ def finite(n_pilots, size=400):
             here, anywhere = model.predict_population(size, size), model.predict(size)
             width = np.diff(limits(here), axis=0) / np.diff(limits(anywhere), axis=0)
             cell.append((width.item(), contains(here, truth).item()))
-    columns = ["pilot", "instances of each class", "width, as a share", "90% intervals held"]
+    columns = ["pilot", "instances of each class", "width, as a share", "coverage of 90% intervals"]
     rows = [(*case, *np.mean(cell, axis=0)) for case, cell in cells.items()]
     return markdown(pd.DataFrame(rows, columns=columns), dict.fromkeys(columns[2:], ".2f"))
 
@@ -114,7 +114,7 @@ def costs(n_pilots):
             cells.append((contains(predicted, truth).item(), predicted.mean.item() - truth))
         held, error = np.array(cells, float).T
         rows.append((name, held.mean(), error.mean(), np.sqrt(np.mean(error**2))))
-    columns = ["population", "90% intervals held", "bias", "RMSE"]
+    columns = ["population", "coverage of 90% intervals", "bias", "RMSE"]
     formats = dict(zip(columns[1:], (".2f", "+.3f", ".3f"), strict=True))
     return markdown(pd.DataFrame(rows, columns=columns), formats)
 
@@ -133,7 +133,7 @@ def pooled(n_pilots):
             width = np.diff(limits(predicted), axis=0)[0]
             cells[name].append([*contains(predicted, truth), *width])
     rows = [(name, *np.mean(cell, axis=0)) for name, cell in cells.items()]
-    columns = ["fitted", "held at 400", "at 2,000", "width at 400", "width at 2,000"]
+    columns = ["fitted", "coverage at 400", "at 2,000", "width at 400", "width at 2,000"]
     return markdown(pd.DataFrame(rows, columns=columns), dict.fromkeys(columns[1:], ".2f"))
 
 

@@ -159,7 +159,7 @@ def tables(options):
         for with_design, name in ((False, "without"), (True, "with")):
             sizes = part[part["design"] == with_design]
             row |= {
-                f"held {name}": ", ".join(map("{:.2f}".format, sizes["held"])),
+                f"coverage {name}": ", ".join(map("{:.2f}".format, sizes["held"])),
                 f"error {name}": ", ".join(map("{:.3f}".format, sizes["rmse"])),
             }
         rows.append(row)
