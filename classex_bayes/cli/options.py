@@ -310,13 +310,14 @@ class FileVerb(DataOptions, Verb):
             task = cb.read_task(files or self.files, **arguments)
         self.terminal.message(str(task))
         metric = getattr(self, "metric", "accuracy")
-        several = [note for note in task.notes if "several relevant documents" in note]
-        if several and metric.startswith(("recall", "ndcg")):
-            raise DataError(
-                f"--metric: found {metric}, but {several[0].split(',')[0]}, of which only the best "
-                "one counts here; pass success@m or mrr, or predict recall and nDCG with "
-                "classex_bayes.RelevantDocuments in Python"
-            )
+        of_all = metric.startswith(("recall", "ndcg"))
+        for check in task.require("ranks").reading.checks if of_all else ():
+            if check.name == "relevant documents" and check.is_note:
+                raise DataError(
+                    f"--metric: found {metric}, but {check.sentence.split(',')[0]}, of which only "
+                    "the best one counts here; pass success@m or mrr, or predict recall and nDCG "
+                    "with classex_bayes.RelevantDocuments in Python"
+                )
         if any("reversed" in warning for warning in task.warnings):
             remedy = "leave {} out" if self.lower_is_better else "pass {} for distances"
             self.terminal.message(f"note: {remedy.format('--lower-is-better')}")

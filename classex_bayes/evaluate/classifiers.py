@@ -280,6 +280,10 @@ def compare_classifiers(
     named = _checked_tasks(tasks)
     fitting: Any = {"sampler": sampler, "random_seed": random_seed, "progressbar": progressbar}
     if _are_relevant(named):
+        if not truth_value(paired, "paired"):
+            raise DataError(
+                "paired: found False, but search engines are compared on the same queries"
+            )
         posterior, predictions = predict_engines(named, k, metric, model, **fitting)
         return ClassifierComparison(predictions, posterior, True)
     checked_model(model)

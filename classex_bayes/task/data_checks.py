@@ -92,16 +92,17 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
         checks.append(last_ranks(table))
     if table.is_simple_random:
         checks.append(grouped_ranks(table))
-    grid = table.grid()
+    answered = table.answered
+    grid = answered.grid()
     if grid.size:
         k = grid[:1]
-        accuracy = float(table.metric_bounds(Accuracy(), k)[1][0])
-        if table.siblings.any():  # if they are always present, it is lower than 1 / 2 by itself
-            average = Accuracy().average(table.n_better, table.n_classes, k, table.weight)
+        accuracy = float(answered.metric_bounds(Accuracy(), k)[1][0])
+        if answered.siblings.any():  # if they are always present, it is lower than 1 / 2 by itself
+            average = Accuracy().average(answered.n_better, table.n_classes, k, answered.weight)
             accuracy = float(average[0])
         size = int(k[0])
-        sd = (1 / size * (1 - 1 / size)) ** 0.5 if table.why_unknown else _GUESSING_SD
-        error = sd * (table.variance.design_effect / table.n_test) ** 0.5
+        sd = (1 / size * (1 - 1 / size)) ** 0.5 if answered.why_unknown else _GUESSING_SD
+        error = sd * (answered.variance.design_effect / answered.n_test) ** 0.5
         order = _LABELS if table.competitors_shared else "the true item is not first in its row"
         checks.append(better_than_chance(size, accuracy, _STANDARD_ERRORS * error, order))
     if table.kind == "decisions" and table.reading.made_from != "decisions":

@@ -649,7 +649,7 @@ class SourceTask:
         missing : {"error", "unanswered", "unsearched"}
             Treatment of queries that have relevant documents and are missing in the run. "error"
             raises `DataError`. "unanswered" counts an empty list, like ``trec_eval -c``. A query
-            with an empty list is a miss at every k.
+            with an empty list ranks last at every k.
             "unsearched" leaves the query out, like pytrec_eval.
         ignore_identical : bool
             Whether to leave out the document that has the name of its query, as for corpora whose

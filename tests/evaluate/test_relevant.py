@@ -197,3 +197,5 @@ def test_engines_have_the_same_queries():
     task = cb.SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
     with pytest.raises(cb.DataError, match="expected a SourceTask, found RelevantDocuments"):
         cb.compare_classifiers({"a": pilots["plain"], "b": task}, 1000, metric="recall@10")
+    with pytest.raises(cb.DataError, match=r"^paired: found False"):
+        cb.compare_classifiers(pilots, 1000, metric="recall@10", paired=False)

@@ -185,6 +185,14 @@ def test_checks_of_a_fit_to_scores_take_them():
     assert law.expected([2]).max() < 0.97
 
 
+def test_many_of_them_are_no_reversed_scores():
+    scores, y, failed = made(failed=0.8)
+    task = cb.SourceTask.from_scores(
+        scores[~failed], y[~failed], unanswered=y[failed], untested="competitors"
+    )
+    assert not any("guessing gives" in warning for warning in task.warnings)
+
+
 def test_rows_tied_with_some_classes_do_not_recommend_it():
     """In groups of three an instance meets 57 of 59 classes; those ties are not all of them."""
     rng, y = np.random.default_rng(0), np.repeat(np.arange(60), 2)
