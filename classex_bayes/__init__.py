@@ -4,6 +4,19 @@ The names and their places are in `__init__.pyi`. Each loads on first use, so th
 package costs next to nothing.
 """
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name on first use; if it is one of a subpackage, say which."""
+    try:
+        return _attribute(name)
+    except AttributeError as error:
+        for place in ("estimators", "plots", "risk", "information", "identification", "simulate"):
+            if name in _attribute(place).__all__:
+                raise AttributeError(f"{error}; it is classex_bayes.{place}.{name}") from None
+        raise

@@ -205,6 +205,13 @@ def test_importing_the_package_loads_nothing_heavy():
     assert not modules_after("import classex_bayes as cb; dir(cb)") & (heavy | SAMPLING)
 
 
+def test_names_of_a_subpackage_say_where_they_are():
+    with pytest.raises(AttributeError, match=r"it is classex_bayes\.estimators\.PitmanYor"):
+        _ = classex_bayes.PitmanYor
+    with pytest.raises(AttributeError, match=r"No classex_bayes attribute Pitman$"):
+        _ = classex_bayes.Pitman
+
+
 def test_only_bayes_loads_pymc():
     code = (
         "import classex_bayes as cb\n"

@@ -31,6 +31,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import SAMPLE_DIMS, ClassesUntil, Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import refuse_recall
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
@@ -158,6 +159,7 @@ class LawModel(FittedModel):
         predict_population : The accuracy in a finite population.
         """
         counts, chosen = class_counts(k), named_metric(metric)
+        refuse_recall(metric, self.fit_.tasks)
         draws, limits = self.law_.expected(counts, chosen), self.fit_.rank_limits
         return self._prediction(counts, draws, Estimand(metric=chosen.name), rank_limits=limits)
 

@@ -309,15 +309,9 @@ class FileVerb(DataOptions, Verb):
             # Ties are broken by the fixed seed of `read_task`, as in Python.
             task = cb.read_task(files or self.files, **arguments)
         self.terminal.message(str(task))
-        metric = getattr(self, "metric", "accuracy")
-        of_all = metric.startswith(("recall", "ndcg"))
-        for check in task.require("ranks").reading.checks if of_all else ():
-            if check.name == "relevant documents" and check.is_note:
-                raise DataError(
-                    f"--metric: found {metric}, but {check.sentence.split(',')[0]}, of which only "
-                    "the best one counts here; pass success@m or mrr, or predict recall and nDCG "
-                    "with classex_bayes.RelevantDocuments in Python"
-                )
+        from classex_bayes.task.validation import refuse_recall
+
+        refuse_recall(getattr(self, "metric", "accuracy"), [task])
         if any("reversed" in warning for warning in task.warnings):
             remedy = "leave {} out" if self.lower_is_better else "pass {} for distances"
             self.terminal.message(f"note: {remedy.format('--lower-is-better')}")

@@ -26,7 +26,12 @@ from classex_bayes.results import (
     Tabulated,
 )
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import require_same_classes, require_same_weights, source_task
+from classex_bayes.task.validation import (
+    refuse_recall,
+    require_same_classes,
+    require_same_weights,
+    source_task,
+)
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL, _ACCURACY = BayesianExtrapolator(), Estimand()
@@ -286,6 +291,7 @@ def compare_classifiers(
             )
         posterior, predictions = predict_engines(named, k, metric, model, **fitting)
         return ClassifierComparison(predictions, posterior, True)
+    refuse_recall(metric, named.values())
     checked_model(model)
     if truth_value(paired, "paired"):
         _require_same_instances(named, chosen)

@@ -1,7 +1,9 @@
 """Queries with several relevant documents: the recall and nDCG of trec_eval on a larger corpus."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +16,7 @@ from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
 from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.io.tables import read_entries
 from classex_bayes.results import Extrapolation
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import Missing, RelevantRanks, judged_lists, relevant_ranks
@@ -88,7 +91,9 @@ class RelevantDocuments:
 
         Parameters
         ----------
-        qrels, run, n_classes, relevance_level, missing, ignore_identical
+        qrels, run
+            As in `SourceTask.from_run`, or paths of files as `read_task` takes.
+        n_classes, relevance_level, missing, ignore_identical
             As in `SourceTask.from_run`.
 
         Returns
@@ -106,6 +111,10 @@ class RelevantDocuments:
             If queries find the document of their own name.
         """
         k1, ignored = class_total(n_classes), truth_value(ignore_identical, "ignore_identical")
+        if isinstance(qrels, str | os.PathLike):
+            qrels = read_entries(Path(qrels), "qrels")
+        if isinstance(run, str | os.PathLike):
+            run = read_entries(Path(run), "run")
         lists = judged_lists(qrels, run, k1, relevance_level, missing, ignored)
         for check in lists.checks:
             if not check.passed:

@@ -279,7 +279,8 @@ def _layout(arrays: dict[str, Any], name: str, settings: dict[str, Any]) -> tupl
     if almost:
         present = ", ".join(key for key in almost[0] if key in passed)
         absent = " or ".join(key for layout in almost for key in layout if key not in passed)
-        raise DataError(f"{name}: found {present}, expected {absent}, too")
+        passed_as = f"; pass {absent}=" if absent in _NUMBERS else ""
+        raise DataError(f"{name}: found {present}, expected {absent}, too{passed_as}")
     expected = "; or ".join(", ".join(required) for required in _LAYOUTS)
     outside = " at the top level, outside groups," if any("/" in key for key in arrays) else ""
     raise DataError(

@@ -68,7 +68,12 @@ from classex_bayes.task.table_reading import (
     select,
     with_unanswered,
 )
-from classex_bayes.task.validation import FEWEST_CLASSES, class_total, enough_classes
+from classex_bayes.task.validation import (
+    FEWEST_CLASSES,
+    class_total,
+    enough_classes,
+    refuse_recall,
+)
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 Need = Literal["ranks", "ranks among all classes", "exact ranks", "scores"]
@@ -1038,7 +1043,8 @@ class SourceTask:
         ------
         DataError
             If the metric is unknown, if it is not accuracy and only accuracies are known, if the
-            bounds of the ranks do not determine it, or for k as in `accuracy`.
+            bounds of the ranks do not determine it, if it is recall or nDCG of queries with several
+            relevant documents (`RelevantDocuments` has these), or for k as in `accuracy`.
 
         Examples
         --------
@@ -1046,7 +1052,9 @@ class SourceTask:
         >>> [task.metric(name, [2, 4]).round(3).tolist() for name in ("mrr", "mean_rank")]
         [[0.875, 0.708], [1.25, 1.75]]
         """
-        return self._average(named_metric(metric), k)
+        chosen = named_metric(metric)
+        refuse_recall(metric, [self])
+        return self._average(chosen, k)
 
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:
         """Average (n_k,) of a metric; DataError where it is unknown."""

@@ -1,5 +1,6 @@
 """Checks of scores, embeddings and tasks; errors where a task lacks ranks or scores."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -111,3 +112,16 @@ def source_task(task: Any, name: str = "task") -> None:
             f"{name}: expected a SourceTask, found {type(task).__name__}; make one with "
             "SourceTask.from_scores or another from_ method"
         )
+
+
+def refuse_recall(metric: str, tasks: Iterable[Any]) -> None:
+    """Raise for recall and nDCG if queries have several relevant documents, of which one counts."""
+    if metric.lower().startswith(("recall", "ndcg")):
+        for task in tasks:
+            for check in task.require("ranks").reading.checks:
+                if check.name == "relevant documents" and check.is_note:
+                    raise DataError(
+                        f"metric: found {metric!r}, but {check.sentence.split(',')[0]}, of which a "
+                        "task counts the best one; ask for 'success@m' or 'mrr', or predict recall "
+                        "and nDCG with RelevantDocuments.from_run"
+                    )

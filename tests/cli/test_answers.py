@@ -99,7 +99,7 @@ def test_recall_of_several_relevant_documents_is_refused(run, tmp_path):
     (tmp_path / "qrels").write_text("".join(f"q{i} 0 d{j} 1\n" for i in range(8) for j in (i, 8)))
     data = ["my.run", "--qrels", "qrels", "--n-classes", "30", "--k", "100"]
     code, _, err = run("extrapolate", *data, "--metric", "recall@5", *FEW)
-    assert code == 2 and "--metric: found recall@5, but 8 of 8 queries have several" in err
+    assert code == 2 and "--metric: found 'recall@5', but 8 of 8 queries have several" in err
 
 
 def test_demo(run, tmp_path, strict):

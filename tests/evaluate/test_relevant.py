@@ -199,3 +199,32 @@ def test_engines_have_the_same_queries():
         cb.compare_classifiers({"a": pilots["plain"], "b": task}, 1000, metric="recall@10")
     with pytest.raises(cb.DataError, match=r"^paired: found False"):
         cb.compare_classifiers(pilots, 1000, metric="recall@10", paired=False)
+
+
+def test_recall_of_a_task_is_refused(tmp_path):
+    scores, owner = corpus(40, 300, 1)
+    qrels, run = run_of(scores, owner, np.arange(300), 20)
+    task = cb.SourceTask.from_run(qrels, run, n_classes=300)
+    model = cb.BayesianExtrapolator(evidence="ranks").fit(task, **FEW)
+    for metric in ("recall@5", "recall@1", "nDCG@5"):
+        for call in (
+            lambda metric=metric: task.metric(metric, 300),
+            lambda metric=metric: model.predict(300, metric=metric),
+            lambda metric=metric: cb.compare_classifiers(
+                {"a": task, "b": task}, 300, metric=metric
+            ),
+        ):
+            with pytest.raises(cb.DataError, match=r"queries have several relevant documents"):
+                call()
+    assert model.predict(300, metric="success@5").mean[300] > 0
+    (tmp_path / "qrels").write_text(
+        "".join(f"{q} 0 {d} {level}\n" for q, found in qrels.items() for d, level in found.items())
+    )
+    (tmp_path / "run").write_text(
+        "".join(f"{q} Q0 {d} 0 {s!r} a\n" for q, found in run.items() for d, s in found.items())
+    )
+    read, made = (
+        cb.RelevantDocuments.from_run(*entries, n_classes=300).metric("ndcg@5")
+        for entries in ((tmp_path / "qrels", str(tmp_path / "run")), (qrels, run))
+    )
+    assert read == pytest.approx(made, rel=1e-12)

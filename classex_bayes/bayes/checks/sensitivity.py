@@ -34,7 +34,7 @@ ADVICE = {
     "prior and data disagree": "the prior and the data pull the answer in opposite directions. "
     "Test more classes",
     "prior matters": "another prior would move the answer. State the prior with it",
-    "at the threshold": "other draws might give another diagnosis. Use more draws",
+    "at the threshold": "other draws might give another diagnosis; fit with more draws",
 }
 # Blocks of draws for the error of a sensitivity, and standard errors within which it is unclear.
 _BLOCKS, _ERRORS = 20, 2.0
