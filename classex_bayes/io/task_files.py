@@ -202,7 +202,8 @@ def read_nonmated(
         ids, distances = (np.asarray(joined[name]) for name in _LISTS)
         return ids, distances
     matrix = as_matrix(joined[_NONMATED], _NONMATED)
-    source = task.require("ranks").source
+    reading = task.require("ranks").reading
+    source = reading.source or reading.embeddings
     width = matrix.shape[1]
     if not isinstance(source, EmbeddingScores) or width != source.gallery.shape[1]:
         return matrix

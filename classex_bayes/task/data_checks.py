@@ -76,6 +76,7 @@ _GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.
 # An atom of instances that lose to all competitors: its smallest share, its ratio to those that
 # lose to at least so many of them, and its largest share.
 _MOST_LAST, _LAST_TO_MOST, _MOST_COMPETITORS, _FAILED = 0.02, 3, 0.5, 0.5
+_SHORTEST_END = 20  # a rank, below which ranks end in many
 _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
 _LABELS = "y is in another order than the scores or counts from 1"
 
@@ -90,6 +91,8 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
     ]
     if table.is_exact:
         checks.append(last_ranks(table))
+        if table.kind == "ranks" and table.competitors_shared and not table.has_scores:
+            checks.append(ranks_end_early(table))
     if table.is_simple_random:
         checks.append(grouped_ranks(table))
     answered = table.answered
@@ -320,6 +323,26 @@ def last_ranks(table: Any) -> Check:
             "their classes in unanswered=. If their classes have no template, leave them out"
         )
     return Check("last ranks", passed, sentence, share, _MOST_LAST)
+
+
+def ranks_end_early(table: Any) -> Check:
+    """Whether ranks end far before the number of classes, as ranks in shorter lists do.
+
+    With a smooth law, ranks thin out towards the last one. Those of instances that were ranked
+    among few negatives of their own, or in lists that were cut, end in many.
+    """
+    largest = int(table.lowest[~table.lost].max(initial=0)) + 1
+    n_last = int(np.count_nonzero((table.lowest + 1 > 0.9 * largest) & ~table.lost))
+    early = largest >= _SHORTEST_END and 2 * largest <= table.n_classes
+    passed = not early or n_last < FEWEST_ERRORS // 2
+    sentence = f"the largest rank is {largest:,} of {table.n_classes:,}"
+    if not passed:
+        sentence += (
+            f", and {n_last} are in the last tenth below it. If each instance was ranked among "
+            f"negatives of its own, pass n_negatives={largest - 1} in place of n_classes; if lists "
+            f"were cut, pass truncated_at={largest}"
+        )
+    return Check("end of the ranks", passed, sentence, float(n_last), FEWEST_ERRORS / 2)
 
 
 def few_classes(n_classes: int) -> Check:

@@ -255,7 +255,7 @@ class RankTable:
     @property
     def distance(self) -> str | None:
         """How embeddings are compared; None without embeddings."""
-        return getattr(self.source, "distance", None)
+        return getattr(self.source or self.reading.embeddings, "distance", None)
 
     @property
     def has_scores(self) -> bool:
@@ -350,11 +350,10 @@ class RankTable:
 
     def without_source(self) -> Self:
         """Table without the scores, with the statistics that were computed from them."""
+        reading = replace(self.reading, source=None, embeddings=None)
         if self.source is None:
-            return self
-        return replace(
-            self, nearest=self.nearest_classes, reading=replace(self.reading, source=None)
-        )
+            return replace(self, reading=reading)
+        return replace(self, nearest=self.nearest_classes, reading=reading)
 
     # Accuracies and other metrics
 

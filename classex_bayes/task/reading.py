@@ -43,6 +43,7 @@ class Reading:
     tie_seed: int = 0
     design: SamplingDesign | None = None  # if classes had unequal probabilities or came in groups
     checks: tuple[Check, ...] = ()  # made when the scores were read
+    embeddings: ScoreSource | None = None  # of the answered instances, if others have no answer
 
     def statistics(self, y: IntArray, weight: FloatArray, k: IntArray) -> RankStatistics:
         """Numbers of better classes and influences on ATA_k, from one pass over the scores.

@@ -104,7 +104,8 @@ def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
         nearest=table.nearest_classes.empty(n) if table.has_scores else None,
     )
     y = np.append(table.y, labels.unanswered)
-    reading = replace(table.reading, source=None)
+    embeddings = table.source if table.distance else None
+    reading = replace(table.reading, source=None, embeddings=embeddings)
     return RankTable.stacked([table, lost], instance_weights(y, labels.class_weight), reading)
 
 

@@ -423,6 +423,8 @@ def test_embeddings_of_nonmated_probes_are_scored_like_the_others(write, distanc
         "dot": product,
     }[distance]
     np.testing.assert_allclose(read_nonmated(file, read_task(file)), expected, atol=1e-12)
+    file = write(tmp_path / "failed", arrays | {"nonmated": STRANGERS, "unanswered": [0, 1]})
+    np.testing.assert_allclose(read_nonmated(file, read_task(file)), expected, atol=1e-12)
     # Scores stay as they are.
     file = write(tmp_path / "scored", arrays | {"nonmated": expected})
     np.testing.assert_array_equal(read_nonmated(file, read_task(file)), expected)

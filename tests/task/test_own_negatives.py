@@ -203,3 +203,22 @@ def test_a_prediction_says_what_the_sample_leaves_open():
     assert any("the ranks alone allow" in note for note in prediction.notes)
     bounds = cb.MomentBounds().fit(task).predict([5000], metric="hit_rate@10")
     np.testing.assert_allclose(prediction.rank_bounds.interval(0.9), bounds.interval(0.9))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ranks_among_negatives_are_no_ranks_among_all_classes(seed):
+    rng = np.random.default_rng(seed)
+    favorability = rng.beta(1.5, 0.6, 1000)
+    ranks = 1 + rng.binomial(99, 1 - favorability)
+    options = {"n_classes": 20_000, "untested": "competitors"}
+    task = cb.SourceTask.from_ranks(ranks, np.arange(1000), **options)
+    assert any(f"pass n_negatives={ranks.max() - 1}" in warning for warning in task.warnings)
+    # Ranks among all classes thin out towards the largest one.
+    for sound in (
+        1 + rng.binomial(19_999, 1 - favorability),
+        rng.geometric(0.1, 1000),
+        np.minimum(1 + rng.pareto(0.7, 1000).astype(int), 20_000),
+        rng.integers(1, 9, 1000),
+    ):
+        task = cb.SourceTask.from_ranks(sound, np.arange(1000), **options)
+        assert not any("n_negatives" in warning for warning in task.warnings)
