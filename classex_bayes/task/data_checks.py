@@ -76,7 +76,7 @@ _GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.
 # An atom of instances that lose to all competitors: its smallest share, its ratio to those that
 # lose to at least so many of them, and its largest share.
 _MOST_LAST, _LAST_TO_MOST, _MOST_COMPETITORS, _FAILED = 0.02, 3, 0.5, 0.5
-_SHORTEST_END = 20  # a rank, below which ranks end in many
+_SHORTEST_END, _EARLY = 20, 0.2  # a rank, and a share of the classes
 _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
 _LABELS = "y is in another order than the scores or counts from 1"
 
@@ -328,13 +328,16 @@ def last_ranks(table: Any) -> Check:
 def ranks_end_early(table: Any) -> Check:
     """Whether ranks end far before the number of classes, as ranks in shorter lists do.
 
-    With a smooth law, ranks thin out towards the last one. Those of instances that were ranked
-    among few negatives of their own, or in lists that were cut, end in many.
+    With a smooth law, ranks thin out towards the last one. Ranks among few negatives of each
+    instance's own, or in lists that were cut, end in many: at least 10 are in the last tenth, and
+    half as many as in the tenth before.
     """
-    largest = int(table.lowest[~table.lost].max(initial=0)) + 1
-    n_last = int(np.count_nonzero((table.lowest + 1 > 0.9 * largest) & ~table.lost))
-    early = largest >= _SHORTEST_END and 2 * largest <= table.n_classes
-    passed = not early or n_last < FEWEST_ERRORS // 2
+    ranks = table.lowest[~table.lost] + 1
+    largest = int(ranks.max(initial=1))
+    tenths = np.bincount(np.ceil(10 * ranks / largest).astype(int), minlength=11)
+    n_before, n_last = tenths[9:11].tolist()
+    early = _SHORTEST_END <= largest <= _EARLY * table.n_classes
+    passed = not early or n_last < max(FEWEST_ERRORS, n_before / 2)
     sentence = f"the largest rank is {largest:,} of {table.n_classes:,}"
     if not passed:
         sentence += (
@@ -342,7 +345,7 @@ def ranks_end_early(table: Any) -> Check:
             f"negatives of its own, pass n_negatives={largest - 1} in place of n_classes; if lists "
             f"were cut, pass truncated_at={largest}"
         )
-    return Check("end of the ranks", passed, sentence, float(n_last), FEWEST_ERRORS / 2)
+    return Check("end of the ranks", passed, sentence, float(n_last), float(FEWEST_ERRORS))
 
 
 def few_classes(n_classes: int) -> Check:
