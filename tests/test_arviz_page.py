@@ -75,7 +75,7 @@ def test_groups_are_those_of_the_table(names):
 def test_the_model_of_pymc_contains_the_tails(names):
     model = names["model"]
     first, *_, last = OF_TAILS
-    assert f"(`{first}` to `{last}`)" in PAGE
+    assert f"(`{first}` to `{last}`)" in " ".join(PAGE.split())
     for graph in (model.model, names["graph"]):
         (potential,) = graph.potentials
         assert potential.name == "held_out_ranks"
