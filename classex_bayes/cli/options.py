@@ -311,7 +311,7 @@ class FileVerb(DataOptions, Verb):
         self.terminal.message(str(task))
         from classex_bayes.task.validation import refuse_recall
 
-        refuse_recall(getattr(self, "metric", "accuracy"), [task])
+        refuse_recall(getattr(self, "metric", "accuracy"), [task.table])
         if any("reversed" in warning for warning in task.warnings):
             remedy = "leave {} out" if self.lower_is_better else "pass {} for distances"
             self.terminal.message(f"note: {remedy.format('--lower-is-better')}")

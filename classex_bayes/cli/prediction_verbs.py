@@ -88,14 +88,13 @@ class PredictionVerb(FitVerb):
         is_met = not failed
         if findings.target is not None:
             lines = [findings.model.classes_until(findings.target).describe(findings.ci_prob)]
-        reached_at: list[str] = []
+        met: list[str] = []
         if require is not None and findings.target is not None:
             reached = findings.prediction.prob_at_least(findings.target)
             enough = bool(reached.min() >= require)
             required, is_met = {"probability": require, "is_met": enough}, is_met and enough
             for k, chance in reached.items():
-                place = failed if strict and chance < require else reached_at
-                place.append(
+                (failed if strict and chance < require else met).append(
                     f"accuracy at least {findings.target:g} on {k:,} classes: probability "
                     f"{chance:.3f}, required {require:g}: "
                     f"{'met' if chance >= require else 'not met'}"
@@ -104,7 +103,6 @@ class PredictionVerb(FitVerb):
             verdict = findings.assessment
             sound = [verdict.verdict, verdict.driver.sentences, *map(str, verdict.caveats)]
             first = [f"failed: {self.terminal.words(fault)}" for fault in failed] or sound
-            first, reached_at = first + reached_at, []
         tables = [_comparison_table(shown, findings.ci_prob)]
         if findings.open_set is not None:
             tables.append(_rates_table(findings.open_set[1], findings.task, findings.ci_prob))
@@ -112,7 +110,7 @@ class PredictionVerb(FitVerb):
         if self.as_json:
             numbers = document(findings) | {"failed": failed, "required": required}
             numbers["files"] = listed(self.terminal.files)
-        self.terminal.result([*first, *tables, *lines, *reached_at], numbers)
+        self.terminal.result([*first, *met, *tables, *lines], numbers)
         self.terminal.end(findings.models, is_met, names_faults=strict)
 
 
