@@ -159,7 +159,7 @@ class LawModel(FittedModel):
         predict_population : The accuracy in a finite population.
         """
         counts, chosen = class_counts(k), named_metric(metric)
-        refuse_recall(metric, self.fit_.tasks)
+        refuse_recall(metric, [task.table for task in self.fit_.tasks])
         draws, limits = self.law_.expected(counts, chosen), self.fit_.rank_limits
         return self._prediction(counts, draws, Estimand(metric=chosen.name), rank_limits=limits)
 

@@ -55,7 +55,7 @@ def literature(
     >>> [estimator.name for estimator in literature()][:3]
     ['ClassExReg', 'KDE(ucv)', 'KDE(bcv)']
     >>> literature(metric="hit_rate@10")[0].name
-    'SampledMetrics(least squares)'
+    'SampledMetrics(maximum likelihood)'
     """
     chosen = named_metric(metric)
     if not isinstance(chosen, MeanMetric):

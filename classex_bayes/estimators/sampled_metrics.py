@@ -16,9 +16,10 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.results import Estimand, Extrapolation
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.validation import refuse_recall
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
-Method = Literal["least_squares", "bias_variance", "maximum_likelihood", "maximum_entropy"]
+Method = Literal["maximum_likelihood", "maximum_entropy", "bias_variance", "least_squares"]
 
 _ACCURACY = Accuracy()
 _CELLS = 500  # of ranks, from each end
@@ -152,6 +153,7 @@ class SampledMetrics(PointEstimator):
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), named_metric(metric)
         if not isinstance(chosen, MeanMetric):
             raise DataError(f"metric: found {metric!r}, expected a mean of a function of the rank")
+        refuse_recall(metric, [self._table])
         share = 1.0 if chosen.is_rank else self._answered
         values, notes = share * self._curve(counts, chosen), self._data_notes
         estimand = Estimand(metric=chosen.name)

@@ -291,7 +291,7 @@ def compare_classifiers(
             )
         posterior, predictions = predict_engines(named, k, metric, model, **fitting)
         return ClassifierComparison(predictions, posterior, True)
-    refuse_recall(metric, named.values())
+    refuse_recall(metric, [task.table for task in named.values()])
     checked_model(model)
     if truth_value(paired, "paired"):
         _require_same_instances(named, chosen)

@@ -14,12 +14,10 @@ from classex_bayes.bayes.checks.posterior_checks import classes_at_random
 from classex_bayes.bayes.checks.sensitivity import Sensitivity
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
+from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, prediction_of
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
-from classex_bayes.estimators.sampled_metrics import SampledMetrics
+from classex_bayes.estimators.published import literature
 from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck, extrapolation_check
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning, Interrupted
@@ -180,14 +178,8 @@ def accuracy_target(
 
 
 def usual_references(random_seed: RandomSeed = None, metric: str = "accuracy") -> list[Estimator]:
-    """Return the default references: ClassExReg, KDE(ucv) and KDE(bcv), or for other metrics two.
+    """Return the default references, the first three of the literature.
 
-    These are the estimators of sampled metrics that estimate the distribution of the rank. The
-    median rank has none.
+    For accuracy these are ClassExReg, KDE(ucv) and KDE(bcv).
     """
-    chosen = named_metric(metric)
-    if not isinstance(chosen, MeanMetric):
-        return []
-    if chosen != Accuracy():
-        return [SampledMetrics("maximum_likelihood"), SampledMetrics("maximum_entropy")]
-    return [ClassExReg(random_seed=random_seed), KDE("ucv"), KDE("bcv")]
+    return literature(random_seed, metric=metric)[:3]

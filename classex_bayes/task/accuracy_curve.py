@@ -12,7 +12,7 @@ from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.task.data_checks import Check, better_than_chance, few_classes
 from classex_bayes.task.rank_variance import N_GRID
-from classex_bayes.task.reading import MadeFrom
+from classex_bayes.task.reading import MadeFrom, Reading
 from classex_bayes.typing import FloatArray, IntArray
 
 _WARN_AT, _REFUSE_AT = 2.0, 4.0
@@ -44,6 +44,7 @@ class AccuracyCurve:
     permanent: ClassVar[None] = None
     answered_share: ClassVar[float] = 1.0
     distance: ClassVar[None] = None
+    reading: ClassVar[Reading] = Reading("accuracies")
 
     @classmethod
     def checked(

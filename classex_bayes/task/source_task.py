@@ -1053,7 +1053,7 @@ class SourceTask:
         [[0.875, 0.708], [1.25, 1.75]]
         """
         chosen = named_metric(metric)
-        refuse_recall(metric, [self])
+        refuse_recall(metric, [self.table])
         return self._average(chosen, k)
 
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:

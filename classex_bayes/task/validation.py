@@ -114,11 +114,11 @@ def source_task(task: Any, name: str = "task") -> None:
         )
 
 
-def refuse_recall(metric: str, tasks: Iterable[Any]) -> None:
+def refuse_recall(metric: str, tables: Iterable[Any]) -> None:
     """Raise for recall and nDCG if queries have several relevant documents, of which one counts."""
     if metric.lower().startswith(("recall", "ndcg")):
-        for task in tasks:
-            for check in task.require("ranks").reading.checks:
+        for table in tables:
+            for check in table.reading.checks:
                 if check.name == "relevant documents" and check.is_note:
                     raise DataError(
                         f"metric: found {metric!r}, but {check.sentence.split(',')[0]}, of which a "

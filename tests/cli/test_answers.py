@@ -129,6 +129,7 @@ def test_metric(run, embeddings, pilot, strict, verb):
     expected = {"BayesianExtrapolator"}
     if verb == "compare":
         expected |= {f"SampledMetrics(maximum {what})" for what in ("likelihood", "entropy")}
+        expected.add("SampledMetrics(bias variance)")
     assert {row["estimator"] for row in rows} == expected
     assert rows[0]["mean"] == pytest.approx(pilot.task.metric("mrr@10", 60)[0], abs=0.04)
 
@@ -407,4 +408,4 @@ def test_backtest_of_a_metric(run, embeddings, strict):
     sizes = "--n-source", "50", "--k", "60", "--n-pilots", "2", "--draws", "100"
     code, out, _ = run("backtest", embeddings, *sizes, "--metric", "recall@5", "--json")
     answer = strict(out)
-    assert code == 0 and answer["metric"] == "recall@5" and len(answer["rows"]) == 3
+    assert code == 0 and answer["metric"] == "recall@5" and len(answer["rows"]) == 4

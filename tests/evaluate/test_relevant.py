@@ -206,8 +206,11 @@ def test_recall_of_a_task_is_refused(tmp_path):
     qrels, run = run_of(scores, owner, np.arange(300), 20)
     task = cb.SourceTask.from_run(qrels, run, n_classes=300)
     model = cb.BayesianExtrapolator(evidence="ranks").fit(task, **FEW)
+    whole_lists = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(300), 300), n_classes=300)
+    sampled = cb.estimators.SampledMetrics().fit(whole_lists)
     for metric in ("recall@5", "recall@1", "nDCG@5"):
         for call in (
+            lambda metric=metric: sampled.predict(900, metric=metric),
             lambda metric=metric: task.metric(metric, 300),
             lambda metric=metric: model.predict(300, metric=metric),
             lambda metric=metric: cb.compare_classifiers(
