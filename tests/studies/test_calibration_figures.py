@@ -40,7 +40,7 @@ def rows_of(part):
 
 def characters():
     """Classes of the pilot and predicted for: RMSE of 100 pilots, its error, share held."""
-    for pilot, k, _, held, _, _, rmse, *_ in rows_of("characters"):
+    for pilot, k, held, _, _, rmse, *_ in rows_of("characters"):
         value, error = rmse.rstrip(")").split(" (")
         yield (int(pilot), int(k.replace(",", ""))), (float(value), float(error), float(held))
 

@@ -10,7 +10,7 @@ from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
 SIZES, BEYOND = (100, 300, 1000), 3
-COLUMNS = ["population", "pilot", "inner", "outer", "flagged", "unusual tails", "missed"]
+COLUMNS = ["population", "pilot", "inner", "outer", "flagged", "missed"]
 
 
 def pilot(name, task, size, seed):
@@ -23,12 +23,10 @@ def pilot(name, task, size, seed):
         result = cb.extrapolation_check(model, random_seed=seed, progressbar=False)
         predicted = model.predict(k)
     lower, upper = predicted.interval(CI_PROB, "eti").to_numpy()[0]
-    tails = model.fit_.tails
     return [
         (
             name, size, result.results[model.name].error, predicted.mean.item() - truth,
-            not result.passed, tails is not None and not tails.passed,
-            not lower <= truth <= upper,
+            not result.passed, not lower <= truth <= upper,
         )
     ]  # fmt: skip
 
@@ -61,14 +59,14 @@ def tables(options):
         lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=COLUMNS),
     )
     groups = trials.groupby(["pilot", "missed"])
-    rates = groups[["flagged", "unusual tails"]].mean()
+    rates = groups[["flagged"]].mean()
     rates.insert(0, "pilots", groups.size())
     names = {True: "misses", False: "contains the true accuracy"}
     rates = rates.rename(index=names, level="missed").reset_index()
     rates = rates.rename(columns={"pilot": "classes", "missed": "farthest 90% interval"})
     errors = trials.groupby("population")[["inner", "outer"]].mean().reset_index()
     correlation = errors["inner"].corr(errors["outer"], method="spearman")
-    text = markdown(rates, {"flagged": ".2f", "unusual tails": ".2f"})
+    text = markdown(rates, {"flagged": ".2f"})
     text += f"\n\nRank correlation of the mean errors of {len(errors)} populations: "
     text += f"{correlation:.2f}. {version()}"
     return {"calibration.md": {"extrapolation within the pilot": text}}
