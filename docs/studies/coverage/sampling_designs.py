@@ -165,8 +165,8 @@ def tables(options):
         rows.append(row)
     held = cells.groupby("design")["held"].agg(["mean", "min"]).map("{:.2f}".format)
     text = (
-        f"{markdown(pd.DataFrame(rows))}\n\nOf the intervals at k1 and at 10 k1, "
-        f"{held['mean'][True]} held with the design (lowest cell {held['min'][True]}), and "
+        f"{markdown(pd.DataFrame(rows))}\n\nMean coverage at k1 and at 10 k1: "
+        f"{held['mean'][True]} with the design (lowest cell {held['min'][True]}), "
         f"{held['mean'][False]} without ({held['min'][False]}). {cells['pilots'].max()} pilots in "
         f"each cell. {version()}"
     )
