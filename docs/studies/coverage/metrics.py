@@ -8,7 +8,7 @@ from studies.coverage.trials import all_rows, summary
 from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
-METRICS = "mrr", "ndcg@10", "recall@10"
+METRICS = "mrr", "recall@10"
 POPULATIONS = "Gaussian, 10 dimensions", "characters"
 SIZES, FACTORS = (100, 300), (3, 10, 30)
 SAMPLER = {"sampler": {"draws": 250, "tune": 250, "chains": 4, "cores": 1}, "progressbar": False}

@@ -1,4 +1,4 @@
-"""Draws the figures of docs/questions.md and writes its tables and outputs."""
+"""Writes the tables and outputs of docs/questions.md."""
 
 import unicodedata
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import classex_bayes as cb
-from studies.pages import FIGURES, markdown, write_parts
+from studies.pages import markdown, write_parts
 
 KS = [200, 500, 1000, 2965]
 
@@ -81,13 +81,7 @@ def main() -> None:
     parts = {"accuracies": with_true_values(model, everything, headings)}
     headings = {"recall@10": "recall@10", "mrr@10": "mrr@10", "mean_rank": "mean rank"}
     parts["metrics"] = with_true_values(model, everything, headings)
-    shown = cb.plots.plot_accuracy(model, task, everything, metric="mean_rank")
-    shown.savefig(FIGURES / "mean_rank.png")
-    until = model.classes_until(0.75)
-    parts["classes until"] = output(until)
-    cb.plots.plot_classes_until(until).savefig(FIGURES / "classes_until.png")
-    curve = model.predict(np.unique(np.geomspace(2, 10_000, 60).astype(int)))
-    cb.plots.plot_prob_at_least(curve, [0.6, 0.7, 0.8]).savefig(FIGURES / "prob_at_least.png")
+    parts["classes until"] = output(model.classes_until(0.75))
     test = model.predict_test(1000, repeats=3, random_seed=1)
     parts["measured"] = output(test, model.predict(1000))
 
@@ -108,13 +102,11 @@ def main() -> None:
     ]
     accuracies = [whole.accuracy([200, 1000, 2965]) for whole in wholes]
     parts["classifiers"] = of_classifiers(comparison, dict(zip(tasks, accuracies, strict=True)))
-    cb.plots.plot_classifiers(comparison).savefig(FIGURES / "classifiers.png")
 
     mix = {"rounded": 0.8, "brush": 0.2}
     fonts = cb.extrapolate_groups(task, glyphs.font[inside], KS, mix=mix, random_seed=1)
     truth = {font: glyphs.task(font).accuracy(KS) for font in fonts.by_group}
     parts["fonts"] = of_fonts(fonts, truth, mix)
-    cb.plots.plot_groups(fonts).savefig(FIGURES / "groups.png")
 
     radicals = [ord(unicodedata.normalize("NFKC", chr(0x2F00 + j))) for j in range(214)]
     radical = np.searchsorted(radicals, [ord(c) for c in glyphs.classes], side="right")
@@ -129,11 +121,4 @@ def main() -> None:
         ci_prob=0.9, n_pilots=8, random_seed=1,
     )  # fmt: skip
     parts["plan"] = output(plan)
-    cb.plots.plot_plan(plan).savefig(FIGURES / "plan.png")
-    scaling = cb.sensitivity(model, [200, 1000, 2965, 100_000])
-    shown = ["mean", "sd", "prior", "likelihood", "prior_share", "diagnosis"]
-    table = scaling.table[shown].reset_index()
-    parts["sensitivity"] = markdown(table, {"k": ",d"} | dict.fromkeys(shown[:-1], ".3f"))
-    cb.plots.plot_sensitivity(scaling).savefig(FIGURES / "sensitivity.png")
-    cb.plots.plot_ppc(model, random_seed=1).savefig(FIGURES / "ppc.png")
     write_parts("questions.md", parts)
