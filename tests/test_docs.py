@@ -93,8 +93,6 @@ def python_code(page):
     if page.suffix == ".ipynb":
         cells = json.loads(text)["cells"]
         blocks = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
-    if page.name == "command_line.md":  # its spans are keys of JSON
-        return ["\n".join(blocks)]
     return ["\n".join(blocks), *re.findall(r"`((?:cb|model|pred|task)\.[^`]+)`", text_of(page))]
 
 

@@ -21,7 +21,14 @@ from classex_bayes.cli.options import (
 )
 from classex_bayes.cli.terminal import ExitCode, bad_data, parse_counts, table
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.report.document import by_limits, checks_of, facts, notes_of, records
+from classex_bayes.report.document import (
+    by_limits,
+    checks_of,
+    facts,
+    notes_of,
+    records,
+    sensitivity_records,
+)
 
 
 @verb(
@@ -68,7 +75,7 @@ class SensitivityVerb(FileVerb, FitVerb):
         notes = result.prediction.notes
         self.terminal.notes([f"note: {note}" for note in notes], task)
         numbers = facts(model, task) | {
-            "rows": records(result.table),
+            "rows": sensitivity_records(result),
             "sentences": list(result.sentences),
             "notes": notes_of(notes, model.name),
         }

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
+    from classex_bayes.bayes.checks.sensitivity import Sensitivity
     from classex_bayes.bayes.fitted import FittedModel
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
     from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
@@ -17,8 +18,8 @@ if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
 # Increased when a key of the documents changes its name, place or meaning.
 SCHEMA = 1
 _ROW = ("estimator", "k", "mean", "lower", "upper", "interval_type", "truth", "error", "covered")
-
-_SENSITIVITY = "k", "prior", "prior_mcse", "likelihood", "prior_share", "diagnosis"
+_SENSITIVITIES = "prior", "prior_mcse", "likelihood", "prior_pull", "likelihood_pull"
+_SENSITIVITY = "k", "mean", "sd", *_SENSITIVITIES, "prior_share", "diagnosis"
 
 
 def document(findings: "Findings") -> dict[str, Any]:
@@ -31,7 +32,7 @@ def document(findings: "Findings") -> dict[str, Any]:
         below_best = {"mean": gap.mean, "best_draw": gap.best_draw, "replicates": replicates}
         below_best["p_value"] = gap.p_value
     if findings.sensitivity is not None:
-        sensitive = records(findings.sensitivity.table, _SENSITIVITY)
+        sensitive = sensitivity_records(findings.sensitivity)
     if findings.open_set is not None:
         rates = _rates(*findings.open_set, level)
     if target is not None:
@@ -119,6 +120,11 @@ def records(frame: Any, names: Sequence[str] | None = None) -> list[dict[str, An
     flat = frame.reset_index()
     flat = flat if names is None else flat.reindex(columns=names)
     return flat.astype(object).where(flat.notna(), None).to_dict(orient="records")
+
+
+def sensitivity_records(result: "Sensitivity") -> list[dict[str, Any]]:
+    """Return the rows of a sensitivity; the share of the prior is null if it is unknown."""
+    return records(result.table, _SENSITIVITY)
 
 
 def scored_records(scores: Any, ci_prob: float) -> list[dict[str, Any]]:

@@ -5,10 +5,12 @@ import re
 import shlex
 from dataclasses import fields, replace
 from inspect import signature
+from pathlib import Path
 
 import numpy as np
 import pytest
-from documented_json import PAGE, conform, schemas, section
+from documented_json import PAGE, conform, section
+from documented_json import VERBS as DOCUMENTED
 from helpers import ANSWERED, paths, random_scores
 from typer.main import get_command
 
@@ -49,8 +51,8 @@ VERBS = get_command(cli.app).commands
 
 
 def test_every_verb_is_tried_and_documented():
-    assert set(VERBS) == {*SMALL, "demo", "report"} == set(schemas())
-    for verb in re.findall(r"^(?:\t)?classex-bayes ([\w-]+)", PAGE, re.MULTILINE):
+    assert set(VERBS) == {*SMALL, "demo", "report"} == set(DOCUMENTED)
+    for verb in re.findall(r"^classex-bayes ([\w-]+)", PAGE, re.MULTILINE):
         assert verb in VERBS
 
 
@@ -78,10 +80,13 @@ def test_keys_do_not_depend_on_the_question(run, strict, two):
     one = strict(run("extrapolate", *fit)[1])
     other = strict(run("extrapolate", *fit, "--metric", "mrr", "--ci-prob", "0.5")[1])
     assert set(one) == set(other) and set(one["predictions"][0]) == set(other["predictions"][0])
+    Path("design.csv").write_text("class,group\n" + "".join(f"{j},{j // 2}\n" for j in range(60)))
+    grouped = strict(run("sensitivity", *fit, "--design", "design.csv")[1])
+    assert grouped["rows"][0]["prior_share"] is None  # limits of ranks have no designs
     with pytest.raises(AssertionError):
         conform({name: value for name, value in one.items() if name != "notes"})
     with pytest.raises(AssertionError):
-        conform({**one, "ci_prob": "0.89"})
+        conform({**one, "ci_prob": None})
 
 
 def test_the_page_and_the_help_have_every_exit_code(run):
