@@ -9,7 +9,7 @@ from studies.coverage.trials import all_rows
 from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
-METRICS = "accuracy", "hit_rate@10", "ndcg@10", "mrr"
+METRICS = "accuracy", "hit_rate@10"
 NEGATIVES, USERS = (50, 99, 500), (300, 3000)
 SAMPLER = {"sampler": {"cores": 1}, "progressbar": False}
 METHODS = "least_squares", "bias_variance", "maximum_likelihood", "maximum_entropy"
@@ -85,6 +85,4 @@ def tables(options):
     table.columns = [str(column).replace("_", " ") for column in table.columns]
     formats = dict.fromkeys([name.replace("_", " ") for name in order], ".3f")
     text = markdown(table, formats | {"coverage": ".2f", "width": ".3f"})
-    by_population = of_posterior.groupby("population", sort=False)[["coverage", "width"]].mean()
-    text += "\n\n" + markdown(by_population.reset_index(), {"coverage": ".2f", "width": ".3f"})
     return {"roles/recommender.md": {"own negatives": f"{text}\n\n{version()}"}}
