@@ -28,12 +28,8 @@ SOUND = (*EMBEDDED, UNEQUAL, "left-skewed", "atom at 0", CHARACTERS)
 BROKEN_LAWS = "Gaussian, 8 dimensions", "hierarchy, 12 groups", UNEQUAL, "sphere, von Mises-Fisher"
 KINDS = {
     "3 answered at random": ("random", 3),
-    "6 answered at random": ("random", 6),
-    "12 answered at random": ("random", 12),
     "labels of 2 swapped": ("swapped", 2),
-    "labels of 6 swapped": ("swapped", 6),
     "1 has the template of another": ("doubled", 1),
-    "3 have the template of another": ("doubled", 3),
     "1 template near half of all instances": ("hub", 1),
 }
 N_CLASSES, REPEATS = 100, 4
