@@ -77,7 +77,7 @@ def nips(options: Options) -> dict[str, str]:
     n_subsets = options.repeats(100)
     about = (
         f"Mean and range are over {n_subsets} subsets of 20 of the 100 published characters whose "
-        f"accuracy is within 0.01 of the paper's. {cells.nips_remark()}"
+        "accuracy is within 0.01 of the paper's."
     )
     return {"nips2016": _text(about, cells.nips_cells(nips_trials(options.telugu, n_subsets)))}
 

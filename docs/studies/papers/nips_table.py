@@ -58,9 +58,9 @@ def nips_table(trials: pd.DataFrame) -> pd.DataFrame:
 
     - "at 20", "at 400" and "printed": the accuracies and the prediction of the paper.
     - "mean", "lowest", "highest" and "sd": of the predictions from the subsets.
-    - "from accuracy", "as in the text" and "half square": predictions of HD from the paper's
-      accuracy on 20 characters. The first has the corrected formula, the second the powers k and K
-      of the text instead of k - 1 and K - 1, the third the half-square that the text also prints.
+    - "from accuracy" and "as in the text": predictions of HD from the paper's accuracy on 20
+      characters. The first has the corrected formula, the second the powers k and K of the text
+      instead of k - 1 and K - 1.
     """
     printed = telugu2016()
     rows: dict[Any, Any] = {}
@@ -84,20 +84,12 @@ def nips_table(trials: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def accuracy_behind(predicted: float) -> float:
-    """Return the accuracy on 20 classes from which HD predicts this accuracy on 400."""
-    signal = signal_from_accuracy(np.array([predicted]), _TO)
-    return float(signal_accuracy(signal, np.array([_FROM]))[0, 0])
-
-
 def hd_from_accuracy(accuracy: float) -> dict[str, float]:
-    """Return the predictions of HD from an accuracy on 20 classes, by three formulas."""
+    """Return the predictions of HD from an accuracy on 20 classes, by two formulas."""
     task = SourceTask.from_accuracies(_FROM, accuracy, n_test=_N_TEST, n_classes=_FROM)
-    model = HighDimensional().fit(task)
     # Phi^k is the probability to beat k competitors, so it belongs to k + 1 classes.
     shifted = signal_from_accuracy(np.array([accuracy]), _FROM + 1)
     return {
-        "from accuracy": model.predict(_TO).mean.item(),
+        "from accuracy": HighDimensional().fit(task).predict(_TO).mean.item(),
         "as in the text": float(signal_accuracy(shifted, np.array([_TO + 1]))[0, 0]),
-        "half square": float(signal_accuracy(model.signal_**2 / 2, np.array([_TO]))[0, 0]),
     }

@@ -6,7 +6,7 @@ import pandas as pd
 from studies.papers import published
 from studies.papers.faces import face_table
 from studies.papers.gaussian_simulation import rmse_table
-from studies.papers.nips_table import accuracy_behind, nips_table
+from studies.papers.nips_table import nips_table
 from studies.papers.telugu import side_by_side
 
 
@@ -71,15 +71,6 @@ def nips_cells(trials: pd.DataFrame) -> pd.DataFrame:
     spread = numbers["lowest"] + " to " + numbers["highest"] + " (sd " + numbers["sd"] + ")"
     numbers.insert(4, "range", spread.where(table["mean"].notna(), ""))
     return numbers.drop(columns=["lowest", "highest", "sd"])
-
-
-def nips_remark() -> str:
-    """Return the accuracy that the printed 0.839 of HD for epsilon-NN would need, in a sentence."""
-    row = published.telugu2016().loc["epsilon-NN"]
-    return (
-        f"The printed {row['HD']:.3f} of HD for epsilon-NN would need an accuracy of "
-        f"{accuracy_behind(row['HD']):.3f} on 20 classes instead of {row['at 20']:.3f}."
-    )
 
 
 def _range(lower: float, upper: float) -> str:
