@@ -18,6 +18,8 @@ _NARROW = 5.0  # inches with small legends
 # in its lines, and inches below the axes that a figure of the usual height has room for.
 _MOST_COLUMNS, _LETTER, _BEFORE, _FEWEST, _ROOM = 3, 0.6, 9, 12, 1.2
 _MOST_NUMBERS = 10  # on a logarithmic axis
+# First digits of numbers, and how many numbers as far apart as the two nearest fill a decade.
+_DIGITS = {(1, 2, 3, 4, 5, 7): 10, (1, 2, 5): 3, (1,): 0}
 # On an axis between them numbers are written out; on others they are powers of 10.
 _SMALLEST, _LARGEST = 3e-5, 3e6
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -56,9 +58,10 @@ def finish(
 
 
 def log_locator(low: float, high: float, most: int) -> LogLocator:
-    """Return matplotlib's ticks at powers of 10, and at 2 and 5 times them if there is room."""
-    has_room = 3 * np.log10(high / low) <= most
-    return LogLocator(subs=(1, 2, 5) if has_room else (1,), numticks=most)
+    """Return matplotlib's ticks at powers of 10, and at as many multiples of them as have room."""
+    decades = np.log10(high / low)
+    digits = next(digits for digits, n in _DIGITS.items() if n * decades <= most)
+    return LogLocator(subs=digits, numticks=most)
 
 
 def number_text(value: float, low: float, high: float) -> str:
