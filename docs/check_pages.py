@@ -1,8 +1,8 @@
 """Check that everyone can use the built pages: `python docs/check_pages.py build/docs`.
 
 It needs no browser and no network. Headings have a level, regions of a page have different names,
-pictures have a description, links have a text, parts that scroll sideways can be reached with the
-keyboard, and the search knows the words of other fields.
+pictures have a description, links have a text, formulas show no TeX, parts that scroll sideways can
+be reached with the keyboard, and the search knows the words of other fields.
 """
 
 import re
@@ -38,7 +38,7 @@ class PageCheck(HTMLParser):
         if (tag == "pre" or SCROLLS.search(given.get("class", ""))) and "tabindex" not in given:
             self.faults.append(f"{kind} scrolls and cannot be reached with the keyboard")
         if tag == "img":
-            if not given.get("alt"):
+            if given.get("alt", "") in ("", given.get("src")):
                 self.faults.append(f"{given.get('src')} has no description")
             self._text(given.get("alt", ""))
         if tag == "aside":
@@ -59,6 +59,8 @@ class PageCheck(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         """Text of the page."""
+        if self._in_formula and re.search(r"[\\&]", data):
+            self.faults.append(f"a formula shows TeX: {data.strip()}")
         self._text(data)
 
     def _text(self, text: str) -> None:

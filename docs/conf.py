@@ -21,6 +21,7 @@ version = release = classex_bayes.__version__
 
 extensions = [
     "mathml",
+    "phones",
     "summaries",
     "myst_nb",
     "numpydoc",

@@ -1,0 +1,50 @@
+"""Marks for readers of narrow pages and of screens, which a style sheet cannot find by itself.
+
+Pictures of notebooks are described by their heading. Pictures with several panels have the class "wide": they scroll on a phone. Cells with a short text,
+such as an interval, have the class "short": they keep to one line. Code may break before a dot and
+after an opening bracket or "=".
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from PIL import Image
+from sphinx.application import Sphinx
+
+_WIDE = 900  # pixels
+_SHORT = len("0.123 to 0.456")
+_CODE = re.compile(r'(?<=<span class="pre">)[^<]+')
+_BREAK = re.compile(r"(?<=[\w)\]])(?=\.[A-Za-z_])|(?<=[(\[=])(?=[^)\]=])")
+
+
+def _ancestors(node: nodes.Node) -> Iterator[nodes.Node]:
+    while node := node.parent:
+        yield node
+
+
+def _mark(app: Sphinx, page: nodes.document, _: str) -> None:
+    for picture in page.findall(nodes.image):
+        with Image.open(Path(app.srcdir, picture["uri"])) as image:
+            if image.width > _WIDE:
+                picture["classes"].append("wide")
+        if "alt" not in picture:
+            section = next(part for part in _ancestors(picture) if isinstance(part, nodes.section))
+            picture["alt"] = f"Plot: {section[0].astext()}"
+    for cell in page.findall(nodes.entry):
+        if len(cell.astext()) <= _SHORT:
+            cell["classes"].append("short")
+
+
+def _break_code(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _: Any) -> None:
+    if "body" in context:
+        context["body"] = _CODE.sub(lambda code: _BREAK.sub("<wbr>", code[0]), context["body"])
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Mark each page that is written."""
+    app.connect("doctree-resolved", _mark)
+    app.connect("html-page-context", _break_code)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
