@@ -110,3 +110,4 @@ copybutton_exclude = ".linenos, .gp, .go"
 html_extra_path = ["_root"]
 html_show_sourcelink = False
 html_math_renderer = "mathml"
+smartquotes_action = "qe"  # the dashes of --options stay

@@ -1,8 +1,9 @@
 """Marks for readers of narrow pages and of screens, which a style sheet cannot find by itself.
 
-Pictures of notebooks are described by their heading. Pictures with several panels have the class "wide": they scroll on a phone. Cells with a short text,
-such as an interval, have the class "short": they keep to one line. Code may break before a dot and
-after an opening bracket or "=".
+Pictures of notebooks are described by their heading. Pictures with several panels have the class
+"wide": they scroll on a phone. Cells with a short text, such as an interval, have the class
+"short": they keep to one line. Long code of tables may break before a dot and after a bracket, and
+options such as --k do not break after their dashes.
 """
 
 import re
@@ -16,8 +17,10 @@ from sphinx.application import Sphinx
 
 _WIDE = 900  # pixels
 _SHORT = len("0.123 to 0.456")
+_TABLE = re.compile(r'<table class="docutils.*?</table>', re.DOTALL)
 _CODE = re.compile(r'(?<=<span class="pre">)[^<]+')
-_BREAK = re.compile(r"(?<=[\w)\]])(?=\.[A-Za-z_])|(?<=[(\[=])(?=[^)\]=])")
+_BREAK = re.compile(r"(?<=\S{6})(?=\.[A-Za-z_]\S{4})|(?<=\S{5}[(\[])(?=\S{6})")
+_OPTION = '<span class="pre">-', '<span class="pre option">-'
 
 
 def _ancestors(node: nodes.Node) -> Iterator[nodes.Node]:
@@ -38,13 +41,17 @@ def _mark(app: Sphinx, page: nodes.document, _: str) -> None:
             cell["classes"].append("short")
 
 
-def _break_code(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _: Any) -> None:
+def _may_break(table: re.Match[str]) -> str:
+    return _CODE.sub(lambda code: _BREAK.sub("<wbr>", code[0]), table[0])
+
+
+def _finish(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _: Any) -> None:
     if "body" in context:
-        context["body"] = _CODE.sub(lambda code: _BREAK.sub("<wbr>", code[0]), context["body"])
+        context["body"] = _TABLE.sub(_may_break, context["body"]).replace(*_OPTION)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Mark each page that is written."""
     app.connect("doctree-resolved", _mark)
-    app.connect("html-page-context", _break_code)
+    app.connect("html-page-context", _finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
