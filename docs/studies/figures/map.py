@@ -8,7 +8,7 @@ from studies.pages import FIGURES
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#00795a", "#555555"
 TRUNK = {  # room: place, and what it hands on
     "core": ((0, 0), "ranks, influence,\nmetrics, law of U*"),
-    "task": ((1, 0), "SourceTask, RankTable:\na row an instance"),
+    "task": ((1, 0), "SourceTask,\nRankTable: a row\nan instance"),
     "estimators": ((2, 0.62), "point estimates of\nthe literature"),
     "bayes": ((2, -0.62), "posterior of D(u)"),
     "results": ((3, 0), "Extrapolation:\ndraws at every k"),
@@ -30,10 +30,10 @@ WINGS = {
 BESIDE = {  # room: place, what it holds, and the room of the trunk that it serves
     "io": (0.5, "files become tasks", "task"),
     "simulate": (1.5, "populations with\nknown accuracy", "task"),
-    "evaluate": (3, "compare, back-test,\nplan", "results"),
+    "evaluate": (3, "compare, plan,\nback-test", "results"),
 }
 GROUND = "exceptions, typing, arguments, formatting, frames, parallel, plot_method"
-WIDTH, HEIGHT, STEP = 1.42, 0.86, 1.78
+WIDTH, HEIGHT, STEP = 1.54, 0.96, 1.78
 
 
 def room(axis, x: float, y: float, name: str, text: str, color: str) -> None:
@@ -41,18 +41,18 @@ def room(axis, x: float, y: float, name: str, text: str, color: str) -> None:
     corner = x - WIDTH / 2, y - HEIGHT / 2
     shape = "round,pad=0.02,rounding_size=0.1"
     axis.add_patch(FancyBboxPatch(corner, WIDTH, HEIGHT, shape, fc="white", ec=color, lw=1.8))
-    axis.text(x, y + 0.22, name, ha="center", va="center", weight="bold", color=color)
-    axis.text(x, y - 0.15, text, ha="center", va="center", fontsize=8, color=GREY)
+    axis.text(x, y + 0.28, name, ha="center", va="center", weight="bold", color=color)
+    axis.text(x, y - 0.14, text, ha="center", va="center", fontsize=8, color=GREY)
 
 
 def main() -> None:
     """Draw trunk, wings and what looks into them."""
-    figure, axis = plt.subplots(figsize=(12.4, 5.9), layout="constrained")
+    figure, axis = plt.subplots(figsize=(9.9, 5.2), layout="constrained")
     places = {name: (STEP * x, 1.1 * y) for name, ((x, y), _) in TRUNK.items()}
     for name, (_, text) in TRUNK.items():
         room(axis, *places[name], name, text, BLUE)
     axis.annotate(
-        "scores", (-WIDTH / 2, 0), (-1.55, 0), va="center", arrowprops={"arrowstyle": "->"}
+        "scores", (-WIDTH / 2, 0), (-1.95, 0), va="center", arrowprops={"arrowstyle": "->"}
     )
     for start, end in ARROWS:
         (x, y), (to_x, to_y) = places[start], places[end]
@@ -61,9 +61,9 @@ def main() -> None:
     for number, (name, text) in enumerate(WINGS.items()):
         room(axis, STEP * (1 + number), 2.35, name, text, ORANGE)
     axis.text(
-        -1.55,
+        -1.95,
         2.35,
-        "wings: imported by plots, report,\ncli and evaluate alone",
+        "wings: imported\nby plots, report, cli\nand evaluate alone",
         va="center",
         color=ORANGE,
     )
@@ -72,8 +72,8 @@ def main() -> None:
         room(axis, x, y, name, text, GREEN)
         ends = (to_x + (x - to_x) * 0.3, to_y - HEIGHT / 2 - 0.03), (x, y + HEIGHT / 2 + 0.03)
         axis.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": GREEN})
-    axis.text(-1.55, -2.35, "three more\nrooms", va="center", color=GREEN)
-    axis.text(-1.55, -3.2, f"on the ground: {GROUND}", va="center", color=GREY)
-    axis.set(xlim=(-1.7, STEP * 6 + 0.85), ylim=(-3.45, 2.95))
+    axis.text(-1.95, -2.35, "three more\nrooms", va="center", color=GREEN)
+    axis.text(-1.95, -3.2, f"on the ground: {GROUND}", va="center", color=GREY)
+    axis.set(xlim=(-2.1, STEP * 6 + 0.85), ylim=(-3.45, 2.95))
     axis.set_axis_off()
-    figure.savefig(FIGURES / "map.png", dpi=110)
+    figure.savefig(FIGURES / "map.png", dpi=140)
