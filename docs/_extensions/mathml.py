@@ -7,9 +7,8 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
-# A sign of a relation, a line as wide as what is below it, and spaces around names such as log.
+# A sign of a relation, and spaces around names such as log.
 _RELATION = "<mi>&#x0007E;</mi>", "<mo>&#x0223C;</mo>"
-_OVERLINE = "&#x02015;", "&#x000AF;"
 _NAME = re.compile(
     r"<m[io]( movablelimits=.true.)?>((?:arg&#x02009;)?[A-Za-z]{2,})</m[io]>"
     r"(?=(<mo stretchy=.false.>&#x00028;)?)"
@@ -26,7 +25,7 @@ def _mathml(node: nodes.Element, display: str) -> str:
     text = node.astext().replace(r"\arg\m", r"\argm")  # \argmin and \argmax are known
     if "&" in text and r"\begin" not in text:
         text = rf"\begin{{split}}{text}\end{{split}}"
-    formula = convert(text, display=display).replace(*_RELATION).replace(*_OVERLINE)
+    formula = convert(text, display=display).replace(*_RELATION)
     return _NAME.sub(_spaced, formula)
 
 

@@ -16,10 +16,10 @@ from PIL import Image
 from sphinx.application import Sphinx
 
 _WIDE = 900  # pixels
-_SHORT = len("0.123 to 0.456")
+_SHORT = len("0.97 / 0.95 / 0.98")
 _TABLE = re.compile(r'<table class="docutils.*?</table>', re.DOTALL)
 _CODE = re.compile(r'(?<=<span class="pre">)[^<]+')
-_BREAK = re.compile(r"(?<=\S{6})(?=\.[A-Za-z_]\S{4})|(?<=\S{5}[(\[])(?=\S{6})")
+_BREAK = re.compile(r"(?<=\S{6})(?=\.[A-Za-z_]\S{4})|(?<=\S{5}[(\[])(?=[^)\]\s]\S{5})")
 _OPTION = '<span class="pre">-', '<span class="pre option">-'
 
 
