@@ -1,6 +1,6 @@
 """Confusion matrices, read into the decisions on their instances."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -8,8 +8,16 @@ from classex_bayes.arguments import as_matrix
 from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
-from classex_bayes.task.class_labels import class_names, refuse_unnamed
+from classex_bayes.task.class_labels import (
+    class_names,
+    class_weights,
+    refuse_unnamed,
+    tested_classes,
+)
 from classex_bayes.task.data_checks import Check
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.reading import Reading
+from classex_bayes.task.table_reading import instance_weights
 from classex_bayes.task.validation import enough_classes
 from classex_bayes.typing import IntArray
 
@@ -18,18 +26,13 @@ _ENOUGH = 10  # errors with a common divisor that is no chance
 _ROUNDED = 2  # by which a sum of rounded percentages may differ from 100
 
 
-class Decisions(NamedTuple):
-    """True classes (n,), numbers of better classes as far as they are known, and names."""
+def confusion_table(
+    counts: Any, classes: Any, class_weight: Any
+) -> tuple[RankTable, list[Any] | None]:
+    """Table of the decisions in a matrix of counts, and the names of the classes.
 
-    y: IntArray
-    counts: RankCounts
-    n_classes: int
-    names: list[Any] | None
-    check: Check
-
-
-def read_confusion(counts: Any, classes: Any) -> Decisions:
-    """Decisions that a matrix of counts stands for: rows are true classes, columns predictions."""
+    Rows are true classes, columns predicted ones.
+    """
     counts = with_labels(counts)
     if is_frame(counts):
         refuse_unnamed(counts.columns, "counts")
@@ -62,8 +65,13 @@ def read_confusion(counts: Any, classes: Any) -> Decisions:
     true, predicted = np.divmod(np.arange(n_classes**2), n_classes)
     y, wrong = (np.repeat(of_cell, whole.ravel()) for of_cell in (true, true != predicted))
     fewest, most = wrong.astype(np.int64), wrong * (n_classes - 1)
-    counted = RankCounts(fewest, fewest, most, np.ones_like(fewest))
-    return Decisions(y, counted, n_classes, class_names(classes, n_classes), _percentages(whole))
+    names = class_names(classes, n_classes)
+    tested_classes(y, n_classes, names, "error")
+    weight = instance_weights(y, class_weights(class_weight, y, n_classes, names))
+    ranks = RankCounts(fewest, fewest, most, np.ones_like(fewest))
+    reading = Reading("decisions", checks=(_percentages(whole),))
+    table = RankTable(y, n_classes, weight, fewest, most, counts=ranks, reading=reading)
+    return table, names
 
 
 def _percentages(counts: IntArray) -> Check:

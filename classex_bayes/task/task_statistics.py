@@ -1,0 +1,434 @@
+"""TaskStatistics: the questions that a task answers from what it knows of its classes."""
+
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from classex_bayes.arguments import class_count, class_counts, how_many, seed_sequence
+from classex_bayes.core.metrics import Accuracy, Metric, named_metric
+from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import folded, html_block, html_facts, with_error
+from classex_bayes.task.accuracy_curve import AccuracyCurve
+from classex_bayes.task.class_labels import encode_labels
+from classex_bayes.task.data_checks import Check
+from classex_bayes.task.rank_table import KNOWN, UNKNOWN_RANKS, RankTable
+from classex_bayes.task.rank_variance import N_GRID
+from classex_bayes.task.table_reading import draw_classes, select
+from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes, refuse_recall
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+
+Need = Literal["ranks", "ranks among all classes", "exact ranks", "scores"]
+
+
+class TaskStatistics:
+    """What a test on k1 source classes says: accuracies and their covariance, ranks, warnings.
+
+    `SourceTask` adds the constructors, from scores and other data.
+    """
+
+    def __init__(self, table: RankTable | AccuracyCurve, classes: list[Any] | None = None) -> None:
+        self.table, self.classes = table, classes
+        self.n_classes, self.n_test = table.n_classes, table.n_test
+
+    def require(self, need: Need, argument: str = "task") -> RankTable:
+        """Return the table of ranks, if the task has what an estimator needs.
+
+        Parameters
+        ----------
+        need : {"ranks", "ranks among all classes", "exact ranks", "scores"}
+            "ranks": those of single instances, exact or within bounds. "ranks among all classes":
+            of instances that met all other classes, which were drawn one by one with equal
+            probabilities. "exact ranks": the same, and every rank is known. "scores": the same, and
+            the scores are at hand.
+        argument : str
+            Name of the task in the error.
+
+        Returns
+        -------
+        RankTable
+
+        Raises
+        ------
+        DataError
+            The task lacks it. The message says why, and how to make a task that has it.
+        """
+        table = self.table
+        made_from = f"{argument}: it was made from {table.kind}"
+        if isinstance(table, AccuracyCurve):
+            ways = "from_scores, from_embeddings or from_ranks"
+            if need == "scores":
+                ways = "from_scores or from_embeddings"
+            raise DataError(f"{made_from} alone, but {need} are needed; make it with {ways}")
+        if need == "ranks":
+            return table
+        if not table.is_simple_random:
+            why = "its instances met negatives of their own"
+            remedy = "rank all instances among the same classes"
+            if table.competitors_shared:
+                why = "its classes were drawn with unequal probabilities or in groups"
+                remedy = "use BayesianExtrapolator, or make the task without sampling="
+            raise DataError(
+                f"{argument}: {why}, but ranks among the same classes, drawn one by one, equally, "
+                f"are needed; {remedy}"
+            )
+        if need != "ranks among all classes" and not table.is_exact:
+            unknown = UNKNOWN_RANKS[table.kind]
+            raise DataError(
+                f"{made_from}, but the rank of every instance is needed: {unknown.why}; "
+                f"{unknown.remedy}"
+            )
+        if need == "scores" and table.source is None:
+            gone = "no longer has" if table.kind in ("scores", "embeddings") else "has no"
+            how = ", without unanswered=" if table.lost.any() else ""
+            raise DataError(
+                f"{made_from} and {gone} scores, which are needed; make it with from_scores or "
+                f"from_embeddings{how}"
+            )
+        return table
+
+    @property
+    def scores(self) -> ScoreSource:
+        """Scores of exact ranks, read in blocks; `DataError` if they are not at hand."""
+        source = self.require("scores").source
+        assert source is not None
+        return source
+
+    @property
+    def ranks(self) -> IntArray:
+        """Rank of the true class of each test instance, 1 is best: shape (n_test,)."""
+        table = self.require("ranks")
+        if not table.is_exact:
+            self.require("exact ranks")
+        return table.n_better + 1
+
+    @property
+    def y(self) -> IntArray:
+        """Positions of the true classes, shape (n_test,)."""
+        return self.require("ranks").y
+
+    @property
+    def answered(self) -> Self:
+        """Task of the instances that have an answer; this task if all have one."""
+        table = self.table.answered
+        return self if table is self.table else type(self)(table, self.classes)
+
+    @property
+    def nearest_classes(self) -> NearestClasses:
+        """Wrong classes that score best for each test instance, with their scores.
+
+        A task with scores computes the lists on demand, in one pass over the scores, and keeps
+        them. The lists contain 32 classes, or as many as the vector index returned
+        (`SourceTask.from_search`).
+
+        Returns
+        -------
+        NearestClasses
+            Lists of equal length, best class first, and the score of the true class.
+
+        Raises
+        ------
+        DataError
+            If neither scores nor such lists are known.
+
+        Examples
+        --------
+        >>> from classex_bayes import SourceTask
+        >>> scores = [[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]]
+        >>> SourceTask.from_scores(scores, [0, 1, 2]).nearest_classes.classes.tolist()
+        [[1, 2], [2, 0], [1, 0]]
+        """
+        return self.require("ranks").nearest_classes
+
+    @cached_property
+    def _checks(self) -> list[Check]:
+        return self.table.checks(self.classes)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences that say why the data may be faulty. `fit` warns of each."""
+        return tuple(check.sentence for check in self._checks if check.passed is False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on the data that every prediction shows, `warnings` among them."""
+        noted = [check.sentence for check in self._checks if check.is_note]
+        return tuple(dict.fromkeys([*self.table.assumptions, *self.warnings, *noted]))
+
+    def grid(self, number: int = N_GRID) -> IntArray:
+        """Log-spaced numbers of classes from 2 to k1 at which the accuracy is known.
+
+        Parameters
+        ----------
+        number : int
+            Largest number of values to return.
+
+        Returns
+        -------
+        int array, increasing
+        """
+        return self.table.grid(how_many(number, "number"))
+
+    def accuracy(self, k: ClassCounts) -> FloatArray:
+        """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k,)
+            Accuracies. At k = k1 this is the ordinary (class-weighted) test accuracy.
+
+        Raises
+        ------
+        DataError
+            If k is outside 2..n_classes, if an accuracy curve does not contain k, or if ranks are
+            known only within bounds that do not determine the accuracy at k.
+
+        See Also
+        --------
+        classex_bayes.task.accuracy_under_priors : The other interpretation of class weights.
+        """
+        return self._average(Accuracy(), k)
+
+    def accuracy_bounds(self, k: ClassCounts) -> tuple[FloatArray, FloatArray]:
+        """Bounds of the average test accuracy if ranks are known only within bounds.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        lower, upper : arrays of shape (n_k,)
+            ATA_k with every rank at its worst and at its best. Both equal `accuracy` if it is
+            known.
+
+        Raises
+        ------
+        DataError
+            k as for `accuracy`.
+
+        Examples
+        --------
+        >>> from classex_bayes import SourceTask
+        >>> task = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4, truncated_at=2)
+        >>> [bound.round(3).tolist() for bound in task.accuracy_bounds([2, 4])]
+        [[0.667, 0.5], [0.75, 0.5]]
+        """
+        return self.table.metric_bounds(
+            Accuracy(), class_counts(k, largest=self.table.most_classes)
+        )
+
+    def metric(self, metric: str, k: ClassCounts) -> FloatArray:
+        """Average of a metric over all subsets of k source classes, k <= k1.
+
+        Parameters
+        ----------
+        metric : str
+            As in `BayesianExtrapolator.predict`: "accuracy", "accuracy@5" (= "recall@5"), "mrr",
+            "mrr@10", "ndcg", "ndcg@10", "mean_rank" or "median_rank". At k = k1 the metric is
+            computed directly from the ranks. Lists of the M best classes determine the metrics with
+            m <= M there.
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k,)
+            Unbiased estimates of the expectation of the metric on k random classes. The median rank
+            is an exception: it is the median over all subsets and instances together.
+
+        Raises
+        ------
+        DataError
+            If the metric is unknown, if it is not accuracy and only accuracies are known, if the
+            bounds of the ranks do not determine it, if it is recall or nDCG of queries with several
+            relevant documents (`RelevantDocuments` has these), or for k as in `accuracy`.
+
+        Examples
+        --------
+        >>> from classex_bayes import SourceTask
+        >>> task = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
+        >>> [task.metric(name, [2, 4]).round(3).tolist() for name in ("mrr", "mean_rank")]
+        [[0.875, 0.708], [1.25, 1.75]]
+        """
+        chosen = named_metric(metric)
+        refuse_recall(metric, [self.table])
+        return self._average(chosen, k)
+
+    def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:
+        """Average (n_k,) of a metric; DataError where it is unknown."""
+        counts = class_counts(k, largest=self.table.most_classes)
+        lower, upper = self.table.metric_bounds(metric, counts)
+        unknown = upper - lower > KNOWN
+        if unknown.any():
+            first = int(np.argmax(unknown))
+            raise DataError(
+                f"k: {metric.name} at {counts[first]} classes lies between {lower[first]:.4g} and "
+                f"{upper[first]:.4g}, because {self.table.why_unknown}"
+            )
+        return (lower + upper) / 2
+
+    def accuracy_cov(self, k: ClassCounts) -> FloatArray:
+        """Covariance of the average test accuracies at `k`.
+
+        With scores the estimate is dyadic-cluster-robust. It takes one more pass over the scores,
+        except at `grid()`. After `without_scores` it is interpolated between `grid()`, linearly in
+        log k; of a sampling design it is then known at `grid()` alone. With ranks alone it is 1.25
+        times the class-clustered covariance, or less if class weights are unequal. For an accuracy
+        curve it is Cov(k <= k') = a_k' (1 - a_k) deff / n.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes in 2..n_classes.
+
+        Returns
+        -------
+        array of shape (n_k, n_k)
+            Covariance matrix, positive semidefinite.
+
+        See Also
+        --------
+        classex_bayes.core.influence.Influence : The dyadic formula.
+        """
+        return self.table.variance.covariance(class_counts(k, largest=self.table.most_classes))
+
+    def design_effect(self) -> float:
+        r"""Ratio of the variance of ATA_k to its variance with independent instances.
+
+        Instances are dependent because they share competitors and, with repeats, classes. If fewer
+        than 5 classes have errors, the design effect is :math:`n \sum_l w_l^2`, which is the mean
+        number of repeats if weights are equal.
+
+        Returns
+        -------
+        float
+            Design effect, at least 1.
+
+        See Also
+        --------
+        classex_bayes.core.influence.design_effect : The formula.
+        """
+        return self.table.variance.design_effect
+
+    def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
+        """Task on some of the classes, drawn at random without replacement.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes to keep, 3..k1. If classes came in groups, whole groups are drawn
+            until they contain at least this number.
+        random_seed : int, SeedSequence or None
+            Seed of the draw.
+
+        Returns
+        -------
+        SourceTask
+            The test instances of the drawn classes, scored on these classes.
+
+        Raises
+        ------
+        DataError
+            If the task has no scores and its ranks are known only within bounds or its classes were
+            drawn by a sampling design.
+
+        Notes
+        -----
+        A task made from ranks alone does not contain which class beat which. Each instance then
+        keeps a hypergeometric share of the wrong classes that rank above the true one. This is
+        unbiased for every ATA_k but loses the dependence between instances.
+        """
+        size = class_count(n_classes, "n_classes", self.n_classes, FEWEST_CLASSES)
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        return self._on(draw_classes(self.require("ranks"), size, rng), rng)
+
+    def select(self, kept: IntArray, random_seed: RandomSeed = None) -> Self:
+        """Task on the given classes. For tasks made from ranks see `subsample`.
+
+        Parameters
+        ----------
+        kept : int array
+            Positions of the classes to keep, without repetition, at least 3.
+        random_seed : int, SeedSequence or None
+            Seed of the ranks on these classes if the scores are unknown.
+
+        Raises
+        ------
+        DataError
+            If positions are outside 0..k1 - 1, repeated, or too few.
+        """
+        places = encode_labels(kept, None, self.n_classes, None, "kept")
+        enough_classes(places.size, "kept")
+        if np.bincount(places).max() > 1:
+            raise DataError(f"kept: expected different positions, found {places.tolist()}")
+        return self._on(places, np.random.default_rng(seed_sequence(random_seed)))
+
+    def _on(self, places: IntArray, rng: np.random.Generator) -> Self:
+        table = select(self.require("ranks"), places, rng)
+        return type(self)(table, self.classes and [self.classes[j] for j in places])
+
+    def without_scores(self) -> Self:
+        """Task without its scores, with the statistics that were computed from them.
+
+        The result is small enough to pickle. It contains ranks, labels, 24 numbers for each class,
+        and `nearest_classes` with 64 numbers for each instance. Computing the latter may take
+        another pass over the scores. `KDE`, costs and diagnosis need scores and do not accept it.
+        `subsample` treats it like a task made from ranks.
+
+        See Also
+        --------
+        classex_bayes.SourceTask.merge : Join tasks on parts of the test instances.
+        """
+        return type(self)(self.require("ranks").without_source(), self.classes)
+
+    def _facts(self) -> dict[str, str]:
+        """Size, accuracy with its standard error, design effect, lost instances, ties, warnings."""
+        grid, table = self.grid(), self.table
+        if grid.size:
+            error = float(np.sqrt(self.accuracy_cov(grid)[-1, -1]))
+            accuracy = with_error(float(self.accuracy(grid)[-1]), error)
+            accuracy += "" if grid[-1] == self.n_classes else f" at k = {grid[-1]}"
+        else:
+            lower, upper = self.accuracy_bounds(self.n_classes)
+            accuracy = f"between {lower[0]:.3g} and {upper[0]:.3g}"
+        made_from: str = table.kind
+        if (nearest := getattr(table, "nearest", None)) is not None:
+            made_from += f" with the scores of the {nearest.classes.shape[1]} nearest classes"
+        facts = {
+            "classes": f"{self.n_classes:,}",
+            "test instances": f"{self.n_test:,}",
+            "made from": made_from,
+            "accuracy": accuracy,
+            "design effect": f"{self.design_effect():.3g}",
+        }
+        if table.answered is not table:
+            facts["unanswered"] = f"{self.n_test - self.answered.n_test:,}"
+        if isinstance(table, RankTable) and table.n_tied and table.kind != "decisions":
+            facts["ties"] = f"{table.n_tied:,} ({table.ties})"
+        if self.warnings:
+            facts["warnings"] = "; ".join(self.warnings)
+        return facts
+
+    def __repr__(self) -> str:
+        """Size, accuracy with its standard error, ties, and warnings about the data."""
+        facts = self._facts()
+        more = "".join(
+            f", {name}: {facts[name]}" for name in ("unanswered", "ties") if name in facts
+        )
+        line = (
+            f"<SourceTask: {facts['classes']} classes, {facts['test instances']} test instances "
+            f"from {facts['made from']}, accuracy {facts['accuracy']}{more}>"
+        )
+        return "\n".join(map(folded, [line, *(f"warning: {text}" for text in self.warnings)]))
+
+    def _repr_html_(self) -> str:
+        return html_block("SourceTask", html_facts(self._facts()))
