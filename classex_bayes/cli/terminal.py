@@ -105,7 +105,7 @@ class Terminal:
         from rich.console import Console
         from rich.progress import Progress
 
-        from classex_bayes.core.ranks.progress import progress_callback
+        from classex_bayes.core.rank_pass import progress_callback
 
         # The bar disappears when it is full, because small files are read at once.
         console = Console(stderr=True)

@@ -4,22 +4,23 @@
 that of a test whose competitors have unequal weights or come in groups.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
 
 from classex_bayes.core.influence import Influence, Instances, accuracy_after_deletion
-from classex_bayes.core.ranks.progress import report_progress
 from classex_bayes.core.ranks.rank_counts import (
     RankBlock,
     RankCounts,
+    Ties,
     ranges_to,
     rank_blocks,
     row_groups,
 )
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -233,3 +234,29 @@ def _by_group(
     weight = np.add.reduceat((beaten * competitor_weight)[:, order], starts, axis=1)
     weight[np.arange(len(weight)), own_group] = 0.0
     return weight, siblings
+
+
+# Progress of every pass
+
+ProgressCallback = Callable[[int, int], None]
+_CALLBACK: ContextVar[ProgressCallback | None] = ContextVar("progress_callback", default=None)
+
+
+@contextmanager
+def progress_callback(callback: ProgressCallback) -> Iterator[None]:
+    """Call ``callback(done, total)`` after every block of each pass inside the ``with`` statement.
+
+    `done` and `total` are numbers of test instances. Each pass starts again at 0.
+    """
+    token = _CALLBACK.set(callback)
+    try:
+        yield
+    finally:
+        _CALLBACK.reset(token)
+
+
+def report_progress(done: int, total: int) -> None:
+    """Call the callback, if there is one."""
+    callback = _CALLBACK.get()
+    if callback is not None:
+        callback(done, total)

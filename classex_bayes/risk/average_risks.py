@@ -18,8 +18,7 @@ from classex_bayes.core.influence import (
     clustered_covariance,
     repair_covariance,
 )
-from classex_bayes.core.ranks.rank_counts import ranges_to, rank_blocks, row_groups
-from classex_bayes.core.ranks.ties import tie_noise
+from classex_bayes.core.ranks.rank_counts import ranges_to, rank_blocks, row_groups, tie_noise
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask

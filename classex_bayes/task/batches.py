@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes.core.rank_pass import report_progress
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.progress import report_progress
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import (

@@ -16,9 +16,8 @@ from classex_bayes.core.influence import Influence
 from classex_bayes.core.rank_pass import RankStatistics, rank_statistics
 from classex_bayes.core.ranks.embeddings import PERFECT, Distance, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.core.ranks.rank_counts import RankCounts
+from classex_bayes.core.ranks.rank_counts import RankCounts, Ties
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
-from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.validation import as_matrix_anywhere, finite_embeddings
 from classex_bayes.typing import FloatArray, IntArray, NumberArray

@@ -15,8 +15,7 @@ from classex_bayes.arguments import (
     truth_value,
     whole_numbers,
 )
-from classex_bayes.core.ranks.rank_counts import RankCounts
-from classex_bayes.core.ranks.ties import TieHandling
+from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.reading import Reading

@@ -12,9 +12,8 @@ from classex_bayes.core.basis import N_BINS, Basis, n_better_bins, rank_histogra
 from classex_bayes.core.influence import Influence
 from classex_bayes.core.metrics import Accuracy, MeanMetric, MedianRank, Metric
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.core.ranks.rank_counts import RankCounts
+from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields

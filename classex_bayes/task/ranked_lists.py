@@ -11,8 +11,8 @@ import pandas as pd
 
 from classex_bayes.arguments import as_array, as_numeric, as_vector, contents, one_of, whole_number
 from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
+from classex_bayes.core.ranks.rank_counts import tie_noise
 from classex_bayes.core.ranks.threads import ranges
-from classex_bayes.core.ranks.ties import tie_noise
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import is_frame
 from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES, Check

@@ -13,8 +13,8 @@ from classex_bayes.core.rank_pass import (
 )
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.rank_counts import Ties
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.core.ranks.ties import Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.data_checks import Check

@@ -7,7 +7,7 @@ import numpy as np
 
 from classex_bayes.arguments import class_count, one_of, seed_sequence, truth_value
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
-from classex_bayes.core.ranks.ties import TieHandling, Ties
+from classex_bayes.core.ranks.rank_counts import TieHandling, Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.batches import read_batches

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.core.ranks.compared_scores import ComparedScores
-from classex_bayes.core.ranks.rank_counts import RankCounts
+from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource, is_negated
-from classex_bayes.core.ranks.ties import TieHandling
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import ClassLabels, class_weights

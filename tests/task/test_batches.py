@@ -9,7 +9,7 @@ from helpers import assert_same_task
 
 import classex_bayes as cb
 from classex_bayes import SourceTask
-from classex_bayes.core.ranks.progress import progress_callback
+from classex_bayes.core.rank_pass import progress_callback
 from classex_bayes.exceptions import DataError
 
 FEW = {"draws": 100, "tune": 150, "chains": 2}

@@ -6,7 +6,7 @@ The rank is 1 + `n_better`, the number of wrong classes that score better than t
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from classex_bayes.core.ranks.defeats import PackedPairs
 from classex_bayes.core.ranks.device import Defeats, Pairs
 from classex_bayes.core.ranks.sources import ScoreBlock, ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
-from classex_bayes.core.ranks.ties import TieBreak, Ties
-from classex_bayes.typing import BoolArray, IntArray
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Pairs of a block that is unpacked (about 16 MB in single precision) or packed (16 MB, or 128 MB as
 # booleans on a device).
@@ -23,6 +22,45 @@ _BLOCK_ELEMENTS = 4_000_000
 _PACKED_ELEMENTS = 2**27
 _MOST_ROWS = 2**15
 CompetitorWins = Callable[[IntArray, IntArray], BoolArray]
+Ties = Literal["random", "pessimistic", "optimistic"]
+# Values that users may pass. "unknown" leaves the order open; "auto" does so for 0/1 decisions.
+TieHandling = Literal["auto", "random", "pessimistic", "optimistic", "unknown"]
+
+
+@dataclass(frozen=True)
+class TieBreak:
+    """Rule for competitors with the same score as the true class, in a block of n instances.
+
+    With `ties` "random" the noise decides. With "pessimistic" the competitor always wins, with
+    "optimistic" it never does.
+    """
+
+    ties: Ties
+    seed: int  # of the noise
+    instance: IntArray  # (n,): number of each instance in the whole test
+    y: IntArray  # (n,): true class of each instance
+
+    def competitor_wins(self, places: IntArray, columns: IntArray) -> BoolArray:
+        """Whether the competitors in `columns` rank above the true classes at `places`."""
+        if self.ties != "random":
+            return np.full(places.size, self.ties == "pessimistic")
+        instance = self.instance[places]
+        competitor = tie_noise(self.seed, instance, columns)
+        return competitor > tie_noise(self.seed, instance, self.y[places])
+
+
+def tie_noise(seed: int, instance: IntArray, column: IntArray) -> FloatArray:
+    """Uniform noise, computed by splitmix64 from (seed, instance, class) alone.
+
+    So the order of tied classes does not depend on the layout of blocks.
+    """
+    state = np.full(instance.size, np.uint64(seed))
+    for part in (instance, column):
+        state = state + (part.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state = state ^ (state >> np.uint64(31))
+    return state.astype(float)
 
 
 class RankCounts(NamedTuple):

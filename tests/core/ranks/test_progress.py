@@ -2,7 +2,7 @@
 
 import pytest
 
-from classex_bayes.core.ranks.progress import progress_callback, report_progress
+from classex_bayes.core.rank_pass import progress_callback, report_progress
 
 
 def test_callbacks_are_called_only_inside_their_block():

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.core.ranks.ties import tie_noise
+from classex_bayes.core.ranks.rank_counts import tie_noise
 
 # The first numbers of splitmix64 from the seed 1234567, as published with it.
 PUBLISHED = [6457827717110365317, 3203168211198807973, 9817491932198370423]
