@@ -138,23 +138,24 @@ def _scalar(value: Any, name: str, expected: str, holds: Callable[[float], bool]
     return float(value)
 
 
-def number(value: Any, name: str, smallest: float, whole: bool) -> float:
+def number(value: Any, name: str, smallest: float) -> float:
     """One finite number of at least `smallest`."""
-    kind = "whole number" if whole else "number"
-    expected = f"a finite {kind}" if smallest == -np.inf else f"a {kind} >= {smallest}"
-    return _scalar(value, name, expected, lambda x: x >= smallest and (not whole or x == int(x)))
+    expected = "a finite number" if smallest == -np.inf else f"a number >= {smallest}"
+    return _scalar(value, name, expected, lambda x: x >= smallest)
 
 
 def whole_number(value: Any, name: str, smallest: int) -> int:
     """One whole number of at least `smallest`."""
-    return int(number(value, name, smallest, whole=True))
+    expected = f"a whole number >= {smallest}"
+    return int(_scalar(value, name, expected, lambda x: x >= smallest and x == int(x)))
 
 
 def how_many(value: Any, name: str, smallest: int = 1) -> int:
     """Number of objects to be made, all of which are kept."""
-    if number(value, name, smallest, whole=True) > _MOST:
+    size = whole_number(value, name, smallest)
+    if size > _MOST:
         raise DataError(f"{name}: expected at most {_MOST}, found {value!r}")
-    return int(value)
+    return size
 
 
 def integer(value: Any, name: str, smallest: int) -> None:

@@ -31,18 +31,14 @@ def in_parallel(
     n_jobs: int | None,
     what: str,
     progressbar: bool,
-    *,
-    threads: bool = False,
 ) -> Iterator[Any]:
     """Results of a function for the arguments of each case, in the order of the cases.
 
     The `total` cases are consumed when a process is free. `n_jobs` comes from `checked_jobs`.
-    `what` names the cases on the progress bar. Functions that release the interpreter lock, such as
-    fits, may run in threads, which start at once.
+    `what` names the cases on the progress bar.
     """
     work = (delayed(function)(*arguments) for arguments in cases)
-    prefer = "threads" if threads else None
-    results = Parallel(n_jobs=n_jobs, return_as="generator", prefer=prefer)(work)
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(work)
     return with_progress(results, total, what, progressbar)
 
 

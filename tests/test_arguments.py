@@ -13,6 +13,7 @@ from classex_bayes.arguments import (
     share,
     shares,
     truth_value,
+    whole_number,
 )
 from classex_bayes.exceptions import DataError
 
@@ -27,9 +28,9 @@ NUMBERS = [
         [-1e-9, 1 + 1e-9, 2, NAN, True, "0", None],
     ),
     (lambda x: shares(x, "here").item(), [*PARTS, 0, 1], [-1e-9, 1 + 1e-9, NAN, "0"]),
-    (lambda x: number(x, "here", 2, True), [2, 3.0], [1, 2.5, np.inf, NAN, True, "3"]),
+    (lambda x: whole_number(x, "here", 2), [2, 3.0], [1, 2.5, np.inf, NAN, True, "3"]),
     (
-        lambda x: number(x, "here", 0, False),
+        lambda x: number(x, "here", 0),
         [0, 0.5, np.float16(2)],
         [-1e-9, np.inf, NAN, False],
     ),

@@ -84,7 +84,7 @@ def test_the_model_of_pymc_contains_the_tails(names):
         for observed, expected in ((potential, True), (graph["weights"], False)):
             above = {variable.name for variable in ancestors([observed])}
             assert bool(above & set(OF_TAILS)) is expected
-            assert bool(above & set(model.prior_.descriptions)) is not expected
+            assert bool(above & set(model.fit_.prior.descriptions)) is not expected
     ranks = cb.BayesianExtrapolator(evidence="ranks").build(names["task"])
     assert not ranks.potentials and not set(OF_TAILS) & {v.name for v in ranks.free_RVs}
 

@@ -360,11 +360,6 @@ class BayesianExtrapolator(LawModel):
         return evidence_text(self.fit_.record)
 
     @property
-    def prior_(self) -> Prior:
-        """The prior of the fit. The parameter `prior` may have been changed since."""
-        return self.fit_.prior
-
-    @property
     def model(self) -> "pm.Model":
         """The PyMC model of the fitted task."""
         return self.fit_.model

@@ -8,10 +8,10 @@ import xarray as xr
 from classex_bayes.arguments import (
     LARGEST_K,
     class_counts,
-    number,
     probability,
     shares,
     truth_value,
+    whole_number,
 )
 from classex_bayes.bayes.finite_accuracy import (
     checked_population,
@@ -207,7 +207,7 @@ class LawModel(FittedModel):
             k lies more than 100 times beyond the source classes.
         """
         counts, holds_pilot = class_counts(k), truth_value(nested, "nested")
-        per_class = int(number(repeats, "repeats", 1, whole=True))
+        per_class = whole_number(repeats, "repeats", 1)
         law, record = self.law_, self.fit_.record
         expected, rng = law.expected(counts), record.rng(Stage.TEST, random_seed)
         if holds_pilot:

@@ -410,6 +410,14 @@ def named_metric(name: str) -> Metric:
     return METRICS[key](int(m))
 
 
+def mean_metric(name: str) -> MeanMetric:
+    """As `named_metric`, of metrics that are means; raise for the others."""
+    metric = named_metric(name)
+    if not isinstance(metric, MeanMetric):
+        raise DataError(f"metric: found {name!r}, expected a mean of a function of the rank")
+    return metric
+
+
 def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int) -> FloatArray:
     r"""Expected top-m accuracy on k classes for each element of a radial basis.
 

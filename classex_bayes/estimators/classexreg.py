@@ -1,6 +1,6 @@
 """ClassExReg: regression of average test accuracies on a radial basis of the discriminability."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -321,7 +321,6 @@ class ChosenBandwidth(NamedTuple):
 def choose_bandwidth(
     task: SourceTask,
     halves: Iterable[SourceTask],
-    bandwidths: Sequence[float] = BANDWIDTHS,
     k: IntArray | None = None,
     variant: Variant = "package",
 ) -> ChosenBandwidth:
@@ -331,21 +330,20 @@ def choose_bandwidth(
     Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 3.4. Arguments are those of
     `extrapolate_halves`.
     """
-    predicted = extrapolate_halves(task, halves, bandwidths, k, variant)
+    predicted = extrapolate_halves(task, halves, k, variant)
     squared_error = (predicted - task.accuracy(task.grid()[-1])) ** 2
     best = int(np.argmin(squared_error.mean(axis=0)))
     n_halves = len(squared_error)
     # With a fixed seed the same halves give the same note.
     times = np.random.default_rng(0).multinomial(n_halves, np.ones(n_halves) / n_halves, _REDRAWN)
     chosen = np.argmin(times @ squared_error, axis=1)
-    share = np.bincount(chosen, minlength=len(bandwidths)) / _REDRAWN
-    return ChosenBandwidth(float(bandwidths[best]), np.array(bandwidths)[share >= _PLAUSIBLE])
+    share = np.bincount(chosen, minlength=len(BANDWIDTHS)) / _REDRAWN
+    return ChosenBandwidth(BANDWIDTHS[best], np.array(BANDWIDTHS)[share >= _PLAUSIBLE])
 
 
 def extrapolate_halves(
     task: SourceTask,
     halves: Iterable[SourceTask],
-    bandwidths: Sequence[float] = BANDWIDTHS,
     k: IntArray | None = None,
     variant: Variant = "package",
 ) -> FloatArray:
@@ -355,7 +353,7 @@ def extrapolate_halves(
     probabilities of the classes, the number of all classes is the effective one. `k` and `variant`
     are those of `ClassExReg`. A half uses the k up to its number of classes.
     """
-    regressions = [Regression.of(task, bandwidth, variant) for bandwidth in bandwidths]
+    regressions = [Regression.of(task, bandwidth, variant) for bandwidth in BANDWIDTHS]
     predicted = []
     for half in halves:
         if k is not None and np.count_nonzero(k <= half.n_classes) < 2:

@@ -134,7 +134,7 @@ class CleaneX(ScoreEstimator):
     @np.errstate(over="ignore", invalid="ignore")
     def _weigh(self, task: SourceTask) -> None:
         hidden = whole_numbers(self.hidden, "hidden", 1).astype(int).tolist()
-        rate = number(self.learning_rate, "learning_rate", _SMALLEST_RATE, whole=False)
+        rate = number(self.learning_rate, "learning_rate", _SMALLEST_RATE)
         n_steps = whole_number(self.n_steps, "n_steps", 1)
         rng = np.random.default_rng(seed_sequence(self.random_seed))
         inputs, weight = _standardized(task), task.require("scores").weight

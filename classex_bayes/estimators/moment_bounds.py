@@ -4,10 +4,9 @@ from functools import partial
 from typing import Self
 
 from classex_bayes.arguments import LARGEST_K, class_counts, probability
-from classex_bayes.core.metrics import MeanMetric, named_metric
+from classex_bayes.core.metrics import mean_metric
 from classex_bayes.core.rank_limits import POINTS, RankLimits
 from classex_bayes.estimators.base import Parameters, checked_fit
-from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results import Bounds, Estimand, interval_settings
 from classex_bayes.results.extrapolation import REACHED
@@ -130,9 +129,7 @@ class MomentBounds(Parameters):
         DataError
             `k` is not a whole number of at least 2, or the metric is unknown or a median.
         """
-        name, counts, chosen = self._require("_fitted_name"), class_counts(k), named_metric(metric)
-        if not isinstance(chosen, MeanMetric):
-            raise DataError(f"metric: found {metric!r}, expected a mean of a function of the rank")
+        name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
         limits, estimand = partial(self._limits.at, chosen), Estimand(metric=chosen.name)
         return Bounds.of(counts, limits, name, self._n_classes, self._data_notes, estimand)
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize, nnls
 from scipy.special import logsumexp, softmax
 
 from classex_bayes.arguments import class_counts, one_of, positive, share, whole_number
-from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
+from classex_bayes.core.metrics import Accuracy, MeanMetric, mean_metric
 from classex_bayes.core.subsets import log_binomial, log_spaced
 from classex_bayes.estimators.base import PointEstimator, note_outside
 from classex_bayes.exceptions import DataError
@@ -150,9 +150,7 @@ class SampledMetrics(PointEstimator):
         DataError
             `k` is not a whole number of at least 2, or the metric is unknown or a median.
         """
-        name, counts, chosen = self._require("_fitted_name"), class_counts(k), named_metric(metric)
-        if not isinstance(chosen, MeanMetric):
-            raise DataError(f"metric: found {metric!r}, expected a mean of a function of the rank")
+        name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
         refuse_recall(metric, [self._table])
         share = 1.0 if chosen.is_rank else self._answered
         values, notes = share * self._curve(counts, chosen), self._data_notes

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from classex_bayes.arguments import number, seed_sequence
+from classex_bayes.arguments import seed_sequence, whole_number
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, named_estimators
@@ -58,7 +58,7 @@ class _Parts:
                 "tested classes or groups each; test more classes, or back-test on a larger task"
             )
         size = min(most, _MOST_PARTS) if n_parts is None else n_parts
-        size = int(number(size, "n_parts", _FEWEST_PARTS, whole=True))
+        size = whole_number(size, "n_parts", _FEWEST_PARTS)
         if size > most:
             raise DataError(
                 f"n_parts: found {size}, expected at most {most}, because a part needs "

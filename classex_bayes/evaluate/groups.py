@@ -244,7 +244,7 @@ def _shares(mix: Mapping[Any, float], names: list[Any]) -> pd.Series:
     if unknown:
         raise DataError(f"mix: unknown group {unknown[0]!r}; the groups are {names!r}")
     shares = pd.Series(
-        [number(mix.get(name, 0), f"mix[{name!r}]", 0, whole=False) for name in names],
+        [number(mix.get(name, 0), f"mix[{name!r}]", 0) for name in names],
         index=pd.Index(names, name="group"),
     )
     total, omitted = shares.sum(), [name for name in names if name not in mix]

@@ -237,7 +237,7 @@ class OpenSetExtrapolator(FittedModel):
         whole = task.require("ranks among all classes")
         refuse_softmax(whole.source)
         answered = task.answered
-        drift = number(self.drift, "drift", 0, whole=False)
+        drift = number(self.drift, "drift", 0)
         drawn = SamplerSettings.of(sampler, progressbar=False)
         size = drawn.chains * drawn.draws
         nearest = answered.nearest_classes

@@ -134,9 +134,7 @@ def plot_accuracy(
         _add_truth(chart, truth, ends, metric)
     if target is not None:
         is_rank = estimand.is_rank
-        level = (
-            number(target, "target", 1, whole=False) if is_rank else probability(target, "target")
-        )
+        level = number(target, "target", 1) if is_rank else probability(target, "target")
         chart.level(TARGET, ends, level, "target")
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity

@@ -505,7 +505,7 @@ class ClassesUntil(Shown):
     def prob_at_least(self, k: float) -> float:
         """Posterior probability that the number of classes is at least `k`."""
         if not (isinstance(k, float) and k == np.inf):
-            number(k, "k", 0, whole=False)
+            number(k, "k", 0)
         return float((self.k.values >= k).mean())
 
     def describe(self, ci_prob: float | None = None) -> str:

@@ -11,7 +11,13 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import ndtri
 
-from classex_bayes.arguments import class_count, class_counts, number, numbers, truth_value
+from classex_bayes.arguments import (
+    class_count,
+    class_counts,
+    numbers,
+    truth_value,
+    whole_number,
+)
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.estimators.base import PointEstimator, note_outside
 from classex_bayes.estimators.kde import positive_bandwidth
@@ -177,7 +183,7 @@ def noise_amplification(n_classes: int, k: ClassCounts, degree: int) -> FloatArr
 
 def _least_squares_on_powers(degree: Any, n_classes: int) -> Coefficients:
     """Coefficients by rank of the least-squares coefficients of the powers 0..degree."""
-    order = int(number(degree, "degree", 0, whole=True))
+    order = whole_number(degree, "degree", 0)
     if order > n_classes - 3:
         raise DataError(
             f"degree: found {order}, expected at most k1 - 3 = {n_classes - 3}; with a higher "

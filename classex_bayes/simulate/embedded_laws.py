@@ -144,7 +144,7 @@ class GaussianNearestNeighbor(EmbeddedLaw):
         integer(self.dim, "dim", 1)
         positive(self.noise_variance, "noise_variance")
         if self.template_variance is not None:
-            number(self.template_variance, "template_variance", 0, whole=False)
+            number(self.template_variance, "template_variance", 0)
 
     @property
     def _variances(self) -> tuple[float, float]:

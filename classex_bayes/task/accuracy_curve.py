@@ -66,7 +66,7 @@ class AccuracyCurve:
         if design_effect is None:
             typical = typical_dependence(n_classes, n, None).design_effect(n / n_classes)
             design_effect = max(typical, _SMALLEST_EFFECT)
-        effect = number(design_effect, "design_effect", 1, whole=False)
+        effect = number(design_effect, "design_effect", 1)
         curve = cls(n_classes, counts[order], values[order], n, effect)
         curve._refuse_rises()
         return curve

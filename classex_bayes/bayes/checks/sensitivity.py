@@ -105,7 +105,7 @@ class Sensitivity(Shown):
         DataError
             `alpha` is not above 0, or the component is unknown.
         """
-        power = number(alpha, "alpha", 0, whole=False)
+        power = number(alpha, "alpha", 0)
         if power == 0:
             raise DataError("alpha: found 0, expected a power above 0")
         one_of(component, COMPONENTS, "component")
@@ -234,7 +234,7 @@ def sensitivity(
     True
     """
     enough_draws(checked_model_with_prior(model, "sensitivity"))
-    limit = number(threshold, "threshold", 0, whole=False)
+    limit = number(threshold, "threshold", 0)
     prediction = model.predict(k, metric=metric)
     values = prediction.draws
     joint = model.fit_.log_prior.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum(

@@ -79,7 +79,7 @@ class TailPrior:
             elif name == "look_alikes":
                 checked = probability(value, name)
             else:
-                checked = number(value, name, -np.inf, whole=False)
+                checked = number(value, name, -np.inf)
             object.__setattr__(self, name, checked)
 
     @cached_property

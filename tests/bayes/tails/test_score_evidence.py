@@ -111,7 +111,7 @@ def test_groups_of_scores(model, by_ranks):
     assert {*model.idata["posterior"].data_vars} == {*by_ranks.idata["posterior"].data_vars}
     # The law given ranks alone is kept, draw by draw.
     assert_array_equal(weights_of(model.idata, "ranks"), weights_of(by_ranks.idata))
-    law = MixtureLaw(model.prior_.basis, weights_of(model.idata).values.reshape(400, -1))
+    law = MixtureLaw(model.fit_.prior.basis, weights_of(model.idata).values.reshape(400, -1))
     assert_allclose(law.expected(K).reshape(2, 200, 3), draws(model))
     assert model.is_fitted_to(model.task)
 
