@@ -115,8 +115,8 @@ def fitted_curve(fit, pilot):
 @pytest.fixture(scope="session")
 def small_task():
     """Task of independent instances, of any size."""
-    from classex_bayes.simulate import FavorabilityLaw
     from classex_bayes.task.source_task import SourceTask
+    from studies.laws import FavorabilityLaw
 
     def small_task(k1=40, n_test=60, seed=0):
         law = FavorabilityLaw(means=(2.0,), sds=(1.0,))

@@ -27,10 +27,11 @@ from classex_bayes.formatting import (
     with_error,
 )
 from classex_bayes.results import ClassesUntil, Extrapolation
-from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.glyphs import load_glyphs
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import FavorabilityLaw
 
 HOSTILE = "<img src=x onerror=alert(1)> & co"
 TABLE = pd.DataFrame({"a": [0.123456, np.nan], HOSTILE: ["x", HOSTILE]}, pd.Index([1, 2], name="k"))

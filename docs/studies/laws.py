@@ -1,17 +1,21 @@
 """Populations of known accuracy that only studies and tests use: caps, groups, and the zoo."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv, gammaincinv, log_ndtr, ndtr, ndtri, poch, stdtr, xlog1py
 from scipy.stats import ncx2
 from scipy.stats.qmc import Sobol
 
-from classex_bayes.simulate import EmbeddedLaw, FavorabilityLaw, GaussianNearestNeighbor
-from classex_bayes.simulate.embedded_laws import mean_power
-from classex_bayes.simulate.laws import IndependentInstances
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.arguments import integer, numbers, seed_sequence, share
+from classex_bayes.core.normal_law import expected_power
+from classex_bayes.formatting import by_fields
+from classex_bayes.simulate import EmbeddedLaw, GaussianNearestNeighbor, KnownLaw
+from classex_bayes.simulate.laws import mean_power
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _POINTS_AT_ONCE, _N_BATCHES = 2**13, 8
 # The largest of up to 1e12 standard normals lies outside with a probability below 1e-18.
@@ -142,6 +146,120 @@ class HierarchicalNormal(EmbeddedLaw):
         for centre in centres:
             beaten += ncx2.cdf(distance, self.dim, np.sum((probes - centre) ** 2, axis=1))
         return np.log1p(-np.minimum(beaten / self.n_groups, 1 - 1e-16))
+
+
+class RankSample(NamedTuple):
+    """Ranks of a task, drawn from a law, in the form of `SourceTask.from_ranks`."""
+
+    ranks: IntArray  # (n,)
+    y: IntArray  # (n,)
+    n_classes: int
+
+    def __repr__(self) -> str:
+        """Names of the arrays with their shapes."""
+        return by_fields(self)
+
+
+class IndependentInstances(KnownLaw):
+    """Independent test instances: each has its own competitors and a U* drawn from the law."""
+
+    def sample(
+        self, n_classes: int, *, n_test: int | None = None, random_seed: RandomSeed = None
+    ) -> RankSample:
+        """Draw ranks: U* from the law, then rank - 1 ~ Binomial(n_classes - 1, 1 - U*).
+
+        The instances, by default as many as classes, cycle through the classes.
+
+        >>> FavorabilityLaw(means=(2.0,), sds=(1.0,)).sample(3, n_test=5, random_seed=1).y.tolist()
+        [0, 1, 2, 0, 1]
+        """
+        integer(n_classes, "n_classes", 2)
+        n_test = n_classes if n_test is None else n_test
+        integer(n_test, "n_test", n_classes)
+        rng = np.random.default_rng(seed_sequence(random_seed))
+        ranks = 1 + rng.binomial(n_classes - 1, self._chances_to_lose(n_test, rng))
+        return RankSample(ranks, np.arange(n_test) % n_classes, int(n_classes))
+
+    @abstractmethod
+    def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw 1 - U*, shape (n,)."""
+
+
+@dataclass(frozen=True)
+class FavorabilityLaw(IndependentInstances):
+    r"""Independent test instances whose favorability has a chosen law.
+
+    :math:`U^* = (1 - d)\,\Phi(Z)`, where Z is a mixture of normals and d is the share of the
+    competitors that duplicate the true class and always beat it. U* may also have atoms:
+    :math:`a_0` at 0 (instances that every class beats) and :math:`a_1` where Z is infinite
+    (instances that only duplicates beat). With :math:`\varepsilon \sim N(0, 1)` and weights
+    :math:`w_i` that sum to 1,
+
+    .. math:: AGA_k = (1 - d)^{k-1} \Bigl(a_1
+        + (1 - a_0 - a_1) \sum_i w_i E[\Phi(m_i + s_i \varepsilon)^{k-1}]\Bigr)
+
+    Parameters
+    ----------
+    means, sds : tuple of float of length m
+        Means and standard deviations of the components of Z; `DataError` unless equally many, with
+        `sds` positive.
+    weights : tuple of float of length m, optional
+        Weights of the components, scaled to a sum of 1; equal by default. `DataError` if negative
+        or all 0.
+    atom_at_zero, atom_at_one : float, default 0
+        Probabilities a_0 and a_1; `DataError` if negative or if their sum is above 1.
+    near_duplicates : float, default 0
+        Share d of the competitors; `DataError` unless in [0, 1]. The accuracy falls exponentially
+        beyond 1 / d classes.
+
+    References
+    ----------
+    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 4: the radial basis.
+
+    Examples
+    --------
+    >>> law = FavorabilityLaw(means=(2.0, 4.0), sds=(1.0, 0.5), atom_at_one=0.1)
+    >>> law.accuracy([2, 1000]).round(3)
+    array([0.965, 0.556])
+    """
+
+    means: tuple[float, ...]
+    sds: tuple[float, ...]
+    weights: tuple[float, ...] | None = None
+    atom_at_zero: float = 0.0
+    atom_at_one: float = 0.0
+    near_duplicates: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Reject parameters outside their range."""
+        m = numbers(self.means, "means", "finite numbers", np.isfinite).size
+        numbers(self.sds, "sds", "positive numbers", lambda x: x > 0, m)
+        if self.weights is not None:
+            numbers(
+                self.weights, "weights", "numbers >= 0, some > 0", lambda x: (x >= 0) & x.any(), m
+            )
+        name, atoms = "(atom_at_zero, atom_at_one)", (self.atom_at_zero, self.atom_at_one)
+        sums_to_at_most_1 = "numbers >= 0, their sum <= 1"
+        numbers(atoms, name, sums_to_at_most_1, lambda x: (x >= 0) & (x.sum() <= 1), 2)
+        share(self.near_duplicates, "near_duplicates")
+
+    def _chances_to_lose(self, n: int, rng: np.random.Generator) -> FloatArray:
+        shares, means, sds = self._components
+        drawn = rng.choice(shares.size, size=n, p=shares)
+        beaten = ndtr(-(means[drawn] + sds[drawn] * rng.standard_normal(n)))
+        return self.near_duplicates + (1 - self.near_duplicates) * beaten
+
+    def _accuracy(self, k: FloatArray) -> FloatArray:
+        shares, means, sds = self._components
+        return (1 - self.near_duplicates) ** (k - 1) * (expected_power(means, sds, k) @ shares)
+
+    @property
+    def _components(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Shares, means and sds of Z; the atoms come first, at minus and plus infinity."""
+        weights = np.ones(np.size(self.means)) if self.weights is None else np.array(self.weights)
+        atoms = [self.atom_at_zero, self.atom_at_one]
+        shares = np.append(atoms, (1.0 - sum(atoms)) * weights / weights.sum())
+        return shares, np.append([-np.inf, np.inf], self.means), np.append([1.0, 1.0], self.sds)
 
 
 @dataclass(frozen=True)

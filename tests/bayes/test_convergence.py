@@ -8,8 +8,8 @@ import xarray as xr
 from classex_bayes.bayes.convergence import diagnosis_of
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.exceptions import ConvergenceWarning
-from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import FavorabilityLaw
 
 
 def tree_of(parameter, diverging=0):

@@ -17,8 +17,8 @@ from classex_bayes import (
 )
 from classex_bayes.bayes.fit import fit_gap, largest_log_likelihood
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
-from studies.laws import zoo
+from classex_bayes.simulate import GaussianNearestNeighbor
+from studies.laws import FavorabilityLaw, zoo
 
 # Few knots: the search for the best law takes most of the time of these tests.
 BASIS = MixturePrior(bandwidth=0.5).basis

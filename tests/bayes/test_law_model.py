@@ -19,7 +19,7 @@ from classex_bayes.exceptions import (
     DataError,
     DataWarning,
 )
-from classex_bayes.simulate import FavorabilityLaw
+from studies.laws import FavorabilityLaw
 
 BASIS = RadialBasis.regular(-4, 8, 0.1)
 MEAN, CLASSES, REPEATS = 2.0, 100, 4

@@ -18,9 +18,10 @@ from classex_bayes.estimators.published import literature
 from classex_bayes.estimators.resampling import bootstrap
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.results import Extrapolation
-from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import FavorabilityLaw
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
 

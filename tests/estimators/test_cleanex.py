@@ -14,8 +14,9 @@ from classex_bayes.estimators import cleanex
 from classex_bayes.estimators.cleanex import CleaneX
 from classex_bayes.estimators.measured_curve import MeasuredCurve, measured_curve
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import FavorabilityLaw
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

@@ -14,8 +14,8 @@ from classex_bayes.estimators.probit_normal import (
     fit_signal,
 )
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import FavorabilityLaw
 
 SIZES = np.array([2, 3, 5, 10, 20, 50, 100, 200, 500, 1000])
 

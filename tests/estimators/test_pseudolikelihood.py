@@ -17,8 +17,8 @@ from classex_bayes.core import mixture_weights as mixture
 from classex_bayes.estimators import pseudolikelihood
 from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import FavorabilityLaw
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

@@ -12,7 +12,8 @@ import classex_bayes as cb
 from classex_bayes.estimators.base import PointEstimator
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.results import Extrapolation
-from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.simulate import GaussianNearestNeighbor
+from studies.laws import FavorabilityLaw
 
 LAW = FavorabilityLaw(means=(2.0,), sds=(1.0,))
 FEW = {"draws": 100, "tune": 150, "chains": 2}

@@ -23,7 +23,8 @@ from classex_bayes.evaluate.planned_pilots import (
     populations_of_task,
     simulated_draws,
 )
-from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.simulate import GaussianNearestNeighbor
+from studies.laws import FavorabilityLaw
 
 PRIOR = MixturePrior(deviation=0)
 QUICK = {"random_seed": 1, "progressbar": False, "ci_prob": 0.9}

@@ -14,8 +14,8 @@ from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.results import Extrapolation
-from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import FavorabilityLaw
 
 K = [60, 300]
 # The second has a seed of its own.

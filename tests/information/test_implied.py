@@ -13,10 +13,10 @@ from classex_bayes.estimators.probit_normal import HighDimensional, fit_signal
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import implied_information, information_difference
 from classex_bayes.results import Estimand, Extrapolation
-from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.rank_variance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
-from studies.laws import bivariate_normal
+from studies.laws import FavorabilityLaw, bivariate_normal
 
 BITS = np.log(2)
 LAW = GaussianNearestNeighbor(10, 0.2)

@@ -10,12 +10,8 @@ from scipy.special import ive, log_ndtr, ndtr
 from scipy.stats import f, norm
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.simulate import (
-    FavorabilityLaw,
-    GaussianNearestNeighbor,
-    VonMisesFisher,
-    embedded_laws,
-)
+from classex_bayes.simulate import GaussianNearestNeighbor, VonMisesFisher, laws
+from studies.laws import FavorabilityLaw
 
 MIXED = FavorabilityLaw((0.5, 3.0), (1.5, 0.4), (1, 3), 0.05, 0.1, near_duplicates=0.001)
 GAUSSIAN = [
@@ -193,7 +189,7 @@ def test_simulated_tasks_have_the_stated_accuracy(law, repeats):
 )  # fmt: skip
 def test_accuracy_does_not_depend_on_the_nodes(law, constants):
     coarse = law.accuracy(K)
-    rules = embedded_laws
+    rules = laws
     finer = {name: 2 * getattr(rules, name) for name in ("_RADIUS_NODES", "_DISTANCE_NODES")}
     with constants(rules, _STEP=rules._STEP / 2.5, **finer):
         fine = type(law)(*(getattr(law, name) for name in law.__dataclass_fields__)).accuracy(K)

@@ -9,14 +9,15 @@ import pytest
 
 import classex_bayes as cb
 from studies.coverage import hard_laws
+from studies.laws import FavorabilityLaw
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 SEEDS = (1, 2, 3, 4)
 LAWS = {
-    "bimodal": cb.simulate.FavorabilityLaw((0.5, 4.0), (0.5, 0.5)),
-    "atom at 0": cb.simulate.FavorabilityLaw((3.0,), (1.0,), atom_at_zero=0.1),
-    "two narrow groups": cb.simulate.FavorabilityLaw((1.0, 3.5), (0.1, 0.1)),
+    "bimodal": FavorabilityLaw((0.5, 4.0), (0.5, 0.5)),
+    "atom at 0": FavorabilityLaw((3.0,), (1.0,), atom_at_zero=0.1),
+    "two narrow groups": FavorabilityLaw((1.0, 3.5), (0.1, 0.1)),
 }
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 import classex_bayes as cb
-from classex_bayes.simulate import FavorabilityLaw, GaussianNearestNeighbor
+from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.corpus.catalogue import population, recipes
 from studies.coverage.trials import all_rows, summary
-from studies.laws import HierarchicalNormal, zoo
+from studies.laws import FavorabilityLaw, HierarchicalNormal, zoo
 from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 

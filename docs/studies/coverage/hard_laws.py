@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 
 import classex_bayes as cb
-from classex_bayes.simulate import FavorabilityLaw
 from studies.coverage.trials import all_rows
-from studies.laws import HierarchicalNormal, zoo
+from studies.laws import FavorabilityLaw, HierarchicalNormal, zoo
 from studies.pages import markdown
 from studies.shared import CI_PROB, quiet
 

@@ -19,8 +19,8 @@ from classex_bayes.bayes.checks.posterior_checks import (
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import FavorabilityLaw
 
 FEW = {"draws": 150, "tune": 200}
 

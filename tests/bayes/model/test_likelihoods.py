@@ -14,8 +14,8 @@ from classex_bayes.bayes.model.likelihoods import (
 )
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.simulate import FavorabilityLaw
 from classex_bayes.task.source_task import SourceTask
+from studies.laws import FavorabilityLaw
 
 PRIOR = MixturePrior()
 BASIS = PRIOR.basis
