@@ -26,7 +26,7 @@ from classex_bayes.formatting import (
     percent,
     with_error,
 )
-from classex_bayes.results import ClassesUntil, Extrapolation
+from classex_bayes.results.extrapolation import ClassesUntil, Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.glyphs import load_glyphs
 from classex_bayes.task.sampling_design import Sampling

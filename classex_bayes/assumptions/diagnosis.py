@@ -23,7 +23,7 @@ from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.formatting import by_fields, html_block, html_facts
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import interval_name, interval_settings
+from classex_bayes.results.draws import interval_name, interval_settings
 from classex_bayes.results.extrapolation import REACHED
 from classex_bayes.task.data_checks import Check, noted, participation
 from classex_bayes.task.rank_table import RankTable

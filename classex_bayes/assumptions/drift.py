@@ -21,7 +21,8 @@ from classex_bayes.core.influence import (
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import Extrapolation, expected_accuracy
+from classex_bayes.results.extrapolation import Extrapolation
+from classex_bayes.results.reference_values import expected_accuracy
 from classex_bayes.task.classifier_scores import MEASURE_DRIFT
 from classex_bayes.task.data_checks import Check
 from classex_bayes.task.source_task import SourceTask

@@ -20,7 +20,7 @@ from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.estimators.base import fitted_copy
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.rank_variance import FEWEST_ERRING_CLASSES, joint_covariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed

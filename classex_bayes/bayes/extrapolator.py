@@ -48,7 +48,7 @@ from classex_bayes.bayes.tails.tail_prior import TailPrior, checked_tail_prior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed

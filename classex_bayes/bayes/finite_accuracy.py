@@ -23,7 +23,7 @@ from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 _ROUNDING = 1e-9

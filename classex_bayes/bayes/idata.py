@@ -10,7 +10,7 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData,
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 

@@ -29,7 +29,8 @@ from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.rank_limits import RankLimits
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import SAMPLE_DIMS, ClassesUntil, Estimand, Extrapolation
+from classex_bayes.results.draws import SAMPLE_DIMS
+from classex_bayes.results.extrapolation import ClassesUntil, Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import refuse_recall
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed

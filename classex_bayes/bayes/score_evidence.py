@@ -40,7 +40,7 @@ from classex_bayes.bayes.tails.tail_laws import TailDraws
 from classex_bayes.bayes.tails.tail_prior import TailPrior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.linear_split import on_grid_by_row
-from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 

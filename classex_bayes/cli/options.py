@@ -303,7 +303,7 @@ class FileVerb(DataOptions, Verb):
             arguments["higher_is_better"] = False
         with self.terminal.reading(), bad_data():
             if self.design is not None:
-                from classex_bayes.io import read_design
+                from classex_bayes.io.tables import read_design
 
                 arguments |= read_design(arguments.pop("design"))
             # Ties are broken by the fixed seed of `read_task`, as in Python.

@@ -126,7 +126,7 @@ def _draw(findings: "Findings", truth: Any, path: Path) -> None:
 def _comparison_table(comparison: Any, ci_prob: float) -> str:
     """Predictions with intervals and, if it is known, the true accuracy."""
     from classex_bayes.formatting import DECIMALS, capitalized
-    from classex_bayes.results import interval_name
+    from classex_bayes.results.draws import interval_name
 
     def text(values: Any) -> Any:
         shown = values.map(lambda value: DECIMALS.value(value, _DECIMALS), na_action="ignore")
@@ -149,7 +149,7 @@ def _comparison_table(comparison: Any, ci_prob: float) -> str:
 def _rates_table(rates: Any, task: "cb.SourceTask", ci_prob: float) -> str:
     """FNIR and FPIR with their thresholds and intervals."""
     from classex_bayes.formatting import DECIMALS, capitalized
-    from classex_bayes.results import interval_name
+    from classex_bayes.results.draws import interval_name
     from classex_bayes.results.sentences import score_direction
 
     rows = by_limits(rates.summary(ci_prob, round_to="none")).reset_index()
@@ -352,7 +352,7 @@ class OpenSetVerb(FileVerb, FitVerb):
         counts, terminal = parse_counts(self.k), self.terminal
         place = terminal.place(self.out, f"{self.name}-det.png")
         task = self.read()
-        from classex_bayes.results import interval_settings
+        from classex_bayes.results.draws import interval_settings
 
         level, _ = interval_settings(self.ci_prob, None)
         model = _open_set_model(self, self, task)
@@ -374,7 +374,7 @@ class OpenSetVerb(FileVerb, FitVerb):
 
 def _open_set_model(data: FileVerb, fit: FitVerb, task: "cb.SourceTask") -> Any:
     """A fitted model of open-set identification, with the non-mated probes of the files."""
-    from classex_bayes.io import read_nonmated
+    from classex_bayes.io.task_files import read_nonmated
 
     with bad_data():
         nonmated = read_nonmated(data.files, task)

@@ -117,7 +117,7 @@ class ClassifiersVerb(FileVerb, FitVerb):
         tasks = {name: self.read(file) for name, file in zip(names, self.files, strict=True)}
         self.terminal.message("Sampling ...")
         from classex_bayes.formatting import capitalized
-        from classex_bayes.results import interval_settings
+        from classex_bayes.results.draws import interval_settings
 
         prob, kind = interval_settings(self.ci_prob, None)
         with bad_data():

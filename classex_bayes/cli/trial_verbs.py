@@ -165,7 +165,7 @@ class BacktestVerb(FileVerb, ReferenceVerb):
             require_extra("plots", "--out", "matplotlib")
             ready_folder(self.out)
         task = self.read()
-        from classex_bayes.results import interval_settings
+        from classex_bayes.results.draws import interval_settings
 
         stem = self.name + ("" if self.metric == "accuracy" else f"-{self.metric}")
         store = None if self.out is None else self.out / f"{stem}-backtest.jsonl"

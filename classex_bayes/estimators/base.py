@@ -13,7 +13,7 @@ from classex_bayes.arguments import as_array, class_counts, shares
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.formatting import call
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import Estimand, Extrapolation
+from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.data_checks import notes_of, warn_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task

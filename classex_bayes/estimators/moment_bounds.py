@@ -8,8 +8,8 @@ from classex_bayes.core.metrics import mean_metric
 from classex_bayes.core.rank_limits import POINTS, RankLimits
 from classex_bayes.estimators.base import Parameters, checked_fit
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import Bounds, Estimand, interval_settings
-from classex_bayes.results.extrapolation import REACHED
+from classex_bayes.results.draws import interval_settings
+from classex_bayes.results.extrapolation import REACHED, Bounds, Estimand
 from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts

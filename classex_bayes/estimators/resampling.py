@@ -14,7 +14,7 @@ from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.parallel import checked_jobs, in_parallel
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import redraw_groups, select
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task

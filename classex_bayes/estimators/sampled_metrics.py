@@ -13,7 +13,7 @@ from classex_bayes.core.metrics import Accuracy, MeanMetric, mean_metric
 from classex_bayes.core.subsets import log_binomial, log_spaced
 from classex_bayes.estimators.base import PointEstimator, note_outside
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Estimand, Extrapolation
+from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import refuse_recall

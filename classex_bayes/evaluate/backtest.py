@@ -16,7 +16,7 @@ from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import interval_settings
+from classex_bayes.results.draws import interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts

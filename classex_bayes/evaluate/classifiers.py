@@ -17,14 +17,8 @@ from classex_bayes.evaluate.relevant import RelevantDocuments, predict_engines
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import (
-    SAMPLE_DIMS,
-    CurveDraws,
-    DrawsTable,
-    Estimand,
-    Extrapolation,
-    Tabulated,
-)
+from classex_bayes.results.draws import SAMPLE_DIMS, CurveDraws, DrawsTable, Tabulated
+from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import (
     refuse_recall,

@@ -14,7 +14,8 @@ from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import DrawsTable, Extrapolation, Tabulated
+from classex_bayes.results.draws import DrawsTable, Tabulated
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import take
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task

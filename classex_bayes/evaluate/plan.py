@@ -27,7 +27,7 @@ from classex_bayes.evaluate.planned_pilots import (
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import SAMPLE_DIMS, interval_label, interval_of, interval_settings
+from classex_bayes.results.draws import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task

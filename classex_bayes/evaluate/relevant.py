@@ -17,7 +17,7 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.io.tables import read_entries
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import Missing, RelevantRanks, judged_lists, relevant_ranks
 from classex_bayes.task.source_task import SourceTask

@@ -7,7 +7,7 @@ import pandas as pd
 
 from classex_bayes.arguments import probability
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import interval_settings
+from classex_bayes.results.draws import interval_settings
 from classex_bayes.typing import FloatArray
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)

@@ -35,7 +35,8 @@ from classex_bayes.exceptions import (
     Interrupted,
 )
 from classex_bayes.parallel import checked_jobs, in_parallel
-from classex_bayes.results import Bounds, Extrapolation, interval_settings
+from classex_bayes.results.draws import interval_settings
+from classex_bayes.results.extrapolation import Bounds, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 

@@ -12,15 +12,9 @@ from classex_bayes.core.normal_law import signal_accuracy
 from classex_bayes.estimators.probit_normal import HighDimensional, fit_signal, signal_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.information.bounds import Unit, nats_per
-from classex_bayes.results import (
-    SAMPLE_DIMS,
-    Extrapolation,
-    IntervalType,
-    expected_accuracy,
-    interval_label,
-    interval_of,
-    interval_settings,
-)
+from classex_bayes.results.draws import SAMPLE_DIMS, interval_label, interval_of, interval_settings
+from classex_bayes.results.extrapolation import Extrapolation, IntervalType
+from classex_bayes.results.reference_values import expected_accuracy
 from classex_bayes.task.rank_variance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import require_same_classes, require_same_weights

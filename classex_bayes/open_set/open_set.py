@@ -44,7 +44,7 @@ from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_lists, possi
 from classex_bayes.open_set.threshold_rates import Rate, ScaleRates, ThresholdRates, ThresholdScale
 from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import far_beyond
 from classex_bayes.task.score_checks import refuse_softmax
 from classex_bayes.task.source_task import SourceTask

@@ -9,7 +9,7 @@ import xarray as xr
 
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
-from classex_bayes.results import DrawsTable, Tabulated, interval_of
+from classex_bayes.results.draws import DrawsTable, Tabulated, interval_of
 from classex_bayes.typing import IntArray
 
 

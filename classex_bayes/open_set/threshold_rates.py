@@ -15,7 +15,7 @@ from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.wrong_tails import MOST_KEPT, WrongTails, before
-from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.typing import FloatArray, IntArray
 
 # Of log distances. A step changes the number of wrong scores above a threshold by about 0.1%.

@@ -15,14 +15,8 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
 from classex_bayes.plots.chart import INK, MUTED, Chart, Kind, at_k, number_of
 from classex_bayes.plots.drawing import Drawing, plot_function
-from classex_bayes.results import (
-    RISK,
-    Bounds,
-    Extrapolation,
-    distinct_names,
-    reference_values,
-    shared_metric,
-)
+from classex_bayes.results.extrapolation import RISK, Bounds, Extrapolation
+from classex_bayes.results.reference_values import distinct_names, reference_values, shared_metric
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, NumberArray

@@ -10,15 +10,14 @@ from numpy.typing import ArrayLike
 
 from classex_bayes.arguments import class_counts
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import (
+from classex_bayes.results.draws import (
     SAMPLE_DIMS,
-    Bounds,
-    Extrapolation,
     interval_label,
     interval_name,
     interval_of,
     interval_settings,
 )
+from classex_bayes.results.extrapolation import Bounds, Extrapolation
 from classex_bayes.typing import ClassCounts, IntArray, NumberArray
 
 Kind = Literal["line", "points", "band", "bar"]

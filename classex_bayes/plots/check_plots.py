@@ -27,7 +27,8 @@ from classex_bayes.formatting import capitalized
 from classex_bayes.plots.accuracy_plot import plot_accuracy, predictions_at
 from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart
 from classex_bayes.plots.drawing import Drawing, chart_of, plot_function
-from classex_bayes.results import SAMPLE_DIMS, Extrapolation, interval_name
+from classex_bayes.results.draws import SAMPLE_DIMS, interval_name
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed

@@ -12,7 +12,7 @@ from classex_bayes.evaluate.plan import USUAL_POWER, Plan
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import INK, N_CLASSES, Chart, chosen_k
 from classex_bayes.plots.drawing import Drawing, plot_function
-from classex_bayes.results import interval_label
+from classex_bayes.results.draws import interval_label
 from classex_bayes.typing import ClassCounts
 
 _BEST = "probability of being best"

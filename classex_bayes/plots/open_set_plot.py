@@ -12,7 +12,7 @@ from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
 from classex_bayes.plots.chart import INK, Chart
 from classex_bayes.plots.drawing import Drawing, plot_function
-from classex_bayes.results import SAMPLE_DIMS
+from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray

@@ -15,7 +15,7 @@ from classex_bayes.formatting import capitalized, count
 from classex_bayes.plots.accuracy_plot import predictions_at
 from classex_bayes.plots.chart import INK, N_CLASSES, Chart, number_of
 from classex_bayes.plots.drawing import Drawing, plot_function
-from classex_bayes.results import ClassesUntil, Extrapolation
+from classex_bayes.results.extrapolation import ClassesUntil, Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray
 
 RESOLVED = "resolved by the source classes"

@@ -16,8 +16,7 @@ from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
-from classex_bayes.results import Extrapolation
-from classex_bayes.results.extrapolation import FARTHEST_FACTOR
+from classex_bayes.results.extrapolation import FARTHEST_FACTOR, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 
 # An interval narrower than this share of the limits of the ranks is driven by scores or prior.

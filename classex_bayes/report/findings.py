@@ -22,7 +22,8 @@ from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck, extrapolation_check
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning, Interrupted
 from classex_bayes.report.assessment import Assessment, assess, sensitivity_of
-from classex_bayes.results import Extrapolation, interval_settings
+from classex_bayes.results.draws import interval_settings
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 

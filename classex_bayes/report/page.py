@@ -23,13 +23,9 @@ from classex_bayes.report.findings import (
     usual_references,
     warned_of_distance,
 )
-from classex_bayes.results import (
-    Bounds,
-    Extrapolation,
-    interval_name,
-    interval_settings,
-    whose_notes,
-)
+from classex_bayes.results.draws import interval_name, interval_settings
+from classex_bayes.results.extrapolation import Bounds, Extrapolation
+from classex_bayes.results.reference_values import whose_notes
 from classex_bayes.results.sentences import (
     errors_sentence,
     headline,

@@ -30,7 +30,8 @@ from classex_bayes.plots.drawing import chart_of
 from classex_bayes.plots.matplotlib_looks import log_locator, number_text
 from classex_bayes.plots.posterior_plots import plot_discriminability, plot_prob_at_least
 from classex_bayes.report.findings import Findings
-from classex_bayes.results import Bounds, Extrapolation, interval_name
+from classex_bayes.results.draws import interval_name
+from classex_bayes.results.extrapolation import Bounds, Extrapolation
 from classex_bayes.typing import FloatArray, NumberArray
 
 if TYPE_CHECKING:  # most pages have no part on open sets

@@ -24,7 +24,7 @@ from classex_bayes.core.influence import repair_covariance
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import RISK, Estimand, Extrapolation
+from classex_bayes.results.extrapolation import RISK, Estimand, Extrapolation
 from classex_bayes.risk.average_risks import (
     average_risk,
     cost_matrix,

@@ -23,7 +23,7 @@ from classex_bayes.estimators.base import PointEstimator, note_outside
 from classex_bayes.estimators.kde import positive_bandwidth
 from classex_bayes.estimators.measured_curve import measured_curve
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import RISK, Estimand
+from classex_bayes.results.extrapolation import RISK, Estimand
 from classex_bayes.risk.average_risks import (
     Coefficients,
     LinearStatistics,

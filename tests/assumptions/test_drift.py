@@ -14,7 +14,7 @@ from trained_classifiers import GaussianClasses, lda_scores, naive_bayes_scores
 
 from classex_bayes.assumptions.drift import SLOPE, WANDER, Drift, drift_covariance, measure_drift
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
-from classex_bayes.results import Estimand, Extrapolation
+from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 
 SIZE = 80

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from classex_bayes.bayes.coupling import couple, coupled_order, notes_of, sampling_correlation
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 

@@ -17,7 +17,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
-from classex_bayes.results import Estimand
+from classex_bayes.results.extrapolation import Estimand
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 

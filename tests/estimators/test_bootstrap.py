@@ -17,7 +17,7 @@ from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
 from classex_bayes.estimators.published import literature
 from classex_bayes.estimators.resampling import bootstrap
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask

@@ -16,7 +16,7 @@ from classex_bayes.evaluate.classifiers import (
     compare_classifiers,
 )
 from classex_bayes.exceptions import DataError
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 

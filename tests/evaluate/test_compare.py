@@ -16,7 +16,7 @@ from classex_bayes.estimators.resampling import bootstrap
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.results import Estimand, Extrapolation
+from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 
 K = [50, 200, 1000]

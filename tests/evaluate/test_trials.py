@@ -13,7 +13,7 @@ from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw
 

@@ -12,7 +12,7 @@ from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.probit_normal import HighDimensional, fit_signal
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import implied_information, information_difference
-from classex_bayes.results import Estimand, Extrapolation
+from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.rank_variance import joint_covariance
 from classex_bayes.task.source_task import SourceTask

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from classex_bayes import DataError, SourceTask, read_task
-from classex_bayes.io import read_tree, write_tree
+from classex_bayes.io.whole_files import read_tree, write_tree
 
 RNG = np.random.default_rng(1)
 Y = np.arange(24) % 8

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from classex_bayes import DataError, Sampling, SourceTask, read_task
-from classex_bayes.io import read_nonmated
 from classex_bayes.io.arrays import FileMatrix
+from classex_bayes.io.task_files import read_nonmated
 
 assert_same = partial(assert_same_task, rtol=1e-9)
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.classifiers import ClassifierComparison
 from classex_bayes.evaluate.groups import GroupedExtrapolation
 from classex_bayes.evaluate.plan import Plan
-from classex_bayes.results import ClassesUntil, Extrapolation
+from classex_bayes.results.extrapolation import ClassesUntil, Extrapolation
 
 K = [1000, 10, 200]
 

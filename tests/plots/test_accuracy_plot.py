@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from classex_bayes import ClassExReg, plot_accuracy
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.plots.drawing import chart_of
-from classex_bayes.results import Estimand, Extrapolation
+from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 
 BAYES = "BayesianExtrapolator, 90% credible interval"

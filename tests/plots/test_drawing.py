@@ -12,7 +12,7 @@ import classex_bayes as cb
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import INK, Chart
 from classex_bayes.plots.drawing import PALETTE, draw
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 
 INTERVAL = "drawn, 90% credible interval"
 WORDS = {"ci_prob": 0.9, "ci_kind": "eti"}

@@ -8,7 +8,7 @@ import pytest
 from helpers import embedded
 
 import classex_bayes as cb
-from classex_bayes.io import read_design
+from classex_bayes.io.tables import read_design
 from studies.laws import HierarchicalNormal
 
 K = np.array([2, 3, 5])

@@ -21,7 +21,12 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
+from classex_bayes.results.draws import (
+    SAMPLE_DIMS,
+    interval_columns,
+    interval_of,
+    interval_settings,
+)
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed

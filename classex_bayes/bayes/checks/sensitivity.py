@@ -17,7 +17,8 @@ from classex_bayes.core.metrics import named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import SAMPLE_DIMS, Bounds, Extrapolation
+from classex_bayes.results.draws import SAMPLE_DIMS
+from classex_bayes.results.extrapolation import Bounds, Extrapolation
 from classex_bayes.typing import ClassCounts
 
 COMPONENTS = ("prior", "likelihood")

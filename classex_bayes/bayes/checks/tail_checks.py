@@ -14,7 +14,12 @@ from classex_bayes.bayes.tails.tail_prior import points_of
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results import SAMPLE_DIMS, interval_columns, interval_of, interval_settings
+from classex_bayes.results.draws import (
+    SAMPLE_DIMS,
+    interval_columns,
+    interval_of,
+    interval_settings,
+)
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _N_GROUPS, _MOST_DRAWS = 8, 1000

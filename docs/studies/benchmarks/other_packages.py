@@ -13,7 +13,7 @@ import numpy as np
 from classex_bayes.estimators.classexreg import ClassExReg, basis_columns
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.estimators.pitman_yor import PitmanYor
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.glyphs import load_glyphs
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray

@@ -19,7 +19,7 @@ from classex_bayes.bayes.idata import data_of
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
-from classex_bayes.results import Extrapolation
+from classex_bayes.results.extrapolation import Extrapolation
 
 PRIOR, DATA = 0.04, 0.02  # standard deviations about 0.5 and 0.6
 
