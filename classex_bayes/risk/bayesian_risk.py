@@ -10,7 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import xarray as xr
 
-from classex_bayes.arguments import class_counts, seed_sequence, shares
+from classex_bayes.arguments import class_counts, seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.fit import Fit
 from classex_bayes.bayes.fit_record import FitRecord
@@ -385,19 +385,3 @@ class BayesianRisk(FittedModel):
         )
         self.idata["predictions"] = xr.DataTree(prediction.risk.to_dataset())
         return prediction
-
-    def conditional_risk(self, u: Any) -> xr.DataArray:
-        r"""Posterior of :math:`\bar K(u)`, the mean cost that a competitor at level u causes.
-
-        Parameters
-        ----------
-        u : float or array-like of shape (n_u,)
-            Levels in [0, 1]: shares of all classes that the competitor beats.
-
-        Returns
-        -------
-        DataArray with dimensions (chain, draw, u)
-        """
-        fit, levels = self.fit_, shares(u, "u")
-        bumps = -np.diff(fit.prior.basis.cdf(levels), axis=1, append=0.0)
-        return by_draw(weights_of(self.idata), fit.steps @ bumps.T, "conditional_risk", "u", levels)

@@ -189,20 +189,6 @@ def test_predictions_are_risks(fitted_risk, plane):
     assert_allclose(observed["risk"], average_test_risk(*plane, observed["k"].values), atol=1e-12)
 
 
-def test_conditional_risk_has_these_risks(fitted_risk):
-    u = np.concatenate([[0], ndtr(np.linspace(-8, 8, 2000)), [1]])
-    conditional = fitted_risk.conditional_risk(u)
-    assert conditional.dims == ("chain", "draw", "u") and conditional.min() >= 0
-    middle = (conditional.values[..., 1:] + conditional.values[..., :-1]) / 2
-    for k in (2, 40, 1000):
-        # AvRisk_k = int K(u) d u^(k-1)
-        integral = middle @ np.diff(u ** (k - 1))
-        assert_allclose(integral, fitted_risk.predict(k).risk.values[..., 0], atol=2e-4)
-    for wrong in (-0.1, np.nan, [[0.5]], "half"):
-        with pytest.raises(DataError, match=r"^u:"):
-            fitted_risk.conditional_risk(wrong)
-
-
 def test_density_of_the_risks(plane):
     """Risks are error rates times the mean relative cost of the errors, whitened, in NumPy."""
     task, cost = plane

@@ -265,9 +265,7 @@ def observed_and_replicated(
     return observed, replicated
 
 
-def classes_at_random(
-    model: LawModel, task: SourceTask | None = None, *, level: float = _LEVEL
-) -> str | None:
+def classes_at_random(model: LawModel, task: SourceTask) -> str | None:
     """The note of `posterior_checks` on classes that seem to answer at random.
 
     It is None if there are no such classes, or if the task cannot show them. It takes less than a
@@ -277,7 +275,7 @@ def classes_at_random(
         classes = replicated_classes(model, task)
     except DataError:
         return None
-    unusual = _row(_AT_RANDOM, *classes.discrepancies()[_AT_RANDOM], level)["unusual"]
+    unusual = _row(_AT_RANDOM, *classes.discrepancies()[_AT_RANDOM], _LEVEL)["unusual"]
     return _note_on_random(classes) if unusual else None
 
 
