@@ -192,20 +192,12 @@ class LawModel(FittedModel):
         Returns
         -------
         Extrapolation
-            With draws. The latest prediction is also the group "predictions" of `idata`.
+            With draws, and errors and warnings as from `predict`.
 
         Raises
         ------
-        NotFittedError
-            The model has no draws.
         DataError
-            k is not a whole number in 2..10^12; or `nested` is True, and k is below k1 or the
-            accuracy of the pilot at k1 is unknown.
-
-        Warns
-        -----
-        ExtrapolationWarning
-            k lies more than 100 times beyond the source classes.
+            `nested` is True, and k is below k1 or the accuracy of the pilot at k1 is unknown.
         """
         counts, holds_pilot = class_counts(k), truth_value(nested, "nested")
         per_class = whole_number(repeats, "repeats", 1)
@@ -242,20 +234,13 @@ class LawModel(FittedModel):
         Returns
         -------
         Extrapolation
-            With draws. The latest prediction is also the group "predictions" of `idata`.
+            With draws, and errors and warnings as from `predict`.
 
         Raises
         ------
-        NotFittedError
-            The model has no draws.
         DataError
             `population` is less than k1 or k, the model was fitted to several tasks, or the
             accuracy of the pilot is unknown.
-
-        Warns
-        -----
-        ExtrapolationWarning
-            k lies more than 100 times beyond the source classes.
         """
         counts, record = class_counts(k), self.fit_.record
         size = checked_population(population, counts, record.n_classes)
