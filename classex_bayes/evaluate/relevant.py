@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -19,14 +19,42 @@ from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.io.tables import read_entries
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.ranked_lists import Missing, RelevantRanks, judged_lists, relevant_ranks
+from classex_bayes.task.ranked_lists import JudgedLists, Missing, judged_lists
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_total
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()
 # Documents from this one on, in the order of their ranks, have one law. So do those of few queries.
 _LAST_LEVEL, _FEWEST_QUERIES = 4, 20
+
+
+class RelevantRanks(NamedTuple):
+    """Ranks of all relevant documents of the queries, best ones first in each query."""
+
+    query: IntArray  # (n_pairs,)
+    level: IntArray  # (n_pairs,): number of relevant documents of the query that are better
+    lowest: IntArray  # (n_pairs,): fewest irrelevant documents that are better
+    highest: IntArray  # (n_pairs,): most of them
+    lost: BoolArray  # (n_pairs,): whether the list is empty
+
+
+def relevant_ranks(lists: JudgedLists, n_classes: int) -> RelevantRanks:
+    """Bounds of the number of irrelevant documents before each relevant one."""
+    n, right = lists.n_queries, lists.is_relevant
+    n_right, n_wrong = (np.bincount(lists.query[part], minlength=n) for part in (right, ~right))
+    wrong_before = np.cumsum(~right) - (np.cumsum(n_wrong) - n_wrong)[lists.query]
+    query = np.repeat(np.arange(n), lists.n_relevant)
+    first = np.cumsum(lists.n_relevant) - lists.n_relevant
+    level = np.arange(query.size) - first[query]
+    # Unlisted documents rank below the longest list, like that of `best_relevant`.
+    irrelevant = n_classes - lists.n_relevant[query]
+    lowest, highest = np.minimum(lists.length, irrelevant), irrelevant
+    listed = np.flatnonzero(level < n_right[query])
+    lowest[listed] = highest[listed] = wrong_before[right]
+    lost = lists.is_empty[query]
+    lowest[lost] = highest[lost] = n_classes - 1
+    return RelevantRanks(query, level, lowest, highest, lost)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

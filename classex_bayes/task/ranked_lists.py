@@ -473,34 +473,6 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
     return results._replace(lowest=lowest, checks=(*lists.checks, *checks))
 
 
-class RelevantRanks(NamedTuple):
-    """Ranks of all relevant documents of the queries, best ones first in each query."""
-
-    query: IntArray  # (n_pairs,)
-    level: IntArray  # (n_pairs,): number of relevant documents of the query that are better
-    lowest: IntArray  # (n_pairs,): fewest irrelevant documents that are better
-    highest: IntArray  # (n_pairs,): most of them
-    lost: BoolArray  # (n_pairs,): whether the list is empty
-
-
-def relevant_ranks(lists: JudgedLists, n_classes: int) -> RelevantRanks:
-    """Bounds of the number of irrelevant documents before each relevant one."""
-    n, right = lists.n_queries, lists.is_relevant
-    n_right, n_wrong = (np.bincount(lists.query[part], minlength=n) for part in (right, ~right))
-    wrong_before = np.cumsum(~right) - (np.cumsum(n_wrong) - n_wrong)[lists.query]
-    query = np.repeat(np.arange(n), lists.n_relevant)
-    first = np.cumsum(lists.n_relevant) - lists.n_relevant
-    level = np.arange(query.size) - first[query]
-    # Unlisted documents rank below the longest list, like that of `best_relevant`.
-    irrelevant = n_classes - lists.n_relevant[query]
-    lowest, highest = np.minimum(lists.length, irrelevant), irrelevant
-    listed = np.flatnonzero(level < n_right[query])
-    lowest[listed] = highest[listed] = wrong_before[right]
-    lost = lists.is_empty[query]
-    lowest[lost] = highest[lost] = n_classes - 1
-    return RelevantRanks(query, level, lowest, highest, lost)
-
-
 def _relevant(lists: JudgedLists) -> Check:
     """Whether queries have one relevant document each, as recall and nDCG of a task assume."""
     n_several = int((lists.n_relevant > 1).sum())
