@@ -14,8 +14,7 @@ from classex_bayes._version import __version__
 from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.model.priors import MixturePrior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.local_tails import N_NEAREST
+from classex_bayes.bayes.tails.local_tails import N_NEAREST, DistanceScale
 from classex_bayes.bayes.tails.tail_prior import TailPrior
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError

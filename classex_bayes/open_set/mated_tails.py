@@ -13,8 +13,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import betaincc
 
-from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, depths_of
+from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, DistanceScale, depths_of
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     TAIL_PARAMETERS,

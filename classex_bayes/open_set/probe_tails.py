@@ -20,9 +20,8 @@ import numpy as np
 from scipy.special import boxcox, digamma, gammaln, polygamma
 
 from classex_bayes.arguments import as_matrix, finite_rows
-from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample
-from classex_bayes.bayes.tails.local_tails import N_NEAREST, is_tied
+from classex_bayes.bayes.tails.local_tails import N_NEAREST, DistanceScale, is_tied
 from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE, SHORTEST_LIST, ScaleFit
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import add_linearly

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.local_tails import DistanceScale
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.wrong_tails import MOST_KEPT, WrongTails, before

@@ -8,8 +8,7 @@ from scipy.special import bdtr
 from scipy.stats import beta
 
 import classex_bayes as cb
-from classex_bayes.bayes.tails.distance_scale import DistanceScale
-from classex_bayes.bayes.tails.local_tails import PartLists
+from classex_bayes.bayes.tails.local_tails import DistanceScale, PartLists
 from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, random_halves
 from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_lists
 

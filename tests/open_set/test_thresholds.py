@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import beta
 
 import classex_bayes as cb
-from classex_bayes.bayes.tails.distance_scale import DistanceScale
+from classex_bayes.bayes.tails.local_tails import DistanceScale
 from classex_bayes.open_set.threshold_rates import ThresholdScale
 from classex_bayes.plots.drawing import chart_of
 

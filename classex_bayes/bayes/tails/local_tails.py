@@ -8,15 +8,16 @@ distance, a wrong class is nearer than the true one with probability
 
 where the exponent m has Hill's estimate. The bias of its logarithm is corrected:
 :math:`\log m = \psi(j - 1) - \log \sum_{l < j} \log (r_j / r_l)`, with the digamma function
-:math:`\psi`. The depth q is the same for every power of the distances.
+:math:`\psi`. The depth q is the same for every power of the distances. Scores are distances on a
+scale that is chosen from some candidates (`classex_bayes.bayes.tails.scale_choice`).
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -35,6 +36,61 @@ LARGEST_DEPTH = 15.0
 OUTSIDE = -1.0
 _ROUNDING = 1e-12  # relative to log distances, which are equal if they differ by less
 _GOLDEN_RATIO = (np.sqrt(5) - 1) / 2  # its multiples, modulo 1, fill [0, 1] evenly
+
+
+@dataclass(frozen=True)
+class DistanceScale:
+    r"""A transform of scores s (larger is better) into log distances.
+
+    Local tails depend only on ratios of differences of log distances. So a power of the distances
+    gives the same tails. The kinds are "origin", :math:`\log(s_0 - s)`, for tails of scores
+    that end at :math:`s_0`; "exponential", :math:`-s / u`, the limit for a far origin, as for
+    logits; and "reciprocal", :math:`-\log(s - s_1)`, for heavy tails of scores above :math:`s_1`,
+    as for probabilities. They are the three kinds of extreme values.
+    """
+
+    kind: str
+    # s_0, which no score exceeds: 0 for negated distances, 1 for the cosine; or s_1, below them all
+    origin: float = np.inf
+    unit: float = 1.0  # u; the variance of log distances between instances depends on it
+
+    @property
+    def has_known_origin(self) -> bool:
+        """Whether the origin is that of distances or cosines and not one of those tried."""
+        return self.kind == "origin" and self.origin in (0.0, 1.0)
+
+    @property
+    def best(self) -> float:
+        """Score that none exceeds on this scale."""
+        return self.origin if self.kind == "origin" else np.inf
+
+    def log_distance(self, scores: FloatArray) -> FloatArray:
+        """Log distances: -inf for a score at the origin, inf for a class that is ruled out."""
+        with np.errstate(divide="ignore"):
+            if self.kind == "exponential":
+                return -scores / self.unit
+            if self.kind == "reciprocal":
+                return -np.log(np.maximum(scores - self.origin, 0.0))
+            return np.log(np.maximum(self.origin - scores, 0.0))
+
+    def score(self, log_distance: FloatArray) -> FloatArray:
+        """Scores at log distances: the inverse of `log_distance`."""
+        if self.kind == "exponential":
+            return -log_distance * self.unit
+        if self.kind == "reciprocal":
+            return self.origin + np.exp(-log_distance)
+        return self.origin - np.exp(log_distance)
+
+    def name(self, digits: int) -> str:
+        """The distance as a formula, s being a score; its origin has so many digits."""
+        if self.kind == "exponential":
+            return "exp(-s)"
+        if not self.origin:
+            return "1 / s" if self.kind == "reciprocal" else "-s"
+        if self.kind == "reciprocal":
+            sign = "-" if self.origin > 0 else "+"
+            return f"1 / (s {sign} {abs(self.origin):.{digits}g})"
+        return f"{self.origin:.{digits}g} - s"
 
 
 def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> FloatArray:

@@ -1,16 +1,16 @@
 """Whether tails can be fitted to the scores of a task, and on which scale they are distances."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import softmax
 
-from classex_bayes.bayes.tails.distance_scale import DistanceScale, candidate_scales
 from classex_bayes.bayes.tails.importance_sample import N_PROPOSALS, ImportanceSample
 from classex_bayes.bayes.tails.local_tails import (
     N_NEAREST,
     SHORTEST_LIST,
+    DistanceScale,
     PartLists,
     is_tied,
 )
@@ -21,6 +21,7 @@ from classex_bayes.bayes.tails.tail_calibration import (
     random_halves,
 )
 from classex_bayes.bayes.tails.tail_prior import KNOWN_ORIGIN, UNKNOWN_ORIGIN, TailPrior
+from classex_bayes.core.ranks.nearest import ROUNDING, NearestClasses
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -31,6 +32,9 @@ LARGEST_TIED_SHARE = 0.5  # of the instances; the others give the tails
 # Random instances for each half. With more, the discrepancy of tails is by far the larger error.
 _MOST_INSTANCES = 25_000
 _USABLE = 0.9  # of the held-out instances that have a depth on some scale
+# Origins to try beyond the best score and below the worst listed one, in standard deviations of
+# the listed scores.
+_BEYOND, _BELOW = (0.1, 1.0), 1.0
 # If answers are guesses, the share of better classes is uniform. Standard errors from a half.
 _SD_OF_GUESSES, _ERRORS = 12**-0.5, 3.0
 
@@ -76,6 +80,29 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
             "the best wrong ones differ"
         )
     return ""
+
+
+def candidate_scales(nearest: NearestClasses) -> Iterator[DistanceScale]:
+    """Scales to choose from: the natural one for distances and cosines, else a family."""
+    listed = nearest.scores[np.isfinite(nearest.scores)]
+    true = nearest.true[np.isfinite(nearest.true)]
+    best = float(np.concatenate([listed, true]).max())
+    largest = float(np.abs(listed).max())
+    if nearest.perfect is not None and best <= nearest.perfect + ROUNDING * largest:
+        yield DistanceScale("origin", nearest.perfect)
+        return
+    # Squares of numbers above 1e154 overflow.
+    size = max(largest, np.finfo(float).tiny)
+    spread = float((listed / size).std()) * size
+    yield DistanceScale("exponential", unit=max(spread, np.finfo(float).tiny))
+    worst = float(min(listed.min(), true.min()))
+    if worst > 0 and best <= 1:  # probabilities
+        yield DistanceScale("reciprocal", 0.0)
+    for beyond in _BEYOND:
+        if np.isfinite(origin := best + beyond * spread):
+            yield DistanceScale("origin", origin)
+    if np.isfinite(origin := worst - _BELOW * spread):
+        yield DistanceScale("reciprocal", origin)
 
 
 @dataclass(frozen=True, eq=False)

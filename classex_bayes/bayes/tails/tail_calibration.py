@@ -25,9 +25,8 @@ import numpy as np
 import xarray as xr
 from scipy.special import betaincinv, expit
 
-from classex_bayes.bayes.tails.distance_scale import DistanceScale
 from classex_bayes.bayes.tails.importance_sample import N_PROPOSALS, ImportanceSample, LogDensity
-from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, PartLists
+from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, N_NEAREST, DistanceScale, PartLists
 from classex_bayes.bayes.tails.tail_prior import TailPrior, slope_spread
 from classex_bayes.core.linear_split import on_grid_by_row
 from classex_bayes.typing import BoolArray, FloatArray, IntArray

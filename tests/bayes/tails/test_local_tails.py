@@ -11,16 +11,17 @@ from scipy.special import expit
 from scipy.stats import beta, binom, kstest, multivariate_normal, norm, t
 
 from classex_bayes.bayes.tails import tail_calibration
-from classex_bayes.bayes.tails.distance_scale import DistanceScale, candidate_scales
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample
 from classex_bayes.bayes.tails.local_tails import (
     LARGEST_DEPTH,
     N_NEAREST,
+    DistanceScale,
     PartLists,
     depths_of,
     is_tied,
     tail_depths,
 )
+from classex_bayes.bayes.tails.scale_choice import candidate_scales
 from classex_bayes.bayes.tails.tail_calibration import (
     DEPTHS,
     HeldOutTable,

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm, t
 
 from classex_bayes.bayes.tails import scale_choice
-from classex_bayes.bayes.tails.distance_scale import candidate_scales
+from classex_bayes.bayes.tails.scale_choice import candidate_scales
 from classex_bayes.bayes.tails.tail_prior import KNOWN_ORIGIN, points_of
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
