@@ -17,7 +17,7 @@ from classex_bayes.core.influence import (
     weight_effect,
 )
 from classex_bayes.core.metrics import Accuracy
-from classex_bayes.core.rank_pass import rank_statistics
+from classex_bayes.core.rank_pass import progress_callback, rank_statistics, report_progress
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.simulate import GaussianNearestNeighbor
@@ -184,3 +184,21 @@ def test_calibrated_at_20_classes(repeats):
     ratio, error = calibration(20, repeats, n_tasks=1000)
     assert error < 0.08
     assert 0.8 < ratio < 1.25
+
+
+# Progress of a pass: a callback is called inside its block alone
+
+
+def test_callbacks_are_called_only_inside_their_block():
+    outer, inner = [], []
+    with progress_callback(lambda *counts: outer.append(counts)):
+        report_progress(1, 3)
+        with (
+            pytest.raises(KeyboardInterrupt),
+            progress_callback(lambda *counts: inner.append(counts)),
+        ):
+            report_progress(2, 3)
+            raise KeyboardInterrupt
+        report_progress(3, 3)
+    report_progress(4, 3)
+    assert outer == [(1, 3), (3, 3)] and inner == [(2, 3)]

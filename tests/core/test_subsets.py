@@ -13,6 +13,7 @@ from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.subsets import (
     accuracy_given_n_better,
     distinct_n_better,
+    log_gamma_ratio,
 )
 
 # Losses that are not zero on the task gauss2 of the R package ClassEx 0.0.0.9000 (k1 = 60, one
@@ -117,3 +118,25 @@ def test_a_million_classes_need_little_memory():
     tracemalloc.stop()
     assert peak < 500e6
     assert np.all(np.diff(accuracy) <= 1e-12)
+
+
+# Ratios of gamma functions, against arithmetic of many digits
+
+
+@given(
+    st.floats(-4, 15).map(lambda e: 10.0**e),
+    st.one_of(st.just(0.0), st.floats(-4, 6).map(lambda e: 10.0**e)),
+)
+def test_ratio_with_many_digits(x, by):
+    with mpmath.workdps(50):
+        exact = mpmath.loggamma(mpmath.mpf(x) + by) - mpmath.loggamma(mpmath.mpf(x))
+        found = log_gamma_ratio(np.array([x]), np.array([by]))[0]
+        assert abs(found - exact) < 1e-10 * (1 + by) * max(1, abs(float(np.log(x))))
+
+
+@pytest.mark.parametrize("x", [15.99, 16.0, 18.0, 30.0, 100.0])
+@pytest.mark.parametrize("by", [0.5, 1.0, 7.0])
+def test_ratio_where_the_series_is_shortest(x, by):
+    with mpmath.workdps(50):
+        exact = float(mpmath.loggamma(mpmath.mpf(x) + by) - mpmath.loggamma(mpmath.mpf(x)))
+    assert log_gamma_ratio(np.array([x]), by)[0] == pytest.approx(exact, abs=3e-11)
