@@ -18,8 +18,8 @@ from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.io.tables import read_entries
 from classex_bayes.results.extrapolation import Extrapolation
+from classex_bayes.task.judged_runs import JudgedLists, Missing, judged_lists
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.ranked_lists import JudgedLists, Missing, judged_lists
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_total
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed

@@ -16,7 +16,7 @@ from classex_bayes.exceptions import DataError, no_such_file
 from classex_bayes.io.arrays import listed, names_or_numbers, readable
 from classex_bayes.io.whole_files import require_library
 from classex_bayes.task.class_labels import refuse_unnamed
-from classex_bayes.task.ranked_lists import ENTRY_COLUMNS
+from classex_bayes.task.judged_runs import ENTRY_COLUMNS
 
 # From pandas 3.1 on numbers are read to the last bit, and the option is deprecated.
 _EXACT: dict[str, Any] = (

@@ -1,35 +1,30 @@
-"""Ranked lists, read once into ranks and nearest classes.
+"""Ranked lists of a vector index, read once into ranks and nearest classes."""
 
-They are those of a vector index, or of a run of a retrieval system with its relevance judgements.
-"""
-
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_array, as_numeric, as_vector, contents, one_of, whole_number
+from classex_bayes.arguments import as_array, as_numeric, contents, truth_value
 from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
 from classex_bayes.core.ranks.rank_counts import tie_noise
 from classex_bayes.core.ranks.threads import ranges
-from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame
-from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES, Check
+from classex_bayes.task.class_labels import ClassLabels, Untested, class_labels, class_names
+from classex_bayes.task.data_checks import MOST_TIES, Check
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.reading import Reading
+from classex_bayes.task.table_reading import table_of_ranks, tie_seed
+from classex_bayes.task.validation import class_total
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
-Missing = Literal["error", "unanswered", "unsearched"]
-# Columns of judgements and of runs: query, document and number.
-ENTRY_COLUMNS = {
-    "qrels": ("query_id", "doc_id", "relevance"),
-    "run": ("query_id", "doc_id", "score"),
-}
 _BLOCK = 2**20  # entries at a time
 _ROUNDING = 1e-5  # of the largest number of a row: distances may have been computed again
 _SHORT = 0.01  # share of the lists that may end before the others
 _MOST_LEFT_OUT = 0.5  # share of the entries that are tied with the last ones of their lists
-_MOST_TIED = 0.5  # share of the queries whose relevant document is tied with others
-_MOST_IDENTICAL = 0.5  # share of the lists that contain the test instance itself
+MOST_IDENTICAL = 0.5  # share of the lists that contain the test instance itself
 _FEWEST_LISTS = 10
 _NO_CHANCE = 1e-3
 
@@ -42,8 +37,42 @@ class SearchResults(NamedTuple):
     nearest: NearestClasses | None
     checks: tuple[Check, ...] = ()
 
+    def table(self, labels: ClassLabels, checks: tuple[Check, ...], **columns: Any) -> RankTable:
+        """Table of the instances, with further checks and columns."""
+        columns |= {"nearest": self.nearest, "reading": Reading(checks=(*self.checks, *checks))}
+        return table_of_ranks(labels, self.lowest, self.highest, **columns)
 
-def refuse_filler(names: Sequence[Any] | None) -> None:
+
+def search_table(
+    ids: Any,
+    y: Any,
+    n_classes: Any,
+    distances: Any,
+    classes: Any,
+    higher_is_better: Any,
+    ignore_identical: Any,
+    class_weight: Any,
+    untested: Untested,
+    unanswered: Any,
+) -> tuple[RankTable, list[Any] | None]:
+    """Table of the arguments of `SourceTask.from_search`, and the names of the classes."""
+    k1, higher = class_total(n_classes), truth_value(higher_is_better, "higher_is_better")
+    names = class_names(classes, k1)
+    _refuse_filler(names)
+    lists = read_ids(ids, k1, names)
+    if distances is not None:
+        distances = read_distances(distances, lists)
+    labels = class_labels(y, len(lists), k1, names, class_weight, untested, unanswered)
+    checks: tuple[Check, ...] = ()
+    if truth_value(ignore_identical, "ignore_identical"):
+        lists = _without_identical(lists, labels.y, distances, higher)
+        checks = (_lone_classes(lists, labels.y),)
+    checks += (_self_matches(lists, labels.y, distances, higher),)
+    results = search_results(lists, labels.y, k1, distances, higher, tie_seed(0))
+    return results.table(labels, checks), names
+
+
+def _refuse_filler(names: Sequence[Any] | None) -> None:
     """Raise if a class is named -1, which fills lists."""
     if names is not None and -1 in names:
         raise DataError(
@@ -117,7 +146,7 @@ def read_distances(distances: Any, ids: IntArray) -> NumberArray:
     return array
 
 
-def without_identical(
+def _without_identical(
     ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
 ) -> IntArray:
     """Lists (n, M) without an entry each that can be the test instance itself.
@@ -150,18 +179,18 @@ def _perfect(
     return (ids == y[:, None]) & (np.abs(distances.astype(float) - best) <= _ROUNDING * scale)
 
 
-def self_matches(
+def _self_matches(
     ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
 ) -> Check:
     """Whether most lists have a perfect match of the true class."""
     share = 0.0
     if distances is not None:
         share = float(_perfect(ids, y, distances, higher_is_better).any(axis=1).mean())
-    passed = share <= _MOST_IDENTICAL or len(ids) < _FEWEST_LISTS
-    return _self_check(passed, share, "lists have a perfect match of the true class")
+    passed = share <= MOST_IDENTICAL or len(ids) < _FEWEST_LISTS
+    return self_check(passed, share, "lists have a perfect match of the true class")
 
 
-def lone_classes(ids: IntArray, y: IntArray) -> Check:
+def _lone_classes(ids: IntArray, y: IntArray) -> Check:
     """Whether classes of one instance, which its list (n, M) leaves out, have other entries."""
     missed, alone = (ids != y[:, None]).all(axis=1), np.bincount(y)[y] == 1
     usual = float((missed[~alone].sum() + 1) / (np.count_nonzero(~alone) + 2))
@@ -175,13 +204,14 @@ def lone_classes(ids: IntArray, y: IntArray) -> Check:
     return Check("classes with one entry", chance >= _NO_CHANCE, sentence, chance, _NO_CHANCE)
 
 
-def _self_check(passed: bool, share: float, what: str) -> Check:
+def self_check(passed: bool, share: float, what: str) -> Check:
+    """Whether few lists find the test instance itself; `what` are those that do."""
     sentence = f"{share:.0%} of the {what}"
     if not passed:
         sentence += (
             ", as if the index contained the test instances themselves: pass ignore_identical=True"
         )
-    return Check("self matches", passed, sentence, share, _MOST_IDENTICAL)
+    return Check("self matches", passed, sentence, share, MOST_IDENTICAL)
 
 
 def search_results(
@@ -333,275 +363,3 @@ def _first(bad: BoolArray) -> tuple[int, int]:
     """Row and column of the first True."""
     row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
     return int(row), int(column)
-
-
-# Runs and judgements
-
-
-class _Entries(NamedTuple):
-    """Queries of qrels or of a run, some of them without entries, and the entries."""
-
-    queries: pd.Index
-    table: pd.DataFrame  # columns query, document and number
-
-
-class JudgedLists(NamedTuple):
-    """Queries with their relevant documents and those that a run lists, in order of rank.
-
-    Documents have positions in the order of their names, relevant ones first: two runs with the
-    same judgements give their queries the same true documents.
-    """
-
-    queries: pd.Index  # (n,): their names
-    y: IntArray  # (n,): the first relevant document of each query in the judgements
-    n_relevant: IntArray  # (n,): number of relevant documents of each query
-    query: IntArray  # (n_entries,): queries of the listed documents
-    document: IntArray  # (n_entries,): listed documents
-    score: FloatArray  # (n_entries,): their scores
-    is_relevant: BoolArray  # (n_entries,): whether they are relevant
-    checks: tuple[Check, ...]
-
-    @property
-    def n_queries(self) -> int:
-        """Number n of queries."""
-        return self.queries.size
-
-    @property
-    def length(self) -> int:
-        """Length of the longest list."""
-        return int(np.bincount(self.query, minlength=self.n_queries).max())
-
-    @property
-    def is_empty(self) -> BoolArray:
-        """Whether the list of each query (n,) has no document: a miss at every k."""
-        return np.bincount(self.query, minlength=self.n_queries) == 0
-
-
-def judged_lists(
-    qrels: Any,
-    run: Any,
-    n_classes: int,
-    relevance_level: Any,
-    missing: Missing,
-    ignore_identical: bool,
-) -> JudgedLists:
-    """Arguments of `SourceTask.from_run`, read and sorted like trec_eval."""
-    level = whole_number(relevance_level, "relevance_level", 1)
-    one_of(missing, ("error", "unanswered", "unsearched"), "missing")
-    judged, listed = _read_entries(qrels, "qrels"), _read_entries(run, "run")
-    numbers = judged.table["number"].to_numpy()
-    fraction = numbers != np.floor(numbers)
-    if fraction.any():
-        row = int(np.argmax(fraction))
-        raise DataError(
-            f"qrels: found relevance {numbers[row]} of {_place(judged.table, row)}, expected whole "
-            "numbers; the arguments are qrels and run, in this order"
-        )
-    relevant = judged.table[numbers >= level]
-    if relevant.empty:
-        raise DataError(
-            f"qrels: found no document of relevance >= {level}, expected at least one; lower "
-            "relevance_level"
-        )
-    queries = _tested(pd.Index(relevant["query"].unique()), listed.queries, level, missing)
-    own = (listed.table["query"] == listed.table["document"]).to_numpy()
-    judged_own = (relevant["query"] == relevant["document"]).any()
-    found = float(np.count_nonzero(own & listed.table["query"].isin(queries).to_numpy()))
-    share = 0.0 if ignore_identical or judged_own else found / queries.size
-    check = _self_check(share <= _MOST_IDENTICAL, share, "queries find the document of their name")
-    table = listed.table[~own] if ignore_identical else listed.table
-    first, second = (
-        pd.Index(entries["document"].unique()).sort_values() for entries in (relevant, table)
-    )
-    if first.size == 1:
-        raise DataError(
-            f"qrels: all queries have the relevant document {first[0]!r}, expected queries for "
-            "at least 2 documents"
-        )
-    documents = first.append(second).unique()
-    if documents.size > n_classes:
-        raise DataError(
-            f"n_classes: found {n_classes}, but qrels and run name {documents.size} documents; "
-            "expected the number of documents of the corpus"
-        )
-    relevant = relevant[relevant["query"].isin(queries)]
-    of_query = relevant.drop_duplicates("query").set_index("query")["document"]
-    # Like trec_eval: scores in single precision, equal scores in descending order of names.
-    table = table.assign(
-        query=queries.get_indexer(table["query"]), single=table["number"].astype(np.float32)
-    )
-    table = table[table["query"] >= 0].sort_values(
-        ["query", "single", "document"], ascending=[True, False, False]
-    )
-    if table.empty:
-        raise DataError("run: found no document for any query, expected at least one")
-    query, document = table["query"].to_numpy(), documents.get_indexer(table["document"])
-    pairs = queries.get_indexer(relevant["query"]) * n_classes
-    pairs += documents.get_indexer(relevant["document"])
-    return JudgedLists(
-        queries,
-        documents.get_indexer(of_query.loc[queries]),
-        np.bincount(queries.get_indexer(relevant["query"])),
-        query,
-        document,
-        table["number"].to_numpy(),
-        np.isin(query * n_classes + document, pairs),
-        (check,),
-    )
-
-
-def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
-    """Rank of the best relevant document of each query; the others are neither right nor wrong."""
-    query, document, right, length = lists.query, lists.document, lists.is_relevant, lists.length
-    answered, place = np.unique(query[right], return_index=True)
-    best = np.flatnonzero(right)[place]
-    best_listed = lists.y.copy()
-    best_listed[answered] = document[best]
-    kept = ~right
-    kept[best] = True
-    query, document, scores = query[kept], document[kept], lists.score[kept]
-    checks = _tied_documents(query, scores, right[kept], lists.n_queries), _relevant(lists)
-    place = np.arange(query.size) - np.searchsorted(query, query)
-    shape = lists.n_queries, length
-    ids, values = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
-    ids[query, place], values[query, place] = document, scores
-    results = search_results(ids, best_listed, n_classes, values, higher_is_better=True)
-    lowest, highest = results.lowest, results.highest
-    # trec_eval counts an unlisted document as missed at every depth, even after a short list.
-    lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
-    lowest[lists.is_empty] = highest[lists.is_empty] = n_classes - 1
-    return results._replace(lowest=lowest, checks=(*lists.checks, *checks))
-
-
-def _relevant(lists: JudgedLists) -> Check:
-    """Whether queries have one relevant document each, as recall and nDCG of a task assume."""
-    n_several = int((lists.n_relevant > 1).sum())
-    sentence = f"{n_several} of {lists.n_queries} queries have several relevant documents"
-    if n_several:
-        sentence += (
-            ", of which the best ranked one counts: recall@m here is success@m, the share of "
-            "queries with a relevant document among the m best; RelevantDocuments has the recall "
-            "of trec_eval"
-        )
-    return Check("relevant documents", True, sentence, is_note=n_several > 0)
-
-
-def _tied_documents(
-    query: IntArray, scores: FloatArray, relevant: BoolArray, n_queries: int
-) -> Check:
-    """Whether relevant documents are tied with others, so that names determine their ranks.
-
-    The names may move the accuracy by two standard errors, like the rule for other ties.
-    Entries (n_entries,) are in the order of their ranks.
-    """
-    single = scores.astype(np.float32)
-    equal = (query[1:] == query[:-1]) & (single[1:] == single[:-1])
-    touched = relevant & (np.append(equal, False) | np.insert(equal, 0, False))
-    share = float(touched.sum()) / n_queries
-    first = np.searchsorted(query, query)
-    moved = float((touched & (single == single[first])).sum()) / n_queries
-    accuracy = float(relevant[np.unique(first)].sum()) / n_queries
-    error = max(accuracy * (1 - accuracy) / n_queries, n_queries**-2) ** 0.5
-    limits = (share, _MOST_TIED), (moved / error, FARTHEST_RULES)
-    value, limit = max(limits, key=lambda pair: pair[0] / pair[1])
-    sentence = (
-        f"the relevant document is tied with others for {touched.sum()} of {n_queries} queries"
-    )
-    if touched.any():
-        sentence += (
-            ". As in trec_eval, names of documents decide, in descending order. Break ties as the "
-            "system does, by small differences of the scores"
-        )
-    passed = value <= limit
-    return Check("ties", passed, sentence, value, limit, passed and share > MOST_TIES)
-
-
-def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) -> pd.Index:
-    """Queries to be tested, of those with relevant documents and those of the run."""
-    absent = wanted.difference(searched, sort=False)
-    if absent.size == wanted.size:
-        raise DataError(
-            "run: found no query that has relevant documents in qrels; their names begin with "
-            f"{wanted[0]!r} in qrels and {next(iter(searched), None)!r} in run"
-        )
-    if absent.size and missing == "error":
-        raise DataError(
-            f"run: {absent.size} of {wanted.size} queries with relevant documents are missing, "
-            f"such as {absent[0]!r}; pass missing='unanswered' if nothing was found for them "
-            "(trec_eval -c), or missing='unsearched' to leave them out (trec_eval without -c)"
-        )
-    queries = wanted.difference(absent, sort=False) if missing == "unsearched" else wanted
-    extra = searched.difference(wanted, sort=False)
-    if extra.size:
-        warn(
-            f"run: left out {extra.size} of {searched.size} queries, such as {extra[0]!r}, "
-            f"because qrels has no document of relevance >= {level} for them",
-            DataWarning,
-        )
-    return queries
-
-
-def _read_entries(values: Any, name: str) -> _Entries:
-    """Queries and documents with their numbers, of mappings or a frame."""
-    columns = ENTRY_COLUMNS[name]
-    if hasattr(values, "to_dict") and not is_frame(values):
-        values = values.to_dict()  # Qrels and Run of ranx
-    if is_frame(values):
-        lacking = [column for column in columns if column not in values.columns]
-        if lacking:
-            raise DataError(
-                f"{name}: found columns {', '.join(map(str, values.columns))}, expected "
-                f"{', '.join(columns)}"
-            )
-        query, document = (as_vector(values[column], name).tolist() for column in columns[:2])
-        queries, numbers = list(dict.fromkeys(query)), values[columns[2]]
-    elif isinstance(values, Mapping) and all(isinstance(v, Mapping) for v in values.values()):
-        queries = list(values)
-        query = [q for q, listed in values.items() for _ in listed]
-        document = [item for listed in values.values() for item in listed]
-        numbers = np.array([number for listed in values.values() for number in listed.values()])
-    else:
-        found = type(values).__name__
-        remedy = "read files by classex_bayes.read_task(run, qrels=qrels, n_classes=n)"
-        if isinstance(values, Mapping):
-            other = next(value for value in values.values() if not isinstance(value, Mapping))
-            found += f" of {type(other).__name__}"
-            remedy = "relevant documents may have 1 as number, and ranked ones minus their rank"
-        raise DataError(
-            f"{name}: expected a mapping {{query: {{document: {columns[2]}}}}}, or a frame with "
-            f"columns {', '.join(columns)}, found {found}; {remedy}"
-        )
-    number = as_numeric(as_vector(numbers, name), name)
-    table = pd.DataFrame(
-        {"query": _names(query, name), "document": _names(document, name), "number": number}
-    )
-    with np.errstate(over="ignore"):
-        bad = ~np.isfinite(number.astype(np.float32))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(
-            f"{name}: found {columns[2]} {number[row]} of {_place(table, row)}, expected a finite "
-            "number in single precision"
-        )
-    twice = table.duplicated(["query", "document"])
-    if twice.any():
-        place = _place(table, int(twice.argmax()))
-        raise DataError(
-            f"{name}: found {place} twice, expected once; keep the one with the best {columns[2]}"
-        )
-    return _Entries(pd.Index(_names(queries, name)), table)
-
-
-def _names(items: list[Any], name: str) -> list[str]:
-    """Names of queries or documents as text, like those of files."""
-    for item in items:
-        if not isinstance(item, str | int | np.integer):
-            raise DataError(
-                f"{name}: expected names of queries and documents as text or whole numbers, found "
-                f"{item!r}"
-            )
-    return [str(item) for item in items]
-
-
-def _place(entries: pd.DataFrame, row: int) -> str:
-    return f"document {entries['document'][row]!r} of query {entries['query'][row]!r}"

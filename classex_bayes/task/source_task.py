@@ -5,36 +5,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_count, one_of, seed_sequence, truth_value
+from classex_bayes.arguments import class_count, one_of
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.core.ranks.rank_counts import TieHandling, Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.batches import read_batches
-from classex_bayes.task.class_labels import (
-    ClassLabels,
-    Untested,
-    class_labels,
-    class_names,
-)
+from classex_bayes.task.class_labels import Untested, class_labels, class_names
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
-from classex_bayes.task.data_checks import Check
+from classex_bayes.task.judged_runs import Missing, run_table
 from classex_bayes.task.own_negatives import own_table, scored_table
-from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.ranked_lists import (
-    Missing,
-    SearchResults,
-    best_relevant,
-    judged_lists,
-    lone_classes,
-    read_distances,
-    read_ids,
-    refuse_filler,
-    search_results,
-    self_matches,
-    without_identical,
-)
+from classex_bayes.task.ranked_lists import search_table
 from classex_bayes.task.reading import Reading
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.task.score_arguments import (
@@ -45,14 +27,15 @@ from classex_bayes.task.score_arguments import (
 )
 from classex_bayes.task.score_checks import source_checks
 from classex_bayes.task.table_reading import (
-    instance_weights,
     merged_table,
     read_table,
+    table_of_ranks,
+    tie_seed,
     with_unanswered,
 )
 from classex_bayes.task.task_statistics import TaskStatistics
 from classex_bayes.task.validation import class_total, enough_classes
-from classex_bayes.typing import IntArray, RandomSeed
+from classex_bayes.typing import RandomSeed
 
 
 class SourceTask(TaskStatistics):
@@ -379,7 +362,7 @@ class SourceTask(TaskStatistics):
         labels = class_labels(labelled.y, *shape, names, class_weight, untested, unanswered)
         checks = labelled.checks + source_checks(source, labels.y)
         rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
-        seed = _tie_seed(random_seed)
+        seed = tie_seed(random_seed)
         reading = Reading(labelled.made_from, source, rule, seed, design, checks)
         table = read_table(reading, labels.y, labels.weight, ties)
         return cls(with_unanswered(table, labels), names)
@@ -462,9 +445,9 @@ class SourceTask(TaskStatistics):
         n = n_better.size
         labels = class_labels(y, n, k1, names, class_weight, untested, unanswered)
         if length is None:
-            return cls(_table(labels, n_better, n_better), names)
+            return cls(table_of_ranks(labels, n_better, n_better), names)
         highest = np.where(n_better < length, n_better, k1 - 1)
-        return cls(_table(labels, np.minimum(n_better, length), highest), names)
+        return cls(table_of_ranks(labels, np.minimum(n_better, length), highest), names)
 
     @classmethod
     def from_negatives(
@@ -580,21 +563,19 @@ class SourceTask(TaskStatistics):
         >>> task.ranks.tolist(), task.nearest_classes.scores.tolist()
         ([1, 2, 3], [[-0.5], [-0.2], [-0.4]])
         """
-        k1, higher = class_total(n_classes), truth_value(higher_is_better, "higher_is_better")
-        names = class_names(classes, k1)
-        refuse_filler(names)
-        lists = read_ids(ids, k1, names)
-        if distances is not None:
-            distances = read_distances(distances, lists)
-        labels = class_labels(y, len(lists), k1, names, class_weight, untested, unanswered)
-        checks: tuple[Check, ...] = ()
-        if truth_value(ignore_identical, "ignore_identical"):
-            lists = without_identical(lists, labels.y, distances, higher)
-            checks = (lone_classes(lists, labels.y),)
-        checks += (self_matches(lists, labels.y, distances, higher),)
-        results = search_results(lists, labels.y, k1, distances, higher, _tie_seed(0))
-        results = results._replace(checks=(*results.checks, *checks))
-        return cls(_of_lists(labels, results), names)
+        table, names = search_table(
+            ids,
+            y,
+            n_classes,
+            distances,
+            classes,
+            higher_is_better,
+            ignore_identical,
+            class_weight,
+            untested,
+            unanswered,
+        )
+        return cls(table, names)
 
     @classmethod
     def from_run(
@@ -661,12 +642,7 @@ class SourceTask(TaskStatistics):
         >>> task.metric("recall@2", 10).round(3).tolist()
         [0.667]
         """
-        k1 = class_total(n_classes)
-        ignored = truth_value(ignore_identical, "ignore_identical")
-        lists = judged_lists(qrels, run, k1, relevance_level, missing, ignored)
-        n_queries = np.bincount(lists.y, minlength=k1)
-        labels = class_labels(lists.y, lists.y.size, k1, None, n_queries, "competitors")
-        return cls(_of_lists(labels, best_relevant(lists, k1), lost=lists.is_empty))
+        return cls(run_table(qrels, run, n_classes, relevance_level, missing, ignore_identical))
 
     @classmethod
     def from_confusion(cls, counts: Any, *, classes: Any = None, class_weight: Any = None) -> Self:
@@ -794,19 +770,3 @@ class SourceTask(TaskStatistics):
         True
         """
         return cls(*merged_table(parts, class_weight))
-
-
-def _tie_seed(random_seed: RandomSeed) -> int:
-    return int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
-
-
-def _table(labels: ClassLabels, lowest: IntArray, highest: IntArray, **columns: Any) -> RankTable:
-    weight = instance_weights(labels.y, labels.weight)
-    table = RankTable(labels.y, labels.weight.size, weight, lowest, highest, **columns)
-    return with_unanswered(table, labels)
-
-
-def _of_lists(labels: ClassLabels, results: SearchResults, **columns: Any) -> RankTable:
-    lowest, highest, nearest, checks = results
-    columns |= {"nearest": nearest, "reading": Reading(checks=checks)}
-    return _table(labels, lowest, highest, **columns)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes.arguments import seed_sequence
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource, is_negated
@@ -20,7 +21,7 @@ from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import N_GRID
 from classex_bayes.task.reading import Reading
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _OTHER_CLASSES = (
     "if they are different classes, as in folds over classes, fit all tasks together: "
@@ -32,6 +33,23 @@ _SAME = 1e-9  # relative difference of weights that rounding can cause
 def instance_weights(y: IntArray, class_weight: FloatArray) -> FloatArray:
     """Weight of each instance: the weight of its class over the class's number of instances."""
     return class_weight[y] / np.bincount(y, minlength=class_weight.size)[y]
+
+
+def tie_seed(random_seed: RandomSeed) -> int:
+    """Seed of the noise that breaks ties."""
+    return int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
+
+
+def table_of_ranks(
+    labels: ClassLabels, lowest: IntArray, highest: IntArray, **columns: Any
+) -> RankTable:
+    """Table of instances with bounds (n,) of their numbers of better classes.
+
+    Those without an answer follow. `columns` are further ones of the table.
+    """
+    weight = instance_weights(labels.y, labels.weight)
+    table = RankTable(labels.y, labels.weight.size, weight, lowest, highest, **columns)
+    return with_unanswered(table, labels)
 
 
 def read_table(

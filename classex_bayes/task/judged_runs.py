@@ -1,0 +1,316 @@
+"""Runs of a retrieval system and their relevance judgements, read like trec_eval."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.arguments import as_numeric, as_vector, one_of, truth_value, whole_number
+from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.frames import is_frame
+from classex_bayes.task.class_labels import class_labels
+from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES, Check
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.ranked_lists import (
+    MOST_IDENTICAL,
+    SearchResults,
+    search_results,
+    self_check,
+)
+from classex_bayes.task.validation import class_total
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
+
+Missing = Literal["error", "unanswered", "unsearched"]
+# Columns of judgements and of runs: query, document and number.
+ENTRY_COLUMNS = {
+    "qrels": ("query_id", "doc_id", "relevance"),
+    "run": ("query_id", "doc_id", "score"),
+}
+_MOST_TIED = 0.5  # share of the queries whose relevant document is tied with others
+
+
+def run_table(
+    qrels: Any,
+    run: Any,
+    n_classes: Any,
+    relevance_level: Any,
+    missing: Missing,
+    ignore_identical: Any,
+) -> RankTable:
+    """Table of the arguments of `SourceTask.from_run`."""
+    k1 = class_total(n_classes)
+    ignored = truth_value(ignore_identical, "ignore_identical")
+    lists = judged_lists(qrels, run, k1, relevance_level, missing, ignored)
+    n_queries = np.bincount(lists.y, minlength=k1)
+    labels = class_labels(lists.y, lists.y.size, k1, None, n_queries, "competitors")
+    return best_relevant(lists, k1).table(labels, (), lost=lists.is_empty)
+
+
+class _Entries(NamedTuple):
+    """Queries of qrels or of a run, some of them without entries, and the entries."""
+
+    queries: pd.Index
+    table: pd.DataFrame  # columns query, document and number
+
+
+class JudgedLists(NamedTuple):
+    """Queries with their relevant documents and those that a run lists, in order of rank.
+
+    Documents have positions in the order of their names, relevant ones first: two runs with the
+    same judgements give their queries the same true documents.
+    """
+
+    queries: pd.Index  # (n,): their names
+    y: IntArray  # (n,): the first relevant document of each query in the judgements
+    n_relevant: IntArray  # (n,): number of relevant documents of each query
+    query: IntArray  # (n_entries,): queries of the listed documents
+    document: IntArray  # (n_entries,): listed documents
+    score: FloatArray  # (n_entries,): their scores
+    is_relevant: BoolArray  # (n_entries,): whether they are relevant
+    checks: tuple[Check, ...]
+
+    @property
+    def n_queries(self) -> int:
+        """Number n of queries."""
+        return self.queries.size
+
+    @property
+    def length(self) -> int:
+        """Length of the longest list."""
+        return int(np.bincount(self.query, minlength=self.n_queries).max())
+
+    @property
+    def is_empty(self) -> BoolArray:
+        """Whether the list of each query (n,) has no document: a miss at every k."""
+        return np.bincount(self.query, minlength=self.n_queries) == 0
+
+
+def judged_lists(
+    qrels: Any,
+    run: Any,
+    n_classes: int,
+    relevance_level: Any,
+    missing: Missing,
+    ignore_identical: bool,
+) -> JudgedLists:
+    """Arguments of `SourceTask.from_run`, read and sorted like trec_eval."""
+    level = whole_number(relevance_level, "relevance_level", 1)
+    one_of(missing, ("error", "unanswered", "unsearched"), "missing")
+    judged, listed = _read_entries(qrels, "qrels"), _read_entries(run, "run")
+    numbers = judged.table["number"].to_numpy()
+    fraction = numbers != np.floor(numbers)
+    if fraction.any():
+        row = int(np.argmax(fraction))
+        raise DataError(
+            f"qrels: found relevance {numbers[row]} of {_place(judged.table, row)}, expected whole "
+            "numbers; the arguments are qrels and run, in this order"
+        )
+    relevant = judged.table[numbers >= level]
+    if relevant.empty:
+        raise DataError(
+            f"qrels: found no document of relevance >= {level}, expected at least one; lower "
+            "relevance_level"
+        )
+    queries = _tested(pd.Index(relevant["query"].unique()), listed.queries, level, missing)
+    own = (listed.table["query"] == listed.table["document"]).to_numpy()
+    judged_own = (relevant["query"] == relevant["document"]).any()
+    found = float(np.count_nonzero(own & listed.table["query"].isin(queries).to_numpy()))
+    share = 0.0 if ignore_identical or judged_own else found / queries.size
+    check = self_check(share <= MOST_IDENTICAL, share, "queries find the document of their name")
+    table = listed.table[~own] if ignore_identical else listed.table
+    first, second = (
+        pd.Index(entries["document"].unique()).sort_values() for entries in (relevant, table)
+    )
+    if first.size == 1:
+        raise DataError(
+            f"qrels: all queries have the relevant document {first[0]!r}, expected queries for "
+            "at least 2 documents"
+        )
+    documents = first.append(second).unique()
+    if documents.size > n_classes:
+        raise DataError(
+            f"n_classes: found {n_classes}, but qrels and run name {documents.size} documents; "
+            "expected the number of documents of the corpus"
+        )
+    relevant = relevant[relevant["query"].isin(queries)]
+    of_query = relevant.drop_duplicates("query").set_index("query")["document"]
+    # Like trec_eval: scores in single precision, equal scores in descending order of names.
+    table = table.assign(
+        query=queries.get_indexer(table["query"]), single=table["number"].astype(np.float32)
+    )
+    table = table[table["query"] >= 0].sort_values(
+        ["query", "single", "document"], ascending=[True, False, False]
+    )
+    if table.empty:
+        raise DataError("run: found no document for any query, expected at least one")
+    query, document = table["query"].to_numpy(), documents.get_indexer(table["document"])
+    pairs = queries.get_indexer(relevant["query"]) * n_classes
+    pairs += documents.get_indexer(relevant["document"])
+    return JudgedLists(
+        queries,
+        documents.get_indexer(of_query.loc[queries]),
+        np.bincount(queries.get_indexer(relevant["query"])),
+        query,
+        document,
+        table["number"].to_numpy(),
+        np.isin(query * n_classes + document, pairs),
+        (check,),
+    )
+
+
+def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
+    """Rank of the best relevant document of each query; the others are neither right nor wrong."""
+    query, document, right, length = lists.query, lists.document, lists.is_relevant, lists.length
+    answered, place = np.unique(query[right], return_index=True)
+    best = np.flatnonzero(right)[place]
+    best_listed = lists.y.copy()
+    best_listed[answered] = document[best]
+    kept = ~right
+    kept[best] = True
+    query, document, scores = query[kept], document[kept], lists.score[kept]
+    checks = _tied_documents(query, scores, right[kept], lists.n_queries), _relevant(lists)
+    place = np.arange(query.size) - np.searchsorted(query, query)
+    shape = lists.n_queries, length
+    ids, values = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
+    ids[query, place], values[query, place] = document, scores
+    results = search_results(ids, best_listed, n_classes, values, higher_is_better=True)
+    lowest, highest = results.lowest, results.highest
+    # trec_eval counts an unlisted document as missed at every depth, even after a short list.
+    lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
+    lowest[lists.is_empty] = highest[lists.is_empty] = n_classes - 1
+    return results._replace(lowest=lowest, checks=(*lists.checks, *checks))
+
+
+def _relevant(lists: JudgedLists) -> Check:
+    """Whether queries have one relevant document each, as recall and nDCG of a task assume."""
+    n_several = int((lists.n_relevant > 1).sum())
+    sentence = f"{n_several} of {lists.n_queries} queries have several relevant documents"
+    if n_several:
+        sentence += (
+            ", of which the best ranked one counts: recall@m here is success@m, the share of "
+            "queries with a relevant document among the m best; RelevantDocuments has the recall "
+            "of trec_eval"
+        )
+    return Check("relevant documents", True, sentence, is_note=n_several > 0)
+
+
+def _tied_documents(
+    query: IntArray, scores: FloatArray, relevant: BoolArray, n_queries: int
+) -> Check:
+    """Whether relevant documents are tied with others, so that names determine their ranks.
+
+    The names may move the accuracy by two standard errors, like the rule for other ties.
+    Entries (n_entries,) are in the order of their ranks.
+    """
+    single = scores.astype(np.float32)
+    equal = (query[1:] == query[:-1]) & (single[1:] == single[:-1])
+    touched = relevant & (np.append(equal, False) | np.insert(equal, 0, False))
+    share = float(touched.sum()) / n_queries
+    first = np.searchsorted(query, query)
+    moved = float((touched & (single == single[first])).sum()) / n_queries
+    accuracy = float(relevant[np.unique(first)].sum()) / n_queries
+    error = max(accuracy * (1 - accuracy) / n_queries, n_queries**-2) ** 0.5
+    limits = (share, _MOST_TIED), (moved / error, FARTHEST_RULES)
+    value, limit = max(limits, key=lambda pair: pair[0] / pair[1])
+    sentence = (
+        f"the relevant document is tied with others for {touched.sum()} of {n_queries} queries"
+    )
+    if touched.any():
+        sentence += (
+            ". As in trec_eval, names of documents decide, in descending order. Break ties as the "
+            "system does, by small differences of the scores"
+        )
+    passed = value <= limit
+    return Check("ties", passed, sentence, value, limit, passed and share > MOST_TIES)
+
+
+def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) -> pd.Index:
+    """Queries to be tested, of those with relevant documents and those of the run."""
+    absent = wanted.difference(searched, sort=False)
+    if absent.size == wanted.size:
+        raise DataError(
+            "run: found no query that has relevant documents in qrels; their names begin with "
+            f"{wanted[0]!r} in qrels and {next(iter(searched), None)!r} in run"
+        )
+    if absent.size and missing == "error":
+        raise DataError(
+            f"run: {absent.size} of {wanted.size} queries with relevant documents are missing, "
+            f"such as {absent[0]!r}; pass missing='unanswered' if nothing was found for them "
+            "(trec_eval -c), or missing='unsearched' to leave them out (trec_eval without -c)"
+        )
+    queries = wanted.difference(absent, sort=False) if missing == "unsearched" else wanted
+    extra = searched.difference(wanted, sort=False)
+    if extra.size:
+        warn(
+            f"run: left out {extra.size} of {searched.size} queries, such as {extra[0]!r}, "
+            f"because qrels has no document of relevance >= {level} for them",
+            DataWarning,
+        )
+    return queries
+
+
+def _read_entries(values: Any, name: str) -> _Entries:
+    """Queries and documents with their numbers, of mappings or a frame."""
+    columns = ENTRY_COLUMNS[name]
+    if hasattr(values, "to_dict") and not is_frame(values):
+        values = values.to_dict()  # Qrels and Run of ranx
+    if is_frame(values):
+        lacking = [column for column in columns if column not in values.columns]
+        if lacking:
+            raise DataError(
+                f"{name}: found columns {', '.join(map(str, values.columns))}, expected "
+                f"{', '.join(columns)}"
+            )
+        query, document = (as_vector(values[column], name).tolist() for column in columns[:2])
+        queries, numbers = list(dict.fromkeys(query)), values[columns[2]]
+    elif isinstance(values, Mapping) and all(isinstance(v, Mapping) for v in values.values()):
+        queries = list(values)
+        query = [q for q, listed in values.items() for _ in listed]
+        document = [item for listed in values.values() for item in listed]
+        numbers = np.array([number for listed in values.values() for number in listed.values()])
+    else:
+        found = type(values).__name__
+        remedy = "read files by classex_bayes.read_task(run, qrels=qrels, n_classes=n)"
+        if isinstance(values, Mapping):
+            other = next(value for value in values.values() if not isinstance(value, Mapping))
+            found += f" of {type(other).__name__}"
+            remedy = "relevant documents may have 1 as number, and ranked ones minus their rank"
+        raise DataError(
+            f"{name}: expected a mapping {{query: {{document: {columns[2]}}}}}, or a frame with "
+            f"columns {', '.join(columns)}, found {found}; {remedy}"
+        )
+    number = as_numeric(as_vector(numbers, name), name)
+    table = pd.DataFrame(
+        {"query": _names(query, name), "document": _names(document, name), "number": number}
+    )
+    with np.errstate(over="ignore"):
+        bad = ~np.isfinite(number.astype(np.float32))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"{name}: found {columns[2]} {number[row]} of {_place(table, row)}, expected a finite "
+            "number in single precision"
+        )
+    twice = table.duplicated(["query", "document"])
+    if twice.any():
+        place = _place(table, int(twice.argmax()))
+        raise DataError(
+            f"{name}: found {place} twice, expected once; keep the one with the best {columns[2]}"
+        )
+    return _Entries(pd.Index(_names(queries, name)), table)
+
+
+def _names(items: list[Any], name: str) -> list[str]:
+    """Names of queries or documents as text, like those of files."""
+    for item in items:
+        if not isinstance(item, str | int | np.integer):
+            raise DataError(
+                f"{name}: expected names of queries and documents as text or whole numbers, found "
+                f"{item!r}"
+            )
+    return [str(item) for item in items]
+
+
+def _place(entries: pd.DataFrame, row: int) -> str:
+    return f"document {entries['document'][row]!r} of query {entries['query'][row]!r}"
