@@ -411,16 +411,8 @@ class OpenSetExtrapolator(FittedModel):
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
         DataError
-            As for `predict`.
-
-        Warns
-        -----
-        ExtrapolationWarning
-            k lies more than 100 times beyond the enrolled classes of the pilot. Of each k it warns
-            once.
+            As for `predict`, with the same warnings.
 
         References
         ----------
