@@ -78,7 +78,7 @@ class JointPosterior:
         return predictions
 
 
-def notes_of(predictions: Mapping[Any, Extrapolation]) -> tuple[str, ...]:
+def notes_of_predictions(predictions: Mapping[Any, Extrapolation]) -> tuple[str, ...]:
     """Notes of several predictions: common notes once, the others with the name before them."""
     common = set.intersection(*(set(prediction.notes) for prediction in predictions.values()))
     shared = [note for note in next(iter(predictions.values())).notes if note in common]

@@ -25,7 +25,7 @@ from classex_bayes.report.document import (
     by_limits,
     checks_of,
     facts,
-    notes_of,
+    note_records,
     records,
     sensitivity_records,
 )
@@ -77,7 +77,7 @@ class SensitivityVerb(FileVerb, FitVerb):
         numbers = facts(model, task) | {
             "rows": sensitivity_records(result),
             "sentences": list(result.sentences),
-            "notes": notes_of(notes, model.name),
+            "notes": note_records(notes, model.name),
         }
         title = f"Sensitivity of the accuracy, from {task.n_classes:,} source classes"
         self.terminal.result([table(title, result.table.reset_index()), *result.remarks], numbers)
@@ -149,7 +149,7 @@ class ClassifiersVerb(FileVerb, FitVerb):
             "seed": self.seed,
             "rows": records(by_limits(summary)),
             "differences": differences,
-            "notes": notes_of(result.notes),
+            "notes": note_records(result.notes),
         }
         title = f"{capitalized(result.estimand.describe())} of {len(names)} classifiers"
         self.terminal.result([table(title, summary.reset_index()), *lines], numbers)

@@ -21,7 +21,7 @@ from classex_bayes.cli.options import (
 )
 from classex_bayes.cli.terminal import parse_counts, ready_folder, table
 from classex_bayes.exceptions import DataError, Interrupted, require_extra
-from classex_bayes.report.document import listed, notes_of, records, scored_records
+from classex_bayes.report.document import listed, note_records, records, scored_records
 
 _COST = "classes", "repeats", "instances"
 _GUESS_INSTANCES = 200
@@ -98,7 +98,7 @@ class PlanVerb(FileVerb):
             "cheapest": cheapest,
             "nearest": _design(result.nearest),
             "advice": result.advice,
-            "notes": notes_of(result.notes),
+            "notes": note_records(result.notes),
         }
         self.terminal.result([table(result.header, result.table), result.advice], numbers)
 

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, is_real, one_of, truth_value
-from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
+from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of_predictions
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
@@ -116,7 +116,7 @@ class ClassifierComparison(Tabulated):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for readers of the numbers."""
-        return notes_of(self.predictions)
+        return notes_of_predictions(self.predictions)
 
     def difference(self, first: str, second: str) -> AccuracyDifference:
         """Posterior of the metric of `first` minus that of `second`.

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import class_counts, number
-from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
+from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of_predictions
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.exceptions import DataError
@@ -58,7 +58,7 @@ class GroupedExtrapolation(Tabulated):
         parts = [self.mix[name] * part.draws for name, part in self.by_group.items()]
         first = next(iter(self.by_group.values()))
         values = sum(parts[1:], parts[0]).rename("accuracy")
-        notes = notes_of(self.by_group)
+        notes = notes_of_predictions(self.by_group)
         mixed = replace(first, draws=values, base_notes=notes, rank_limits=None)
         return replace(mixed, estimator="post-stratified")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import class_counts, truth_value
-from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of
+from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of_predictions
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.law import MixtureLaw
@@ -317,7 +317,7 @@ def predict_engines(
         predictions[name] = replace(
             first_part,
             draws=first_part.draws.copy(data=draws),
-            base_notes=notes_of(of_engine),
+            base_notes=notes_of_predictions(of_engine),
             estimator=name,
         )
     return posterior, predictions

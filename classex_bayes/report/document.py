@@ -64,7 +64,9 @@ def document(findings: "Findings") -> dict[str, Any]:
         "classes_at_random": findings.classes_at_random,
         "fit_gap": below_best,
         "sensitivity": sensitive,
-        "notes": [row for p in comparison.predictions for row in notes_of(p.notes, p.estimator)],
+        "notes": [
+            row for p in comparison.predictions for row in note_records(p.notes, p.estimator)
+        ],
         "prob_at_least": reached,
         "classes_until": until,
         "open_set": rates,
@@ -105,7 +107,7 @@ def _rates(
         "n_nonmated": model.fit_.n_nonmated,
         "predictions": records(by_limits(rates.summary(ci_prob, round_to="none"))),
         "pareto_k": finite(model.pareto_k_),
-        "notes": notes_of(rates.notes, model.name),
+        "notes": note_records(rates.notes, model.name),
     }
 
 
@@ -135,7 +137,7 @@ def scored_records(scores: Any, ci_prob: float) -> list[dict[str, Any]]:
     return records(kept.rename(columns={level: "coverage", f"{level}_se": "coverage_se"}))
 
 
-def notes_of(notes: Iterable[Any], estimator: str | None = None) -> list[dict[str, Any]]:
+def note_records(notes: Iterable[Any], estimator: str | None = None) -> list[dict[str, Any]]:
     """Return notes as rows; the estimator is null if they concern all estimators."""
     return [{"estimator": estimator, "note": note} for note in notes]
 

@@ -8,7 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from classex_bayes.bayes.coupling import couple, coupled_order, notes_of, sampling_correlation
+from classex_bayes.bayes.coupling import (
+    couple,
+    coupled_order,
+    notes_of_predictions,
+    sampling_correlation,
+)
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -88,4 +93,7 @@ def test_notes_are_told_once():
     def noted(*notes):
         return Extrapolation.from_point([2], [0.5], "x", 10, notes)
 
-    assert notes_of({"a": noted("both", "a's"), "b": noted("both")}) == ("both", "a: a's")
+    assert notes_of_predictions({"a": noted("both", "a's"), "b": noted("both")}) == (
+        "both",
+        "a: a's",
+    )
