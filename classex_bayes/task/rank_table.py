@@ -1,6 +1,7 @@
 """RankTable: what a test says, one row an instance."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -285,11 +286,13 @@ class RankTable:
         """Weight of the instances that are not lost."""
         return float(self.weight[~self.lost].sum()) if self.lost.any() else 1.0
 
-    @cached_property
+    @property
     def answered(self) -> Self:
         """Table without the instances that are lost, with the weights of the others."""
-        if not self.lost.any():
-            return self
+        return self._answered if self.lost.any() else self
+
+    @cached_property
+    def _answered(self) -> Self:
         rows, share = np.flatnonzero(~self.lost), self.answered_share
         influence = None if self.influence is None else self.influence.scaled(1 / share)
         return replace(self.at(rows, self.weight[rows] / share), influence=influence)
@@ -496,7 +499,8 @@ class RankTable:
     @cached_property
     def variance(self) -> RankVariance:
         """Covariance of ATA_k, design effect and dependence."""
-        return RankVariance(self)
+        # Of a copy, since tables that refer to themselves are freed late, with all their scores.
+        return RankVariance(copy(self))
 
     # Likelihood
 

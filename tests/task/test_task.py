@@ -1,6 +1,8 @@
 """SourceTask: the four ways to make one agree with each other and with the definitions."""
 
+import gc
 import tracemalloc
+import weakref
 from math import comb
 
 import numpy as np
@@ -17,6 +19,7 @@ from classex_bayes.core.influence import (
 )
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import accuracy_given_n_better
+from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
@@ -510,3 +513,20 @@ def test_labels_that_are_no_classes(y, remedy):
 @pytest.mark.parametrize("y", [[[0], [1], [2]], [[0, 1, 2]]])
 def test_columns_and_rows_of_labels(y):
     assert SourceTask.from_scores(np.eye(3), y).ranks.tolist() == [1, 1, 1]
+
+
+def test_scores_are_freed_with_the_task():
+    """At once, so that a loop over large score matrices needs the memory of one."""
+    scores = np.random.default_rng(0).normal(size=(60, 30))
+    y = np.arange(60) % 30
+    scores[np.arange(60), y] += 2
+    gc.disable()  # which would free references in circles at some later time
+    try:
+        task = SourceTask.from_scores(scores, y)
+        task.accuracy_cov([30])
+        ClassExReg(n_resamples=2, random_seed=1).fit(task).predict([30, 100])
+        source = weakref.ref(task.scores)
+        del task
+        assert source() is None
+    finally:
+        gc.enable()
