@@ -15,7 +15,7 @@ from studies.pages import FIGURES, markdown, version
 
 OURS, BY_RANKS = "BayesianExtrapolator", "BayesianExtrapolator(ranks)"
 # Names of populations stand at this number of classes, at least so far apart.
-_NAMES, _LINE = 45_000, 0.09
+_NAMES, _LINE = 45_000, 0.125
 _HEADERS = {
     "n_source": "pilot",
     "factor": "times as many classes",
@@ -171,7 +171,7 @@ def draw_curves(folder: Path) -> None:
     colours = dict(zip(facts["kind"].unique(), plt.get_cmap("tab20").colors, strict=False))
     groups = list(facts.groupby("scores"))
     figure, panels = plt.subplots(
-        2, 2, figsize=(14, 11), sharex=True, sharey=True, layout="constrained"
+        2, 2, figsize=(12, 11), sharex=True, sharey=True, layout="constrained"
     )
     levels = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995]
     for axes, (scores, of_kind) in zip(panels.flat, groups, strict=False):
@@ -186,11 +186,11 @@ def draw_curves(folder: Path) -> None:
         height = -np.inf
         for end, k, name, colour in sorted(ends):
             height = max(end, height + _LINE)
-            axes.plot([k, _NAMES], [end, height], color=colour, lw=0.4, ls=":")
-            axes.text(_NAMES, height, f" {name}", fontsize=7, color=colour, va="center")
+            axes.plot([k, _NAMES], [end, height], color=colour, lw=0.7, ls=":")
+            axes.text(_NAMES, height, f" {name}", fontsize=9, color="0.2", va="center")
         axes.set_title(scores)
         axes.set_yticks(ndtri(levels), [f"{level:g}" for level in levels])
-        axes.set(xscale="log", xlim=(8, 3e5))
+        axes.set(xscale="log", xlim=(8, 9e5))
     figure.supxlabel("classes")
     figure.supylabel("accuracy (probit scale)")
     figure.savefig(FIGURES / "corpus.png", dpi=110)
