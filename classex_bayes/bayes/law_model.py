@@ -29,7 +29,12 @@ from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.rank_limits import RankLimits
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results.draws import SAMPLE_DIMS
+from classex_bayes.results.draws import (
+    SAMPLE_DIMS,
+    interval_name,
+    interval_of,
+    interval_settings,
+)
 from classex_bayes.results.extrapolation import ClassesUntil, Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import refuse_recall
@@ -162,7 +167,26 @@ class LawModel(FittedModel):
         counts, chosen = class_counts(k), named_metric(metric)
         refuse_recall(metric, [task.table for task in self.fit_.tasks])
         draws, limits = self.law_.expected(counts, chosen), self.fit_.rank_limits
-        return self._prediction(counts, draws, Estimand(metric=chosen.name), rank_limits=limits)
+        estimand, farthest = Estimand(metric=chosen.name), counts.argmax()
+        notes = self._notes_on_scores(counts[farthest], draws[..., farthest], estimand)
+        return self._prediction(counts, draws, estimand, notes, limits)
+
+    def _notes_on_scores(
+        self, k: np.integer, draws: FloatArray, estimand: Estimand
+    ) -> tuple[str, ...]:
+        """A sentence if scores move a prediction (chain, draw) out of the interval of the ranks."""
+        if not self.fit_.record.scales:
+            return ()
+        by_ranks = self.fit_.law_of("ranks").expected(np.array([k]), named_metric(estimand.metric))
+        level, _ = interval_settings(None, None)
+        lower, upper = interval_of(xr.DataArray(by_ranks[..., 0], dims=SAMPLE_DIMS)).values
+        if lower <= draws.mean() <= upper:
+            return ()
+        return (
+            f"on {k:,} classes scores move the prediction out of the interval of ranks alone, "
+            f"{estimand.numerals.span(lower, upper)} ({interval_name(level)}); unless the scores "
+            "are distances, prefer ranks alone",
+        )
 
     def predict_test(
         self,

@@ -571,3 +571,26 @@ def test_intervals_hold_the_truth_and_are_narrower_than_from_ranks(n_pilots):
     assert np.mean(width) < (0.9 if n_pilots > 20 else 1)
     rmse = np.sqrt(np.mean(np.square(error), axis=0))
     assert rmse[0] < rmse[1]
+
+
+def test_predictions_that_scores_move_out_of_the_interval_of_ranks_have_a_note():
+    """As with logits of instances with different noise, on which ranks alone are right."""
+    rng = np.random.default_rng(0)
+    templates, y = rng.normal(size=(5000, 12)), np.repeat(np.arange(120), 5)
+    noted = []
+    for _ in range(4):
+        of = templates[rng.choice(5000, 120, replace=False)]
+        noise = np.exp(rng.normal(np.log(0.6), 0.5, (y.size, 1)))
+        vectors = of[y] + noise * rng.normal(size=(y.size, 12))
+        logits = cb.SourceTask.from_scores(vectors @ of.T - (of**2).sum(axis=1) / 2, y)
+        distances = cb.SourceTask.from_embeddings(vectors, of, y)
+        by_ranks = fit(logits, "ranks").predict(5000)
+        lower, upper = by_ranks.interval().to_numpy()[0]
+        for task in (logits, distances):
+            prediction = fit(task).predict(5000)
+            notes = [note for note in prediction.notes if "scores move the prediction" in note]
+            assert bool(notes) == (not lower <= prediction.mean.item() <= upper)
+            assert all(f"{100 * lower:.1f} to {100 * upper:.1f}%" in note for note in notes)
+            noted.append(bool(notes))
+        assert not any("scores move" in note for note in by_ranks.notes)
+    assert sum(noted[::2]) >= 2 and not any(noted[1::2])
