@@ -185,7 +185,7 @@ class LawModel(FittedModel):
         return (
             f"on {k:,} classes scores move the prediction out of the interval of ranks alone, "
             f"{estimand.numerals.span(lower, upper)} ({interval_name(level)}); unless the scores "
-            "are distances, prefer ranks alone",
+            "are distances, neither is certain",
         )
 
     def predict_test(
