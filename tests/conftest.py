@@ -6,15 +6,12 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-# Few examples by day, many by night; failures of mutants are not made smaller.
+# Few examples by day, many by night.
 settings.register_profile("day", max_examples=20, deadline=None)
 settings.register_profile("night", max_examples=400, deadline=None)
-settings.register_profile(
-    "mutants", settings.get_profile("day"), phases=[Phase.explicit, Phase.generate], database=None
-)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "day"))
 
 LOCAL = {"localhost", "127.0.0.1", "::1", "0.0.0.0", ""}
