@@ -1,4 +1,4 @@
-"""TaskStatistics: the questions that a task answers from what it knows of its classes."""
+"""TaskStatistics: accuracies of a task with their covariance, its ranks, and its smaller tasks."""
 
 from functools import cached_property
 from typing import Any, Literal, Self
