@@ -210,7 +210,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     checks = {check.name: check for check in table.checks(task.classes)}
     checks[_REACH] = _reach(task)
     title = f"{task.n_classes} classes, {task.n_test} test instances from {table.kind}"
-    exact = table if isinstance(table, RankTable) and table.is_exact else None
+    exact = table.answered if isinstance(table, RankTable) and table.is_exact else None
     if exact is None or exact.source is None:
         unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
         reason = f"the task was made from {table.kind}"

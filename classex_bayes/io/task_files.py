@@ -203,7 +203,7 @@ def read_nonmated(
         return ids, distances
     matrix = as_matrix(joined[_NONMATED], _NONMATED)
     reading = task.require("ranks").reading
-    source = reading.source or reading.embeddings
+    source = reading.source
     width = matrix.shape[1]
     if not isinstance(source, EmbeddingScores) or width != source.gallery.shape[1]:
         return matrix

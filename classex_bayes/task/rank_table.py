@@ -249,13 +249,13 @@ class RankTable:
 
     @property
     def source(self) -> ScoreSource | None:
-        """The scores, if they are still known."""
-        return self.reading.source
+        """The scores of all instances, if they are still known."""
+        return None if self.lost.any() else self.reading.source
 
     @property
     def distance(self) -> str | None:
         """How embeddings are compared; None without embeddings."""
-        return getattr(self.source or self.reading.embeddings, "distance", None)
+        return getattr(self.reading.source, "distance", None)
 
     @property
     def has_scores(self) -> bool:
@@ -295,10 +295,11 @@ class RankTable:
     def _answered(self) -> Self:
         rows, share = np.flatnonzero(~self.lost), self.answered_share
         influence = None if self.influence is None else self.influence.scaled(1 / share)
-        return replace(self.at(rows, self.weight[rows] / share), influence=influence)
+        answered = self.at(rows, self.weight[rows] / share)
+        return replace(answered, influence=influence, reading=self.reading)
 
     def at(self, rows: IntArray, weight: FloatArray) -> Self:
-        """Some of the rows, with weights that sum to 1. Their influence is not known."""
+        """Some of the rows, with weights that sum to 1. Influence and scores are not known."""
         return replace(
             self,
             **{name: getattr(self, name)[rows] for name in _ROWS},
@@ -306,6 +307,7 @@ class RankTable:
             influence=None,
             counts=None if self.counts is None else self.counts.at(rows),
             nearest=None if self.nearest is None else self.nearest.of_instances(rows),
+            reading=replace(self.reading, source=None),
         )
 
     @classmethod
@@ -331,7 +333,9 @@ class RankTable:
         of_tables = [table.counts for table in tables if table.counts is not None]
         if len(of_tables) == len(tables):
             counts = RankCounts.joined(of_tables)
-        if reading.source is None and all(table.has_scores for table in tables):
+        # A table of answered instances alone reads its lists from the scores when they are needed.
+        whole = reading.source is not None and not columns["lost"].any()
+        if not whole and all(table.has_scores for table in tables):
             nearest = NearestClasses.joined(table.nearest_classes for table in tables)
         return replace(
             tables[0],
@@ -352,7 +356,7 @@ class RankTable:
 
     def without_source(self) -> Self:
         """Table without the scores, with the statistics that were computed from them."""
-        reading = replace(self.reading, source=None, embeddings=None)
+        reading = replace(self.reading, source=None)
         if self.source is None:
             return replace(self, reading=reading)
         return replace(self, nearest=self.nearest_classes, reading=reading)

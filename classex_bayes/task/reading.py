@@ -38,12 +38,11 @@ class Reading:
     """Where ranks come from: the scores and how they are read."""
 
     made_from: MadeFrom = "ranks"  # or "scores", "embeddings"
-    source: ScoreSource | None = None  # the scores, if they are still known
+    source: ScoreSource | None = None  # scores of the answered instances, if they are still known
     ties: Ties = "random"
     tie_seed: int = 0
     design: SamplingDesign | None = None  # if classes had unequal probabilities or came in groups
     checks: tuple[Check, ...] = ()  # made when the scores were read
-    embeddings: ScoreSource | None = None  # of the answered instances, if others have no answer
 
     def statistics(self, y: IntArray, weight: FloatArray, k: IntArray) -> RankStatistics:
         """Numbers of better classes and influences on ATA_k, from one pass over the scores.

@@ -113,8 +113,7 @@ class SourceTask(TaskStatistics):
         unanswered : array-like, optional
             True classes of further test instances without an answer, such as probes without a
             face, whose rows are not among the scores. They are misses at every k, as in the
-            evaluations of NIST; in metrics of several ranks they are last. A task with such
-            instances keeps ranks and the scores of the nearest classes.
+            evaluations of NIST; in metrics of several ranks they are last.
         sampling : Sampling, optional
             How the classes were drawn, if with unequal probabilities or in groups.
         random_seed : int, SeedSequence or None

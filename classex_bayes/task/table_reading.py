@@ -121,9 +121,8 @@ def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
         nearest=table.nearest_classes.empty(n) if table.has_scores else None,
     )
     y = np.append(table.y, labels.unanswered)
-    embeddings = table.source if table.distance else None
-    reading = replace(table.reading, source=None, embeddings=embeddings)
-    return RankTable.stacked([table, lost], instance_weights(y, labels.class_weight), reading)
+    weight = instance_weights(y, labels.class_weight)
+    return RankTable.stacked([table, lost], weight, table.reading)
 
 
 def draw_classes(table: RankTable, n_classes: int, rng: np.random.Generator) -> IntArray:

@@ -293,9 +293,35 @@ def test_notes_and_errors_of_an_estimate_are_those_of_all_instances():
     np.testing.assert_allclose(error, 0.75 * of_answered.standard_error([40, 1000]))
 
 
-def test_checks_without_scores_have_one_reason():
+@pytest.mark.parametrize(
+    "estimator",
+    [cb.KDE("ucv"), cb.estimators.BinomialModel(), cb.ClassExReg(random_seed=1)],
+    ids=lambda estimator: estimator.name,
+)
+def test_estimators_and_checks_of_scores_have_those_of_the_answered(estimator):
     scores, y, failed = made()
-    task = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
+    answered, whole = (
+        cb.SourceTask.from_scores(
+            scores[~failed], y[~failed], unanswered=lost, untested="competitors"
+        )
+        for lost in (None, y[failed])
+    )
+    share = np.bincount(y[~failed], minlength=K1) / np.bincount(y, minlength=K1)
+    weighted = cb.SourceTask.from_scores(
+        scores[~failed], y[~failed], class_weight=share / share.sum(), untested="competitors"
+    )
+    found, alone = (estimator.fit(task).predict([60, 600]).mean for task in (whole, weighted))
+    np.testing.assert_allclose(found, share.mean() * alone, rtol=1e-9)
+    made_checks = [
+        {check.name for check in cb.diagnose(task, random_seed=1) if check.passed is not None}
+        for task in (answered, whole)
+    ]
+    assert made_checks[0] == made_checks[1] >= {"copies of instances", "copies of classes"}
+
+
+def test_checks_without_scores_have_one_reason():
+    scores, y, _ = made()
+    task = cb.SourceTask.from_scores(scores, y).without_scores()
     unmade = {check.sentence for check in cb.diagnose(task) if check.passed is None}
     assert "the scores of all classes are no longer at hand" in unmade
     assert not any("made from scores" in sentence for sentence in unmade)
