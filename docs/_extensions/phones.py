@@ -2,11 +2,9 @@
 
 Pictures of notebooks are described by their heading. Pictures with several panels have the class
 "wide": they scroll on a phone. Cells with a short text, such as an interval, have the class
-"short": they keep to one line. Long code of tables may break before a dot and after a bracket, and
-options such as --k do not break after their dashes.
+"short": they keep to one line. Options such as --k do not break after their dashes.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,6 @@ from sphinx.application import Sphinx
 
 _WIDE = 900  # pixels
 _SHORT = len("0.97 / 0.95 / 0.98")
-_TABLE = re.compile(r'<table class="docutils.*?</table>', re.DOTALL)
-_CODE = re.compile(r'(?<=<span class="pre">)[^<]+')
-_BREAK = re.compile(r"(?<=\S{6})(?=\.[A-Za-z_]\S{4})|(?<=\S{5}[(\[])(?=[^)\]\s]\S{5})")
 _OPTION = '<span class="pre">-', '<span class="pre option">-'
 
 
@@ -41,13 +36,9 @@ def _mark(app: Sphinx, page: nodes.document, _: str) -> None:
             cell["classes"].append("short")
 
 
-def _may_break(table: re.Match[str]) -> str:
-    return _CODE.sub(lambda code: _BREAK.sub("<wbr>", code[0]), table[0])
-
-
 def _finish(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _: Any) -> None:
     if "body" in context:
-        context["body"] = _TABLE.sub(_may_break, context["body"]).replace(*_OPTION)
+        context["body"] = context["body"].replace(*_OPTION)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
