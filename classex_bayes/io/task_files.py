@@ -202,8 +202,7 @@ def read_nonmated(
         ids, distances = (np.asarray(joined[name]) for name in _LISTS)
         return ids, distances
     matrix = as_matrix(joined[_NONMATED], _NONMATED)
-    reading = task.require("ranks").reading
-    source = reading.source
+    source = task.require("ranks").reading.source
     width = matrix.shape[1]
     if not isinstance(source, EmbeddingScores) or width != source.gallery.shape[1]:
         return matrix
