@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Hashable, Iterable, KeysView, Mapping, Sequence, Set
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,17 @@ class ClassLabels(NamedTuple):
     unanswered: IntArray
     class_weight: FloatArray
 
+    @classmethod
+    def of(cls, y: IntArray, unanswered: IntArray, class_weight: FloatArray) -> Self:
+        """Labels with the weights (k1,) of the classes among the instances with an answer."""
+        if not unanswered.size:
+            return cls(y, class_weight, unanswered, class_weight)
+        n_answers, n_lost = (np.bincount(a, minlength=class_weight.size) for a in (y, unanswered))
+        answered = class_weight * n_answers / np.maximum(n_answers + n_lost, 1)
+        if np.count_nonzero(answered) < 2:
+            raise DataError("unanswered: expected instances of at least 2 classes with an answer")
+        return cls(y, answered / answered.sum(), unanswered, class_weight)
+
 
 def class_labels(
     y: Any,
@@ -48,13 +59,7 @@ def class_labels(
     tested = np.append(positions, lost)
     tested_classes(tested, n_classes, names, untested)
     weight = class_weights(class_weight, tested, n_classes, names)
-    if not lost.size:
-        return ClassLabels(positions, weight, lost, weight)
-    n_answers, n_all = (np.bincount(labels, minlength=n_classes) for labels in (positions, tested))
-    answered = weight * n_answers / np.maximum(n_all, 1)
-    if np.count_nonzero(answered) < 2:
-        raise DataError("unanswered: expected instances of at least 2 classes with an answer")
-    return ClassLabels(positions, answered / answered.sum(), lost, weight)
+    return ClassLabels.of(positions, lost, weight)
 
 
 def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:

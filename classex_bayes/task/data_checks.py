@@ -112,7 +112,7 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
         checks.append(decisions(table.n_classes))
     if table.counts is not None and table.is_exact:
         checks.append(ties(table))
-        if table.is_simple_random:
+        if table.is_simple_random and table.influence is not None:
             checks.append(concentrated_errors(table, names))
     return checks
 

@@ -295,11 +295,10 @@ class RankTable:
     def _answered(self) -> Self:
         rows, share = np.flatnonzero(~self.lost), self.answered_share
         influence = None if self.influence is None else self.influence.scaled(1 / share)
-        answered = self.at(rows, self.weight[rows] / share)
-        return replace(answered, influence=influence, reading=self.reading)
+        return replace(self.at(rows, self.weight[rows] / share), influence=influence)
 
     def at(self, rows: IntArray, weight: FloatArray) -> Self:
-        """Some of the rows, with weights that sum to 1. Influence and scores are not known."""
+        """Some of the rows, with weights that sum to 1. Their influence is not known."""
         return replace(
             self,
             **{name: getattr(self, name)[rows] for name in _ROWS},
@@ -307,7 +306,6 @@ class RankTable:
             influence=None,
             counts=None if self.counts is None else self.counts.at(rows),
             nearest=None if self.nearest is None else self.nearest.of_instances(rows),
-            reading=replace(self.reading, source=None),
         )
 
     @classmethod

@@ -148,11 +148,10 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
             "n_classes: fewer than 2 of the drawn classes have test instances and weight; draw "
             "more classes"
         )
-    if table.source is not None:
+    if table.reading.source is not None:
         if table.reading.design is not None:  # `read_table` multiplies by it
             weight = weight / table.reading.design.class_weight[kept]
-        reading = table.reading.subset(rows, kept)
-        return read_table(reading, y, weight / weight.sum(), table.ties)
+        return _read_again(table, rows, kept, y, weight / weight.sum())
     if not table.is_exact or not table.is_simple_random:
         raise DataError(
             f"task: it was made from {table.kind} and has no scores at hand, so it is unknown "
@@ -170,10 +169,20 @@ def take(table: RankTable, rows: IntArray, class_weight: FloatArray) -> RankTabl
     `class_weight` (k1,) are the weights of the classes among them.
     """
     y = table.y[rows]
-    if table.source is not None:
-        reading = table.reading.subset(rows, np.arange(table.n_classes))
-        return read_table(reading, y, class_weight, table.ties)
+    if table.reading.source is not None:
+        return _read_again(table, rows, np.arange(table.n_classes), y, class_weight)
     return table.at(rows, instance_weights(y, class_weight))
+
+
+def _read_again(
+    table: RankTable, rows: IntArray, columns: IntArray, y: IntArray, class_weight: FloatArray
+) -> RankTable:
+    """Table of some instances against some classes, of which `y` are the true ones."""
+    lost = table.lost[rows]
+    labels = ClassLabels.of(y[~lost], y[lost], class_weight)
+    place = (np.cumsum(~table.lost) - 1)[rows[~lost]]  # among those with an answer
+    reading = table.reading.subset(place, columns)
+    return with_unanswered(read_table(reading, labels.y, labels.weight, table.ties), labels)
 
 
 def redraw_groups(table: RankTable, rng: np.random.Generator) -> RankTable:

@@ -337,3 +337,27 @@ def test_sensitivity_of_a_fit_to_scores():
     alone = cb.BayesianExtrapolator(evidence="ranks").fit(task, **few)
     expected = cb.sensitivity(alone, 1000).table["prior_share"]
     np.testing.assert_allclose(share, expected, atol=0.05)
+
+
+def test_scores_of_the_answered_are_those_of_no_other_instances():
+    scores, y, failed = made()
+    task = cb.SourceTask.from_scores(scores[~failed], y[~failed], unanswered=y[failed])
+    with pytest.raises(cb.exceptions.DataError, match="without unanswered="):
+        _ = task.scores
+    assert np.isfinite(task.accuracy_cov([7, 31])).all()
+    half = task.subsample(30, random_seed=1)
+    same = cb.SourceTask.from_scores(scores, y).subsample(30, random_seed=1)
+    answered = half.answered
+    assert half.n_test == same.n_test and answered.scores.shape == (answered.n_test, 30)
+    # A group in which all have an answer, and one in which some have none.
+    group = np.where(np.arange(task.n_test) < 100, "first", "others")
+    few = {"random_seed": 1, "progressbar": False, "sampler": {"draws": 200}}
+    predictions = cb.extrapolate_groups(task, group, 60, **few)
+    first = cb.SourceTask.from_scores(
+        scores[~failed][:100], y[~failed][:100], untested="competitors"
+    )
+    alone = cb.BayesianExtrapolator().fit(first, **few).predict(60)
+    found = predictions.by_group["first"]
+    assert found.mean.item() == pytest.approx(alone.mean.item(), abs=0.01)
+    by_ranks = cb.extrapolate_groups(task.without_scores(), group, 60, **few)
+    assert by_ranks.by_group["first"].mean.item() == pytest.approx(found.mean.item(), abs=0.05)
