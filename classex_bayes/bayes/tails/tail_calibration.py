@@ -187,7 +187,7 @@ def tail_law(
     factor of z in log p.
     """
     start, decline = (values[..., None] for values in mean_log_p(points, n_wrong))
-    share = np.maximum(expit(points[:, 2:3]), _SMALLEST_SHARE)
+    share = np.clip(expit(points[:, 2:3]), _SMALLEST_SHARE, 1 - _SMALLEST_SHARE)
     factor = np.exp(-slope_spread(points)[..., None] * _SCATTER_NODES)
     usual = start - decline * factor + np.asarray(scatter)[..., None] * _SCATTER_NODES
     look_alike = start - decline * _SHORTER

@@ -509,3 +509,16 @@ def test_scales_of_scores():
     for scale in candidate_scales(shares):
         found = scale.score(scale.log_distance(scores))
         assert_allclose(found[scores < scale.best], scores[scores < scale.best], rtol=1e-9)
+
+
+def test_likelihood_of_look_alikes_alone():
+    """Far out in the prior, where 1 - share is 0 in double precision and many classes are better.
+
+    Instances that have no look-alikes are then the only ones with so many better classes.
+    """
+    weight = np.zeros((1, DEPTHS.size))
+    weight[:, 10] = 1.0
+    table = HeldOutTable(np.array([3000]), weight, 5000.0)
+    points = np.array([[0.0, 1.0, odds, np.log(0.2), 0.0] for odds in (60.0, 24.0)])
+    far, near = table.log_likelihood(points)
+    assert np.isfinite(far) and far < near
