@@ -17,6 +17,7 @@ _MODULES: tuple[str, ...] = (
     "manuals",
     "melodies",
     "molecules",
+    "network_vectors",
     "orbits",
     "pictograms",
     "printed_words",

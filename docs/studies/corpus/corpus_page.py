@@ -171,7 +171,7 @@ def draw_curves(folder: Path) -> None:
     colours = dict(zip(facts["kind"].unique(), plt.get_cmap("tab20").colors, strict=False))
     groups = list(facts.groupby("scores"))
     figure, panels = plt.subplots(
-        2, 2, figsize=(12, 11), sharex=True, sharey=True, layout="constrained"
+        2, 3, figsize=(18, 11), sharex=True, sharey=True, layout="constrained"
     )
     levels = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995]
     for axes, (scores, of_kind) in zip(panels.flat, groups, strict=False):

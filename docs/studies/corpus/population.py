@@ -118,12 +118,16 @@ class Recipe:
         Sentences on features, scores and training data, and on the choices that were made after
         accuracies had been seen.
     packages : tuple of str
-        Packages that hold the data, each as "name version (registry, licence)".
+        Packages that hold the data, each as "name version (registry, licence)"; none if all is
+        simulated.
     make : callable
         Returns the population. With these versions of the packages it is the same every time.
     scores : str
-        Kind of its scores: "distance" (cosines of embeddings are distances, too), "logit", "other
-        similarity", or "tied" if scores have so few values that the best wrong classes are tied.
+        Kind of its scores: "distance" (cosines of other vectors than those of networks are
+        distances, too), "network embedding" (cosines of vectors that neural networks make, or of
+        simulated ones), "logit", "log-likelihood" (of an instance by models of the classes, or
+        its ratio to that of another model), "other similarity", or "tied" if scores have so few
+        values that the best wrong classes are tied.
     """
 
     name: str
