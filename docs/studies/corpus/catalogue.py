@@ -17,6 +17,7 @@ _MODULES: tuple[str, ...] = (
     "manuals",
     "melodies",
     "molecules",
+    "network_logits",
     "network_vectors",
     "orbits",
     "pictograms",

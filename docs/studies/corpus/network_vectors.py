@@ -27,7 +27,7 @@ class Persons:
     noise : float
         Sum of the variances of the noise, divided by that of the persons.
     quality : float
-        Standard deviation of the logarithm of an image's factor of noise.
+        Standard deviation of the logarithm of an image's noise, relative to the person.
     """
 
     d: int
@@ -48,17 +48,21 @@ class Persons:
         """Return the vectors (n, d) of random persons."""
         return np.asarray(self.scales()[0] * rng.standard_normal((n, self.d)))
 
-    def images(self, persons: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return unit vectors (n, d) of one image of each person, of random quality."""
+    def features(self, persons: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return vectors (n, d) of one image of each person. Good images have long ones."""
         factor = rng.lognormal(0, self.quality, (len(persons), 1))
         noise = self.scales()[1] * rng.standard_normal(persons.shape)
-        return unit(persons + factor * noise)
+        return np.asarray(persons / factor + noise)
+
+    def images(self, persons: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return unit vectors (n, d) of one image of each person, of random quality."""
+        return unit(self.features(persons, rng))
 
     def population(self, n: int, n_images: int, n_probes: int, seed: int) -> Population:
         """Return n persons, with templates of `n_images` images and `n_probes` probes each."""
         rng = np.random.default_rng(seed)
         persons = self.draw(n, rng)
-        gallery = unit(sum(self.images(persons, rng) for _ in range(n_images)))
+        gallery = unit(np.sum([self.images(persons, rng) for _ in range(n_images)], axis=0))
         y = np.tile(np.arange(n), n_probes)
         return Population(gallery, self.images(persons[y], rng), y, "cosine")
 
