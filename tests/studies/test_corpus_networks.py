@@ -1,9 +1,12 @@
 """Vectors, heads and likelihoods of the corpus that neural networks and language models make."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from studies.corpus.heads import unit
+from studies.corpus.likelihoods import cut, trigram_log_likelihoods, word_log_likelihoods
 from studies.corpus.network_logits import noisy_instances
 from studies.corpus.network_vectors import Persons
 
@@ -40,3 +43,44 @@ def test_good_images_have_long_features():
     features = persons.features(drawn, rng)
     cosine = (unit(features) * unit(drawn)).sum(1)
     assert np.corrcoef(np.linalg.norm(features, axis=1), cosine)[0, 1] > 0.5
+
+
+def test_texts_are_cut_to_runs():
+    rng = np.random.default_rng(5)
+    runs = [cut(list(range(500)), rng) for _ in range(300)]
+    assert all(run == list(range(run[0], run[-1] + 1)) for run in runs)
+    lengths = [len(run) for run in runs]
+    assert 4 <= min(lengths) < 6 and 180 < max(lengths) <= 200
+    assert cut([1, 2], rng) == [1, 2]
+
+
+def test_words_are_as_likely_as_frequent():
+    documents = [["a", "b", "b"], ["b", "c"]]
+    scores = word_log_likelihoods(documents, [["a", "b", "new"]], share=0.4)
+    common = {"a": 0.4 * 1 / 5, "b": 0.4 * 3 / 5}
+    expected = [(common["a"] + 0.6 / 3) * (common["b"] + 0.4), common["a"] * (common["b"] + 0.3)]
+    assert np.exp(scores[0]) == pytest.approx(expected)
+
+
+def test_characters_are_as_likely_as_frequent_after_two_others():
+    documents = ["abcabdabc", "xbcdabda", "ababab"]
+    scores = trigram_log_likelihoods(documents, ["abcd", "bdabd"], share=0.3)
+
+    def frequencies(texts):
+        runs = Counter(text[i : i + 3] for text in texts for i in range(len(text) - 2))
+        contexts = Counter({})
+        for run, count in runs.items():
+            contexts[run[:2]] += count
+        return runs, contexts
+
+    common, before = frequencies(documents)
+    for query, row in zip(["abcd", "bdabd"], scores, strict=True):
+        for document, score in zip(documents, row, strict=True):
+            own, seen = frequencies([document])
+            expected = 0.0
+            for i in range(len(query) - 2):
+                run = query[i : i + 3]
+                share = 0.3 if seen[run[:2]] else 1.0
+                prob = share * common[run] / before[run[:2]]
+                expected += np.log(prob + (1 - share) * own[run] / max(seen[run[:2]], 1))
+            assert score == pytest.approx(expected, rel=1e-5)

@@ -13,6 +13,7 @@ _MODULES: tuple[str, ...] = (
     "airports",
     "characters",
     "functions",
+    "likelihoods",
     "linkage",
     "manuals",
     "melodies",

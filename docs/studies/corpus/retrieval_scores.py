@@ -208,7 +208,7 @@ RECIPES: tuple[Recipe, ...] = (
         "document, mixed with that of all documents, against the latter alone.",
         packages=functions.RECIPES[1].packages[:6],
         make=_function_unigrams,
-        scores="other similarity",
+        scores="log-likelihood",
     ),
     Recipe(
         name="gene-bayes",
@@ -223,7 +223,7 @@ RECIPES: tuple[Recipe, ...] = (
         "the scale of the scores.",
         packages=sequences.RECIPES[0].packages,
         make=_gene_bayes,
-        scores="other similarity",
+        scores="log-likelihood",
     ),
     Recipe(
         name="synonym-bayes",

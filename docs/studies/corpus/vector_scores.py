@@ -126,7 +126,7 @@ RECIPES: tuple[Recipe, ...] = (
         "mel-frequency cepstra at 20 times, learnt on 1,500 other words.",
         packages=speech.RECIPES[0].packages,
         make=_spoken_plda,
-        scores="other similarity",
+        scores="log-likelihood",
     ),
     Recipe(
         name="function-dot",
