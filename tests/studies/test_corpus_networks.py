@@ -1,5 +1,6 @@
 """Vectors, heads and likelihoods of the corpus that neural networks and language models make."""
 
+import json
 from collections import Counter
 
 import numpy as np
@@ -9,6 +10,7 @@ from studies.corpus.heads import unit
 from studies.corpus.likelihoods import cut, trigram_log_likelihoods, word_log_likelihoods
 from studies.corpus.network_logits import noisy_instances
 from studies.corpus.network_vectors import Persons
+from studies.corpus.sentence_network import SentenceNetwork, pieces
 
 
 def test_variances_of_persons_and_images_decay():
@@ -84,3 +86,53 @@ def test_characters_are_as_likely_as_frequent_after_two_others():
                 prob = share * common[run] / before[run[:2]]
                 expected += np.log(prob + (1 - share) * own[run] / max(seen[run[:2]], 1))
             assert score == pytest.approx(expected, rel=1e-5)
+
+
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "un", "##believ", "##able", "a", "##b", "b"]
+
+
+def test_words_are_split_into_the_longest_pieces():
+    numbers = {piece: number for number, piece in enumerate(VOCABULARY)}
+    assert pieces("unbelievable", numbers) == [4, 5, 6]
+    assert pieces("abb", numbers) == [7, 8, 8]
+    assert pieces("unclear", numbers) == [1]
+
+
+def small_network(folder):
+    """A network of 24 dimensions with random weights, in a file as the package has it."""
+    d, rng = 24, np.random.default_rng(6)
+    shapes = {f"embeddings.{part}_embeddings.weight": (10, d) for part in ("word", "position")}
+    shapes["embeddings.token_type_embeddings.weight"] = (2, d)
+    sizes = {"intermediate": (2 * d, d), "output": (d, 2 * d), "attention.output": (d, d)}
+    sizes |= {f"attention.self.{part}": (d, d) for part in ("query", "key", "value")}
+    norms = ["embeddings"]
+    for layer in range(6):
+        name = f"encoder.layer.{layer}."
+        for part, shape in sizes.items():
+            dense = name + part + ("" if ".self" in part else ".dense")
+            shapes |= {f"{dense}.weight": shape, f"{dense}.bias": shape[:1]}
+        norms += [f"{name}output", f"{name}attention.output"]
+    for name in norms:
+        shapes |= {f"{name}.LayerNorm.weight": (d,), f"{name}.LayerNorm.bias": (d,)}
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, shape in shapes.items():
+        mean = float(name.endswith("LayerNorm.weight"))
+        values = rng.normal(mean, 0.2, shape).astype("<f4").tobytes()
+        ends = [len(data), len(data) + len(values)]
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": ends}
+        data += values
+    text = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY))
+    return SentenceNetwork(folder)
+
+
+def test_vectors_of_sentences_do_not_depend_on_others(tmp_path):
+    network = small_network(tmp_path)
+    texts = [["a", "b"], ["b"], ["unbelievable", "a"], ["b", "a"], ["a", "b", "abb", "b", "a"]]
+    vectors = network(texts, 5)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    alone = np.concatenate([network([text], 5) for text in texts])
+    np.testing.assert_allclose(vectors, alone, atol=1e-5)
+    assert (vectors @ vectors.T)[np.triu_indices(5, 1)].max() < 0.9999
+    np.testing.assert_allclose(network([["a", "b", "abb", "a"]], 5)[0], vectors[4], atol=1e-5)

@@ -24,6 +24,7 @@ _MODULES: tuple[str, ...] = (
     "pictograms",
     "printed_words",
     "pronunciations",
+    "sentence_vectors",
     "sequences",
     "speech",
     "spelling",

@@ -123,8 +123,8 @@ RECIPES: tuple[Recipe, ...] = (
         "models",
         about="Classes are 4,000 manual pages, drawn at random from those of manual-halves. The "
         "template is the first half of a page, and the test instance is a run of words at a random "
-        f"place of the second half, of {_LENGTHS.format('words', 'half')}. Families of similar pages stay. "
-        "No noise is added. A wrong answer is another page.",
+        f"place of the second half, of {_LENGTHS.format('words', 'half')}. Families of similar "
+        "pages stay. No noise is added. A wrong answer is another page.",
         classifier=_UNIGRAMS.format(_NOT_TUNED),
         packages=manuals.RECIPES[0].packages,
         make=_manual_unigrams,
@@ -137,8 +137,8 @@ RECIPES: tuple[Recipe, ...] = (
         "models of characters",
         about="Classes are 4,000 manual pages, drawn anew from those of manual-halves. The "
         "template is the first half of a page, and the test instance is a run of words at a random "
-        f"place of the second half, of {_LENGTHS.format('words', 'half')}. Families of similar pages stay. "
-        "No noise is added. A wrong answer is another page.",
+        f"place of the second half, of {_LENGTHS.format('words', 'half')}. Families of similar "
+        "pages stay. No noise is added. A wrong answer is another page.",
         classifier=_TRIGRAMS.format("words", _NOT_TUNED),
         packages=manuals.RECIPES[0].packages,
         make=_manual_trigrams,
@@ -168,8 +168,8 @@ RECIPES: tuple[Recipe, ...] = (
         about="Classes are 4,000 functions and methods, drawn at random from those of "
         "functions-docstrings. The template is made of the words of the name and of the "
         "identifiers in the body. The test instance is a run of words at a random place of the "
-        f"docstring's description, of {_LENGTHS.format('words', 'description')}. No noise is added. A wrong "
-        "answer is another function.",
+        f"docstring's description, of {_LENGTHS.format('words', 'description')}. No noise is "
+        "added. A wrong answer is another function.",
         classifier=_UNIGRAMS.format(_NOT_TUNED),
         packages=functions.RECIPES[0].packages,
         make=_docstring_unigrams,
