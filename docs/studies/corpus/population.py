@@ -123,11 +123,11 @@ class Recipe:
     make : callable
         Returns the population. With these versions of the packages it is the same every time.
     scores : str
-        Kind of its scores: "distance" (cosines of other vectors than those of networks are
-        distances, too), "network embedding" (cosines of vectors that neural networks make, or of
-        simulated ones), "logit", "log-likelihood" (of an instance by models of the classes, or
-        its ratio to that of another model), "other similarity", or "tied" if scores have so few
-        values that the best wrong classes are tied.
+        Kind of its scores: "distance" (cosines of other vectors, and of the hidden layers of small
+        networks, are distances, too), "network embedding" (cosines of vectors by networks that
+        others trained, or of vectors that simulate these), "logit", "log-likelihood" (of an
+        instance by models of the classes, or its ratio to that by another model), "other
+        similarity", or "tied" if scores have so few values that the best wrong classes are tied.
     """
 
     name: str
