@@ -75,6 +75,7 @@ def _face_sheet(persons: Persons) -> str:
 
 
 _NOISE_CHOSEN = "The size of the noise was chosen after accuracies had been seen."
+_FACES_CHOSEN = "Variances of persons and images were chosen after accuracies had been seen."
 
 RECIPES: tuple[Recipe, ...] = (
     Recipe(
@@ -87,7 +88,7 @@ RECIPES: tuple[Recipe, ...] = (
         "standard deviation .8. Some instances are clear and some are lost in noise. All vectors "
         "are drawn at random. A wrong answer is another vector.",
         classifier="Dot product, as the logit of an ideal head without biases. Instances are not "
-        "normalised, so their scores grow with their noise.",
+        f"normalised, so their scores grow with their noise. {_NOISE_CHOSEN}",
         packages=(),
         make=_noisy_even,
         scores="logit",
@@ -115,7 +116,7 @@ RECIPES: tuple[Recipe, ...] = (
         about=_face_sheet(_SOFTMAX),
         classifier="A softmax head with a bias was trained on the classes themselves, on 5 times "
         "the vectors. They are not normalised, so good images have large logits. The score is the "
-        f"logit. {_NOISE_CHOSEN}",
+        f"logit. {_FACES_CHOSEN}",
         packages=(),
         make=_face_head,
         scores="logit",
@@ -127,7 +128,7 @@ RECIPES: tuple[Recipe, ...] = (
         about=_face_sheet(_COSFACE),
         classifier="A head of normalised weights was trained on the classes themselves, with "
         "softmax and a margin of .2 (CosFace). The score is its logit, 24 times the cosine. "
-        f"{_NOISE_CHOSEN}",
+        f"{_FACES_CHOSEN}",
         packages=(),
         make=_face_margin,
         scores="logit",
