@@ -1,6 +1,7 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -32,7 +33,12 @@ from classex_bayes.bayes.model.priors import (
     descriptions_of,
     log_densities,
 )
-from classex_bayes.bayes.sampling import SamplerSettings, sample_into
+from classex_bayes.bayes.sampling import (
+    ACCEPT_OF_FEW_ROWS,
+    FEW_ROWS,
+    SamplerSettings,
+    sample_into,
+)
 from classex_bayes.bayes.score_evidence import (
     HELD_OUT,
     TAILS,
@@ -251,7 +257,8 @@ class BayesianExtrapolator(LawModel):
             Settings of the sampler that differ from these: draws=1000 of each chain, after
             tune=600 tuning steps, in chains=4, of which cores run at the same time (by default as
             many as there are processors), with the target acceptance probability
-            target_accept=0.98 of NUTS. nuts_sampler is "nutpie" (the default), "pymc", "numpyro" or
+            target_accept=0.98 of NUTS (0.995 for decisions, and for one or two accuracies).
+            nuts_sampler is "nutpie" (the default), "pymc", "numpyro" or
             "blackjax". nutpie uses the log density of `classex_bayes.bayes.model.density`,
             which is compiled once on a machine. Your own prior is compiled once in a process. The
             other samplers compile at every fit. The last two need the extra `samplers`.
@@ -290,6 +297,8 @@ class BayesianExtrapolator(LawModel):
         checked_tail_prior(self.tail_prior)
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
         data, tree = pooled_groups(tasks, prior.basis)
+        if data.n_rows <= FEW_ROWS and "target_accept" not in (sampler or {}):
+            settings = replace(settings, target_accept=ACCEPT_OF_FEW_ROWS)
         interrupted = sample_into(tree, prior, data, settings, seeds)
         record = FitRecord.of_tasks(tasks, sampler=settings, interrupted=interrupted)
         stop = ""

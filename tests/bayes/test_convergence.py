@@ -99,6 +99,18 @@ def test_pilots_that_hardly_err_converge(n_classes, errors):
     assert model.diagnosis_.problems == ()
 
 
+@pytest.mark.parametrize(("n_classes", "seed"), [(50, 3), (50, 10), (200, 5), (200, 8)])
+def test_confusion_matrices_converge(n_classes, seed):
+    # Decisions know one accuracy, so the scale of the groups keeps the heavy tails of its prior.
+    rng = np.random.default_rng(seed)
+    n_right = rng.binomial(4, rng.beta(4, 2, n_classes))
+    counts = np.diag(n_right) + np.roll(np.diag(4 - n_right), 1, axis=1)
+    task = SourceTask.from_confusion(counts)
+    model = BayesianExtrapolator().fit(task, random_seed=seed, progressbar=False)
+    diagnosis = model.diagnosis_
+    assert diagnosis.problems == () and min(diagnosis.ess_bulk, diagnosis.ess_tail) > 1400
+
+
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")  # far from the data
 def test_a_sampler_that_diverges(small_task):
     model = BayesianExtrapolator()

@@ -31,6 +31,10 @@ from classex_bayes.core.jit import log_failed_cache
 ) = range(18)  # fmt: skip
 # Places of the parameters in their unconstrained vector. The coefficients z follow.
 MU, LOG_TAU, LOG_ODDS, LOG_SEPARATION, IMBALANCE, TAIL, LOG_SIGMA, FIRST_Z = range(8)
+# Smaller arguments of the quantiles of Student's law are expanded in a series.
+_NEARLY_NORMAL = 1e-4
+# Scales of the groups between which the uncertainty of their mean grows with the scale.
+_LEAST_SPREAD, _LARGEST_SPREAD = 1.0, 10.0
 # Smaller numbers count as 0. Their products would be subnormal, and arithmetic with these is slow.
 NEGLIGIBLE = 1e-150
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -387,18 +391,62 @@ def log_density(x: Any, packed: Any, gradient: Any) -> float:
     return value
 
 
+@_inner
+def _student_quantile(v: float, freedom: float) -> Any:
+    r"""Quantile t of Student's law at the level of a standard normal v, nearly.
+
+    It is :math:`t = \sqrt{\nu (e^w - 1)}` with the sign of v and :math:`w = v^2 / (\nu c^2)`,
+    :math:`c = (8 \nu + 1) / (8 \nu + 3)` (Wallace, Annals of Mathematical Statistics 30, 1959).
+    Returns t, log dt / dv, and the derivative of the latter.
+    """
+    c = (8 * freedom + 1) / (8 * freedom + 3)
+    w = v * v / (freedom * c * c)
+    ratio = math.expm1(w) / w if w > _NEARLY_NORMAL else 1 + w / 2
+    by_w = math.exp(w) / math.expm1(w) - 1 / w if w > _NEARLY_NORMAL else 0.5 + w / 12
+    slope = w - 0.5 * math.log(ratio) - math.log(c)
+    return v * math.sqrt(ratio) / c, slope, 2 * v / (freedom * c * c) * (1 - 0.5 * by_w)
+
+
+@_inner
+def _scale_and_mean(q: Any, packed: Any, x: Any) -> Any:
+    r"""Write log s and mu of `from_moved` to x, log s in the place of log tau.
+
+    .. math::
+
+        \log s = \log s_0 + \sigma \, t_\nu(v), \quad \mu = \mu_0 + g m, \quad
+        g^2 = (1 + s^2) / (1 + s^2 / 100),
+
+    where :math:`t_\nu` is `_student_quantile`, and the constants are those of the prior. Returns
+    the log volume of the map (m, v) and its derivative by v, g, and the derivatives of log s and
+    mu by v.
+    """
+    t, log_slope, by_v = _student_quantile(q[LOG_TAU], packed[SCALE_FREEDOM])
+    x[LOG_TAU] = packed[LOG_SCALE] + packed[SCALE_LOG_SD] * t
+    scale_by_v = packed[SCALE_LOG_SD] * math.exp(log_slope)
+    square = math.exp(2 * x[LOG_TAU])
+    least, largest = _LEAST_SPREAD**2, _LARGEST_SPREAD**2
+    spread = math.sqrt((square + least) / (1 + square / largest))
+    spread_by_v = scale_by_v * (square / (square + least) - square / (square + largest))
+    x[MU] = packed[LOCATION] + spread * q[MU]
+    log_volume = math.log(scale_by_v) + math.log(spread)
+    return log_volume, by_v + spread_by_v, spread, scale_by_v, spread * q[MU] * spread_by_v
+
+
 @_compiled
 def from_moved(q: Any, packed: Any, x: Any) -> Any:
     r"""Write the unconstrained parameters x for the coordinates q that are whitened.
 
-    q holds :math:`\log s` and :math:`\log \delta` instead of :math:`\log \tau` and
-    :math:`\log \Delta`. Here :math:`s = \tau \sqrt{V}`, with
+    q holds :math:`\log \delta = \log(\Delta / \tau)` instead of :math:`\log \Delta`. Instead of mu
+    and :math:`\log \tau` it holds m and v of `_scale_and_mean`, which give mu and :math:`\log s`.
+    Here :math:`s = \tau \sqrt{V}`, with
     :math:`V = p r^2 + (1 - p) / r^2 + p (1 - p) \delta^2`, is the joint scale of the groups, which
-    the data determine well, and :math:`\delta = \Delta / \tau`. The map preserves volumes.
+    ranks determine well. Decisions leave it nearly the law of its prior, which has heavy tails, and
+    determine mu the less well the larger s is. In v and m such a posterior is nearly normal, too.
 
     Returns the derivatives of :math:`\log V / 2` by the log odds, log delta and imbalance.
     """
     _copy(q, x)
+    _scale_and_mean(q, packed, x)
     if packed[SEPARATION] == 0:  # one group, whose scale is s
         return 0.0, 0.0, 0.0
     share, imbalance = _logistic(q[LOG_ODDS]), q[IMBALANCE]
@@ -406,7 +454,7 @@ def from_moved(q: Any, packed: Any, x: Any) -> Any:
     apart = math.exp(2 * q[LOG_SEPARATION])
     both = share * (1 - share)
     variance = share * harder + (1 - share) * easier + both * apart
-    x[LOG_TAU] = q[LOG_TAU] - 0.5 * math.log(variance)
+    x[LOG_TAU] -= 0.5 * math.log(variance)
     x[LOG_SEPARATION] = q[LOG_SEPARATION] + x[LOG_TAU]
     by_odds = 0.5 * both * (harder - easier + (1 - 2 * share) * apart)
     by_imbalance = share * harder - (1 - share) * easier
@@ -417,10 +465,12 @@ def from_moved(q: Any, packed: Any, x: Any) -> Any:
 def moved_log_density(q: Any, packed: Any, gradient: Any) -> float:
     """Log density of a point of `from_moved`; overwrites `gradient`."""
     x = np.empty(q.size)
+    log_volume, volume_by_v, spread, scale_by_v, mu_by_v = _scale_and_mean(q, packed, x)
     by_odds, by_apart, by_imbalance = from_moved(q, packed, x)
-    value = log_density(x, packed, gradient)
+    value = log_density(x, packed, gradient) + log_volume
     by_scale = gradient[LOG_TAU] + gradient[LOG_SEPARATION]
-    gradient[LOG_TAU] = by_scale
+    gradient[LOG_TAU] = by_scale * scale_by_v + gradient[MU] * mu_by_v + volume_by_v
+    gradient[MU] *= spread
     gradient[LOG_ODDS] -= by_scale * by_odds
     gradient[LOG_SEPARATION] -= by_scale * by_apart
     gradient[IMBALANCE] -= by_scale * by_imbalance

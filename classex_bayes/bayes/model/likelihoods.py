@@ -39,6 +39,11 @@ class Likelihood(ABC):
     if TYPE_CHECKING:  # a field of every subclass
         matrix: FloatArray  # its product with the weights is the expectation of the data
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the matrix that are not zero."""
+        return int(np.count_nonzero(self.matrix.any(axis=1)))
+
     @abstractmethod
     def register(self, data: dict[str, Any], weights: Any) -> None:
         """Register the observed data, `pm.Data` by name, in the current PyMC model."""

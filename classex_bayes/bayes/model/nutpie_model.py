@@ -52,12 +52,11 @@ def layout(prior: MixturePrior) -> Layout:
     are fixed where they have no effect.
     """
     apart = prior.separation / prior.scale if prior.has_groups else 0.0
-    scale = prior.scale * np.sqrt(1 + apart**2 / 4)
     n_functions = prior.deviations().shape[1] if prior.deviation > 0 else 0
     with np.errstate(divide="ignore"):
         middle = {
-            "mu": (prior.location, True),
-            "tau_log__": (np.log(scale), True),
+            "mu": (0.0, True),
+            "tau_log__": (0.0, True),
             "share_logodds__": (0.0, prior.has_groups),
             "separation_log__": (np.log(apart), prior.has_groups),
             "imbalance": (0.0, prior.has_groups and prior.imbalance > 0),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numba import types
 from scipy.optimize import approx_fprime
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask
 from classex_bayes.bayes.model import density
@@ -105,7 +105,11 @@ def test_the_posterior_is_nearly_standard_normal_there():
         task, sampler={"draws": 1000, "chains": 2}, random_seed=1, progressbar=False
     )
     posterior = model.idata["posterior"]
-    draws = np.stack([posterior["mu"].values.ravel(), np.log(posterior["tau"].values.ravel())])
+    mu, tau = (posterior[name].values.ravel() for name in ("mu", "tau"))
+    growing = np.sqrt((1 + tau**2) / (1 + tau**2 / 100))
+    scaled = np.log(tau / prior.scale) / prior.scale_log_sd
+    v = norm.ppf(t.cdf(scaled, prior.scale_freedom))
+    draws = np.stack([(mu - prior.location) / growing, v])
     q = np.linalg.solve(found.root, draws - found.centre[:, None])
     np.testing.assert_allclose(q.mean(axis=1), 0, atol=0.2)
     np.testing.assert_allclose(np.cov(q), np.eye(2), atol=0.2)
