@@ -260,7 +260,7 @@ def replicated_accuracy(
 ) -> FloatArray:
     """Average test accuracies (chain, draw, n_k) of replicated tasks at k <= k1.
 
-    Each draw simulates n / deff independent instances, which have the information of the task.
+    Each draw simulates as many independent instances as the task counts as in the likelihood.
     Their favorability U* is drawn from the mixture and rank - 1 from Binomial(k1 - 1, 1 - U*). Then
     ATA_k is computed. `task_size` is k1 and the number of independent instances.
     """
@@ -290,14 +290,14 @@ def predictive_group(
 ) -> xr.Dataset:
     """Replicated data of the tasks of `tree`: one replicate of each for each draw of the weights.
 
-    A replicate has the size of its task. `law` is the law with the weights. Replicates of pooled
-    tasks are independent of each other.
+    A replicate has as many independent instances as its task counts as in the likelihood. `law` is
+    the law with the weights. Replicates of pooled tasks are independent of each other.
     """
     data, observed = data_of(tree), tree["observed_data"].to_dataset()
     accuracies = []
-    for number, (n_classes, n_test, design_effect) in enumerate(task_sizes(tree)):
+    for number, (n_classes, n_test, precision) in enumerate(task_sizes(tree)):
         k = task_part(observed, number)["k"].values
-        effective = max(round(n_test / design_effect), 1)
+        effective = max(round(n_test * precision), 1)
         accuracies.append(replicated_accuracy(law, (n_classes, effective), k, rng))
     dims = {"accuracy": "k", BernsteinData.observed: BernsteinData.rows}
     drawn = {"accuracy": np.concatenate(accuracies, axis=-1)}

@@ -18,6 +18,7 @@ from classex_bayes.bayes.idata import (
     with_predictions,
 )
 from classex_bayes.bayes.model.likelihoods import (
+    LARGEST_SAMPLE,
     SMALLEST_SHARE,
     BernsteinData,
     LikelihoodData,
@@ -99,7 +100,8 @@ class FitGap:
 def fit_gap(data: BernsteinData, weights: FloatArray, rng: np.random.Generator) -> FitGap:
     """Gap of draws of the weights (chain, draw, m).
 
-    Replicates are multinomial with the effective sample of each task, as in predictive checks.
+    Replicates are multinomial with the number of independent instances that the likelihood counts,
+    as in predictive checks. So a gap is unusual if the likelihood as it was sampled shows it.
     There is one for each of up to 200 random draws. No more are made once 10 of them have a gap
     as large as that of the data (Besag and Clifford, Biometrika 78, 1991).
     """
@@ -206,7 +208,11 @@ class Fit:
         """Notes on the data and the draws, for readers of predictions."""
         record = self.record
         stopped = (f"sampling was interrupted: {record.interrupted}",) * bool(record.interrupted)
-        return (*record.notes, *stopped, *self.diagnosis.notes, *self.faults)
+        counted = (
+            f"the likelihood of {record.n_test:,} instances counts as that of {record.counted:,} "
+            "independent ones, because no mixture fits a real population more closely",
+        ) * (record.sampler is not None and record.n_effective > LARGEST_SAMPLE)
+        return (*record.notes, *stopped, *counted, *self.diagnosis.notes, *self.faults)
 
 
 class LawFit(Fit):

@@ -12,6 +12,7 @@ import pandas as pd
 
 from classex_bayes._version import __version__
 from classex_bayes.arguments import seed_sequence
+from classex_bayes.bayes.model.likelihoods import coarsening
 from classex_bayes.bayes.model.priors import MixturePrior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.local_tails import N_NEAREST, DistanceScale
@@ -134,6 +135,16 @@ class FitRecord:
             for name, value in values.items()
             if not (value is None or (isinstance(value, Sized) and not len(value)))
         }
+
+    @property
+    def n_effective(self) -> float:
+        """Number of independent instances with the information of all instances."""
+        return self.n_test / self.design_effect
+
+    @property
+    def counted(self) -> int:
+        """Number of independent instances that all instances count as in the likelihood."""
+        return round(self.n_effective * coarsening(self.n_effective))
 
     @property
     def seeds(self) -> np.random.SeedSequence:

@@ -275,10 +275,12 @@ class FittedModel(Parameters, ABC):
 
     def _data_text(self) -> str:
         record = self._fit.record
+        coarsened = record.sampler is not None and record.counted < 0.99 * record.n_effective
         return (
             f"{record.n_classes} {self._counted[0]} and {record.n_test} {self._counted[1]}"
             f"{f' in {record.n_tasks} tasks' * (record.n_tasks > 1)}, from {record.task_kind}, "
             f"design effect {record.design_effect:g}"
+            f"{f', counted as {record.counted} independent ones' * coarsened}"
         )
 
 

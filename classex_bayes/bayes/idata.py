@@ -6,7 +6,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PowerData
+from classex_bayes.bayes.model.likelihoods import (
+    BernsteinData,
+    LikelihoodData,
+    PowerData,
+    coarsening,
+)
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
@@ -31,6 +36,7 @@ _DESCRIPTIONS = {
     "design_effect": "number of instances with the information of one independent instance",
     "n_classes": "number of tested classes of each task",
     "n_test": "number of test instances of each task",
+    "precision": "number of independent instances that one instance counts as in the likelihood",
 }
 
 
@@ -64,7 +70,8 @@ def pooled_groups(
         )
     curves = any(task.table.kind == "accuracies" for task in tasks)
     form: Any = PowerData if curves else BernsteinData
-    parts = [form.of(task, basis) for task in tasks]
+    power = coarsening(sum(task.n_test / task.design_effect() for task in tasks))
+    parts = [form.of(task, basis, power) for task in tasks]
     data, row, k = form.joined(parts), form.rows, [task.grid(_N_OBSERVED_K) for task in tasks]
     positions: list[IntArray] = [np.arange(len(part.matrix)) for part in parts]
     if form is BernsteinData:
@@ -85,6 +92,7 @@ def pooled_groups(
         "n_classes": [task.n_classes for task in tasks],
         "n_test": [task.n_test for task in tasks],
         "design_effect": [task.design_effect() for task in tasks],
+        "precision": [power / task.design_effect() for task in tasks],
     }
     constant = xr.Dataset(
         {"matrix": ((row, "knot"), data.matrix)}
@@ -102,15 +110,15 @@ def data_of(tree: xr.DataTree) -> LikelihoodData:
     if BernsteinData.observed not in observed:
         return PowerData(constant["matrix"].values, observed[PowerData.observed].values)
     number = np.asarray(observed.coords.get(f"{BernsteinData.rows}_task", 0))
-    precision = 1 / constant["design_effect"].values
+    precision = constant["precision"].values[number]
     counts = observed[BernsteinData.observed].values
-    return BernsteinData(constant["matrix"].values, counts, precision[number], number)
+    return BernsteinData(constant["matrix"].values, counts, precision, number)
 
 
 def task_sizes(tree: xr.DataTree) -> list[tuple[int, int, float]]:
-    """Number of classes, number of instances and design effect of every task of a fit."""
+    """Number of classes, number of instances and precision of every task of a fit."""
     fixed = tree["constant_data"].to_dataset()
-    sizes = (fixed[name].values.tolist() for name in ("n_classes", "n_test", "design_effect"))
+    sizes = (fixed[name].values.tolist() for name in ("n_classes", "n_test", "precision"))
     return list(zip(*sizes, strict=True))
 
 

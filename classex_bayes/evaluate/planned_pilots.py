@@ -15,7 +15,7 @@ import pandas as pd
 from arviz_stats.base import array_stats
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE, BernsteinData
+from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE, BernsteinData, coarsening
 from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.bayes.tails.importance_sample import LARGEST_PARETO_K
@@ -174,7 +174,7 @@ def simulated_draws(
         key = (*seed.spawn_key, n_classes, ceil(repeats))
         rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=key))
         counts = populations.ranks(n_classes, repeats, rng)
-        pilots += [(n_classes, row) for row in counts]
+        pilots += [(n_classes, row * coarsening(row.sum())) for row in counts]
 
     def fit(n_classes: int, counts: FloatArray, number: int) -> _Fit:
         data = BernsteinData(matrix[n_classes], counts, 1.0)

@@ -16,7 +16,12 @@ from classex_bayes.bayes.fit import Fit
 from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import by_draw, described, weights_of, with_predictions
-from classex_bayes.bayes.model.likelihoods import BernsteinData, Likelihood, whitening
+from classex_bayes.bayes.model.likelihoods import (
+    BernsteinData,
+    Likelihood,
+    coarsening,
+    whitening,
+)
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_into
 from classex_bayes.core.basis import RadialBasis
@@ -144,7 +149,8 @@ class RiskData(Likelihood):
     @classmethod
     def of(cls, task: SourceTask, observed: ObservedRisk, basis: RadialBasis) -> Self:
         """Data of a task."""
-        ranks = BernsteinData.of(task, basis).padded()
+        power = coarsening(task.n_test / task.design_effect())
+        ranks = BernsteinData.of(task, basis, power).padded()
         error, risk = observed.error, observed.risk
         ratio = np.divide(risk, error, out=np.zeros_like(risk), where=error > 0)
         contrast = np.hstack([-np.diag(ratio), np.eye(risk.size)])
@@ -157,7 +163,7 @@ class RiskData(Likelihood):
         covariance[is_exact, :] = covariance[:, is_exact] = 0.0
         # The uncertainty of one error is added, because costs of few errors may agree by chance.
         covariance += np.outer(observed.one_error, observed.one_error)
-        whiten = whitening(covariance, _SMALLEST_DIRECTION)
+        whiten = whitening(covariance / power, _SMALLEST_DIRECTION)
         missing = _N_SIZES - risk.size
         return cls(
             ranks.matrix,

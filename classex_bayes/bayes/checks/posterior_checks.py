@@ -137,6 +137,10 @@ def posterior_checks(
     - *Extrapolation*: the result of `classex_bayes.extrapolation_check`, if it was made for this
       model; "mean" is the prediction. It is unusual if that check fails.
 
+    Replicates of ranks, fit and ATA have as many independent instances as the likelihood counts
+    (`classex_bayes.bayes.model.likelihoods.coarsening`): fewer than 5,000. So smaller differences
+    than the posterior allows are not unusual, however large the task is.
+
     Ranks of replicated classes have the marginal law of the model and are correlated within a
     class. The correlation is learnt from the classes that do not seem to answer at random, with a
     prior from sound laws (`classex_bayes.bayes.checks.class_ranks`). So broken classes are unusual,
