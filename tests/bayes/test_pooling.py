@@ -10,7 +10,7 @@ from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.finite_accuracy import predictive_group
 from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.idata import data_of, pooled_groups, task_part
-from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
+from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData, coarsening
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError, DataWarning
@@ -54,7 +54,11 @@ def test_log_likelihoods_are_added(tasks, curves):
         ]
     w = np.random.default_rng(1).dirichlet(np.ones(BASIS.knots.size))
     data, tree = pooled_groups(tasks, BASIS)
-    alone = [pooled_groups([task], BASIS)[0].log_likelihood(w) for task in tasks]
+    sizes = [task.n_test / task.design_effect() for task in tasks]
+    alone = [
+        coarsening(sum(sizes)) / coarsening(n) * pooled_groups([task], BASIS)[0].log_likelihood(w)
+        for task, n in zip(tasks, sizes, strict=True)
+    ]
     assert isinstance(data, PowerData if curves else BernsteinData)
     assert data.log_likelihood(w) == pytest.approx(sum(alone))
     assert data_of(tree).log_likelihood(w) == pytest.approx(sum(alone))
