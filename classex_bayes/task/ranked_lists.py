@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import as_array, as_numeric, contents, truth_value
-from classex_bayes.core.ranks.nearest import LENGTH, NearestClasses
+from classex_bayes.core.ranks.nearest import LENGTH, SHORTEST_LIST, NearestClasses
 from classex_bayes.core.ranks.rank_counts import tie_noise
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
@@ -22,7 +22,8 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 _BLOCK = 2**20  # entries at a time
 _ROUNDING = 1e-5  # of the largest number of a row: distances may have been computed again
-_SHORT = 0.01  # share of the lists that may end before the others
+# Shares of the lists that may end before the others, and before the length that tails need.
+_SHORT, _TOO_SHORT = 0.01, 0.1
 _MOST_LEFT_OUT = 0.5  # share of the entries that are tied with the last ones of their lists
 MOST_IDENTICAL = 0.5  # share of the lists that contain the test instance itself
 _FEWEST_LISTS = 10
@@ -257,17 +258,26 @@ def search_results(
         classes[part] = np.where(ended, -1, np.take_along_axis(listed, order, axis=1))
         scores[part] = np.where(ended, -np.inf, np.take_along_axis(values, order, axis=1))
     # A few lists that end early, and empty ones, are padded; all others would be cut to their
-    # length.
+    # length. So are those without the length that tails need, if nine in ten have it.
     n_wrong = n_wrong[(ids >= 0).any(axis=1)]
-    length = min(length, int(np.quantile(n_wrong, _SHORT, method="lower")))
+    reached, usual = np.quantile(n_wrong, [_SHORT, _TOO_SHORT], method="lower").astype(int).tolist()
+    least = SHORTEST_LIST if usual >= SHORTEST_LIST else 0
+    length = min(length, max(reached, least))
     checks = () if tie_seed is None else (_tied_ends(left_out, int((ids >= 0).sum())),)
     if distances is None or length == 0:
         return SearchResults(lowest, highest, None, checks)
     # Negative distances, as of 1 - inner product, have no origin, unless they are rounding errors.
     rounding = _ROUNDING * float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
     perfect = None if higher_is_better or largest > rounding else 0.0
+    unknown = np.full(n, np.nan)  # a list has only the best scores of its row
     nearest = NearestClasses(
-        classes[:, :length], scores[:, :length], true, perfect, not higher_is_better
+        classes[:, :length],
+        scores[:, :length],
+        true,
+        unknown,
+        unknown,
+        perfect,
+        not higher_is_better,
     )
     return SearchResults(lowest, highest, nearest, checks)
 

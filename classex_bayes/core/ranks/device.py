@@ -223,15 +223,21 @@ def best_places(scores: Any, size: int) -> Any:
     return xp.argsort(scores, axis=1, descending=True)[:, :size]
 
 
-def best_of_tiles(tiles: Iterable[Any], size: int) -> tuple[IntArray, FloatArray]:
+def best_of_tiles(
+    tiles: Iterable[Any], size: int, y: IntArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
     """Columns and values (n, size) of the largest scores, best first, from tiles of columns.
 
-    NaN, the score of a template out of range, counts as infinite.
+    NaN, the score of a template out of range, counts as infinite. The third array (4, n) has
+    number, mean, standard deviation and lowest of the finite scores of each row, without the
+    column `y` (n,).
     """
-    columns, values, first = [], [], 0
+    columns, values, moments, first = [], [], [], 0
     for scores in tiles:
         xp = array_api_compat.array_namespace(scores)
         scores = xp.where(scores != scores, float("inf"), scores)
+        column = on_device_of(scores, np.arange(first, first + scores.shape[1]))
+        moments.append(_moments(scores, column[None, :] != on_device_of(scores, y)[:, None]))
         places = best_places(scores, min(size, scores.shape[1]))
         values.append(to_host(xp.take_along_axis(scores, places, axis=1)))
         columns.append(to_host(places) + first)
@@ -241,7 +247,29 @@ def best_of_tiles(tiles: Iterable[Any], size: int) -> tuple[IntArray, FloatArray
     return (
         np.take_along_axis(np.hstack(columns), order, axis=1),
         np.take_along_axis(of_tiles, order, axis=1),
+        _joined_moments(np.stack(moments)),
     )
+
+
+def _moments(scores: Any, wrong: Any) -> FloatArray:
+    """Number, mean, standard deviation and lowest (4, n) of the finite scores that are `wrong`."""
+    xp = array_api_compat.array_namespace(scores)
+    kept = xp.isfinite(scores) & wrong
+    number = xp.clip(xp.sum(single(kept), axis=1), 1.0)
+    values = scores if numpy_dtype(scores) == np.float64 else single(scores)
+    mean = xp.sum(xp.where(kept, values, 0.0), axis=1) / number
+    sd = xp.sqrt(xp.sum(xp.where(kept, values - mean[:, None], 0.0) ** 2, axis=1) / number)
+    lowest = xp.min(xp.where(kept, values, float("inf")), axis=1)
+    return np.stack([to_host(x).astype(float) for x in (number, mean, sd, lowest)])
+
+
+def _joined_moments(parts: FloatArray) -> FloatArray:
+    """Moments (4, n) of the scores of all parts, from those (n_parts, 4, n) of each part."""
+    number, mean, sd, lowest = parts.transpose(1, 0, 2)
+    total = number.sum(axis=0)
+    whole = (number * mean).sum(axis=0) / total
+    square = (number * (sd**2 + (mean - whole) ** 2)).sum(axis=0) / total
+    return np.stack([total, whole, np.sqrt(square), lowest.min(axis=0)])
 
 
 def gallery_factor(templates: Any, distance: str, centre: FloatArray, scale: float) -> Any:

@@ -312,6 +312,7 @@ class _Probes:
         dim = self._probes.shape[1] + (source.distance == "sqeuclidean")
         self._factor = np.empty((rows.size, dim), dtype=np.float32)
         self._low, self._high = np.empty((2, rows.size), dtype=np.float32)
+        self._offset, self._unit = np.empty((2, rows.size))
         # A device brings the templates of all true classes at once.
         at_once = max(rows.size, 1) if source.on_device else _PROBES_AT_ONCE
         for_each(self._prepare, ranges(rows.size, at_once))
@@ -323,6 +324,7 @@ class _Probes:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             offset, unit, band = self._source.probe_factor(self._probes, rows, factor)
             true = self._source.reference_scores(self._probes, rows, self._y[at])
+            self._offset[at], self._unit[at] = offset, unit
             product = offset + unit * true
             low, high = (product - band).astype(np.float32), (product + band).astype(np.float32)
             self._low[at] = np.nextafter(low, np.float32(-np.inf))
@@ -388,7 +390,7 @@ class DeviceEmbeddingBlock(_Probes):
         """Some classes of each instance, with the best `size` wrong ones whatever the rounding."""
         n, n_classes = self._low.size, self._source.shape[1]
         width = min(size + 1 + _SPARE, n_classes)
-        classes, approximate = device.best_of_tiles(self._scores(), width)
+        classes, approximate, products = device.best_of_tiles(self._scores(), width, self._y)
         classes = np.sort(classes, axis=1)
         places = np.repeat(np.arange(n), width)
         scores = self.reference_scores(places, classes.ravel()).reshape(n, width)
@@ -402,7 +404,10 @@ class DeviceEmbeddingBlock(_Probes):
             whole = self._source.scores_of(self._probes[self._rows[rows]])
             classes[rows] = np.sort(np.argpartition(-whole, width - 1, axis=1)[:, :width], axis=1)
             scores[rows] = np.take_along_axis(whole, classes[rows], axis=1)
-        return BestClasses(classes, scores, self.reference_scores(np.arange(n), self._y))
+        true = self.reference_scores(np.arange(n), self._y)
+        number, mean, sd, lowest = products
+        mean, lowest = (np.stack([mean, lowest]) - self._offset) / self._unit
+        return BestClasses(classes, scores, true, np.stack([number, mean, sd / self._unit, lowest]))
 
     def _scores(self) -> Iterator[Any]:
         """Scores in single precision on the device, in tiles of classes."""

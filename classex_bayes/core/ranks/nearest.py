@@ -15,6 +15,10 @@ from classex_bayes.typing import FloatArray, IntArray
 # With this length, each random half of the classes has the few nearest classes that a tail is
 # fitted to, except for one row in 10^4.
 LENGTH = 32
+# Shorter lists say too little about tails: in 98% of the lists of this length a given half of the
+# classes has the few nearest ones. The other lists are not used. They have more classes in the
+# other half, and so more better classes there. If many were left out, these would seem rare.
+SHORTEST_LIST = 15
 # By which a score may exceed that of a perfect match, relative to the scores: twice the error of
 # single precision.
 ROUNDING = 1e-6
@@ -22,6 +26,8 @@ _BLOCK_PAIRS = 2**22
 # The lowest number is no score, but masks a class like -inf, if it is lower than all others by so
 # many times their range: the first for a number that occurs again, the second for a single one.
 _MASKED = 10.0, 1e3
+# Fewer scores have no useful standard deviation, nor have scores that differ by rounding alone.
+_FEWEST_SCORES, _EQUAL = SHORTEST_LIST, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +42,10 @@ class NearestClasses:
         Their scores, larger is better. It is -inf for classes that are ruled out and for padding.
     true : array of shape (n,)
         Score of the true class; -inf if it is only known to be below the list.
+    mean, sd : array of shape (n,)
+        Mean and standard deviation of the finite scores of all wrong classes. NaN if there are
+        fewer than 15, if they are equal, if a number such as -1e9 masks some, or if only a list is
+        known.
     perfect : float or None
         Score of an instance that equals its template: 0 for distances, 1 for the cosine. None if
         the scores have no such origin.
@@ -46,6 +56,8 @@ class NearestClasses:
     classes: IntArray
     scores: FloatArray
     true: FloatArray
+    mean: FloatArray
+    sd: FloatArray
     perfect: float | None = None
     negated: bool = False
     __repr__ = by_fields
@@ -60,12 +72,14 @@ class NearestClasses:
         n, n_classes = source.shape
         size = min(length, n_classes - 1)
         classes, scores = np.empty((n, size), dtype=np.int64), np.empty((n, size))
-        true = np.empty(n)
+        true, mean, sd, lowest = np.empty((4, n))
 
         def read(part: slice) -> None:
             rows = np.arange(part.start, part.stop)
             of_rows = source.best(rows, y[rows], size)
             true[rows] = of_rows.true
+            mean[rows], sd[rows] = _mean_and_sd(*of_rows.moments[:3])
+            lowest[rows] = of_rows.moments[3]
             # NaN is sorted last, after classes that are ruled out by a score of -inf.
             values = np.where(of_rows.classes == y[rows, None], np.nan, of_rows.scores)
             order = np.argpartition(-values, size - 1, axis=1)[:, :size]
@@ -83,14 +97,23 @@ class NearestClasses:
                 read(part)
         else:
             for_each(read, parts)
-        _rule_out(scores, true)
-        return cls(classes, scores, true, source.perfect, is_negated(source))
+        _rule_out(scores, true, lowest)
+        masked = np.isneginf(lowest)
+        mean[masked] = sd[masked] = np.nan
+        return cls(classes, scores, true, mean, sd, source.perfect, is_negated(source))
+
+    @property
+    def has_origin(self) -> bool:
+        """Whether the scores are distances or cosines, which have an origin that none exceeds."""
+        if self.perfect is None:
+            return False
+        known = [values[np.isfinite(values)] for values in (self.scores, self.true)]
+        rounding = ROUNDING * np.abs(known[0]).max()
+        return bool(np.concatenate(known).max() <= self.perfect + rounding)
 
     def of_instances(self, rows: IntArray) -> "NearestClasses":
         """Lists of some of the instances."""
-        return replace(
-            self, classes=self.classes[rows], scores=self.scores[rows], true=self.true[rows]
-        )
+        return replace(self, **{name: getattr(self, name)[rows] for name in _ROWS})
 
     def empty(self, n: int) -> "NearestClasses":
         """Lists of the same length without a class, whose true class is not known to score."""
@@ -100,6 +123,8 @@ class NearestClasses:
             classes=np.full(shape, -1),
             scores=np.full(shape, -np.inf),
             true=np.full(n, -np.inf),
+            mean=np.full(n, np.nan),
+            sd=np.full(n, np.nan),
         )
 
     @classmethod
@@ -112,9 +137,22 @@ class NearestClasses:
             np.concatenate([part.classes[:, :size] for part in lists]),
             np.concatenate([part.scores[:, :size] for part in lists]),
             np.concatenate([part.true for part in lists]),
+            np.concatenate([part.mean for part in lists]),
+            np.concatenate([part.sd for part in lists]),
             origins.pop() if len(origins) == 1 else None,
             all(part.negated for part in lists),
         )
+
+
+_ROWS = "classes", "scores", "true", "mean", "sd"  # fields with a row for each instance
+
+
+def _mean_and_sd(
+    number: FloatArray, mean: FloatArray, sd: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation (n,) of the wrong scores of a row; NaN if they say too little."""
+    known = (number >= _FEWEST_SCORES) & np.isfinite(sd) & (sd > _EQUAL * np.abs(mean))
+    return np.where(known, mean, np.nan), np.where(known, sd, np.nan)
 
 
 def _rule_out(*scores: FloatArray) -> None:

@@ -22,6 +22,7 @@ from classex_bayes.array_access import (
     take,
     to_host,
 )
+from classex_bayes.core.jit import compiled
 from classex_bayes.core.ranks import device, tiles
 from classex_bayes.core.ranks.defeats import PackedPairs
 from classex_bayes.core.ranks.device import Pairs
@@ -42,12 +43,45 @@ class BestClasses(NamedTuple):
     classes: IntArray  # (n, m): ascending
     scores: FloatArray  # (n, m)
     true: FloatArray  # (n,): scores of the true classes, which may be among the others
+    moments: FloatArray  # (4, n): of the finite scores of the other classes, see `row_moments`
 
     @classmethod
     def all_of(cls, scores: FloatArray, y: IntArray) -> "BestClasses":
         """All classes, from scores (n, k1) and true classes y (n,)."""
         classes = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-        return cls(classes, scores, scores[np.arange(y.size), y])
+        moments = np.empty((4, y.size))
+        row_moments(scores, y, moments)
+        return cls(classes, scores, scores[np.arange(y.size), y], moments)
+
+
+@compiled(nogil=True)
+def row_moments(scores: FloatArray, y: IntArray, moments: FloatArray) -> None:
+    """Put moments of the finite wrong scores of rows into `moments` (4, n).
+
+    These are their number, mean, standard deviation, and the lowest one. `scores` are (n, k1), and
+    `y` (n,) the true classes.
+    """
+    for i in range(scores.shape[0]):
+        number, first, total, lowest = 0, 0.0, 0.0, np.inf
+        for j in range(scores.shape[1]):
+            score = scores[i, j]
+            if j != y[i] and np.isfinite(score):
+                if number == 0:
+                    first = score  # the origin of the sum, which keeps digits
+                number += 1
+                total += score - first
+                lowest = min(lowest, score)
+        mean, largest, square = first + total / max(number, 1), 0.0, 0.0
+        for j in range(scores.shape[1]):
+            if j != y[i] and np.isfinite(scores[i, j]):
+                largest = max(largest, abs(scores[i, j] - mean))
+        if largest > 0:
+            for j in range(scores.shape[1]):
+                if j != y[i] and np.isfinite(scores[i, j]):
+                    square += ((scores[i, j] - mean) / largest) ** 2  # without overflow
+        moments[0, i], moments[1, i] = number, mean
+        moments[2, i] = largest * np.sqrt(square / max(number, 1))
+        moments[3, i] = lowest
 
 
 class ScoreBlock(Protocol):
@@ -200,10 +234,11 @@ class ScoreMatrix:
         scores = take(self.matrix, rows)
         at = tuple(on_device_of(scores, places) for places in (np.arange(y.size), y))
         true = sign * to_host(scores[at]).astype(float)
-        classes, values = device.best_of_tiles([sign * scores], size + 1)
+        classes, values, moments = device.best_of_tiles([sign * scores], size + 1, y)
         order = np.argsort(classes, axis=1)
         values = np.take_along_axis(values.astype(float), order, axis=1)
-        return BestClasses(np.take_along_axis(classes, order, axis=1), values, true)
+        classes = np.take_along_axis(classes, order, axis=1)
+        return BestClasses(classes, values, true, moments)
 
     def subset(self, rows: IntArray, columns: IntArray) -> "ScoreMatrix":
         """Return the source of the instances `rows` scored on the classes `columns`."""

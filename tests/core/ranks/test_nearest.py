@@ -44,6 +44,13 @@ def same_lists(lists, scores, y, length, perfect):
     np.testing.assert_allclose(lists.scores, values, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(lists.true, scores[np.arange(y.size), y], rtol=1e-9, atol=1e-9)
     assert lists.perfect == perfect
+    wrong = scores.copy()
+    wrong[np.arange(y.size), y] = np.nan
+    if scores.shape[1] > 15:
+        np.testing.assert_allclose(lists.mean, np.nanmean(wrong, axis=1), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(lists.sd, np.nanstd(wrong, axis=1), rtol=1e-9)
+    else:
+        assert np.isnan([lists.mean, lists.sd]).all()
 
 
 @pytest.mark.parametrize("n_classes", [3, 20, 60])
@@ -96,3 +103,61 @@ def test_the_true_class_comes_after_classes_that_are_ruled_out(rng, in_dask):
     values = wanted.copy()
     values[np.arange(40), y] = np.nan
     np.testing.assert_array_equal(lists.scores, -np.sort(-values, axis=1)[:, :19])
+
+
+@pytest.mark.parametrize("distance", [None, *METRICS])
+def test_moments_on_a_device_are_those_on_the_host(rng, distance):
+    """In single precision, over tiles of classes, without the score of the true class."""
+    strict = pytest.importorskip("array_api_strict")
+    probes, gallery = rng.normal(size=(2, 60, 5)).astype(np.float32) + 3
+    y, scores = rng.permutation(60), probes @ gallery.T
+    scores[:, 7] = -np.inf
+    tasks = [
+        SourceTask.from_scores(make(scores), y)
+        if distance is None
+        else SourceTask.from_embeddings(make(probes), make(gallery), y, distance=distance)
+        for make in (np.asarray, strict.asarray)
+    ]
+    on_host, on_device = (task.nearest_classes for task in tasks)
+    np.testing.assert_allclose(on_device.mean, on_host.mean, rtol=1e-4)
+    np.testing.assert_allclose(on_device.sd, on_host.sd, rtol=1e-4)
+
+
+def test_rows_without_moments(rng):
+    """Rows of few finite scores, of equal ones and of ones that overflow; masks are no scores."""
+    scores, y = rng.normal(size=(40, 40)), np.arange(40)
+    scores[0, 14:] = -np.inf
+    scores[0, 0] = 5.0
+    scores[1] = 0.1
+    scores[2, :30] = -np.inf
+    scores[2, 2] = 5.0
+    lists = SourceTask.from_scores(scores, y).nearest_classes
+    assert np.flatnonzero(np.isnan(lists.sd)).tolist() == [0, 1, 2]
+    large = SourceTask.from_scores(1e300 * scores[3:], y[3:], untested="competitors")
+    np.testing.assert_allclose(large.nearest_classes.sd, 1e300 * lists.sd[3:])
+
+
+@pytest.mark.parametrize("mask", [-1e9, np.finfo(np.float32).min])
+def test_masks_below_the_lists_are_no_scores(rng, mask):
+    """In rows that have more unmasked classes than a list."""
+    scores, y = rng.normal(size=(80, 80)), np.arange(80)
+    masked = scores.copy()
+    masked[::20, 1:31] = mask
+    masked[y, y] = scores[y, y]
+    lists = SourceTask.from_scores(masked, y).nearest_classes
+    assert np.isfinite(lists.scores).all()
+    assert np.flatnonzero(np.isnan(lists.sd)).tolist() == [0, 20, 40, 60]
+    others = SourceTask.from_scores(scores, y).nearest_classes
+    kept = np.isfinite(lists.sd)
+    np.testing.assert_allclose(lists.sd[kept], others.sd[kept])
+
+
+def test_moments_on_a_device_keep_the_digits_of_doubles(rng):
+    strict = pytest.importorskip("array_api_strict")
+    scores, y = 1e8 + rng.normal(size=(40, 40)), np.arange(40)
+    scores[0, 0] = 1e13  # of a true class
+    on_host, on_device = (
+        SourceTask.from_scores(make(scores), y).nearest_classes
+        for make in (np.asarray, strict.asarray)
+    )
+    np.testing.assert_allclose(on_device.sd, on_host.sd, rtol=1e-5)
