@@ -19,7 +19,7 @@ from .bayes.extrapolator import BayesianExtrapolator as BayesianExtrapolator
 from .bayes.fitted import load as load
 from .bayes.fitted import save as save
 from .bayes.model.priors import MixturePrior as MixturePrior
-from .bayes.tails.tail_prior import TailPrior as TailPrior
+from .bayes.tails.tail_model import TailPrior as TailPrior
 from .estimators.classexreg import ClassExReg as ClassExReg
 from .estimators.kde import KDE as KDE
 from .estimators.moment_bounds import MomentBounds as MomentBounds

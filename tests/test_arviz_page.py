@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pytensor.graph.traversal import ancestors
 
 import classex_bayes as cb
-from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS
+from classex_bayes.bayes.tails.tail_model import TAIL_PARAMETERS
 
 pytestmark = pytest.mark.nightly
 PAGE = (Path(__file__).parents[1] / "docs" / "arviz.md").read_text(encoding="utf-8")
@@ -67,9 +67,10 @@ def test_groups_are_those_of_the_table(names):
             assert found == stated, row
             n_rows += 1
     assert n_rows == 9
-    for group in ("prior", "prior_mixture"):
-        of_fit = {"prior": "posterior", "prior_mixture": "mixture"}[group]
-        assert set(model.idata[group].data_vars) == set(model.idata[of_fit].data_vars)
+    rows = ("prior", "posterior", OF_TAILS), ("prior_mixture", "mixture", ())
+    for group, of_fit, of_tails in rows:
+        found = set(model.idata[group].data_vars)
+        assert found == {*model.idata[of_fit].data_vars, *of_tails}
 
 
 def test_the_model_of_pymc_contains_the_tails(names):
@@ -115,12 +116,20 @@ def test_summary_shows_accuracies_and_parameters(names):
 
 
 def test_sensitivities_of_accuracies_are_those_of_the_package(names):
-    found = az.psense_summary(names["model"].idata, round_to=12)
+    idata = names["model"].idata
+    of_ranks = [name for name in idata["log_prior"].data_vars if name != "tail_prior"]
+    found, of_tails = (
+        az.psense_summary(idata, prior_var_names=priors, round_to=12)
+        for priors in (of_ranks, ["tail_prior"])
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.exceptions.ExtrapolationWarning)
         table = cb.sensitivity(names["model"], [100, 1000, 10_000]).table
-    rows = found.loc[[f"accuracy[{k}]" for k in table.index], ["prior", "likelihood"]].astype(float)
+    accuracies = [f"accuracy[{k}]" for k in table.index]
+    rows = found.loc[accuracies, ["prior", "likelihood"]].astype(float)
     assert_allclose(rows["prior"], table["prior"], rtol=1e-6)
+    by_tails = of_tails.loc[accuracies, "prior"].astype(float)
+    assert_allclose(by_tails, table["tail_prior"], rtol=1e-6)
     # ArviZ lacks the likelihood of the tails.
     assert (rows["likelihood"] != table["likelihood"].to_numpy()).all()
 
@@ -157,7 +166,8 @@ def test_what_pymc_builds_is_what_is_fitted(names):
         of_fit = {"prior": "posterior", "prior_predictive": "observed_data"}[group]
         assert_array_equal(drawn[group][last], fitted[of_fit][last])
     means = drawn["prior"]["weights"].values[0] @ cb.MixturePrior().basis.accuracy([100]).T
-    expected = names["fresh"].predict_prior(100, names["task"], random_seed=2).accuracy
+    by_ranks = cb.BayesianExtrapolator(evidence="ranks")
+    expected = by_ranks.predict_prior(100, names["task"], random_seed=2).accuracy
     spread = np.hypot(means.std() / 10, float(expected.std()) / np.sqrt(1000))
     assert abs(means.mean() - float(expected.mean())) < 4 * spread
 

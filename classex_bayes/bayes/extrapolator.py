@@ -41,6 +41,7 @@ from classex_bayes.bayes.sampling import (
 )
 from classex_bayes.bayes.score_evidence import (
     HELD_OUT,
+    TAIL_DESCRIPTIONS,
     TAILS,
     add_scores,
     evidence_text,
@@ -48,9 +49,10 @@ from classex_bayes.bayes.score_evidence import (
     ranks_alone,
     register_tails,
     why_unused,
+    with_prior_tails,
 )
-from classex_bayes.bayes.tails.scale_choice import default_prior, held_out_tables
-from classex_bayes.bayes.tails.tail_prior import TailPrior, checked_tail_prior
+from classex_bayes.bayes.tails.calibration import held_out_tables
+from classex_bayes.bayes.tails.tail_model import TailPrior, checked_tail_prior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
@@ -60,10 +62,9 @@ from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a graph do
-    import pandas as pd
     import pymc as pm
 
-_DEFAULT_PRIOR = MixturePrior()
+_DEFAULT_PRIOR, _DEFAULT_TAIL_PRIOR = MixturePrior(), TailPrior()
 
 
 class PosteriorFit(LawFit):
@@ -85,8 +86,7 @@ class PosteriorFit(LawFit):
         """The PyMC model of the ranks of the fitted task and, if scores were used, of the tails."""
         model = super().model
         if HELD_OUT in self.idata.children:
-            prior = self.parameters["tail_prior"] or default_prior(next(iter(self.record.scales)))
-            register_tails(model, prior, self.idata[HELD_OUT].to_dataset())
+            register_tails(model, self.parameters["tail_prior"], self.idata[HELD_OUT].to_dataset())
         return model
 
     @cached_property
@@ -115,7 +115,7 @@ class PosteriorFit(LawFit):
                     self.idata, extend_inferencedata=False, progressbar=False
                 )
         if TAILS in self.idata.children:
-            densities = densities.assign(scores=self.idata[TAILS]["prior_density"])
+            densities = densities.assign(tail_prior=self.idata[TAILS]["prior_density"])
         return densities
 
 
@@ -143,9 +143,8 @@ class BayesianExtrapolator(LawModel):
         "all" uses scores too, if the task has distances, similarities, logits or probabilities
         from which tails can be fitted. Otherwise a note on every prediction gives the reason.
         "ranks" uses ranks alone, so the result does not depend on the scale of the scores.
-    tail_prior : TailPrior, optional
-        Prior of the tails of scores. The default depends on the scores: `TailPrior()`, and a
-        narrower one for distances and cosines, whose origin is known.
+    tail_prior : TailPrior
+        Prior of the tails of scores.
 
     Attributes
     ----------
@@ -156,13 +155,10 @@ class BayesianExtrapolator(LawModel):
         mixture_given_ranks, tails (parameters) and held_out_ranks are added. The attribute evidence
         is "ranks" or "ranks and scores".
     evidence_ : str
-        The evidence that was used, with the scales on which scores are distances.
-    scales_ : Series
-        Probability of every scale on which scores were tried as distances; empty if only ranks
-        were used.
+        The evidence that was used, with the probable forms of the scores.
     model : pymc.Model
         The PyMC model of the fitted task: of its ranks and, if scores were used, of the tails. It
-        sums over the scales.
+        sums over the forms of the scores.
     task : SourceTask or None
         The fitted task; None if there are several, and after `classex_bayes.load`.
     tasks : tuple of SourceTask
@@ -177,10 +173,13 @@ class BayesianExtrapolator(LawModel):
 
     Notes
     -----
-    Distances and the cosine are used on their natural scale. Powers of distances give the same
-    result. For other scores the result is averaged over :math:`\log(s_0 - s)`, :math:`-s` and
-    :math:`-\log(s - s_1)` with several origins :math:`s_0` and :math:`s_1`, each with its posterior
-    probability. So neither the unit nor the origin of logits matters.
+    Scores s are the distances :math:`s_0 - s`. Distances and the cosine have a known origin
+    :math:`s_0`, and powers of distances give the same result. The origin of other scores is a
+    little above the best one, so neither the unit nor the origin of logits matters. They have two
+    forms, as they are and standardised by the mean and the standard deviation of the wrong scores
+    of each instance, and the result is averaged over all by their posterior probabilities. The
+    second form is better for logits of instances with different noise. Scores between 0 and 1 have
+    a third one, their logarithms, as of probabilities.
 
     Tails are not used if most instances are tied, for scores with only two values or of only a few
     classes, fewer than 20 classes, class weights with an effective number of fewer than 10 classes,
@@ -216,7 +215,7 @@ class BayesianExtrapolator(LawModel):
     >>> task = SourceTask.from_embeddings(probes, gallery, range(60))
     >>> model = BayesianExtrapolator().fit(task, sampler=few, random_seed=1, progressbar=False)
     >>> model.evidence_
-    'ranks and scores, as distances -s'
+    'ranks and scores, as given'
     """
 
     _fit_class: ClassVar = PosteriorFit
@@ -225,7 +224,7 @@ class BayesianExtrapolator(LawModel):
         self,
         prior: Prior = _DEFAULT_PRIOR,
         evidence: str = "all",
-        tail_prior: TailPrior | None = None,
+        tail_prior: TailPrior = _DEFAULT_TAIL_PRIOR,
     ) -> None:
         self.prior = prior
         self.evidence = evidence
@@ -348,9 +347,8 @@ class BayesianExtrapolator(LawModel):
         data, tree = pooled_groups(tasks, prior.basis)
         model = build_model(prior, data, tree)
         if why_unused(tasks, self.evidence, prior.basis.bandwidth) is None:
-            scales, tables = zip(*held_out_tables(tasks[0], np.random.default_rng(0)), strict=True)
-            tail_prior = self.tail_prior or default_prior(scales[0])
-            register_tails(model, tail_prior, held_out_group(tables))
+            tables = held_out_tables(tasks[0].answered, np.random.default_rng(0))
+            register_tails(model, self.tail_prior, held_out_group(tables))
         return model
 
     @property
@@ -359,13 +357,8 @@ class BayesianExtrapolator(LawModel):
         return self._require("_fit")
 
     @property
-    def scales_(self) -> "pd.Series[float]":
-        """Probability of every scale on which scores were tried as distances."""
-        return self.fit_.record.scale_probabilities
-
-    @property
     def evidence_(self) -> str:
-        """Evidence: "ranks", or "ranks and scores" with scales of the scores."""
+        """Evidence: "ranks", or "ranks and scores" with the forms of the scores."""
         return evidence_text(self.fit_.record)
 
     @property
@@ -381,6 +374,10 @@ class BayesianExtrapolator(LawModel):
         self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
     ) -> xr.DataTree:
         """Draw from the prior and the prior predictive distribution.
+
+        If scores of the task are used, the law of U* is that of the tails: the depths of the
+        instances are data, and the parameters have their `TailPrior`. It is not moved to the
+        accuracy that the ranks support. Otherwise the law has the prior of the ranks.
 
         Parameters
         ----------
@@ -408,8 +405,9 @@ class BayesianExtrapolator(LawModel):
         """
         prior, tree, n_classes, drawn, rng = self._prior_draws(task, draws, random_seed)
         law = MixtureLaw(prior.basis, drawn["weights"].values)
+        descriptions = {**TAIL_DESCRIPTIONS, **descriptions_of(prior)}
         groups = {
-            **split_weights(drawn, prior.basis, descriptions_of(prior), "prior"),
+            **split_weights(drawn, prior.basis, descriptions, "prior"),
             "prior_predictive": predictive_group(drawn["weights"], tree, law, rng),
         }
         k = diagnosed_classes(n_classes)
@@ -428,12 +426,27 @@ class BayesianExtrapolator(LawModel):
             fit = self.fit_
             prior, data, tree, n_classes = fit.prior, fit.data, fit.idata, fit.record.n_classes
             rng = fit.record.rng(Stage.PRIOR_PREDICTIVE, random_seed)
+            tail_prior, with_scores, task = (
+                fit.parameters["tail_prior"],
+                bool(fit.record.forms),
+                self.task,
+            )
         else:
             source_task(task)
             prior, n_classes = checked_prior(self.prior), task.n_classes
             data, tree = pooled_groups([task], prior.basis)
             rng = np.random.default_rng(seed_sequence(random_seed))
-        return prior, tree, n_classes, prior_draws(prior, data, n_draws, rng), rng
+            tail_prior = checked_tail_prior(self.tail_prior)
+            with_scores = why_unused([task], self.evidence, prior.basis.bandwidth) is None
+        drawn = prior_draws(prior, data, n_draws, rng)
+        if with_scores:
+            if task is None:
+                raise DataError(
+                    "task: the prior of the tails needs the scores of the task, which files do not "
+                    "hold; pass the task"
+                )
+            drawn = with_prior_tails(drawn, task, prior.basis, tail_prior, rng)
+        return prior, tree, n_classes, drawn, rng
 
     def predict_prior(
         self,
@@ -445,14 +458,16 @@ class BayesianExtrapolator(LawModel):
     ) -> Extrapolation:
         r"""Prior of the expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)`, without a fit.
 
-        It is that of the ranks. Scores, from which the tails follow, are outcomes of the pilot.
+        It is that of the tails if scores of the task are used, as of `sample_prior_predictive`, and
+        otherwise that of the ranks.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes, 2..10^12.
         task : SourceTask, optional
-            Task whose k1 decides which k are far beyond it; by default the fitted task.
+            Task with the scores, whose k1 decides which k are far beyond it; by default the fitted
+            task.
         draws : int
             Number of draws.
         random_seed : int, SeedSequence or None
@@ -528,8 +543,8 @@ class BayesianExtrapolator(LawModel):
         Returns
         -------
         DataTree
-            `idata` with the group log_prior. If scores were used, its variable scores is the joint
-            log prior of the parameters of the tails (`TailPrior`).
+            `idata` with the group log_prior. If scores were used, its variable tail_prior is
+            the joint log prior of the parameters of the tails (`TailPrior`).
 
         Raises
         ------

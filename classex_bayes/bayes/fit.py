@@ -174,7 +174,7 @@ class Fit:
         """Whether tasks have the data of the fit."""
         if [id(task) for task in tasks] == [id(task) for task in self.tasks]:
             return True
-        return fingerprint(tasks, bool(self.record.scales)) == self.record.fingerprint
+        return fingerprint(tasks, bool(self.record.forms)) == self.record.fingerprint
 
     @cached_property
     def diagnosis(self) -> Diagnosis:

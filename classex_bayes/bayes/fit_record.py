@@ -8,22 +8,20 @@ from enum import IntEnum
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from classex_bayes._version import __version__
 from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.model.likelihoods import coarsening
 from classex_bayes.bayes.model.priors import MixturePrior, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.bayes.tails.local_tails import N_NEAREST, DistanceScale
-from classex_bayes.bayes.tails.tail_prior import TailPrior
+from classex_bayes.bayes.tails.tail_model import TailPrior
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import RandomSeed
 
-_LEAST_PROBABLE = 0.005  # scale of the scores that is named
+_LEAST_PROBABLE = 0.005  # form of the scores that is named
 
 
 class Stage(IntEnum):
@@ -74,8 +72,8 @@ class FitRecord:
     interrupted: str = ""  # number of draws before an interruption
     # The evidence
     evidence: str = ""  # "ranks" or "ranks and scores"
-    # Probabilities of the scales on which scores are distances, the most probable one first.
-    scales: dict[DistanceScale, float] = field(default_factory=dict)
+    # Probabilities of the forms of the scores, the most probable one first.
+    forms: dict[str, float] = field(default_factory=dict)
     pilot_extrapolation: PilotExtrapolation | None = None  # from parts of the pilot, if checked
     pareto_k: float | None = None  # of the importance weights of the tails of scores
     notes: tuple[str, ...] = ()  # on data and fit, for readers of predictions
@@ -119,6 +117,8 @@ class FitRecord:
     def of(cls, attributes: Mapping[Any, Any]) -> Self:
         """Record from the attributes of `idata`: the inverse of `attributes`."""
         attributes["estimator"], attributes["parameters"]  # without them it is another version
+        if "scales" in attributes:  # as is a file with scales of scores
+            raise KeyError("scales")
         values = {f.name: attributes[f.name] for f in fields(cls) if f.name in attributes}
         # Files have numbers of NumPy.
         values = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
@@ -128,8 +128,7 @@ class FitRecord:
 
     def attributes(self) -> dict[str, Any]:
         """Attributes of `idata`, which files can hold and people can read."""
-        scales = [{**asdict(scale), "prob": prob} for scale, prob in self.scales.items()]
-        values = {f.name: getattr(self, f.name) for f in fields(self)} | {"scales": scales}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {
             name: json.dumps(value, default=_as_json) if name in _FROM_JSON else value
             for name, value in values.items()
@@ -158,21 +157,10 @@ class FitRecord:
         return np.random.default_rng(stage.seeds(self.seeds))
 
     @property
-    def scale_probabilities(self) -> "pd.Series[float]":
-        """Probabilities of the scales of scores, by names with enough digits to differ."""
-        for digits in range(6, 18):
-            names = [scale.name(digits) for scale in self.scales]
-            if len(set(names)) == len(names):
-                break
-        index = pd.Index(names, name="distance", dtype=object)
-        return pd.Series(list(self.scales.values()), index, float, name="probability")
-
-    @property
-    def scales_text(self) -> str:
-        """Names of the scales of scores, with their probabilities if there are several."""
-        table = self.scale_probabilities
-        likely = table[table > _LEAST_PROBABLE]
-        return ", ".join(f"{name}{f' ({prob:.0%})' * (prob < 1)}" for name, prob in likely.items())
+    def forms_text(self) -> str:
+        """Forms of the scores, with their probabilities if there are several."""
+        likely = {name: prob for name, prob in self.forms.items() if prob > _LEAST_PROBABLE}
+        return ", ".join(f"{n}{f' ({prob:.0%})' * (len(likely) > 1)}" for n, prob in likely.items())
 
 
 # Fields that are JSON in the attributes, and how they are made of JSON types.
@@ -185,9 +173,7 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "sampler": lambda values: SamplerSettings(**values),
     "random_seed": lambda entropy: entropy,
     "random_seed_spawn_key": tuple,
-    "scales": lambda rows: {
-        DistanceScale(row["kind"], row["origin"], row["unit"]): row["prob"] for row in rows
-    },
+    "forms": dict,
     "pilot_extrapolation": lambda values: PilotExtrapolation(**values),
     "notes": tuple,
 }
@@ -200,7 +186,7 @@ def fingerprint(tasks: Sequence[SourceTask], with_scores: bool) -> str:
         arrays, has_scores = [*task.table.data], task.table.has_scores
         if with_scores and has_scores:
             nearest = task.nearest_classes
-            arrays += nearest.true, nearest.scores[:, :N_NEAREST]
+            arrays += nearest.true, nearest.scores, nearest.mean, nearest.sd
         size = task.n_classes, task.n_test, f"{task.design_effect():.6g}", has_scores
         digest.update(repr(size).encode())
         for array in arrays:

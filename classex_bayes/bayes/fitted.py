@@ -79,7 +79,7 @@ class FittedModel(Parameters, ABC):
             parameters=self._described(),
             random_seed=np.asarray(seeds.entropy, dtype=object).tolist(),
             random_seed_spawn_key=seeds.spawn_key,
-            fingerprint=fingerprint(tasks, bool(record.scales)),
+            fingerprint=fingerprint(tasks, bool(record.forms)),
             notes=(*notes_of(tasks), *record.notes),
         )
         idata.attrs = record.attributes()

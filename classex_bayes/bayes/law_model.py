@@ -175,7 +175,7 @@ class LawModel(FittedModel):
         self, k: np.integer, draws: FloatArray, estimand: Estimand
     ) -> tuple[str, ...]:
         """A sentence if scores move a prediction (chain, draw) out of the interval of the ranks."""
-        if not self.fit_.record.scales:
+        if not self.fit_.record.forms:
             return ()
         by_ranks = self.fit_.law_of("ranks").expected(np.array([k]), named_metric(estimand.metric))
         level, _ = interval_settings(None, None)

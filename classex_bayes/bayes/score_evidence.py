@@ -18,14 +18,15 @@ between p = 1 - U* and 1 / k1. The shift s gives the law the accuracy :math:`\al
 k1 classes. It fades for instances with many better classes, whose p the ranks give, and far out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from scipy.special import expit, log_ndtr, logit
 
+from classex_bayes.arguments import one_of
 from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.idata import (
     MIXTURE,
@@ -34,12 +35,14 @@ from classex_bayes.bayes.idata import (
     mixture_group,
     weights_of,
 )
-from classex_bayes.bayes.tails.scale_choice import why_no_tails
-from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS, HeldOutTable
-from classex_bayes.bayes.tails.tail_laws import TailDraws
-from classex_bayes.bayes.tails.tail_prior import TailPrior
+from classex_bayes.bayes.tails.calibration import HeldOutTable, held_out_tables
+from classex_bayes.bayes.tails.depths import ScoreForm, why_no_tails
+from classex_bayes.bayes.tails.tail_laws import TailDraws, tail_laws
+from classex_bayes.bayes.tails.tail_model import TAIL_PARAMETERS, TailPrior, drawn_parameters
+from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.linear_split import on_grid_by_row
+from classex_bayes.exceptions import DataError
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     import pymc as pm
 
 # Groups of `idata`: draws of the tails, and the instances by depth and by numbers of better classes
-# in held-out halves, on every scale.
+# in held-out halves, with every form of the scores.
 TAILS, HELD_OUT = "tails", "held_out_ranks"
 _RANKS, _BOTH = "ranks", "ranks and scores"
 _WIDEST_BANDWIDTH = 0.15  # of knots that can hold the law of one instance
@@ -57,13 +60,13 @@ _LARGEST_CORRELATION = 0.9  # of the sampling errors
 _N_DISCREPANCIES = 801  # around 0, and around the observed difference
 _LARGEST_SHIFT, _BISECTIONS = 8.0, 32
 _SMALLEST_ACCURACY, _SMALLEST_VARIANCE = 1e-9, 1e-12
-_DESCRIPTIONS = {
+TAIL_DESCRIPTIONS = {
     **TAIL_PARAMETERS,
     "slope_error": "change of the slope from a half of the classes to all of them and more",
     "shift": "shift of Z = Phi^-1(U*) near 1 - 1 / k1 by which the tails agree with the ranks",
     "prior_density": "joint log prior density of the parameters of the tails",
     "rank_density": "log-likelihood of the held-out ranks",
-    "scale_place": "place of the scale of the scores among all scales",
+    "form_place": "place of the form of the scores among all forms",
 }
 
 
@@ -72,7 +75,7 @@ def add_scores(
     record: FitRecord,
     tasks: Sequence[SourceTask],
     evidence: str,
-    tail_prior: TailPrior | None,
+    tail_prior: TailPrior,
     seeds: np.random.SeedSequence,
 ) -> FitRecord:
     """Add the evidence of scores to the groups of a fit to ranks, if there are scores to use.
@@ -107,49 +110,89 @@ def add_scores(
         "shift": shift,
         "prior_density": draws.log_prior,
         "rank_density": draws.log_likelihood,
-        "scale_place": draws.scale_place,
+        "form_place": draws.form_place,
     }
     sample = [by_ranks.sizes[dim] for dim in SAMPLE_DIMS]
     tails = {name: (SAMPLE_DIMS, x[order].reshape(sample)) for name, x in values.items()}
     mixture = mixture_group(MixtureLaw(basis, law.weights[order].reshape(by_ranks.shape)))
-    scales = {fit.scale: fit.prob for fit in draws.fits}
+    forms = {fit.form.name: fit.prob for fit in draws.fits}
     of_tails = xr.Dataset(tails).assign_coords(mixture[SAMPLE_DIMS].coords)
     groups = {
         MIXTURE["ranks"]: tree[MIXTURE["posterior"]].to_dataset(),
         MIXTURE["posterior"]: mixture,
-        TAILS: described(of_tails, _DESCRIPTIONS),
-        HELD_OUT: held_out_group([fit.table for fit in draws.fits]),
+        TAILS: described(of_tails, TAIL_DESCRIPTIONS),
+        HELD_OUT: held_out_group([(fit.form, fit.table) for fit in draws.fits]),
     }
     # All at once at the end, so that an interruption leaves the fit to ranks.
     tree.update({name: xr.DataTree(group) for name, group in groups.items()})
-    return replace(record, evidence=_BOTH, scales=scales, pareto_k=draws.pareto_k)
+    return replace(record, evidence=_BOTH, forms=forms, pareto_k=draws.pareto_k)
 
 
-def held_out_group(tables: Sequence[HeldOutTable]) -> xr.Dataset:
-    """The tables of all scales as a group of `idata`."""
-    return xr.concat([table.group() for table in tables], "scale", join="outer", fill_value=0)
+def with_prior_tails(
+    drawn: xr.Dataset,
+    task: SourceTask,
+    basis: RadialBasis,
+    prior: TailPrior,
+    rng: np.random.Generator,
+) -> xr.Dataset:
+    """Replace the weights of prior draws by laws of tails with parameters from their prior.
+
+    The depths of the instances are data. Each form of the scores that a fit would use has equally
+    many draws.
+    """
+    answered, size = task.answered, drawn.sizes["draw"]
+    forms = [form for form, _ in held_out_tables(answered, rng)]
+    parameters, errors = drawn_parameters(prior, size, rng), prior.draw_errors(size, rng)
+    place = np.arange(size) % len(forms)
+    weights = np.empty((size, basis.knots.size))
+    for at, form in enumerate(forms):
+        of_form = parameters.at(place == at).beyond(errors[place == at])
+        weights[place == at] = tail_laws(answered, form, basis, of_form, rng)
+    values = {**parameters._asdict(), "slope_error": errors}
+    refuse_names_of_tails(drawn.data_vars)
+    columns = {name: (SAMPLE_DIMS, x[None]) for name, x in values.items()}
+    return drawn.assign(columns).assign(weights=drawn["weights"].copy(data=weights[None]))
+
+
+def held_out_group(tables: Sequence[tuple[ScoreForm, HeldOutTable]]) -> xr.Dataset:
+    """The tables of all forms as a group of `idata`."""
+    groups = [table.group().assign_coords(form=form.name) for form, table in tables]
+    return xr.concat(groups, "form", join="outer", fill_value=0)
 
 
 def register_tails(model: "pm.Model", prior: TailPrior, held_out: xr.Dataset) -> None:
     """Add the parameters of the tails to a PyMC model, and the likelihood of held-out ranks.
 
-    The scales, which have the same prior probability, are summed over.
+    The forms of the scores, which have the same prior probability, are summed over.
     """
     import pymc as pm
     import pytensor.tensor as pt
 
-    tables = [HeldOutTable.of_group(held_out.isel(scale=i)) for i in range(held_out.sizes["scale"])]
+    refuse_names_of_tails(model.named_vars)
+    tables = [HeldOutTable.of_group(held_out.isel(form=i)) for i in range(held_out.sizes["form"])]
     with model:
         parameters = prior.register()
         logs = [table.symbolic_log_likelihood(parameters) for table in tables]
         pm.Potential("held_out_ranks", pt.logsumexp(pt.stack(logs)) - np.log(len(logs)))
 
 
+def refuse_names_of_tails(names: Iterable[Any]) -> None:
+    """Raise DataError if parameters of an own prior have names of parameters of the tails."""
+    if taken := sorted({*names} & {*TAIL_PARAMETERS, "slope_error"}):
+        raise DataError(
+            f"prior: its parameter {taken[0]!r} has the name of a parameter of TailPrior; give it "
+            "another name, or use evidence='ranks'"
+        )
+
+
 def why_unused(tasks: Sequence[SourceTask], evidence: str, bandwidth: float) -> str | None:
     """Reason why scores of tasks are not used on knots of this bandwidth; None if they are.
 
-    It is empty if there are no scores, or if only ranks shall be used.
+    It is empty if there are no scores, or if only ranks shall be used. Instances without an answer
+    have no scores.
     """
+    one_of(evidence, ("all", "ranks"), "evidence")
+    tasks = [task.answered for task in tasks]
     if evidence == "ranks" or not any(task.table.has_scores for task in tasks):
         return ""
     if bandwidth > _WIDEST_BANDWIDTH:
@@ -167,8 +210,8 @@ def ranks_alone(record: FitRecord, reason: str) -> FitRecord:
 
 
 def evidence_text(record: FitRecord) -> str:
-    """Evidence of a fit, in words: "ranks", or "ranks and scores" with the scales of the scores."""
-    return f"{_BOTH}, as distances {record.scales_text}" if record.scales else _RANKS
+    """Evidence of a fit, in words: "ranks", or "ranks and scores" with the forms of the scores."""
+    return f"{_BOTH}, {record.forms_text}" if record.forms else _RANKS
 
 
 def anchored(

@@ -15,7 +15,7 @@ from classex_bayes.bayes.checks.posterior_checks import (
     PredictiveReport,
     observed_and_replicated,
 )
-from classex_bayes.bayes.checks.sensitivity import COMPONENTS, Sensitivity
+from classex_bayes.bayes.checks.sensitivity import Sensitivity
 from classex_bayes.bayes.checks.tail_checks import TailReport
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
 from classex_bayes.bayes.law_model import LawModel
@@ -179,7 +179,7 @@ def plot_sensitivity(
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
 ) -> Chart:
-    """Draw the prediction with the prior, or the likelihood, raised to some powers.
+    """Draw the prediction with a prior, or the likelihood, raised to some powers.
 
     Mean and limits for each power, filled for the posterior as it is (power 1). If the lines part,
     accuracy is sensitive to the scaled component. The light outer band has the accuracies that the
@@ -189,7 +189,7 @@ def plot_sensitivity(
     ----------
     result : Sensitivity
         Of `classex_bayes.bayes.checks.sensitivity.sensitivity`, at several k.
-    component : {"prior", "likelihood"}
+    component : {"prior", "tail_prior", "likelihood"}
         The component that is scaled.
     k : int or array-like of int, optional
         Numbers of classes that are drawn; all of the result by default.
@@ -202,7 +202,7 @@ def plot_sensitivity(
     DataError
         No powers or the same twice.
     """
-    one_of(component, COMPONENTS, "component")
+    one_of(component, tuple(result.log_density), "component")
     powers = [float(alpha) for alpha in alphas]
     if not powers or len(set(powers)) < len(powers):
         raise DataError(f"alphas: expected different powers, found {powers}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from classex_bayes.assumptions.diagnosis import TaskReport, diagnose
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
-from classex_bayes.bayes.checks.sensitivity import ADVICE, Sensitivity, sensitivity
+from classex_bayes.bayes.checks.sensitivity import ADVICE, PRIORS, Sensitivity, sensitivity
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
@@ -29,9 +29,13 @@ _FAULTY = {
 }
 _LITTLE_MOVED = "A stronger or weaker prior would change little."
 _BY_PRIOR = {
-    "prior dominates": "The prior decides more than the data",
-    "prior and data disagree": "Prior and data disagree",
-    "prior matters": "The data decide, and the prior matters",
+    f"{name} {diagnosis}": title.format(name=name)
+    for name in PRIORS.values()
+    for diagnosis, title in {
+        "dominates": "The {name} decides more than the data",
+        "and data disagree": "The {name} and the data disagree",
+        "matters": "The data decide, and the {name} matters",
+    }.items()
 }
 
 
@@ -197,7 +201,7 @@ def _driver(
         narrowing = "Scores and prior narrow" if by_scores else "The prior, a smooth law, narrows"
         sentences += f" {narrowing} this to the interval of the prediction."
     if title:
-        if narrowed and diagnosis == "prior matters":
+        if narrowed and diagnosis.endswith(" matters"):
             title = "Scores and prior decide" if by_scores else "Ranks and prior decide"
         return DrivingEvidence(title, f"{sentences} {advice}", needs_care=True)
     if not narrowed and not metric.is_rank and upper - lower > _WIDEST:

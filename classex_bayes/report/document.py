@@ -18,7 +18,13 @@ if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
 # Increased when a key of the documents changes its name, place or meaning.
 SCHEMA = 1
 _ROW = ("estimator", "k", "mean", "lower", "upper", "interval_type", "truth", "error", "covered")
-_SENSITIVITIES = "prior", "prior_mcse", "likelihood", "prior_pull", "likelihood_pull"
+_COMPONENTS = "prior", "tail_prior", "likelihood"
+_SENSITIVITIES = (
+    *_COMPONENTS,
+    *(f"{part}_pull" for part in _COMPONENTS),
+    "prior_mcse",
+    "tail_prior_mcse",
+)
 _SENSITIVITY = "k", "mean", "sd", *_SENSITIVITIES, "prior_share", "diagnosis"
 
 

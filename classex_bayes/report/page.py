@@ -263,7 +263,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "target": findings.target,
         "task": task,
         "pilot_sentence": pilot_sentence(task, estimand),
-        "scales": model.fit_.record.scales_text,
+        "forms": model.fit_.record.forms_text,
         "pilot": {"k": largest, "accuracy": accuracy},
         "rows": rows,
         "references": [reference.estimator for reference in references],
@@ -319,12 +319,16 @@ def _open_set(
     return {
         "description": numbers["description"],
         "promise": rates.promise.removeprefix(", "),
-        "rows": [{"k": k, "fnir": fnir[k], "fpir": fpir[k]} for k in sorted(fnir)],
+        # If no threshold keeps the promise for some k, a note says so.
+        "rows": [
+            {"k": k, "fnir": fnir[k], "fpir": fpir[k]}
+            for k in sorted(fnir)
+            if fnir[k]["threshold"] is not None
+        ],
         "notes": rates.notes,
         "rank": rates.rank,
         "nonmated": model.fit_.nonmated_origin,
         "scores": score_direction(task),
-        "scales": model.fit_.record.scales_text,
         "seed": model.fit_.record.random_seed,
         "n_draws": rates.fnir.sizes["chain"] * rates.fnir.sizes["draw"],
     }

@@ -163,7 +163,7 @@ def test_text_and_page(named):
     assert "fitted to 60 classes and 60 instances, from embeddings" in repr(model)
     page = model._repr_html_()
     assert "60 classes and 60 instances" in page and "convergence" in page
-    assert ("as distances -s" in page) == (name == "scores")
+    assert ("ranks and scores, as given" in page) == (name == "scores")
     for parameter in model.get_params():
         assert parameter in page and parameter in MODELS[name]()._repr_html_()
 

@@ -193,7 +193,7 @@ def test_a_loaded_model_needs_its_task_to_leave_classes_out(fitted, pilot, small
 
 
 def test_log_prior_is_that_of_pymc(fitted):
-    group = fitted.compute_log_prior()["log_prior"].to_dataset().drop_vars("scores")
+    group = fitted.compute_log_prior()["log_prior"].to_dataset().drop_vars("tail_prior")
     with build_model(fitted.prior, fitted.fit_.data, fitted.idata):
         expected = pm.stats.compute_log_prior(
             fitted.idata, extend_inferencedata=False, progressbar=False

@@ -36,7 +36,7 @@ def test_fnir_at_a_given_fpir_is_that_of_each_draw(open_set):
         assert limits == pytest.approx(np.quantile(there, [0.1, 0.9]), rel=0.02)
     # All but a tenth of the draws reach as far as the curve, on each side.
     ends = np.quantile(fpir[:, -1], 0.9), np.quantile(fpir[:, 0], 0.1)
-    assert ribbon.x[[0, -1]] == pytest.approx(ends, rel=1e-3)
+    assert ribbon.x[[0, -1]] == pytest.approx(ends, rel=1e-2)
     assert np.all(np.diff(ribbon.y[0]) <= 0)
 
 
@@ -79,10 +79,14 @@ def test_rates_against_the_threshold(scores, higher_is_better):
     assert best.x == pytest.approx([sign * wrong.min()] * 2, rel=1e-9)
     label = "scores from it" if higher_is_better else "distances up to it"
     assert label in chart.x_label
-    # The mark of the DET curve is at the FPIR of that threshold.
-    mark = det_chart(model, 5000).mark(BEST_WRONG, "points")
+    # The mark of the DET curve is at the FPIR of that threshold, if the curve reaches it.
+    det = det_chart(model, 5000)
+    marks = [m.x for m in det.marks if (m.series, m.kind) == (BEST_WRONG, "points")]
     fpir = model.predict(5000, threshold=sign * wrong.min() * (1 + 1e-12)).fpir.mean().item()
-    assert mark.x == pytest.approx(fpir, rel=1e-3)
+    curve = next(m.x for m in det.marks if m.kind == "line")
+    reached = [fpir] if curve[0] <= fpir <= curve[-1] else []
+    assert np.ravel(marks) == pytest.approx(reached, rel=1e-3)
+    assert reached or higher_is_better
 
 
 def test_probes_of_no_class_have_their_own_best_wrong_score(scores):

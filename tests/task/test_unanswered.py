@@ -126,7 +126,7 @@ def test_prediction_is_that_of_the_answered_times_their_share():
     means = []
     for pilot in (task, answered):
         model = cb.BayesianExtrapolator().fit(pilot, random_seed=1, progressbar=False)
-        assert int(model.idata["sample_stats"]["diverging"].sum()) == 0
+        assert not model.diagnosis_.problems
         means.append(model.predict(k).mean.to_numpy())
     np.testing.assert_allclose(means[0], share * means[1], atol=0.01)
 

@@ -248,15 +248,16 @@ def observed_and_replicated(
     if task is not None:
         source_task(task)
     position = task_position(model, task)
-    name = f"{group}_predictive"
+    name, drawn = f"{group}_predictive", tree
     if name not in tree or random_seed is not None:
         if group == "posterior":
             model.sample_posterior_predictive(random_seed=random_seed)
         else:
             with_prior = checked_model_with_prior(model, "group='prior'")
-            with_prior.sample_prior_predictive(random_seed=random_seed)
+            passed = task if model.is_loaded else None  # a file has no scores
+            drawn = with_prior.sample_prior_predictive(passed, random_seed=random_seed)
     observed = task_part(tree["observed_data"].to_dataset(), position)
-    replicated = task_part(tree[name].to_dataset(), position)
+    replicated = task_part(drawn[name].to_dataset(), position)
     if task is None or any(task is fitted for fitted in model.tasks):
         return observed, replicated
     observed = observed.copy()

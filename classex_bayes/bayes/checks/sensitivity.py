@@ -1,6 +1,7 @@
 """Sensitivity of the accuracy at each number of classes to the prior and to the data."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import Bounds, Extrapolation
 from classex_bayes.typing import ClassCounts
 
-COMPONENTS = ("prior", "likelihood")
+PRIORS = {"prior": "prior", "tail_prior": "tail prior"}  # parameters of a model, and their names
 # Threshold of Kallioinen et al. (2024). A normal posterior reaches it if its mean moves by about
 # 0.3 sd as the power doubles.
 _THRESHOLD = 0.05
@@ -29,13 +30,18 @@ _ALPHAS = {"lower": 0.99, "upper": 1.01}  # powers for the slope
 # In trials on sound tasks, prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
 _PULL = 0.5
 _FEWEST_EFFECTIVE = 100
-# What to do about a diagnosis.
+# What to do about a diagnosis of each prior.
 ADVICE = {
-    "prior dominates": "another prior would give another answer. Test more classes",
-    "prior and data disagree": "the prior and the data pull the answer in opposite directions. "
-    "Test more classes",
-    "prior matters": "another prior would move the answer. State the prior with it",
     "at the threshold": "other draws might give another diagnosis; fit with more draws",
+} | {
+    f"{name} {diagnosis}": advice
+    for name in PRIORS.values()
+    for diagnosis, advice in {
+        "dominates": f"another {name} would give another answer. Test more classes",
+        "and data disagree": f"the {name} and the data pull the answer in opposite directions. "
+        "Test more classes",
+        "matters": f"another {name} would move the answer. State it with the answer",
+    }.items()
 }
 # Blocks of draws for the error of a sensitivity, and standard errors within which it is unclear.
 _BLOCKS, _ERRORS = 20, 2.0
@@ -50,14 +56,16 @@ class Sensitivity(Shown):
     prediction : Extrapolation
         The posterior as it is.
     table : DataFrame
-        Indexed by k: "mean" and "sd" of the metric; "prior" and "likelihood" (sensitivities to
-        scaling either, 0 for none); "prior_mcse" (Monte Carlo standard error of the former, by a
-        jackknife over blocks of draws); "prior_pull" and "likelihood_pull" (by how many posterior
-        standard deviations the mean moves as the power doubles, linearised:
-        :math:`\log 2 \, Cov(A_k, \log p) / sd(A_k)`); "prior_share"; "diagnosis".
+        Indexed by k: "mean" and "sd" of the metric; "prior", "tail_prior" (if scores were used) and
+        "likelihood" (sensitivities to scaling each, 0 for none); "prior_mcse" and
+        "tail_prior_mcse" (Monte Carlo standard errors, by a jackknife over blocks of draws); the
+        same names with "_pull" (by how many posterior standard deviations the mean moves as the
+        power doubles, linearised: :math:`\log 2 \, Cov(A_k, \log p) / sd(A_k)`); "prior_share";
+        "diagnosis".
     log_density : Dataset
-        Variables prior and likelihood: joint log prior and log-likelihood of every draw,
-        dimensions (chain, draw).
+        Variables prior, tail_prior and likelihood: joint log densities of every draw, dimensions
+        (chain, draw). The first is that of the parameters of `MixturePrior`, the second that of
+        `TailPrior`.
 
     Notes
     -----
@@ -66,9 +74,10 @@ class Sensitivity(Shown):
     removes. It is near 0 at the source classes and 1 where the prior alone decides. There is no
     such column without ranks, for several tasks, and for classes that were drawn by a design.
 
-    Diagnoses, at the threshold 0.05:
+    Diagnoses, at the threshold 0.05. They are of the prior to which the prediction is more
+    sensitive, and name it "prior" or "tail prior":
 
-    - "data decide": not sensitive to the prior.
+    - "data decide": not sensitive to a prior.
     - "at the threshold": the sensitivity to the prior is within two Monte Carlo standard errors of
       the threshold, so other draws might give another diagnosis. Use more draws.
     - "prior matters": sensitive to the prior, and more sensitive to the data.
@@ -93,7 +102,7 @@ class Sensitivity(Shown):
         ----------
         alpha : float
             Power, above 0. A power below 1 weakens the component, a power above 1 strengthens it.
-        component : {"prior", "likelihood"}
+        component : {"prior", "tail_prior", "likelihood"}
             The density that is raised to the power.
 
         Returns
@@ -109,7 +118,7 @@ class Sensitivity(Shown):
         power = number(alpha, "alpha", 0)
         if power == 0:
             raise DataError("alpha: found 0, expected a power above 0")
-        one_of(component, COMPONENTS, "component")
+        one_of(component, tuple(self.log_density), "component")
         name = f"{component}^{power:g}"
         if power == 1:
             return replace(self.prediction, estimator=name)
@@ -169,14 +178,14 @@ def sensitivity(
     metric: str = "accuracy",
     threshold: float = _THRESHOLD,
 ) -> Sensitivity:
-    r"""Compute the sensitivity of the accuracy on k classes to the prior and to the data.
+    r"""Compute the sensitivity of the accuracy on k classes to each prior and to the data.
 
-    Prior and likelihood are raised in turn to a power :math:`\alpha` near 1. The sensitivity is
-    the slope, in :math:`\log_2 \alpha`, of the cumulative Jensen-Shannon distance between the
-    posteriors of :math:`AGA_k` before and after. It is computed by importance weights without a
-    refit. The prior is the joint density of all parameters on their natural scale. If scores were
-    used, these include the parameters of the tails and their error far beyond the pilot, and the
-    likelihood includes that of the ranks in held-out halves.
+    The prior of the law of the ranks, that of the tails of scores and the likelihood are raised in
+    turn to a power :math:`\alpha` near 1. The sensitivity is the slope, in :math:`\log_2 \alpha`,
+    of the cumulative Jensen-Shannon distance between the posteriors of :math:`AGA_k` before and
+    after. It is computed by importance weights without a refit. A prior is the joint density of its
+    parameters on their natural scale; that of the tails includes their error far beyond the pilot.
+    If scores were used, the likelihood includes that of the ranks in held-out halves.
 
     Parameters
     ----------
@@ -238,22 +247,28 @@ def sensitivity(
     limit = number(threshold, "threshold", 0)
     prediction = model.predict(k, metric=metric)
     values = prediction.draws
-    joint = model.fit_.log_prior.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum(
-        "parameter"
-    )
     dims = tuple(SAMPLE_DIMS)
     likelihood = model.fit_.data.log_likelihood(weights_of(model.idata, "ranks").values)
+    of_parameters = model.fit_.log_prior
+    logs: dict[str, Any] = {}
     if TAILS in model.idata.children:
+        logs["tail_prior"] = (dims, of_parameters["tail_prior"].values)
+        of_parameters = of_parameters.drop_vars("tail_prior")
         likelihood = likelihood + model.idata[TAILS].to_dataset()["rank_density"].values
-    log_density = xr.Dataset(
-        {"prior": (dims, joint.transpose(*dims).values), "likelihood": (dims, likelihood)},
-        coords={name: values[name].values for name in dims},
-    )
+    joint = of_parameters.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum("parameter")
+    logs = {
+        "prior": (dims, joint.transpose(*dims).values),
+        **logs,
+        "likelihood": (dims, likelihood),
+    }
+    log_density = xr.Dataset(logs, coords={name: values[name].values for name in dims})
+    priors = [name for name in PRIORS if name in logs]
     spread = values.std(SAMPLE_DIMS)
     columns = {"mean": values.mean(SAMPLE_DIMS), "sd": spread}
-    columns |= {part: _power_sensitivity(values, log_density[part]) for part in COMPONENTS}
-    columns["prior_mcse"] = _jackknife_error(values, log_density["prior"])
-    for part in COMPONENTS:
+    parts = list(logs)
+    columns |= {part: _power_sensitivity(values, log_density[part]) for part in parts}
+    columns |= {f"{name}_mcse": _jackknife_error(values, log_density[name]) for name in priors}
+    for part in parts:
         deviation = log_density[part] - log_density[part].mean()
         covariance = (deviation * values).mean(SAMPLE_DIMS)
         # If all draws are the same, the pull is 0.
@@ -263,7 +278,7 @@ def sensitivity(
     bounds = prediction.rank_bounds
     if bounds is not None:
         table["prior_share"] = _prior_share(model, prediction, bounds)
-    table["diagnosis"] = [_diagnosis(row, limit) for _, row in table.iterrows()]
+    table["diagnosis"] = [_diagnosis(row, priors, limit) for _, row in table.iterrows()]
     return Sensitivity(prediction, table, log_density)
 
 
@@ -313,14 +328,16 @@ def _jackknife_error(values: xr.DataArray, log_prior: xr.DataArray) -> xr.DataAr
     return sensitivities.std("block") * np.sqrt(len(left_out) - 1)
 
 
-def _diagnosis(row: Any, threshold: float) -> str:
-    """Words for one row of the table."""
-    if abs(row["prior"] - threshold) < _ERRORS * row["prior_mcse"]:
+def _diagnosis(row: Any, priors: Sequence[str], threshold: float) -> str:
+    """Words for one row of the table, on the prior to which the prediction is more sensitive."""
+    prior = max(priors, key=lambda name: row[name])
+    if abs(row[prior] - threshold) < _ERRORS * row[f"{prior}_mcse"]:
         return "at the threshold"
-    if not row["prior"] >= threshold:
+    if not row[prior] >= threshold:
         return "data decide"
-    pulls = row["prior_pull"], row["likelihood_pull"]
+    pulls = row[f"{prior}_pull"], row["likelihood_pull"]
     apart = pulls[0] * pulls[1] < 0 and min(map(abs, pulls)) > _PULL
     if apart and row["likelihood"] >= threshold:
-        return "prior and data disagree"
-    return "prior dominates" if row["prior"] >= row["likelihood"] else "prior matters"
+        return f"{PRIORS[prior]} and data disagree"
+    dominates = row[prior] >= row["likelihood"]
+    return f"{PRIORS[prior]} {'dominates' if dominates else 'matters'}"

@@ -9,8 +9,8 @@ import xarray as xr
 from classex_bayes.bayes.fit_record import Stage
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.score_evidence import HELD_OUT, TAILS
-from classex_bayes.bayes.tails.tail_calibration import TAIL_PARAMETERS, HeldOutTable, tail_law
-from classex_bayes.bayes.tails.tail_prior import points_of
+from classex_bayes.bayes.tails.calibration import HeldOutTable
+from classex_bayes.bayes.tails.tail_model import TAIL_PARAMETERS, TailParameters, tail_law
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
@@ -91,8 +91,8 @@ def tail_checks(
     Parameters
     ----------
     model : BayesianExtrapolator
-        A fitted model that uses scores; its fit makes this check, too. If several scales of the
-        scores are possible, the check is of the most probable one.
+        A fitted model that uses scores; its fit makes this check, too. The check is of the most
+        probable form of the scores.
     ci_prob, ci_kind : optional
         Level and kind of the limits; ArviZ's rcParams by default.
     random_seed : int, SeedSequence or None
@@ -141,16 +141,16 @@ def tail_report(
 ) -> TailReport:
     """Check of `tail_checks` from the groups of a fit that used scores."""
     prob, kind = interval_settings(ci_prob, ci_kind)
-    table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset().isel(scale=0))
+    table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset().isel(form=0))
     drawn = tree[TAILS].to_dataset()
-    likeliest = drawn["scale_place"].values == 0
-    points = points_of({name: drawn[name].values[likeliest] for name in TAIL_PARAMETERS})
-    points = points[rng.permutation(len(points))[:_MOST_DRAWS]]
+    likeliest = np.flatnonzero(drawn["form_place"].values == 0)
+    places = rng.permutation(likeliest)[:_MOST_DRAWS]
+    parameters = TailParameters(*(drawn[name].values.ravel()[places] for name in TAIL_PARAMETERS))
     by_depth = table.weight.sum(axis=0)
     group = _groups(by_depth)
     membership = group[:, None] == np.unique(group[by_depth > 0])
     size = by_depth @ membership
-    log_p, chance = tail_law(points, table.n_wrong)
+    log_p, chance = tail_law(parameters, table.n_wrong)
     none_better = _mean(np.exp(table.n_wrong * np.log1p(-np.exp(log_p))), chance)
     expected = by_depth * (1 - none_better) @ membership / size
     p = (by_depth * _mean(np.exp(log_p), chance)).mean(axis=0) @ membership / size

@@ -6,24 +6,15 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import log_ndtr, ndtri_exp
 
-from classex_bayes.bayes.tails.local_tails import N_NEAREST, depths_of
-from classex_bayes.bayes.tails.scale_choice import (
-    ScaleFit,
-    numbers_of_draws,
-    scale_fits,
-)
-from classex_bayes.bayes.tails.tail_calibration import (
+from classex_bayes.bayes.tails.calibration import FormFit, form_fits, numbers_of_draws
+from classex_bayes.bayes.tails.depths import N_NEAREST, ScoreForm, depths_of
+from classex_bayes.bayes.tails.tail_model import (
     DEPTHS,
+    TailParameters,
+    TailPrior,
     law_outside,
     mean_log_p,
     tail_law,
-)
-from classex_bayes.bayes.tails.tail_prior import (
-    TailPrior,
-    draw_errors,
-    named_parameters,
-    slope_spread,
-    with_errors,
 )
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.jit import compiled
@@ -31,46 +22,43 @@ from classex_bayes.core.linear_split import add_linearly, between_points, on_gri
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
-LEAST_SHARE = 0.05  # of the draws, on a scale that matters
-_LOWEST, _STEP = -40.0, 0.005
-_LOG_P = _LOWEST + _STEP * np.arange(8000)  # up to -0.005
-_Z = -ndtri_exp(_LOG_P)
+_LEAST_SHARE = 0.05  # of the draws, with a form that matters
+_STEP = 0.005
+# Logarithms of p at which functions of it are tabulated.
+LOG_P = -40.0 + _STEP * np.arange(8000)  # up to -0.005
+_Z = -ndtri_exp(LOG_P)
 _MOST_GROUPS = 20_000  # of classes that are resampled together
 _DRAWS_AT_ONCE = 200
 
 
 class TailDraws(NamedTuple):
-    """Independent draws from the posterior of the tails, scale by scale."""
+    """Independent draws from the posterior of the tails, form by form."""
 
     weights: FloatArray  # (n, m): laws of U* on the knots of a basis
     parameters: dict[str, FloatArray]  # of the `TailPrior`, (n,) each
     log_prior: FloatArray  # (n,)
     log_likelihood: FloatArray  # (n,)
-    scale_place: IntArray  # (n,): place of the scale of each draw among the fits
-    fits: list[ScaleFit]  # calibrations on all scales, the most probable one first
+    form_place: IntArray  # (n,): place of the form of each draw among the fits
+    fits: list[FormFit]  # calibrations with all forms, the most probable one first
 
     @classmethod
     def of(
         cls,
         task: SourceTask,
         basis: RadialBasis,
-        prior: TailPrior | None,
+        prior: TailPrior,
         size: int,
         seeds: np.random.SeedSequence,
     ) -> Self:
-        """Calibrate the tails on every scale, and draw laws in proportion to the probabilities."""
+        """Calibrate the tails with every form, and draw laws in proportion to their probability."""
         halves, rng = (np.random.default_rng(seed) for seed in seeds.spawn(2))
-        fits = scale_fits(task, prior, halves)
-        prior = fits[0].prior
-        errors = draw_errors(prior, size, rng)
+        fits = form_fits(task, prior, halves)
+        errors = prior.draw_errors(size, rng)
         points = np.empty((size, prior.mean.size))
         weights = np.empty((size, basis.knots.size))
         log_likelihood = np.empty(size)
         numbers = numbers_of_draws(fits, size)
         place = np.repeat(np.arange(len(fits)), numbers)
-        instances = task.require("ranks among all classes")
-        tested, class_place = np.unique(task.y, return_inverse=True)
-        of_classes = instances.class_weight[tested], instances.variance.competitor_effect
         for at, (fit, number) in enumerate(zip(fits, numbers, strict=True)):
             if number == 0:
                 continue
@@ -78,25 +66,42 @@ class TailDraws(NamedTuple):
             points[part] = fit.sample.draw(number, rng)
             distinct, repeated = np.unique(points[part], axis=0, return_inverse=True)
             log_likelihood[part] = fit.table.log_likelihood(distinct)[repeated]
-            depth = depths_of(task.nearest_classes, fit.scale, instances)
-            bounds = instances.lowest, instances.highest
-            cells = TailCells.of(depth, bounds, class_place, task.n_classes, basis)
-            of_all = with_errors(points[part], errors[part])
-            weights[part] = cells.draw_laws(of_all, *of_classes, rng)
-        drawn = {**named_parameters(points), "slope_error": errors}
+            of_all = TailParameters.of_points(points[part]).beyond(errors[part])
+            weights[part] = tail_laws(task, fit.form, basis, of_all, rng)
+        drawn = {**TailParameters.of_points(points)._asdict(), "slope_error": errors}
         log_prior = prior.log_density(points) + prior.log_density_of_errors(errors)
         return cls(weights, drawn, log_prior, log_likelihood, place, fits)
 
     @property
     def pareto_k(self) -> float:
-        """Largest tail index of the importance weights on scales that matter."""
-        return max(fit.sample.pareto_k for fit in self.fits if fit.prob > LEAST_SHARE)
+        """Largest tail index of the importance weights with forms that matter."""
+        return max(fit.sample.pareto_k for fit in self.fits if fit.prob > _LEAST_SHARE)
+
+
+def tail_laws(
+    task: SourceTask,
+    form: ScoreForm,
+    basis: RadialBasis,
+    parameters: TailParameters,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Weights (n, m) on the knots of laws of U*, one for each of the parameters (n,).
+
+    The depths of the instances are data, and their classes are resampled.
+    """
+    instances = task.require("ranks among all classes")
+    tested, class_place = np.unique(task.y, return_inverse=True)
+    depth = depths_of(task.nearest_classes, form, instances)
+    bounds = instances.lowest, instances.highest
+    cells = TailCells.of(depth, bounds, class_place, task.n_classes, basis)
+    effect = instances.variance.competitor_effect
+    return cells.draw_laws(parameters, instances.class_weight[tested], effect, rng)
 
 
 class TailCells(NamedTuple):
     """Instances of the tested classes by the evidence on their p.
 
-    The cells are the depths of `tail_calibration.DEPTHS`, and the numbers of better classes of
+    The cells are the depths of `tail_model.DEPTHS`, and the numbers of better classes of
     instances outside their tails.
     """
 
@@ -133,17 +138,17 @@ class TailCells(NamedTuple):
         outside = np.empty((n_better.shape[1], basis.knots.size))
         for row, (low, high) in enumerate(n_better.T):
             log_p, weight = law_outside(low, high, n_classes - 1)
-            outside[row] = on_grid(np.interp(log_p, _LOG_P, _Z), weight, basis.knots)
+            outside[row] = on_grid(np.interp(log_p, LOG_P, _Z), weight, basis.knots)
         return cls(csr_array((share, place), shape=shape), outside, n_classes - 1, basis)
 
     def draw_laws(
         self,
-        points: FloatArray,
+        parameters: TailParameters,
         class_weight: FloatArray,
         effect: float,
         rng: np.random.Generator,
     ) -> FloatArray:
-        """Weights (n, m) on the knots, one law for each of the points (n, 5) of a `TailPrior`.
+        """Weights (n, m) on the knots, one law for each of the parameters (n,).
 
         The tested classes, of `class_weight`, are resampled. `effect` is the inflation of the
         variance between classes by the competitors that they share.
@@ -151,7 +156,8 @@ class TailCells(NamedTuple):
         knots = self.basis.knots
         # Variance that the kernel of a knot, and linear splitting between knots, give to one point.
         blur = self.basis.bandwidth**2 + float(np.diff(knots).mean()) ** 2 / 6
-        weights = np.empty((len(points), knots.size))
+        n = parameters.level.size
+        weights = np.empty((n, knots.size))
         position = np.interp(_Z, knots, np.arange(knots.size))
         groups = rng.permutation(class_weight.size) % min(class_weight.size, _MOST_GROUPS)
         grouped = np.bincount(groups, class_weight)
@@ -159,13 +165,13 @@ class TailCells(NamedTuple):
         part_of_group = class_weight / np.where(grouped > 0, grouped, 1.0)[groups]
         membership = csr_array((part_of_group, (groups, np.arange(groups.size))))
         share = membership @ self.share
-        for first in range(0, len(points), _DRAWS_AT_ONCE):
-            part = slice(first, min(first + _DRAWS_AT_ONCE, len(points)))
+        for first in range(0, n, _DRAWS_AT_ONCE):
+            part = slice(first, min(first + _DRAWS_AT_ONCE, n))
             drawn = resampled(grouped, 1 / effect, part.stop - part.start, rng)
             chances = np.ascontiguousarray(drawn @ share)  # one layout, which compiles once
             weights[part] = chances[:, DEPTHS.size :] @ self.outside
-            scatter = _narrower(points[part], self.n_wrong, blur)
-            nodes, chance = tail_law(points[part], self.n_wrong, scatter)
+            scatter = _narrower(parameters.at(part), self.n_wrong, blur)
+            nodes, chance = tail_law(parameters.at(part), self.n_wrong, scatter)
             _add_to_knots(nodes, chances, chance, position, weights[part])
         return weights / weights.sum(axis=1, keepdims=True)
 
@@ -187,16 +193,16 @@ def _add_to_knots(
         for d in range(log_p.shape[1]):
             if share[i, d] > 0:
                 for m in range(log_p.shape[2]):
-                    place = between_points(position, (log_p[i, d, m] - _LOWEST) / _STEP)
+                    place = between_points(position, (log_p[i, d, m] - LOG_P[0]) / _STEP)
                     add_linearly(share[i, d] * chance[i, m], place, weights[i])
 
 
-def _narrower(points: FloatArray, n_wrong: float, blur: float) -> FloatArray:
+def _narrower(parameters: TailParameters, n_wrong: float, blur: float) -> FloatArray:
     """Scatter (n, 151) of log p at `DEPTHS` less what the knots' kernels add to it."""
-    start, decline = mean_log_p(points, n_wrong)
-    z = np.interp(start - decline, _LOG_P, _Z)
+    start, decline = mean_log_p(parameters, n_wrong)
+    z = np.interp(start - decline, LOG_P, _Z)
     steepness = np.exp(-0.5 * z**2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)  # of log p in Z
-    of_slopes = slope_spread(points) * decline  # z has this factor, too
+    of_slopes = parameters.slope_spread[:, None] * decline  # z has this factor, too
     total = (N_NEAREST**-0.5 + of_slopes) ** 2
     return np.sqrt(np.maximum(total - blur * steepness**2, 0.0)) - of_slopes
 

@@ -197,9 +197,9 @@ def test_the_same_seed_gives_the_same_report(fitted):
     assert first.equals(second) and not first.equals(other)
 
 
-def test_prior_replicates_are_wider(fitted):
+def test_prior_replicates_are_wider(fitted_to_ranks):
     (first, after), (second, before) = (
-        observed_and_replicated(fitted, group=group, random_seed=1)
+        observed_and_replicated(fitted_to_ranks, group=group, random_seed=1)
         for group in ("posterior", "prior")
     )
     assert first.identical(second)
@@ -261,13 +261,13 @@ def test_a_pool_is_checked_task_by_task(fit, small_task):
 # Before the data
 
 
-def test_prior_accuracy_without_and_with_a_fit(fitted, pilot):
-    fresh = BayesianExtrapolator()
+def test_prior_accuracy_without_and_with_a_fit(fitted_to_ranks, pilot):
+    fresh = BayesianExtrapolator(evidence="ranks")
     prior = fresh.predict_prior([200, 2000], pilot.task, draws=400, random_seed=4)
-    same = fitted.predict_prior([200, 2000], draws=400, random_seed=4)
+    same = fitted_to_ranks.predict_prior([200, 2000], draws=400, random_seed=4)
     assert_array_equal(prior.accuracy, same.accuracy)
     assert prior.accuracy.shape == (1, 400, 2) and prior.n_classes == 200
-    assert prior.estimator == "prior of BayesianExtrapolator"
+    assert prior.estimator == "prior of BayesianExtrapolator(ranks)"
     # Wide: neither a failure nor a perfect classifier is ruled out.
     lower, upper = prior.interval(0.9, "eti").to_numpy().T
     assert (lower < 0.1).all() and (upper > 0.9).all()

@@ -173,7 +173,13 @@ def test_a_model_of_accuracies_can_be_asked(fitted_curve):
 def test_diagnoses(prior, likelihood, pulls, diagnosis):
     row = {"prior": prior, "likelihood": likelihood, "prior_mcse": 0.004}
     row |= {"prior_pull": pulls[0], "likelihood_pull": pulls[1]}
-    assert _diagnosis(row, 0.05) == diagnosis
+    assert _diagnosis(row, ["prior"], 0.05) == diagnosis
+    # Of two priors it is that of the one to which the prediction is more sensitive.
+    other = {name.replace("prior", "tail_prior"): value for name, value in row.items()}
+    row |= other | {"prior": prior / 2, "likelihood": likelihood, "likelihood_pull": pulls[1]}
+    expected = diagnosis.replace("prior", "tail prior")
+    if not np.isnan(prior):
+        assert _diagnosis(row, ["prior", "tail_prior"], 0.05) == expected
 
 
 def test_bad_arguments(fitted):

@@ -36,11 +36,12 @@ def tails():
     """Draws from the tails of a task, without a fit to ranks; and the accuracies of their laws."""
     from classex_bayes.bayes.model.priors import MixturePrior
     from classex_bayes.bayes.tails.tail_laws import TailDraws
+    from classex_bayes.bayes.tails.tail_model import TailPrior
     from classex_bayes.core.law import MixtureLaw
 
     def tails(task, size=400, random_seed=1):
         basis = MixturePrior().basis
-        draws = TailDraws.of(task, basis, None, size, np.random.SeedSequence(random_seed))
+        draws = TailDraws.of(task, basis, TailPrior(), size, np.random.SeedSequence(random_seed))
         law = MixtureLaw(basis, draws.weights)
         return SimpleNamespace(draws=draws, law=law, **draws.parameters)
 

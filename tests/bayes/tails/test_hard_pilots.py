@@ -47,6 +47,19 @@ def test_short_lists_do_not_promise_too_much(pilot, tails):
         assert abs(np.mean(surplus)) < 0.03
 
 
+def test_a_few_lists_that_are_too_short_do_not_cut_the_others(pilot):
+    """As of a query that matches one document, while the others match 75."""
+    matrix, y = pilot(0, 0.4)
+    ids = np.argsort(matrix, axis=1)[:, :40]
+    listed = np.take_along_axis(matrix, ids, axis=1)
+    whole = fit(cb.SourceTask.from_search(ids, y, n_classes=K1, distances=listed))
+    ids[7 * np.arange(8), 2:] = -1
+    cut = fit(cb.SourceTask.from_search(ids, y, n_classes=K1, distances=listed))
+    assert cut.evidence_ == whole.evidence_ == "ranks and scores, as given"
+    k = [K1, 20 * K1]
+    np.testing.assert_allclose(cut.predict(k).mean, whole.predict(k).mean, atol=0.04)
+
+
 def test_lists_that_are_too_short(pilot):
     found = fit(search(*pilot(0, 0.4), 10))
     assert "lists of 9 wrong classes are shorter than the 15" in note_of(found)

@@ -1,5 +1,6 @@
 """The posterior from ranks and scores, through the public surface."""
 
+import pickle
 import warnings
 from dataclasses import replace
 
@@ -15,9 +16,9 @@ import classex_bayes as cb
 from classex_bayes.bayes import score_evidence
 from classex_bayes.bayes.checks.tail_checks import tail_checks
 from classex_bayes.bayes.idata import weights_of
-from classex_bayes.bayes.tails.scale_choice import why_no_tails
-from classex_bayes.bayes.tails.tail_calibration import HeldOutTable
-from classex_bayes.bayes.tails.tail_prior import named_parameters
+from classex_bayes.bayes.tails.calibration import HeldOutTable
+from classex_bayes.bayes.tails.depths import why_no_tails
+from classex_bayes.bayes.tails.tail_model import TailParameters
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.simulate import GaussianNearestNeighbor
@@ -74,27 +75,29 @@ def test_prediction(model, task_of):
     assert (low - 0.01 <= measured).all() and (measured <= high + 0.01).all()
 
 
-def test_what_was_used_is_told(model, by_ranks, distances):
+def test_evidence_is_named(model, by_ranks):
     assert model.name == "BayesianExtrapolator"
-    assert model.evidence_ == "ranks and scores, as distances -s"
-    assert model.scales_.to_dict() == {"-s": 1.0} and model.scales_.index.name == "distance"
+    assert model.evidence_ == "ranks and scores, as given"
     assert f"fit: {model.evidence_}" in repr(model)
     assert "expected accuracy, from ranks and scores of 120 source classes" in repr(
         model.predict(K)
     )
     assert by_ranks.name == "BayesianExtrapolator(ranks)" and by_ranks.evidence_ == "ranks"
-    assert by_ranks.scales_.empty and by_ranks.predict(K).evidence == "ranks"
+    assert by_ranks.predict(K).evidence == "ranks"
     assert "expected accuracy, from ranks of 120 source classes" in repr(by_ranks.predict(K))
     # Asked for ranks alone, the model has nothing to explain.
     assert not any(note.startswith("only ranks") for note in by_ranks.predict(K).notes)
+
+
+def test_scores_without_an_origin_have_two_forms(distances):
     matrix, y = distances()
     several = fit(cb.SourceTask.from_scores(7 - matrix, y))
-    assert len(several.scales_) > 2 and several.scales_.sum() == pytest.approx(1)
-    assert several.scales_.is_monotonic_decreasing
-    first, prob = several.scales_.index[0], several.scales_.iloc[0]
-    assert f"as distances {first} ({prob:.0%})" in several.evidence_
-    for scale, prob in several.scales_.items():
-        assert (scale in several.evidence_) or prob < 0.006
+    forms = several.fit_.record.forms
+    assert {*forms} == {"as given", "standardised in each row"}
+    probs = [*forms.values()]
+    assert sum(probs) == pytest.approx(1) and probs == sorted(probs, reverse=True)
+    for form, prob in forms.items():
+        assert f"{form} ({prob:.0%})" in several.evidence_
 
 
 def test_groups_of_scores(model, by_ranks):
@@ -105,7 +108,7 @@ def test_groups_of_scores(model, by_ranks):
     tails = model.idata["tails"].to_dataset()
     parameters = {"level", "slope", "look_alikes", "slope_spread", "slope_change"}
     parameters |= {"slope_error", "shift"}
-    assert {*tails.data_vars} == parameters | {"prior_density", "rank_density", "scale_place"}
+    assert {*tails.data_vars} == parameters | {"prior_density", "rank_density", "form_place"}
     for values in tails.values():
         assert values.dims == ("chain", "draw") and values.attrs["description"]
     assert {*model.idata["posterior"].data_vars} == {*by_ranks.idata["posterior"].data_vars}
@@ -139,7 +142,7 @@ def test_every_question_is_answered(model, task_of):
 def test_a_file_keeps_the_evidence(model, task_of, distances, tmp_path):
     loaded = cb.load(cb.save(model, tmp_path / "scores.nc"))
     assert_array_equal(draws(loaded), draws(model))
-    assert loaded.evidence_ == model.evidence_ and loaded.scales_.equals(model.scales_)
+    assert loaded.evidence_ == model.evidence_
     assert loaded.predict(K).notes == model.predict(K).notes
     assert loaded.is_fitted_to(task_of()) and not loaded.is_fitted_to(task_of(seed=1))
     # The same ranks with other distances are another task.
@@ -184,11 +187,7 @@ def test_rounding_does_not_move_the_origin_of_distances(distances):
         fit(cb.SourceTask.from_scores(scores, y, higher_is_better=False))
         for scores in (exact, rounded)
     )
-    assert other.scales_.index.tolist() == ["-s"]
     assert_allclose(draws(other), draws(known), atol=0.01)
-    wrong = matrix.copy()
-    wrong.flat[near] = -0.1
-    assert len(quietly(cb.SourceTask.from_scores(wrong, y, higher_is_better=False)).scales_) > 2
 
 
 def test_same_seed_same_result(model, task_of):
@@ -290,7 +289,7 @@ def test_a_tie_of_unknown_order_leaves_the_scores_their_say(distances):
     matrix[0, 1:3] = matrix[0, 0]
     task = cb.SourceTask.from_scores(matrix, y, higher_is_better=False, ties="unknown")
     assert task.table.kind == "tied scores"
-    assert fit(task).evidence_ == "ranks and scores, as distances -s"
+    assert fit(task).evidence_.startswith("ranks and scores")
 
 
 @pytest.mark.parametrize("true", [0.0, 1.5])
@@ -373,7 +372,7 @@ def test_where_scores_say_too_little_ranks_answer(make, why, task_of, distances)
     assert why in notes[0]
     # The note is the only difference.
     assert [n for n in found.predict(k).notes if n not in notes] == list(ranks.predict(k).notes)
-    assert found.evidence_ == "ranks" and found.scales_.empty
+    assert found.evidence_ == "ranks"
     assert found.predict(k).evidence == "ranks" and "fit: ranks" in repr(found)
     with pytest.raises(DataError, match=r"^model: it uses only ranks"):
         tail_checks(found)
@@ -396,7 +395,7 @@ def test_tasks_without_scores_have_no_note(task_of):
         cb.SourceTask.from_accuracies([2, 60], [0.9, 0.8], n_test=60, n_classes=60),
     ):
         model = quietly(other)
-        assert model.evidence_ == "ranks" and model.scales_.empty
+        assert model.evidence_ == "ranks"
         assert not any("only ranks" in note for note in model.predict([100]).notes)
 
 
@@ -440,30 +439,115 @@ def test_checks_of_the_calibration(model):
     assert not any("tail_checks" in note for note in notes["sound"])
 
 
-def test_the_check_is_of_the_most_probable_scale(distances):
+def test_the_check_is_of_the_most_probable_form(distances):
     matrix, y = distances()
     model = fit(cb.SourceTask.from_scores(7 - matrix, y))
-    assert model.scales_.iloc[0] < 0.999
+    prob = max(model.fit_.record.forms.values())
+    assert prob < 0.999
     checks = tail_checks(model)
     assert checks.passed
-    likeliest = model.idata["tails"]["scale_place"].values == 0
+    likeliest = model.idata["tails"]["form_place"].values == 0
     assert checks.replicated.sizes["draw"] == likeliest.sum()
-    assert likeliest.mean() == pytest.approx(model.scales_.iloc[0], abs=0.005)
+    assert likeliest.mean() == pytest.approx(prob, abs=0.005)
 
 
 def test_sensitivity_includes_the_tails(model, by_ranks):
     log_prior = model.compute_log_prior()["log_prior"].to_dataset()
     ranks = by_ranks.compute_log_prior()["log_prior"].to_dataset()
-    assert {*log_prior.data_vars} == {*ranks.data_vars, "scores"}
-    assert log_prior["scores"].dims == ("chain", "draw")
-    assert_array_equal(log_prior["scores"], model.idata["tails"]["prior_density"])
+    assert {*log_prior.data_vars} == {*ranks.data_vars, "tail_prior"}
+    assert log_prior["tail_prior"].dims == ("chain", "draw")
+    assert_array_equal(log_prior["tail_prior"], model.idata["tails"]["prior_density"])
     both, alone = (cb.sensitivity(m, [120, 10_000]) for m in (model, by_ranks))
     assert both.table.index.tolist() == [120, 10_000]
-    density = model.idata["tails"].to_dataset()
-    for name, added in (("prior", "prior_density"), ("likelihood", "rank_density")):
-        assert_allclose(
-            both.log_density[name].values - alone.log_density[name].values, density[added].values
-        )
+    found, expected, tails = both.log_density, alone.log_density, model.idata["tails"].to_dataset()
+    assert "tail_prior" not in expected and "tail_prior" not in alone.table
+    assert_allclose(found["prior"], expected["prior"])
+    assert_allclose(found["tail_prior"], tails["prior_density"])
+    assert_allclose(found["likelihood"], expected["likelihood"] + tails["rank_density"].values)
+
+
+def test_sensitivity_names_the_prior_that_matters(by_ranks, task_of):
+    """Far out that of the tails matters more, and its power moves the mean."""
+    many = fit(task_of(), sampler={"draws": 1000, "tune": 400, "chains": 4})
+    with pytest.warns(ExtrapolationWarning):
+        of_scores, of_ranks = (cb.sensitivity(m, [120, 10**6]) for m in (many, by_ranks))
+    assert of_scores.table.loc[10**6, "tail_prior"] > 1.5 * of_scores.table.loc[10**6, "prior"]
+    assert of_scores.table.loc[10**6, "diagnosis"].startswith("tail prior")
+    assert "tail" not in " ".join(of_ranks.sentences)
+    row, stronger = of_scores.table.loc[10**6], of_scores.scaled(1.25, "tail_prior")
+    moved = (stronger.mean[10**6] - row["mean"]) / row["sd"]
+    assert moved == pytest.approx(np.log2(1.25) * row["tail_prior_pull"], rel=0.5)
+
+
+def test_the_prior_that_is_drawn_is_that_of_the_tails(model, by_ranks, task_of):
+    """Depths are data, and the parameters have the prior; nothing is moved to the ranks."""
+    task, k = task_of(), [120, 12_000]
+    fresh = cb.BayesianExtrapolator()
+    prior = fresh.predict_prior(k, task, draws=800, random_seed=4)
+    assert_array_equal(model.predict_prior(k, draws=800, random_seed=4).draws, prior.draws)
+    of_ranks = by_ranks.predict_prior(k, draws=800, random_seed=4)
+    assert (prior.draws.std("draw") < 0.8 * of_ranks.draws.std("draw")).all()
+    tree = fresh.sample_prior_predictive(task, draws=800, random_seed=4)
+    drawn, default = tree["prior"].to_dataset(), cb.TailPrior()
+    assert drawn["slope"].attrs["description"] and "mu" in drawn
+    error = drawn["slope_error"].values
+    assert error.mean() == pytest.approx(default.slope_error, abs=4 * error.std() / 800**0.5)
+    assert error.std() == pytest.approx(default.slope_error_sd, rel=0.1)
+    level = drawn["level"].values
+    assert level.std() == pytest.approx(default.level_sd, rel=0.1)
+    # Steeper tails have fewer wrong classes beyond the pilot.
+    assert np.corrcoef(drawn["slope"].values.ravel(), prior.draws.values[0, :, 1])[0, 1] > 0.5
+
+
+def test_files_with_scales_of_the_scores_are_refused(model, tmp_path):
+    old = pickle.loads(pickle.dumps(model))
+    old.idata.attrs["scales"] = "[]"
+    with pytest.raises(DataError, match=r"^path: .* another version .*fit again"):
+        cb.load(cb.save(old, tmp_path / "old.nc"))
+
+
+def test_one_huge_score_does_not_move_the_origin(distances, model):
+    """A true score far beyond all others wins as before; distances from it would be alike."""
+    matrix, y = distances()
+    outlier = 7 - matrix
+    outlier[0, 0] = 1e12
+    plain, found = (fit(cb.SourceTask.from_scores(s, y)) for s in (7 - matrix, outlier))
+    # The standard deviation of the posterior is 0.1 at 10,000 classes.
+    assert_allclose(found.predict(K).mean, plain.predict(K).mean, atol=0.1)
+    assert sd(found.predict(K))[10_000] > 0.7 * sd(plain.predict(K))[10_000]
+    assert tail_checks(found).passed
+
+
+def test_own_parameters_with_names_of_the_tails_are_refused(task_of):
+    class SlopePrior(cb.MixturePrior):
+        def log_weights(self):
+            return super().log_weights() + 0 * pm.Normal("slope")
+
+    own = cb.BayesianExtrapolator(SlopePrior())
+    with pytest.raises(DataError, match=r"^prior: its parameter 'slope' has the name"):
+        own.build(task_of())
+    with pytest.raises(DataError, match=r"^prior: its parameter 'slope' has the name"):
+        own.predict_prior([120], task_of())
+
+
+def test_the_model_of_a_task_is_that_of_its_answered_instances(distances):
+    matrix, y = distances()
+    failed = np.arange(120) % 3 == 0
+    scores = (7 - matrix)[~failed]
+    task = cb.SourceTask.from_scores(scores, y[~failed], unanswered=y[failed])
+    before, after = cb.BayesianExtrapolator().build(task), quietly(task).model
+    assert {v.name for v in before.free_RVs} == {v.name for v in after.free_RVs}
+    assert "slope" in before.named_vars
+
+
+def test_a_file_has_no_depths_for_the_prior_of_the_tails(model, task_of, tmp_path):
+    loaded = cb.load(cb.save(model, tmp_path / "scores.nc"))
+    with pytest.raises(DataError, match=r"^task: the prior of the tails needs the scores"):
+        loaded.predict_prior([120])
+    expected = model.predict_prior([120], draws=50, random_seed=1).draws
+    assert_array_equal(
+        loaded.predict_prior([120], task_of(), draws=50, random_seed=1).draws, expected
+    )
 
 
 # The prior of the tails
@@ -504,14 +588,6 @@ def test_a_file_keeps_the_prior_of_the_tails(steep, task_of, tmp_path):
     assert_allclose(draws(loaded.fit(task_of(), **FEW)), draws(steep))
 
 
-def test_the_default_of_the_tails_depends_on_the_origin(model, task_of, distances):
-    matrix, y = distances()
-    free = cb.SourceTask.from_scores(7 - matrix, y)
-    named = cb.BayesianExtrapolator(tail_prior=cb.TailPrior())
-    assert_array_equal(draws(named.fit(free, **FEW)), draws(fit(free)))
-    assert not np.array_equal(draws(named.fit(task_of(), **FEW)), draws(model))
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -530,24 +606,24 @@ def test_parameters_of_tails_that_are_refused(name, value):
         cb.TailPrior(**{name: value})
 
 
-@pytest.mark.parametrize("value", [0.1, 0, "steep", cb.MixturePrior(), {"slope": 1.0}])
+@pytest.mark.parametrize("value", [None, 0.1, "steep", cb.MixturePrior(), {"slope": 1.0}])
 def test_priors_of_tails_that_are_refused(task_of, value):
-    with pytest.raises(DataError, match=r"^tail_prior: expected a TailPrior, or None"):
+    with pytest.raises(DataError, match=r"^tail_prior: expected a TailPrior, found"):
         cb.BayesianExtrapolator(tail_prior=value).fit(task_of(), **FEW)
 
 
-def test_the_pymc_model_sums_over_the_scales(distances):
+def test_the_pymc_model_sums_over_the_forms(distances):
     matrix, y = distances()
     several = fit(cb.SourceTask.from_scores(7 - matrix, y))
     held_out, graph = several.idata["held_out_ranks"].to_dataset(), several.model
-    tables = [HeldOutTable.of_group(held_out.isel(scale=i)) for i in range(held_out.sizes["scale"])]
-    assert len(tables) == several.scales_.size > 2
+    tables = [HeldOutTable.of_group(held_out.isel(form=i)) for i in range(held_out.sizes["form"])]
+    assert len(tables) == 2
     prior = cb.TailPrior()
     points = prior.mean + prior.scale * np.random.default_rng(1).normal(size=(4, 5))
-    by_scale = np.array([table.log_likelihood(points) for table in tables])
-    assert np.ptp(by_scale, axis=0).max() > 0.1
-    ((potential,), named) = graph.potentials, named_parameters(points)
-    for i, expected in enumerate(logsumexp(by_scale, axis=0) - np.log(len(tables))):
+    by_form = np.array([table.log_likelihood(points) for table in tables])
+    assert np.ptp(by_form, axis=0).max() > 0.1
+    ((potential,), named) = graph.potentials, TailParameters.of_points(points)._asdict()
+    for i, expected in enumerate(logsumexp(by_form, axis=0) - np.log(len(tables))):
         values = {graph[name]: value[i] for name, value in named.items()}
         assert potential.eval(values, mode="FAST_COMPILE") == pytest.approx(expected, rel=1e-9)
 

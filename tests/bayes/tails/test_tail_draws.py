@@ -5,14 +5,19 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm, t
 
-from classex_bayes.bayes.tails import scale_choice
-from classex_bayes.bayes.tails.scale_choice import candidate_scales
-from classex_bayes.bayes.tails.tail_prior import KNOWN_ORIGIN, points_of
+from classex_bayes.bayes.tails import calibration
+from classex_bayes.bayes.tails.tail_model import TailParameters, TailPrior
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.source_task import SourceTask
 
 K = np.array([120, 1200, 10_000])
 LAW = GaussianNearestNeighbor(10, 0.14)
+PRIOR = TailPrior()
+
+
+def points_of(draws):
+    """Points (n, 5) of draws from the tails."""
+    return TailParameters(*(draws.parameters[name] for name in TailParameters._fields)).points
 
 
 def test_powers_of_distances_and_their_source_change_nothing(tails, task_of, distances):
@@ -42,74 +47,59 @@ def unscaled(tails, distances):
 def test_neither_unit_nor_origin_of_scores_matters(tails, distances, unscaled, size, origin):
     matrix, y = distances()
     found = tails(SourceTask.from_scores(origin + size * (7 - matrix), y), size=1000)
-    # Scales of nearly equal evidence may change places, and with them single draws.
+    # Forms of nearly equal evidence may change places, and with them single draws.
     assert_allclose(
         found.law.expected(K).mean(axis=0), unscaled.law.expected(K).mean(axis=0), atol=0.02
     )
-    names = [fit.scale.name(12) for fit in found.draws.fits]
-    assert len(names) == len(set(names)) == len(unscaled.draws.fits)
+    assert len(found.draws.fits) == len(unscaled.draws.fits) == 2
     probs = [sorted(fit.prob for fit in laws.draws.fits) for laws in (found, unscaled)]
     assert_allclose(*probs, atol=1e-3)
 
 
-def test_softmax_says_what_logits_say(tails):
-    """exp(-s) of logits and 1 / p of their probabilities are the same distances."""
+def test_probabilities_say_what_logits_say(tails):
+    """With the logarithms of softmax rows, whatever the factor of each row."""
     rng, y = np.random.default_rng(6), np.arange(300) % 150
-    logits = rng.exponential(size=(300, 150))
-    logits[np.arange(300), y] = rng.uniform(0, 12, size=300)
+    logits = rng.normal(size=(300, 150)) + 6 * (np.arange(150) == y[:, None])
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    plain, soft = (tails(SourceTask.from_scores(s, y)) for s in (logits, shares))
-    places = [
-        [fit.scale.name(6) for fit in laws.draws.fits].index(name)
-        for laws, name in ((plain, "exp(-s)"), (soft, "1 / s"))
-    ]
-    fits = [laws.draws.fits[at] for laws, at in zip((plain, soft), places, strict=True)]
-    assert_allclose(fits[0].table.weight, fits[1].table.weight, atol=1e-8)
-    # Their importance samples have different seeds.
-    assert fits[0].sample.log_evidence == pytest.approx(fits[1].sample.log_evidence, abs=0.2)
-    first, second = (
-        found.law.expected(K)[found.draws.scale_place == at].mean(axis=0)
-        for found, at in zip((plain, soft), places, strict=True)
-    )
-    assert_allclose(second, first, atol=0.03)
-
-
-@pytest.mark.parametrize(("best", "among"), [(1.0, True), (1.001, False)])
-def test_scores_up_to_1_may_be_probabilities(best, among):
-    scores = np.random.default_rng(0).uniform(0.01, 0.99, (40, 40))
-    scores[3, 3] = best
-    nearest = SourceTask.from_scores(scores, range(40)).nearest_classes
-    assert ("1 / s" in [scale.name(6) for scale in candidate_scales(nearest)]) is among
+    factors = 0.5 * shares * rng.uniform(0.1, 1, size=(300, 1))
+    found = []
+    for scores in (shares, factors):
+        laws = tails(SourceTask.from_scores(scores, y), size=1000)
+        (place,) = (i for i, f in enumerate(laws.draws.fits) if f.form.name == "logarithms")
+        found.append(laws.draws.fits[place].table.weight)
+    assert_allclose(*found, atol=1e-8)
+    # Above 1 scores are no probabilities.
+    task = SourceTask.from_scores(np.where(shares == shares.max(), 1.001, shares), y)
+    assert "logarithms" not in [fit.form.name for fit in tails(task).draws.fits]
 
 
 def test_the_log_prior_is_that_of_independent_laws(tails, task_of):
     """Of the slope a t law, of the others, on their scales, normal ones."""
     draws = tails(task_of(60), size=50).draws
-    values, error = points_of(draws.parameters), draws.parameters["slope_error"]
-    unit = ((values - KNOWN_ORIGIN.mean) / KNOWN_ORIGIN.scale).T
+    values, error = points_of(draws), draws.parameters["slope_error"]
+    unit = ((values - PRIOR.mean) / PRIOR.scale).T
     expected = norm.logpdf(unit[[0, 2, 3, 4]]).sum(axis=0) + t.logpdf(unit[1], 3)
-    expected += norm.logpdf(error, KNOWN_ORIGIN.slope_error, KNOWN_ORIGIN.slope_error_sd)
+    expected += norm.logpdf(error, PRIOR.slope_error, PRIOR.slope_error_sd)
     assert np.ptp(draws.log_prior - expected) < 1e-6 and np.ptp(expected) > 1
 
 
-def test_probabilities_of_the_scales(unscaled):
+def test_probabilities_of_the_forms(unscaled):
     """Posterior probabilities, in whose proportion the laws are drawn."""
     draws = unscaled.draws
     probs = np.array([fit.prob for fit in draws.fits])
     logs = np.array([fit.sample.log_evidence for fit in draws.fits])
     assert (np.diff(probs) <= 0).all() and probs.sum() == pytest.approx(1)
     assert_allclose(np.log(probs) - logs, np.log(probs[0]) - logs[0], atol=1e-8)
-    drawn = np.bincount(draws.scale_place, minlength=probs.size)
+    drawn = np.bincount(draws.form_place, minlength=probs.size)
     assert_allclose(drawn / 1000, probs, atol=1e-3)
     for place in (0, 1):
-        here = draws.scale_place == place
-        points = points_of({name: values[here] for name, values in draws.parameters.items()})
-        expected = draws.fits[place].table.log_likelihood(points)
-        assert_allclose(draws.log_likelihood[draws.scale_place == place], expected, rtol=1e-8)
+        here = draws.form_place == place
+        expected = draws.fits[place].table.log_likelihood(points_of(draws)[here])
+        assert_allclose(draws.log_likelihood[draws.form_place == place], expected, rtol=1e-8)
 
 
 def test_scores_without_an_origin_lose_little(tails, task_of, unscaled):
-    """The likelihood of held-out losses finds scales near that of the distances."""
+    """An origin a little above the best score is near that of the distances."""
     expected = tails(task_of()).law.expected(K).mean(0)
     assert len(unscaled.draws.fits) > 1
     # The standard deviation of the posterior is 0.1 at 10,000 classes.
@@ -119,8 +109,8 @@ def test_scores_without_an_origin_lose_little(tails, task_of, unscaled):
 def test_the_error_of_the_tail_grows_with_the_number_of_classes(tails, task_of):
     found = tails(task_of())
     error = found.draws.parameters["slope_error"]
-    assert error.mean() == pytest.approx(KNOWN_ORIGIN.slope_error, abs=0.01)
-    assert error.std() == pytest.approx(KNOWN_ORIGIN.slope_error_sd, rel=0.15)
+    assert error.mean() == pytest.approx(PRIOR.slope_error, abs=0.01)
+    assert error.std() == pytest.approx(PRIOR.slope_error_sd, rel=0.15)
     slopes = [np.polyfit(error, accuracy, 1)[0] for accuracy in found.law.expected(K).T]
     assert 0 < slopes[0] < slopes[1] < slopes[2]
 
@@ -178,7 +168,7 @@ def test_a_sample_of_instances_counts_for_what_it_holds(tails, constants):
     independent = SourceTask.from_embeddings(probes, gallery, y)
     for task, most, wider in ((alike, 1500, 1.0), (independent, 60, 1.4)):
         whole = tails(task, size=1000)
-        with constants(scale_choice, _MOST_INSTANCES=most):
+        with constants(calibration, _MOST_INSTANCES=most):
             part = tails(task, size=1000)
         counted = part.draws.fits[0].table.weight.sum()
         assert counted == pytest.approx(min(task.n_test / task.design_effect(), most), rel=0.01)
@@ -204,7 +194,7 @@ def test_a_sample_of_instances_has_the_losses_and_depths_of_all(tails, constants
     """Classes count by their weights, whatever their numbers of instances."""
     task = unequal_classes(large)
     whole = tails(task, size=100).draws.fits[0].table
-    with constants(scale_choice, _MOST_INSTANCES=1000):
+    with constants(calibration, _MOST_INSTANCES=1000):
         part = tails(task, size=100).draws.fits[0].table
     losses = [table.n_better @ table.weight.sum(axis=1) for table in (part, whole)]
     assert losses[0] == pytest.approx(losses[1], rel=0.05)
@@ -218,7 +208,7 @@ def cumulated(table):
 
 @pytest.mark.parametrize("mask", [-1e13, -3.4e38])
 def test_a_masked_row_of_logits_changes_little(tails, mask):
-    """Origins far beyond the scores leave no distances, so they have nothing to predict."""
+    """The mask is no score: neither the origin nor the standard deviation of the others moves."""
     rng = np.random.default_rng(0)
     gallery = rng.normal(size=(100, 10))
     logits = (gallery + 0.45 * rng.normal(size=gallery.shape)) @ gallery.T
