@@ -17,6 +17,7 @@ import pytest
 from public_names import NAMES
 
 import classex_bayes as cb
+from classex_bayes.bayes.tails.tail_model import TAIL_PARAMETERS
 
 ROOT = Path(__file__).parents[1]
 # mypy knows the types of other studies.
@@ -82,6 +83,27 @@ def test_every_public_name_is_in_the_reference():
     documented = re.findall(r"^\.\. auto\w+:: ([\w.]+)$", text, re.MULTILINE)
     values = [attrgetter(name.removeprefix("classex_bayes."))(cb) for name in documented]
     assert [name for name, value in NAMES.items() if value not in values] == []
+
+
+# Fields of the default priors by the parameter whose row of the background has their numbers.
+PRIORS = {
+    **{name: (name, f"{name}_sd") for name in (*TAIL_PARAMETERS, "slope_error")},
+    "mu": ("location", "location_sd"),
+    "tau": ("scale", "scale_log_sd"),
+    "separation": ("separation",),
+    "imbalance": (None, "imbalance"),
+    "tail": ("tail", "tail_sd"),
+    "sigma": ("deviation",),
+}
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_priors_of_the_background_are_the_defaults(name):
+    text = (ROOT / "docs/background.md").read_text(encoding="utf-8")
+    (law,) = re.findall(rf"^\|.*\| `{name}` \|.*?([^|]+)\|$", text, re.MULTILINE)
+    numbers = re.findall(r"-?\d+\.?\d*", law.replace("^2", "").replace("t_3", ""))
+    defaults = {**vars(cb.MixturePrior()), **vars(cb.TailPrior()), None: 0.0}
+    assert [float(number) for number in numbers] == [defaults[field] for field in PRIORS[name]]
 
 
 def python_code(page):

@@ -18,6 +18,7 @@ OBJECTS = {
     "BayesianExtrapolator()": cb.BayesianExtrapolator().get_params(),
     "MixturePrior()": cb.MixturePrior(),
     "MixturePrior(bandwidth=0.25)": cb.MixturePrior(bandwidth=0.25),
+    "TailPrior()": cb.TailPrior(),
     "Estimand()": inspect.signature(cb.Extrapolation).parameters["estimand"].default,
 }
 

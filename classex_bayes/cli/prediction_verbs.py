@@ -152,7 +152,9 @@ def _rates_table(rates: Any, task: "cb.SourceTask", ci_prob: float) -> str:
     from classex_bayes.results.draws import interval_name
     from classex_bayes.results.sentences import score_direction
 
+    # If no threshold keeps a limit for some k, a note says so.
     rows = by_limits(rates.summary(ci_prob, round_to="none")).reset_index()
+    rows = rows[rows["threshold"].notna()]
     limits = zip(rows["mean"], rows["lower"], rows["upper"], strict=True)
     texts = [DECIMALS.estimate(*row) for row in limits]
     shown = rows[["rate", "k"]].assign(
@@ -377,7 +379,7 @@ def _open_set_model(data: FileVerb, fit: FitVerb, task: "cb.SourceTask") -> Any:
     from classex_bayes.io.task_files import read_nonmated
 
     with bad_data():
-        nonmated = read_nonmated(data.files, task)
+        nonmated = read_nonmated(data.files)
         if nonmated is not None:
             n_probes = len(nonmated[0] if isinstance(nonmated, tuple) else nonmated)
             data.terminal.message(

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import as_matrix, file_path
-from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.exceptions import DataError, no_such_file, warn
 from classex_bayes.io.arrays import (
     FileMatrix,
@@ -29,8 +28,7 @@ from classex_bayes.io.tables import read_csv, read_entries, read_parquet
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import warn_of_equal_positions
-from classex_bayes.task.validation import finite_embeddings
-from classex_bayes.typing import FloatArray, RandomSeed
+from classex_bayes.typing import RandomSeed
 
 type AnyPath = str | os.PathLike[str]
 
@@ -176,14 +174,11 @@ def read_task(
     return task
 
 
-def read_nonmated(
-    paths: AnyPath | Iterable[AnyPath], task: SourceTask
-) -> FloatArray | tuple[Any, Any] | None:
-    """Read the scores (n, k1) of the non-mated probes that are in the files of a task.
+def read_nonmated(paths: AnyPath | Iterable[AnyPath]) -> Any:
+    """Read the non-mated probes in the files of a task, as `OpenSetExtrapolator.fit` takes them.
 
-    An array ``nonmated`` has their scores for the classes of the task. In a file of embeddings it
-    may have their embeddings (n, d) instead. Arrays ``nonmated_ids`` and ``nonmated_distances``
-    have their candidate lists (n, M). None if there is no such array.
+    An array ``nonmated`` has their scores (n, k1) or embeddings (n, d). Arrays ``nonmated_ids`` and
+    ``nonmated_distances`` have their candidate lists (n, M). None if there is no such array.
     """
     parts: dict[Path, dict[str, Any]] = {}
     for file in _paths(paths, "paths"):
@@ -201,20 +196,7 @@ def read_nonmated(
             raise DataError(f"{lacking[0]}: found none, expected {' and '.join(_LISTS)}")
         ids, distances = (np.asarray(joined[name]) for name in _LISTS)
         return ids, distances
-    matrix = as_matrix(joined[_NONMATED], _NONMATED)
-    source = task.require("ranks").reading.source
-    width = matrix.shape[1]
-    if not isinstance(source, EmbeddingScores) or width != source.gallery.shape[1]:
-        return matrix
-    if width == task.n_classes:
-        raise DataError(
-            f"nonmated: found {width} columns, expected scores of the {width} classes or "
-            f"embeddings of {width} coordinates, which cannot be distinguished here; call "
-            "OpenSetExtrapolator.fit(task, nonmated=scores) in Python"
-        )
-    finite_embeddings(matrix, _NONMATED, source.distance)
-    scores = source.scores_of(matrix)
-    return -scores if task.nearest_classes.negated else scores
+    return as_matrix(joined[_NONMATED], _NONMATED)
 
 
 def _paths(paths: Any, name: str) -> list[Path]:

@@ -1,26 +1,29 @@
 r"""Probability that the true class is among the R best of k classes and reaches a threshold.
 
 A wrong class beats the true one with a probability p that follows from the depth of the true class
-in the local tail of its instance (`classex_bayes.bayes.tails.tail_calibration`). If the true class
+in the local tail of its instance (`classex_bayes.bayes.tails.tail_model`). If the true class
 has no depth, p follows from the number of better ones among the tested classes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import xarray as xr
 from scipy.special import betaincc
 
-from classex_bayes.bayes.tails.local_tails import LARGEST_DEPTH, DistanceScale, depths_of
-from classex_bayes.bayes.tails.tail_calibration import (
+from classex_bayes.bayes.tails.depths import LARGEST_DEPTH, DistanceScale, ScoreForm, depths_of
+from classex_bayes.bayes.tails.tail_laws import LOG_P
+from classex_bayes.bayes.tails.tail_model import (
     DEPTHS,
+    LARGEST_LOG_P,
     TAIL_PARAMETERS,
+    TailParameters,
     law_outside,
     tail_law,
 )
-from classex_bayes.bayes.tails.tail_prior import named_parameters, points_of
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import between_points, on_grid_by_row
 from classex_bayes.core.ranks.nearest import NearestClasses
@@ -28,9 +31,6 @@ from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
-_LOWEST, _STEP = -60.0, 0.01
-_LOG_P = _LOWEST + _STEP * np.arange(6001)
-_LARGEST_LOG_P = -1e-3
 _COARSE = 0.2  # range of depths in one cell
 # Prior of the decline: gamma, with a mean of 1.5 and a standard deviation of 1.
 _PRIOR_MEAN, _PRIOR_SHAPE = 1.5, 2.25
@@ -41,7 +41,7 @@ _PARAMETERS = {
     **TAIL_PARAMETERS,
     "decline": "how fast wrong classes thin out from the true class inwards; 1 for a power law",
     "unseen_identified": "share of instances unlike those seen: identified",
-    "unseen_silent": "share of instances that reach no threshold, of unanswered and of unseen ones",
+    "unseen_missed": "share of instances that reach no threshold: unanswered and unlike those seen",
 }
 
 
@@ -53,11 +53,11 @@ class MatedTails:
     log_distance: FloatArray  # (n,): of the true class; infinite if it has no score
     depth: FloatArray  # (n,): of the true class; negative if it has none
     bounds: IntArray  # (2, n): smallest and largest number of better classes
-    parameters: FloatArray  # (draws, 5): those of a `TailPrior`, with the error of the slope
+    parameters: TailParameters  # (draws,) each, with the error of the slope
     # (draws,): factor by which wrong classes thin out faster than a power law, from the true class
     # inwards
     decline: FloatArray
-    unseen: FloatArray  # (draws, 2): shares of unlike instances that are identified, or silent
+    unseen: FloatArray  # (draws, 2): shares of unlike instances that are identified, or missed
 
     @classmethod
     def of(
@@ -65,25 +65,26 @@ class MatedTails:
         task: SourceTask,
         nearest: NearestClasses,
         scale: DistanceScale,
-        parameters: FloatArray,
+        parameters: TailParameters,
         wrong: WrongTails,
         answered_share: float,
         rng: np.random.Generator,
     ) -> Self:
         """Tails of the true classes of the answered instances, with the resampled weights.
 
-        `answered_share` of all instances have an answer. The others are silent at every threshold.
+        `answered_share` of all instances have an answer. The others are missed at every threshold.
         """
         log_true = scale.log_distance(nearest.true)
         table = task.require("ranks among all classes")
-        depth = depths_of(nearest, scale, table)
+        depth = depths_of(nearest, ScoreForm(scale), table)
         effect = max(task.design_effect(), 1.0)
-        decline = _decline(wrong, log_true, depth > 0, effect, len(parameters), rng)
+        draws = parameters.level.size
+        decline = _decline(wrong, log_true, depth > 0, effect, draws, rng)
         bounds = np.array([table.lowest, table.highest])
         answered = task.n_test / effect
-        identified, silent = _UNSEEN
-        silent += answered * (1 / answered_share - 1)
-        unseen = rng.dirichlet((answered, identified, silent), len(parameters))[:, 1:]
+        identified, missed = _UNSEEN
+        missed += answered * (1 / answered_share - 1)
+        unseen = rng.dirichlet((answered, identified, missed), draws)[:, 1:]
         return cls(wrong, log_true, depth, bounds, parameters, decline, unseen)
 
     @cached_property
@@ -103,12 +104,12 @@ class MatedTails:
         without a depth, and 0 for the others.
         """
         # P(Bin(k - 1, p) < rank) is an incomplete beta function, which exists for any k.
-        chance = betaincc(rank, k - rank, np.exp(_LOG_P)) if rank < k else np.ones(_LOG_P.size)
+        chance = betaincc(rank, k - rank, np.exp(LOG_P)) if rank < k else np.ones(LOG_P.size)
         by_depth = self._mean_by_depth(chance)
         bounds, place = self._outside
         outside = np.zeros(self.depth.size)
         laws = [law_outside(low, high, self.wrong.lists.n_wrong) for low, high in bounds.T]
-        values = [np.interp(log_p, _LOG_P, chance) @ weight for log_p, weight in laws]
+        values = [np.interp(log_p, LOG_P, chance) @ weight for log_p, weight in laws]
         outside[~self.has_depth] = np.array(values)[place] if values else 0.0
         return by_depth, outside
 
@@ -136,18 +137,18 @@ class MatedTails:
         return share * (1 - self.unseen.sum(axis=1)) + self.unseen[:, 0]
 
     def _mean_by_depth(self, of_log_p: FloatArray) -> FloatArray:
-        """Mean (draws, 151) at `DEPTHS` of a function of log p, whose values are at `_LOG_P`."""
-        means = np.empty((len(self.parameters), DEPTHS.size))
+        """Mean (draws, 151) at `DEPTHS` of a function of log p, whose values are at `LOG_P`."""
+        means = np.empty((self.decline.size, DEPTHS.size))
         for first in range(0, len(means), _DRAWS_AT_ONCE):
             part = slice(first, first + _DRAWS_AT_ONCE)
-            log_p, weight = tail_law(self.parameters[part], self.wrong.lists.n_wrong)
+            log_p, weight = tail_law(self.parameters.at(part), self.wrong.lists.n_wrong)
             _put_means(log_p, weight, of_log_p, means[part])
         return means
 
     @cached_property
     def _log_nearer(self) -> FloatArray:
         """Log of the mean probability (draws, 151) that a wrong class is nearer, at `DEPTHS`."""
-        return np.log(self._mean_by_depth(np.exp(_LOG_P)))
+        return np.log(self._mean_by_depth(np.exp(LOG_P)))
 
     @property
     def has_depth(self) -> BoolArray:
@@ -159,9 +160,9 @@ class MatedTails:
         # If the true class lies in the tail, its distance predicts the nearer wrong classes better
         # than the tail does: a poor probe is far from all classes.
         others = ~self.accepted(log_threshold) & ~self.has_depth
-        silent = self._none_nearer(log_threshold, k - 1)
-        silent += self.wrong.none_above(log_threshold, k - 1, others)
-        return self._with_unseen(1 - silent)
+        none = self._none_nearer(log_threshold, k - 1)
+        none += self.wrong.none_above(log_threshold, k - 1, others)
+        return self._with_unseen(1 - none)
 
     def _none_nearer(self, log_threshold: float, n_wrong: int) -> FloatArray:
         r"""Probability (draws,) that neither the true class nor a wrong one reaches a threshold.
@@ -180,39 +181,40 @@ class MatedTails:
         columns = np.rint(depth / (DEPTHS[1] - DEPTHS[0])).astype(int)
         log_p = self._log_nearer[:, columns] - self.decline[:, None] * further
         log_p = np.minimum(log_p, wrong.log_chance(depth + further, log_threshold))
-        none = np.exp(n_wrong * np.log1p(-np.exp(np.minimum(log_p, _LARGEST_LOG_P))))
+        none = np.exp(n_wrong * np.log1p(-np.exp(np.minimum(log_p, LARGEST_LOG_P))))
         shape = wrong.group_weight.shape[1], depth.size
         joint = wrong.group[kept] * depth.size + cell.ravel()
         share = np.bincount(joint, wrong.share[kept], shape[0] * shape[1]).reshape(shape)
         return wrong.mean(share, none)
 
-    def store(self, tree: xr.DataTree, name: str) -> dict[str, tuple[Any, ...]]:
-        """Put a group of the instances into a tree. Return draws (sample,) of the parameters."""
+    def store(self, tree: xr.DataTree, name: str) -> dict[str, tuple[FloatArray, str]]:
+        """Put a group of the instances into a tree. Return draws of parameters, and their texts."""
         instances = {
             "log_distance": ("instance", self.log_distance),
             "depth": ("instance", self.depth),
             "n_better": (("bound", "instance"), self.bounds),
         }
         tree[name] = xr.DataTree(xr.Dataset(instances))
-        columns = *named_parameters(self.parameters).values(), self.decline, *self.unseen.T
+        columns = *self.parameters, self.decline, *self.unseen.T
         return {
-            parameter: ("sample", values, {"description": text})
+            parameter: (values, text)
             for (parameter, text), values in zip(_PARAMETERS.items(), columns, strict=True)
         }
 
     @classmethod
-    def stored(cls, tree: xr.DataTree, name: str, drawn: xr.Dataset, wrong: WrongTails) -> Self:
-        """Tails that `store` put into a tree, with the draws (sample,) of the parameters."""
+    def stored(
+        cls, tree: xr.DataTree, name: str, drawn: Mapping[str, FloatArray], wrong: WrongTails
+    ) -> Self:
+        """Tails that `store` put into a tree, with the draws of the parameters."""
         instances = tree[name].to_dataset()
-        columns = {parameter: drawn[parameter].values for parameter in _PARAMETERS}
         return cls(
             wrong,
             instances["log_distance"].values,
             instances["depth"].values,
             instances["n_better"].values,
-            points_of(columns),
-            columns["decline"],
-            np.column_stack([columns["unseen_identified"], columns["unseen_silent"]]),
+            TailParameters(*(drawn[name] for name in TAIL_PARAMETERS)),
+            drawn["decline"],
+            np.column_stack([drawn["unseen_identified"], drawn["unseen_missed"]]),
         )
 
 
@@ -225,7 +227,7 @@ def _put_means(
         for d in range(log_p.shape[1]):
             mean = 0.0
             for m in range(log_p.shape[2]):
-                place = (log_p[i, d, m] - _LOWEST) / _STEP
+                place = (log_p[i, d, m] - LOG_P[0]) / (LOG_P[1] - LOG_P[0])
                 mean += weight[i, m] * between_points(of_log_p, place)
             means[i, d] = mean
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
@@ -23,15 +23,9 @@ from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.bayes.tails.scale_choice import (
-    likely_scales,
-    numbers_of_draws,
-    scale_fits,
-    why_no_tails,
-)
-from classex_bayes.bayes.tails.tail_calibration import random_halves
-from classex_bayes.bayes.tails.tail_laws import LEAST_SHARE
-from classex_bayes.bayes.tails.tail_prior import draw_errors, with_errors
+from classex_bayes.bayes.tails.calibration import form_fits, random_halves
+from classex_bayes.bayes.tails.depths import ScoreForm, why_no_tails
+from classex_bayes.bayes.tails.tail_model import TailParameters, TailPrior, checked_tail_prior
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
@@ -40,8 +34,8 @@ from classex_bayes.open_set.open_set_prediction import (
     SelectivePrediction,
     ThresholdPrediction,
 )
-from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_lists, possible_scales
-from classex_bayes.open_set.threshold_rates import Rate, ScaleRates, ThresholdRates, ThresholdScale
+from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_lists, refuse_other_scores
+from classex_bayes.open_set.threshold_rates import Rate, ThresholdRates, ThresholdScale
 from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS
@@ -51,9 +45,7 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+_DEFAULT_TAIL_PRIOR = TailPrior()
 # All but one of the populations of docs/corpus.md have a smaller slope.
 _LARGEST_SLOPE = 1.3
 _OBSERVED = {
@@ -70,27 +62,26 @@ class ThresholdFit(Fit):
         "test more classes"
     )
 
-    @cached_property
-    def rates(self) -> ThresholdRates:
-        """FNIR and FPIR at any threshold."""
-        scales = [ThresholdScale(scale, self.record.negated) for scale in self.record.scales]
-        return ThresholdRates.stored(self.idata, scales)
+    def __init__(self, *values: Any) -> None:
+        super().__init__(*values)
+        # At once, so that `load` refuses files of other versions.
+        self.rates = ThresholdRates.stored(self.idata, self.record.negated)
 
     @property
     def n_nonmated(self) -> int:
         """Number of non-mated searches: those of separate probes, or the test instances."""
-        return len(self.rates.reference.nonmated.lists.weight)
+        return len(self.rates.nonmated.lists.weight)
 
     @property
     def nonmated_origin(self) -> str:
         """Origin of the non-mated searches."""
-        others = self.rates.reference.has_other_probes
+        others = self.rates.has_other_probes
         return "other probes" if others else "the mated probes against other classes"
 
     @property
     def best_wrong_name(self) -> str:
         """Name of the best score of a non-mated search, beyond which FPIR has no data."""
-        others = self.rates.reference.has_other_probes
+        others = self.rates.has_other_probes
         return "best score of the non-mated probes" if others else "best wrong score of the pilot"
 
     @cached_property
@@ -118,7 +109,8 @@ class OpenSetExtrapolator(FittedModel):
 
     Both probabilities decrease with the depth :math:`q = m \log(r_j / d)` of a distance d in the
     local tail of the j = 4 nearest wrong classes. For true classes, the calibration is that of
-    `BayesianExtrapolator` with scores. For thresholds,
+    `BayesianExtrapolator` with scores as given. Without a known origin the log distance is -s / u,
+    with a unit u, so that slopes are steeper. For thresholds,
 
     .. math:: p_t = \frac{j}{k_1 - 1}\, e^c S(q)\, F e^{\delta(t)}
 
@@ -128,8 +120,7 @@ class OpenSetExtrapolator(FittedModel):
     tails in two halves. The wrong scores of the pilot that reach t constrain the drift
     :math:`\delta(t)`. Classes are resampled for both rates together, so their draws are paired.
 
-    Scores without a known origin are distances on an unknown scale. Draws come from each of the
-    probable scales, in proportion to its probability.
+    Log distances of scores s without a known origin are -s, in units of their standard deviation.
 
     Beyond the best wrong score of the pilot, FPIR depends only on S and on the drift. Draws of S
     contain errors that the pilot cannot show. The intervals widen there, and a note says so.
@@ -138,19 +129,19 @@ class OpenSetExtrapolator(FittedModel):
     ----------
     drift : float
         Standard deviation of the drift of log p over a decrease of log p by 1.
+    tail_prior : TailPrior
+        Prior of the tails of true classes.
 
     Attributes
     ----------
     posterior_ : Dataset
         Draws of the parameters of both calibrations.
-    scales_ : Series
-        Probabilities of the functions of the scores s that are used as distances.
     pareto_k_ : float
         Largest tail index of the importance weights. Above 0.7 the draws are unreliable.
     best_wrong_score_ : float
         Best score of a non-mated probe. Beyond it FPIR has no data.
     idata : DataTree
-        Groups posterior, observed_data and scales. The last one has a group for each scale.
+        Groups posterior, observed_data and tails. The last one has a group for each kind of scores.
     task : SourceTask or None
         The fitted task; None after `classex_bayes.load`.
 
@@ -187,8 +178,9 @@ class OpenSetExtrapolator(FittedModel):
     plot = PlotMethod("plot_det")
     plot_threshold = PlotMethod("plot_threshold")
 
-    def __init__(self, drift: float = 0.35) -> None:
+    def __init__(self, drift: float = 0.35, tail_prior: TailPrior = _DEFAULT_TAIL_PRIOR) -> None:
         self.drift = drift
+        self.tail_prior = tail_prior
 
     @checked_fit
     def fit(
@@ -205,10 +197,11 @@ class OpenSetExtrapolator(FittedModel):
         ----------
         task : SourceTask
             Task made from scores, embeddings, or lists of a vector index with distances.
-        nonmated : array-like of shape (n, k1), or pair of arrays of shape (n, M), optional
-            Scores of probes of other classes, with the columns and the direction of the task, or
-            candidate lists (ids, distances) of these probes as in `SourceTask.from_search`. FPIR is
-            then the rate of these probes. By default it is that of the test instances.
+        nonmated : array-like of shape (n, k1) or (n, d), or pair of arrays (n, M), optional
+            Scores of probes of other classes, with the columns and the direction of the task; their
+            embeddings, if the task was made from embeddings; or their candidate lists (ids,
+            distances) as in `SourceTask.from_search`. FPIR is then the rate of these probes. By
+            default it is that of the test instances.
         sampler : mapping, optional
             As for `BayesianExtrapolator.fit`. All draws are independent, so only draws and chains
             count.
@@ -238,44 +231,37 @@ class OpenSetExtrapolator(FittedModel):
         refuse_softmax(whole.source)
         answered = task.answered
         drift = number(self.drift, "drift", 0)
+        prior = checked_tail_prior(self.tail_prior)
         drawn = SamplerSettings.of(sampler, progressbar=False)
         size = drawn.chains * drawn.draws
         nearest = answered.nearest_classes
         if reason := why_no_tails([answered]):
             raise DataError(f"task: {reason}; rates at a threshold need the tails of scores")
         seeds = seed_sequence(random_seed)
-        halves_rng, rng, wrong_rng, order_rng = map(np.random.default_rng, seeds.spawn(4))
+        halves_rng, rng, wrong_rng = map(np.random.default_rng, seeds.spawn(3))
         effect = max(answered.design_effect(), 1.0)
         shared = whole.answered.variance.competitor_effect
-        fits = scale_fits(answered, None, halves_rng)
+        scale = ThresholdScale.of(nearest)
+        (fit,) = form_fits(answered, prior, halves_rng, [ScoreForm(scale.scale)])
         halves = random_halves(task.n_classes, halves_rng)
+        settings = shared, size, drift, wrong_rng
+        lists = ProbeLists.of_task(answered, nearest, scale.scale)
+        wrong, of_wrong = WrongTails.of(lists, halves, effect, *settings)
+        parameters = TailParameters.of_points(fit.sample.draw(size, rng))
+        parameters = parameters.beyond(prior.draw_errors(size, rng))
+        tails = nearest, scale.scale, parameters, wrong
+        mated = MatedTails.of(answered, *tails, whole.answered_share, rng)
+        others, of_others = wrong, of_wrong
         if nonmated is not None:
-            strangers = nonmated_lists(nonmated, answered)
-            fits = possible_scales(fits, strangers)
-        fits = likely_scales(fits, max(LEAST_SHARE, 1 / size))  # each with a draw or more
-        sizes = numbers_of_draws(fits, size)
-        on_scales: list[ScaleRates] = []
-        pareto: list[float] = []
-        for fit, n_draws in zip(fits, sizes, strict=True):
-            settings = shared, n_draws, drift, wrong_rng
-            lists = ProbeLists.of_task(answered, nearest, fit.scale)
-            wrong, pareto_k = WrongTails.of(lists, halves, effect, *settings)
-            points = fit.sample.draw(n_draws, rng)
-            parameters = with_errors(points, draw_errors(fit.prior, n_draws, rng))
-            tails = nearest, fit.scale, parameters, wrong
-            mated = MatedTails.of(answered, *tails, whole.answered_share, rng)
-            pareto += fit.sample.pareto_k, pareto_k
-            others = wrong
-            if nonmated is not None:
-                lists = ProbeLists.of_nonmated(strangers, task.n_classes, fit.scale)
-                others, pareto_k = WrongTails.of(lists, halves, 1.0, *settings)
-                pareto.append(pareto_k)
-            scale = ThresholdScale(fit.scale, nearest.negated)
-            on_scales.append(ScaleRates(mated, others, scale))
-        place = order_rng.permutation(np.repeat(np.arange(len(fits)), sizes))
+            best = nonmated_lists(nonmated, answered)
+            refuse_other_scores(best, answered)
+            lists = ProbeLists.of_nonmated(best, task.n_classes, scale.scale)
+            others, of_others = WrongTails.of(lists, halves, 1.0, *settings)
         tree, record = self._data_groups((task,))
-        tree.update(ThresholdRates(on_scales, place).store((drawn.chains, drawn.draws)))
-        record = replace(record, scales={fit.scale: fit.prob for fit in fits}, pareto_k=max(pareto))
+        rates = ThresholdRates(mated, others, scale)
+        tree.update(rates.store((drawn.chains, drawn.draws)))
+        pareto_k = max(fit.sample.pareto_k, of_wrong, of_others)
+        record = replace(record, forms={fit.form.name: 1.0}, pareto_k=pareto_k)
         return self._keep(tree, record, (task,), seeds)
 
     @property
@@ -298,11 +284,6 @@ class OpenSetExtrapolator(FittedModel):
         return self.idata["posterior"].to_dataset()
 
     @property
-    def scales_(self) -> "pd.Series[float]":
-        """Probability of every scale on which scores are used as distances."""
-        return self.fit_.record.scale_probabilities
-
-    @property
     def pareto_k_(self) -> float:
         """Largest tail index of the importance weights."""
         pareto_k = self.fit_.record.pareto_k
@@ -312,11 +293,12 @@ class OpenSetExtrapolator(FittedModel):
     @property
     def best_wrong_score_(self) -> float:
         """Best score, or smallest distance, of a non-mated probe; beyond it FPIR has no data."""
-        rates = self.fit_.rates.reference
+        rates = self.fit_.rates
         return float(rates.scale.threshold(rates.nonmated.tightest))
 
     def _fit_text(self) -> str:
-        return f"tails on distances {self.fit_.record.scales_text}"
+        known = np.isfinite(self.fit_.rates.scale.scale.origin)
+        return f"tails of {'distances' if known else 'scores without a perfect match'}"
 
     def predict(
         self,
@@ -358,20 +340,24 @@ class OpenSetExtrapolator(FittedModel):
             Before `fit`.
         DataError
             If not exactly one of threshold, fpir and fnir is given, a threshold is outside the
-            scores or lists of the pilot, `fpir` or `fnir` cannot be reached, or a number is out of
-            range.
+            scores or lists of the pilot, or a number is out of range.
 
         Warns
         -----
         ExtrapolationWarning
             k lies more than 100 times beyond the enrolled classes of the pilot. Of each k it warns
             once.
+
+        Notes
+        -----
+        If no threshold keeps the limit for some k, its threshold and rates are NaN. A note states
+        which limit, or which `prob_kept`, can be kept.
         """
         best = whole_number(rank, "rank", 1)
-        fnir_at_rank: Rate = partial(ScaleRates.fnir, rank=best)
-        rates = {"fnir": fnir_at_rank, "fpir": ScaleRates.fpir}
+        fnir_at_rank: Rate = partial(ThresholdRates.fnir, rank=best)
+        rates = {"fnir": fnir_at_rank, "fpir": ThresholdRates.fpir}
         limits = {"fpir": fpir, "fnir": fnir}
-        wrong = self.fit_.rates.reference.nonmated
+        wrong = self.fit_.rates.nonmated
         settings = threshold, limits, prob_kept, wrong
         return self._predicted(OpenSetPrediction, k, rates, *settings, rank=best)
 
@@ -418,8 +404,8 @@ class OpenSetExtrapolator(FittedModel):
         ----------
         El-Yaniv and Wiener, Journal of Machine Learning Research 11, 2010.
         """
-        rates = {"accuracy": ScaleRates.accuracy, "answered": ScaleRates.answered}
-        wrong = self.fit_.rates.reference.mated.wrong
+        rates = {"accuracy": ThresholdRates.accuracy, "answered": ThresholdRates.answered}
+        wrong = self.fit_.rates.mated.wrong
         settings = threshold, {"accuracy": accuracy}, prob_kept, wrong
         return self._predicted(SelectivePrediction, k, rates, *settings)
 
@@ -474,19 +460,22 @@ class OpenSetExtrapolator(FittedModel):
             names = " nor ".join(["threshold", *limits])
             which = f"{' and '.join(passed)}; pass only" if passed else f"neither {names}; pass"
             raise DataError(f"threshold: found {which} one of them")
-        promise = ""
+        promise, missing = "", ()
         if threshold is not None:
             chosen = self._passed(threshold, counts)
         else:
             ((name, limit),) = wanted.items()
             value = probability(limit, name)
-            rate, sizes = rates[name], counts.tolist()
-            ends = [fit.rates.threshold_for(name, rate, value, size, level) for size in sizes]
+            kept = [
+                fit.rates.threshold_for(name, rates[name], value, size, level)
+                for size in counts.tolist()
+            ]
+            ends, missing = zip(*kept, strict=True)
             chosen = xr.DataArray(np.array(ends), {"k": counts}, "k", "threshold")
             direction = "at least" if name == "accuracy" else "at most"
             promise = f", {result.labels[name]} {direction} {value:g} with probability {level:g}"
         fields = self._draws_of(rates, chosen, counts) | rank
-        notes = self._notes(chosen, counts, wrong, **rank)
+        notes = *filter(None, missing), *self._notes(chosen, counts, wrong, **rank)
         return result(chosen, fit.name, fit.record.n_classes, promise, notes, **fields)
 
     def _passed(self, threshold: Any, counts: IntArray) -> xr.DataArray:
@@ -531,25 +520,33 @@ class OpenSetExtrapolator(FittedModel):
     def _notes(
         self, chosen: xr.DataArray, counts: IntArray, wrong: WrongTails, rank: int = 1
     ) -> tuple[str, ...]:
-        notes, rates = [*self.fit_.notes], self.fit_.rates.reference
-        scale, mated = rates.scale, rates.mated
+        fit, notes = self.fit_, [*self.fit_.notes]
+        mated, scale = fit.rates.mated, fit.rates.scale
         slope = float(self.posterior_["slope"].mean())
         # Slopes of scores without a known origin are steeper.
-        if scale.scale.has_known_origin and slope > _LARGEST_SLOPE:
+        if np.isfinite(scale.scale.origin) and slope > _LARGEST_SLOPE:
             notes.append(
                 f"wrong classes overtake true ones less often than the distances suggest (slope "
                 f"{slope:.2f}, usually at most {_LARGEST_SLOPE}), so FNIR with many classes may be "
                 "wrong. At a loose threshold it should be 1 minus the accuracy that "
                 "BayesianExtrapolator predicts"
             )
-        tightest = float(scale.log_distance(chosen.values).min())
+        thresholds = chosen.values[~np.isnan(chosen.values)]
+        tightest = float(scale.log_distance(thresholds).min(initial=np.inf))
         kind = "wrong score of the pilot" if wrong is mated.wrong else "non-mated score"
         if tightest < wrong.tightest:
             notes.append(
                 f"no {kind} reaches some of these thresholds (the best one is "
                 f"{scale.text(wrong.tightest)}), so the share of wrong scores there is extrapolated"
             )
-        if not mated.accepted(tightest).any():
+        most = fit.rates.largest_score
+        if np.isinf(scale.scale.origin) and most is not None and (thresholds > most).any():
+            notes.append(
+                f"no score of the pilot exceeds {most}, as for probabilities or their logarithms, "
+                "but some of these thresholds do, which no score may reach. Pass the logits from "
+                "which the scores were computed"
+            )
+        if thresholds.size and not mated.accepted(tightest).any():
             notes.append(
                 "no true class of the pilot reaches some of these thresholds (the best true score "
                 f"is {scale.text(mated.log_distance.min())}), so it shows only that such true "
@@ -560,6 +557,6 @@ class OpenSetExtrapolator(FittedModel):
                 f"a list of {rank:,} candidates contains all {counts.min():,} enrolled classes, so "
                 "FNIR is the share of the true classes that do not reach the threshold"
             )
-        n_classes, warned = self.fit_.record.n_classes, self.fit_.warned
-        far = far_beyond(int(counts.max()), n_classes, "enrolled classes", warned)
+        n_classes = fit.record.n_classes
+        far = far_beyond(int(counts.max()), n_classes, "enrolled classes", fit.warned)
         return (*notes, *far)

@@ -20,17 +20,22 @@ import numpy as np
 from scipy.special import boxcox, digamma, gammaln, polygamma
 
 from classex_bayes.arguments import as_matrix, finite_rows
+from classex_bayes.bayes.tails.depths import (
+    LARGEST_TIED_SHARE,
+    N_NEAREST,
+    DistanceScale,
+    is_tied,
+)
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample
-from classex_bayes.bayes.tails.local_tails import N_NEAREST, DistanceScale, is_tied
-from classex_bayes.bayes.tails.scale_choice import LARGEST_TIED_SHARE, SHORTEST_LIST, ScaleFit
-from classex_bayes.core.jit import compiled
-from classex_bayes.core.linear_split import add_linearly
-from classex_bayes.core.ranks.nearest import ROUNDING, NearestClasses
+from classex_bayes.core.linear_split import on_grid
+from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.nearest import ROUNDING, SHORTEST_LIST, NearestClasses
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.ranked_lists import read_distances, read_ids, search_results
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import BoolArray, FloatArray, IntArray
+from classex_bayes.task.validation import finite_embeddings
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 # Sampling variances of log m and of m x, which are logarithms of gamma variables.
 _EXPONENT_NOISE = float(polygamma(1, N_NEAREST - 1))
@@ -41,9 +46,10 @@ _EXTREME = 1.0, 99.0
 _SMALLEST_VARIANCE = 1e-6
 _FEWEST_PROBES = 20
 _LARGEST_BEYOND = 0.05  # share of probes with scores that the task does not allow
-# Deeper than any pilot reaches: p is 1e-13 of its value among the nearest classes.
+# Deeper than true classes are in `tail_model.DEPTHS`, since thresholds for a small FPIR with many
+# classes lie beyond all scores of a pilot: p is 1e-13 of its value among the nearest classes.
 DEEPEST = 30.0
-_EVENT_DEPTHS = np.linspace(0.0, DEEPEST, 601)
+THRESHOLD_DEPTHS = np.linspace(0.0, DEEPEST, 301)
 # Normal priors of c, b and xi. Near-duplicates of some classes give xi < 0.
 _MEAN, _SCALE = np.array([0.0, 1.0, 0.0]), np.array([0.2, 0.2, 0.15])
 # Normal prior of the relative increase of an exponent over a depth of 1, and values to choose from.
@@ -81,12 +87,6 @@ class ProbeLists(NamedTuple):
             )
         return cls(log_distance, lists.classes, np.full(n, 1 / n), np.arange(n), n_classes)
 
-    def at(self, kept: BoolArray) -> Self:
-        """Some of the probes."""
-        log_distance, classes, weight, owner, n_wrong = self
-        weight = weight[kept] / weight[kept].sum()
-        return type(self)(log_distance[kept], classes[kept], weight, owner[kept], n_wrong)
-
     def independent(self, design_effect: float) -> FloatArray:
         """Weights (n,) that sum to the number of independent probes.
 
@@ -103,7 +103,8 @@ class ProbeLists(NamedTuple):
 def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
     """The classes that score best for each non-mated probe, from all scores or from lists.
 
-    Scores (n, k1), or a pair of classes and scores (n, M), have the direction of the task.
+    They are scores (n, k1) or a pair of classes and scores (n, M), in the direction of the task, or
+    embeddings (n, d).
     """
     n_classes, negated = task.n_classes, task.nearest_classes.negated
     if isinstance(nonmated, tuple) and len(nonmated) == 2:
@@ -116,15 +117,8 @@ def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
                 f"nonmated: found lists of {length} classes, expected {SHORTEST_LIST} or more"
             )
     else:
-        matrix = as_matrix(nonmated, "nonmated").astype(float)
-        finite_rows(matrix, "nonmated")
-        if matrix.shape[1] != n_classes:
-            raise DataError(
-                f"nonmated: found scores of {matrix.shape[1]} classes, expected the {n_classes} of "
-                "the task, or a pair (ids, distances) of lists as in SourceTask.from_search"
-            )
-        source, no_class = ScoreMatrix(matrix, not negated), np.full(len(matrix), -1)
-        lists = NearestClasses.of(source, no_class)
+        source = _nonmated_source(as_matrix(nonmated, "nonmated"), task)
+        lists = NearestClasses.of(source, np.full(source.shape[0], -1))
     if len(lists.scores) < _FEWEST_PROBES:
         raise DataError(
             f"nonmated: found {len(lists.scores)} probes, expected at least {_FEWEST_PROBES}"
@@ -132,19 +126,51 @@ def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
     return lists
 
 
-def possible_scales(fits: Sequence[ScaleFit], lists: NearestClasses) -> list[ScaleFit]:
-    """Fits on scales whose origin no score of non-mated probes exceeds, but for rounding."""
-    best = float(lists.scores.max())
-    rounding = ROUNDING * float(np.abs(lists.scores[np.isfinite(lists.scores)]).max())
-    near = lists.scores[:, N_NEAREST - 1]
-    beyond = max(float((near > fit.scale.best + rounding).mean()) for fit in fits)
-    possible = [fit for fit in fits if best <= fit.scale.best + rounding]
-    if beyond > _LARGEST_BEYOND or not possible:
+def _nonmated_source(matrix: NumberArray, task: SourceTask) -> ScoreMatrix:
+    """Scores of non-mated probes, from their scores (n, k1) or embeddings (n, d)."""
+    width, n_classes = matrix.shape[1], task.n_classes
+    source, of_embeddings = task.require("ranks").reading.source, ""
+    if isinstance(source, EmbeddingScores):
+        dim = source.gallery.shape[1]
+        if width == dim == n_classes:
+            raise DataError(
+                f"nonmated: found {width} columns, expected scores of the {width} classes or "
+                f"embeddings of {width} coordinates, which cannot be distinguished here; pass "
+                "candidate lists (ids, distances) as in SourceTask.from_search"
+            )
+        if width == dim:
+            finite_embeddings(matrix, "nonmated", source.distance)
+            return ScoreMatrix(source.scores_of(matrix), True)
+        of_embeddings = f", embeddings of {dim} coordinates"
+    if width != n_classes:
+        raise DataError(
+            f"nonmated: found {width} columns, expected scores of the {n_classes} classes of the "
+            f"task{of_embeddings}, or a pair (ids, distances) of lists as in SourceTask.from_search"
+        )
+    scores = matrix.astype(float)
+    finite_rows(scores, "nonmated")
+    return ScoreMatrix(scores, not task.nearest_classes.negated)
+
+
+def refuse_other_scores(lists: NearestClasses, task: SourceTask) -> None:
+    """Raise DataError if scores of non-mated probes are not of the kind of the task's.
+
+    None is better than a perfect score, but for rounding. If there is no such score, the nearest
+    classes of nearly all probes score no better than the best class of the task.
+    """
+    of_task = task.nearest_classes
+    best, near = float(lists.scores.max()), lists.scores[:, N_NEAREST - 1]
+    limit = max(float(of_task.scores.max()), float(of_task.true.max()))
+    if of_task.has_origin:
+        assert of_task.perfect is not None
+        limit = of_task.perfect
+    limit += ROUNDING * float(np.abs(lists.scores[np.isfinite(lists.scores)]).max())
+    too_good = best > limit if of_task.has_origin else (near > limit).mean() > _LARGEST_BEYOND
+    if too_good:
         raise DataError(
             f"nonmated: found {abs(best):g}, better than a perfect score or than the task "
             "allows; expected scores of the same kind and direction as those of the task"
         )
-    return possible
 
 
 def observed_tails(wrong: FloatArray) -> FloatArray:
@@ -228,32 +254,17 @@ class HeldOutDepths:
     .. math:: p(q) = \frac{j}{n} e^{c} S(q), \qquad - \frac{d}{dq} \log S(q) = b (1 + q)^{\xi}.
     """
 
-    depths: FloatArray  # (601,): weight of the held-out classes by depth
+    depths: FloatArray  # (301,): weight of the held-out classes by depth
     weight: FloatArray  # (n_counts,): of the probes with 0, 1, 2, ... held-out classes
     scatter: float  # standard deviation of log p at depth 0
 
     @classmethod
-    def of(
-        cls,
-        lists: ProbeLists,
-        halves: Sequence[BoolArray],
-        tails: Iterable[tuple[FloatArray, FloatArray]],
-        design_effect: float,
-        scatter: float,
-        curvature: float,
-    ) -> Self:
-        """Count the classes outside each of the halves (k1,), in the tails of those inside.
-
-        `tails` holds locations and exponents (n,) for each half. A location is NaN if a probe has
-        no tail.
-        """
-        depths, number = np.zeros(_EVENT_DEPTHS.size), np.zeros(lists.classes.shape[1] + 1)
-        # The weights of a probe in all halves add up to its weight.
-        weight = lists.independent(design_effect) / len(halves)
-        for half, tail in zip(halves, tails, strict=True):
-            of_lists = lists.log_distance, lists.classes, weight, half
-            _add_held_out(*of_lists, *tail, curvature, depths, number)
-        return cls(depths, number, scatter)
+    def of(cls, pairs: "HeldOutPairs", n_most: int, scatter: float, curvature: float) -> Self:
+        """Count the held-out classes by depth, and the probes by their number, at most `n_most`."""
+        depth = pairs.power_law * (1 + curvature * pairs.inwards)
+        depths = on_grid(depth, pairs.weight[pairs.probe], THRESHOLD_DEPTHS)
+        number = np.bincount(pairs.probe, minlength=pairs.weight.size)
+        return cls(depths, np.bincount(number, pairs.weight, n_most + 1), scatter)
 
     def log_density(self, points: FloatArray) -> FloatArray:
         """Log densities (n,) of the posterior at points (n, 3): c, b, xi; up to a constant.
@@ -269,8 +280,8 @@ class HeldOutDepths:
         counts = np.arange(self.weight.size)
         of_count = gammaln(counts + gamma) - gammaln(gamma) + gamma * np.log(gamma)
         of_count = of_count + counts * np.log(rate) - (counts + gamma) * np.log(rate + gamma)
-        of_depth = np.log(slope) + shape * np.log1p(_EVENT_DEPTHS)
-        of_depth = of_depth + log_survival(_EVENT_DEPTHS, slope, shape)
+        of_depth = np.log(slope) + shape * np.log1p(THRESHOLD_DEPTHS)
+        of_depth = of_depth + log_survival(THRESHOLD_DEPTHS, slope, shape)
         total = of_count @ self.weight + of_depth @ self.depths - 0.5 * prior
         return np.where(impossible[:, 0], _IMPOSSIBLE, total)
 
@@ -279,62 +290,55 @@ class HeldOutDepths:
         return ImportanceSample.of(self.log_density, _MEAN, _SCALE, rng)
 
 
-@compiled(nogil=True)
-def _add_held_out(
-    log_distance: FloatArray,
-    classes: IntArray,
-    weight: FloatArray,
-    half: BoolArray,
-    location: FloatArray,
-    exponent: FloatArray,
-    curvature: float,
-    depths: FloatArray,
-    number: FloatArray,
-) -> None:
-    """Add the weights (n,) of held-out classes by depth, and of probes by their number."""
-    for i in range(classes.shape[0]):
-        if not np.isnan(location[i]):
-            n_held_out = 0
-            for place in range(classes.shape[1]):
-                wrong = classes[i, place]
-                inwards = min(location[i] - log_distance[i, place], DEEPEST / exponent[i])
-                if inwards > 0 and wrong >= 0 and not half[wrong]:
-                    n_held_out += 1
-                    depth = exponent[i] * inwards * (1 + curvature * inwards)
-                    add_linearly(weight[i], depth / DEEPEST * (depths.size - 1), depths)
-            number[n_held_out] += weight[i]
+class HeldOutPairs(NamedTuple):
+    """Pairs of a probe and a class of one half in the tail that the other half gives."""
 
+    inwards: FloatArray  # (n_pairs,): log distances u from the location inwards
+    power_law: FloatArray  # (n_pairs,): depths m u of power laws
+    probe: IntArray  # (n_pairs,): place of the probe among those with a tail, of all halves
+    weight: FloatArray  # (n,): weights of these probes, which sum to their effective number
 
-def likeliest_curvature(
-    lists: ProbeLists,
-    halves: Sequence[BoolArray],
-    tails: Iterable[tuple[FloatArray, FloatArray]],
-    design_effect: float,
-) -> float:
-    r"""Mode of the curvature :math:`\gamma`, from the arguments of `HeldOutDepths.of`.
+    @classmethod
+    def of(
+        cls,
+        lists: ProbeLists,
+        halves: Sequence[BoolArray],
+        tails: Iterable[tuple[FloatArray, FloatArray]],
+        design_effect: float,
+    ) -> Self:
+        """Pairs of all halves (k1,), from the `tails` (n,) that the classes inside each give.
 
-    Depths of held-out classes are exponential with an unknown rate b. The density of a log distance
-    is :math:`b m (1 + 2 \gamma u) e^{-b q}`.
-    """
-    inwards: list[FloatArray] = []
-    of_power_law: list[FloatArray] = []
-    weight: list[FloatArray] = []
-    for half, (location, exponent) in zip(halves, tails, strict=True):
-        towards = location[:, None] - lists.log_distance
-        held_out = (lists.classes >= 0) & ~half[lists.classes] & (towards > 0)
-        probe, _ = np.nonzero(held_out)
-        inwards.append(np.minimum(towards[held_out], DEEPEST / exponent[probe]))
-        of_power_law.append(exponent[probe] * inwards[-1])
-        weight.append(lists.independent(design_effect)[probe] / len(halves))
-    u, q, share = map(np.concatenate, (inwards, of_power_law, weight))
-    if not share.sum():
-        return 0.0
-    typical = np.exp(np.average(np.log(q / u), weights=share))
-    curvature = _RISES[:, None] * float(typical) / 2
-    log_likelihood = np.log1p(2 * curvature * u) @ share
-    log_likelihood -= share.sum() * np.log((q * (1 + curvature * u)) @ share)
-    log_prior = -0.5 * ((_RISES - _RISE) / _RISE_SD) ** 2
-    return float(curvature[np.argmax(log_likelihood + log_prior), 0])
+        A tail is a location, which is NaN if there is none, and an exponent.
+        """
+        # The weights of a probe in all halves add up to its weight.
+        weight = lists.independent(design_effect) / len(halves)
+        parts: list[tuple[Any, ...]] = []
+        first = 0
+        for half, (location, exponent) in zip(halves, tails, strict=True):
+            has_tail = ~np.isnan(location)
+            towards = location[has_tail, None] - lists.log_distance[has_tail]
+            classes, slopes = lists.classes[has_tail], exponent[has_tail]
+            probe, place = np.nonzero((classes >= 0) & ~half[classes] & (towards > 0))
+            inwards = np.minimum(towards[probe, place], DEEPEST / slopes[probe])
+            parts.append((inwards, slopes[probe] * inwards, first + probe, weight[has_tail]))
+            first += len(classes)
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def likeliest_curvature(self) -> float:
+        r"""Mode of the curvature :math:`\gamma`.
+
+        Depths of held-out classes are exponential with an unknown rate b. The density of a log
+        distance is :math:`b m (1 + 2 \gamma u) e^{-b q}`.
+        """
+        u, q, share = self.inwards, self.power_law, self.weight[self.probe]
+        if not share.sum():
+            return 0.0
+        typical = np.exp(np.average(np.log(q / u), weights=share))
+        curvature = _RISES[:, None] * float(typical) / 2
+        log_likelihood = np.log1p(2 * curvature * u) @ share
+        log_likelihood -= share.sum() * np.log((q * (1 + curvature * u)) @ share)
+        log_prior = -0.5 * ((_RISES - _RISE) / _RISE_SD) ** 2
+        return float(curvature[np.argmax(log_likelihood + log_prior), 0])
 
 
 def log_survival(depth: FloatArray, slope: FloatArray, shape: FloatArray) -> FloatArray:

@@ -1,31 +1,31 @@
 """Draws of rates with k classes at a threshold, and the threshold that keeps a rate at a limit."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
-from classex_bayes.bayes.tails.local_tails import DistanceScale
-from classex_bayes.exceptions import DataError
+from classex_bayes.bayes.tails.depths import DistanceScale, scale_of
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.open_set.mated_tails import MatedTails
-from classex_bayes.open_set.wrong_tails import MOST_KEPT, WrongTails, before
+from classex_bayes.open_set.wrong_tails import MOST_KEPT, WrongTails, reached_by_99_percent
 from classex_bayes.results.draws import SAMPLE_DIMS
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray
 
 # Of log distances. A step changes the number of wrong scores above a threshold by about 0.1%.
 _RESOLUTION = 1e-4
 _SCANNED, _BISECTIONS = 40, 20
-_EASIER = Context(prec=3, rounding=ROUND_CEILING)  # of limits from above
+_ROUNDED_UP, _ROUNDED_DOWN = (Context(prec=3, rounding=r) for r in (ROUND_CEILING, ROUND_FLOOR))
+_LEAST_PROBABLE = 0.5  # of promises that are worth a recommendation
 _DET_ENDS = 0.9, 1e-5  # mean FPIR
-# Groups of `idata`: one for each scale, and in these one for each kind of tails.
-_SCALES, _MATED, _WRONG, _NONMATED = "scales", "mated", "wrong", "nonmated"
-_PLACE = "scale_place"
+# Groups of `idata`: draws of the parameters, and the tails of each kind of scores.
+_POSTERIOR, _TAILS = "posterior", "tails"
+_MATED, _WRONG, _NONMATED = "mated", "wrong", "nonmated"
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,19 @@ class ThresholdScale:
 
     scale: DistanceScale  # of scores, of which the larger ones are better
     are_distances: bool  # whether thresholds are distances, the negatives of scores
+
+    @classmethod
+    def of(cls, nearest: NearestClasses) -> Self:
+        """Scale of the scores of a task.
+
+        Scores without a known origin have a scale without an end, since a threshold may be better
+        than all scores of a pilot.
+        """
+        if nearest.has_origin:
+            return cls(scale_of(nearest), nearest.negated)
+        listed = nearest.scores[np.isfinite(nearest.scores)]
+        size = float(np.abs(listed).max())  # without which squares of large numbers overflow
+        return cls(DistanceScale(unit=float((listed / size).std()) * size), nearest.negated)
 
     @property
     def _sign(self) -> int:
@@ -68,28 +81,37 @@ class ThresholdScale:
 
 
 @dataclass(frozen=True, eq=False)
-class ScaleRates:
-    """Draws of rates at log distances, from the tails on one scale of the scores."""
+class ThresholdRates:
+    """Draws of rates at thresholds. Their methods take log distances, except where they say so."""
 
     mated: MatedTails  # the true classes of the test instances, and their wrong scores
     nonmated: WrongTails  # wrong scores of the non-mated probes, which may be the same
     scale: ThresholdScale
 
-    def store(self) -> tuple[xr.Dataset, xr.DataTree]:
-        """Draws (sample,) of the parameters, and groups of the rest."""
-        tree = xr.DataTree()
-        drawn = self.mated.store(tree, _MATED) | self.mated.wrong.store(tree, _WRONG)
+    def store(self, shape: tuple[int, int]) -> dict[str, xr.DataTree]:
+        """Groups of `idata`: the posterior, and the tails. `shape` is (chains, draws)."""
+        tails = xr.DataTree(xr.Dataset(asdict(self.scale.scale)))
+        drawn = self.mated.store(tails, _MATED) | self.mated.wrong.store(tails, _WRONG)
         if self.has_other_probes:
-            drawn |= self.nonmated.store(tree, _NONMATED)
-        return xr.Dataset(drawn), tree
+            drawn |= self.nonmated.store(tails, _NONMATED)
+        draws = {
+            name: (SAMPLE_DIMS, values.reshape(shape), {"description": text})
+            for name, (values, text) in drawn.items()
+        }
+        coords = dict(zip(SAMPLE_DIMS, map(range, shape), strict=True))
+        return {_POSTERIOR: xr.DataTree(xr.Dataset(draws, coords)), _TAILS: tails}
 
     @classmethod
-    def stored(cls, drawn: xr.Dataset, tree: xr.DataTree, scale: ThresholdScale) -> Self:
+    def stored(cls, tree: xr.DataTree, are_distances: bool) -> Self:
         """Inverse of `store`."""
-        wrong = nonmated = WrongTails.stored(tree, _WRONG, drawn)
-        if _NONMATED in tree.children:
-            nonmated = WrongTails.stored(tree, _NONMATED, drawn)
-        return cls(MatedTails.stored(tree, _MATED, drawn, wrong), nonmated, scale)
+        tails, draws = tree.children[_TAILS], tree[_POSTERIOR].to_dataset()
+        drawn = {str(name): draws[name].values.ravel() for name in draws}
+        wrong = nonmated = WrongTails.stored(tails, _WRONG, drawn)
+        if _NONMATED in tails.children:
+            nonmated = WrongTails.stored(tails, _NONMATED, drawn)
+        scale = DistanceScale(float(tails["origin"]), float(tails["unit"]))
+        mated = MatedTails.stored(tails, _MATED, drawn, wrong)
+        return cls(mated, nonmated, ThresholdScale(scale, are_distances))
 
     @property
     def has_other_probes(self) -> bool:
@@ -103,6 +125,14 @@ class ScaleRates:
         distances = np.concatenate([self.mated.log_distance, *lists])
         return distances[np.isfinite(distances)]
 
+    @property
+    def largest_score(self) -> int | None:
+        """Largest possible score, if all scores are in [0, 1] as probabilities are, or negative."""
+        scores = self.scale.threshold(self.observed)
+        if scores.max() <= 0:
+            return 0
+        return 1 if scores.min() >= 0 and scores.max() <= 1 else None
+
     def known_range(self, k: int) -> tuple[float, float]:
         """Log distances of the loosest and the tightest threshold at which rates are known.
 
@@ -113,7 +143,7 @@ class ScaleRates:
         # If a list ends without the true class, it is unknown whether that reaches a threshold.
         is_listed = ~np.isposinf(self.mated.log_distance)
         ends = np.where(is_listed, np.inf, wrong.lists.log_distance[:, -1])
-        loosest = [float(self.observed.max()), before(ends, wrong.lists.weight)]
+        loosest = [float(self.observed.max()), reached_by_99_percent(ends, wrong.lists.weight)]
         tightest = [float(self.observed.min())]
         for tails in (wrong, self.nonmated):
             loosest.append(tails.loosest(k))
@@ -142,119 +172,64 @@ class ScaleRates:
         # Both are estimates. The share answered is at least the share answered correctly.
         return right / np.maximum(answered, right)
 
+    def draws(self, rate: "Rate", threshold: float, k: int) -> FloatArray:
+        """Draws (draws,) of a rate at a threshold; NaN if it is NaN."""
+        if math.isnan(threshold):
+            return np.full(self.mated.decline.size, np.nan)
+        return rate(self, float(self.scale.log_distance(threshold)), k)
 
-# A rate of `ScaleRates`: draws at a log distance, with k classes.
-Rate = Callable[[ScaleRates, float, int], FloatArray]
-
-
-@dataclass(frozen=True, eq=False)
-class ThresholdRates:
-    """Draws of rates at thresholds, each from the tails on its scale.
-
-    Log distances are those of the reference.
-    """
-
-    on_scales: Sequence[ScaleRates]  # the most probable scale first
-    scale_place: IntArray  # (draws,): place of the scale of each draw
-
-    def store(self, shape: tuple[int, int]) -> dict[str, xr.DataTree]:
-        """Groups of `idata`: the posterior, and a group for each scale.
-
-        `shape` is (chains, draws).
-        """
-        index = pd.MultiIndex.from_product(map(range, shape), names=SAMPLE_DIMS)
-        sample = xr.Coordinates.from_pandas_multiindex(index, "sample")
-        drawn, groups = zip(*(rates.store() for rates in self.on_scales), strict=True)
-        position = self.scale_place.argsort(kind="stable").argsort()
-        posterior = xr.concat(drawn, "sample").isel(sample=position).assign_coords(sample)
-        place = xr.Dataset({_PLACE: ("sample", self.scale_place)}, sample)
-        tree = {"posterior": xr.DataTree(posterior.unstack())}
-        children = {str(at): group for at, group in enumerate(groups)}
-        return tree | {_SCALES: xr.DataTree(place.unstack(), children)}
-
-    @classmethod
-    def stored(cls, tree: xr.DataTree, scales: Sequence[ThresholdScale]) -> Self:
-        """Inverse of `store`."""
-        place = tree[_SCALES].to_dataset()[_PLACE].values.ravel()
-        groups = tree[_SCALES].children  # some files have them in another order
-        posterior = tree["posterior"].to_dataset().stack(sample=SAMPLE_DIMS)
-        on_scales = [
-            ScaleRates.stored(posterior.isel(sample=place == at), groups[str(at)], scale)
-            for at, scale in enumerate(scales)
-        ]
-        return cls(on_scales, place)
-
-    @cached_property
-    def reference(self) -> ScaleRates:
-        """Rates on the scale with the furthest origin, on which all thresholds have distances."""
-        return max(self.on_scales, key=lambda rates: rates.scale.scale.origin)
-
-    @property
-    def scale(self) -> ThresholdScale:
-        """The scale of the reference."""
-        return self.reference.scale
-
-    def draws(self, rate: Rate, threshold: float, k: int) -> FloatArray:
-        """Draws (draws,) of a rate."""
-        drawn = np.empty(self.scale_place.size)
-        for place, rates in enumerate(self.on_scales):
-            at = float(rates.scale.log_distance(threshold))
-            drawn[self.scale_place == place] = rate(rates, at, k)
-        return drawn
-
-    def known_range(self, k: int) -> tuple[float, float]:
-        """Log distances of the loosest threshold known on all scales, and of the tightest on any.
-
-        Beyond the tightest threshold of one scale its rates are constant.
-        """
-        others = [rates for rates in self.on_scales if rates is not self.reference]
-        ends = [rates.scale.threshold(rates.known_range(k)) for rates in others]
-        # Scores of small distances are rounded, so the reference keeps its log distances.
-        loosest, tightest = zip(
-            self.reference.known_range(k), *self.scale.log_distance(ends).tolist(), strict=True
-        )
-        return min(loosest), min(tightest)
-
-    def threshold_for(self, name: str, rate: Rate, limit: float, k: int, prob: float) -> float:
+    def threshold_for(
+        self, name: str, rate: "Rate", limit: float, k: int, prob: float
+    ) -> tuple[float, str]:
         """Threshold at which a rate keeps its limit with a probability.
 
         The loosest one at which "fpir" is at most, or "accuracy" at least, the limit. The tightest
-        one at which "fnir" is at most the limit.
+        one at which "fnir" is at most the limit. If there is none, it is NaN, and a text states
+        what can be kept.
         """
         loosest, tightest = self.known_range(k)
         tried, sign = self._knots(k), 1
         if name == "fnir":
             tried = [tightest, loosest]
         elif name == "accuracy":
-            tried, sign = np.linspace(loosest, self.reference.observed.min(), _SCANNED).tolist(), -1
+            tried, sign = np.linspace(loosest, self.observed.min(), _SCANNED).tolist(), -1
+
+        def draws(at: float) -> FloatArray:
+            return sign * self.draws(rate, self.scale.round(at), k)
 
         def bound(at: float) -> float:
-            draws = self.draws(rate, self.scale.round(at), k)
-            return float(np.quantile(sign * draws, prob))
+            return float(np.quantile(draws(at), prob))
 
         first = _first(lambda at: bound(at) <= sign * limit, tried)
-        if first is None:
-            within_reach = _EASIER.create_decimal_from_float(min(map(bound, tried)))
-            raise DataError(
-                f"{name}: {limit:g}: no threshold reaches it with {k:,} classes; "
-                f"{abs(float(within_reach)):g} can be reached"
-            )
-        return self.scale.round(first)
+        if first is not None:
+            return self.scale.round(first), ""
+        within_reach = abs(float(_ROUNDED_UP.create_decimal_from_float(min(map(bound, tried)))))
+        # The probability whose quantile is the largest draw that keeps the limit.
+        number = max(int((draws(at) <= sign * limit).sum()) for at in tried) - 1
+        probable = float(_ROUNDED_DOWN.create_decimal_from_float(number / self.mated.decline.size))
+        remedies = [f"{name}={within_reach:g}"] * (0 < within_reach < 1)
+        remedies += [f"prob_kept={probable:g}"] * (probable >= _LEAST_PROBABLE)
+        return math.nan, (
+            f"no threshold keeps {name} {limit:g} with probability {prob:g} with {k:,} classes, so "
+            f"its rates are missing{f'; pass {" or ".join(remedies)}' * bool(remedies)}"
+        )
 
     def along_det(self, k: int, number: int) -> FloatArray:
         """Thresholds (number,) evenly along the mean DET curve in logarithms, loose to tight."""
-        knots, best = self._knots(k), float(self.reference.observed.min())
+        knots, best = self._knots(k), float(self.observed.min())
 
-        def mean(rate: Rate, at: float) -> float:
+        def mean(rate: "Rate", at: float) -> float:
             return float(self.draws(rate, float(self.scale.threshold(at)), k).mean())
 
         def end(limit: float) -> float:
-            first = _first(lambda at: mean(ScaleRates.fpir, at) <= limit, knots)
+            first = _first(lambda at: mean(ThresholdRates.fpir, at) <= limit, knots)
             return best if first is None else max(first, best)
 
         loose, tight = map(end, _DET_ENDS)
         points = np.array([loose, *(at for at in knots if loose > at > tight), tight])
-        curve = [[mean(ScaleRates.fpir, at), mean(ScaleRates.fnir, at)] for at in points.tolist()]
+        curve = [
+            [mean(ThresholdRates.fpir, at), mean(ThresholdRates.fnir, at)] for at in points.tolist()
+        ]
         steps = np.hypot(*np.diff(np.log(curve), axis=0).T)
         length = np.append(0.0, steps.cumsum())
         chosen = np.interp(np.linspace(0, length[-1], number), length, points)
@@ -263,8 +238,12 @@ class ThresholdRates:
     def _knots(self, k: int) -> list[float]:
         """Log distances, descending, between which FPIR is interpolated, in the known range."""
         loosest, tightest = self.known_range(k)
-        knots = self.reference.nonmated.curve(k).knots
+        knots = self.nonmated.curve(k).knots
         return [loosest, *knots[(knots < loosest) & (knots > tightest)].tolist(), tightest]
+
+
+# A rate of `ThresholdRates`: draws at a log distance, with k classes.
+Rate = Callable[[ThresholdRates, float, int], FloatArray]
 
 
 def _first(holds: Callable[[float], bool], tried: Iterable[float]) -> float | None:
@@ -272,16 +251,16 @@ def _first(holds: Callable[[float], bool], tried: Iterable[float]) -> float | No
 
     Between two tried numbers bisection finds it.
     """
-    before_it = None
+    failed = None
     for at in tried:
         if holds(at):
             break
-        before_it = at
+        failed = at
     else:
         return None
-    if before_it is None:
+    if failed is None:
         return at
     for _ in range(_BISECTIONS):
-        middle = (before_it + at) / 2
-        before_it, at = (before_it, middle) if holds(middle) else (middle, at)
+        middle = (failed + at) / 2
+        failed, at = (failed, middle) if holds(middle) else (middle, at)
     return at

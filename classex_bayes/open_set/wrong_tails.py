@@ -9,7 +9,7 @@ of the pilot reaches a threshold, nothing constrains the step, and the intervals
 the law of depths also has a random error, which the drift corrects as far as wrong scores reach.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any, Self
@@ -17,31 +17,35 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 
-from classex_bayes.bayes.tails.local_tails import N_NEAREST
+from classex_bayes.bayes.tails.depths import N_NEAREST
 from classex_bayes.bayes.tails.tail_laws import resampled
+from classex_bayes.bayes.tails.tail_model import LARGEST_LOG_P
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import add_linearly, between_points
 from classex_bayes.open_set.probe_tails import (
     DEEPEST,
+    THRESHOLD_DEPTHS,
     HeldOutDepths,
+    HeldOutPairs,
     ProbeLists,
     TailHierarchy,
-    likeliest_curvature,
     log_survival,
     observed_tails,
 )
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
-DEPTHS = np.linspace(0.0, DEEPEST, 301)
 # For functions of the depth that are nearly linear.
-_SPARSE_DEPTHS = DEPTHS[::4]
-_MOST_GROUPS = 500  # of classes that are resampled together
+_SPARSE_DEPTHS = THRESHOLD_DEPTHS[::4]
+# Classes are resampled in groups. Each has an array of depths and thresholds, so they are fewer
+# than in `tail_laws`.
+_MOST_GROUPS = 500
 _SPREAD_SD = 0.4  # of the log of the scatter between probes
-# Errors of the law that the pilot cannot tell: a standard deviation of log b, and a uniform
-# decrease of xi, since a population may contain near-duplicates too rare for a pilot. The drift
-# corrects both as far as wrong scores reach.
-_SLOPE_ERROR, _LARGEST_SHAPE_ERROR = 0.25, 0.2
-_SMALLEST_LOG_P, _LARGEST_LOG_P = -35.0, -0.02  # below the former, 1 - p is 1
+# Standard deviation of log b beyond what the pilot shows. With 0.15 intervals of some face-like
+# embeddings are too narrow. In addition, if the mean of xi is negative, as near-duplicates of some
+# classes make it, xi is less by up to this mean, since there are then others that are too rare for
+# a pilot. The drift corrects both errors as far as wrong scores reach.
+_SLOPE_ERROR = 0.25
+_SMALLEST_LOG_P = -35.0  # below it 1 - p is 1
 _MOST_UNKNOWN = 0.01  # share of the probes whose scores may be unknown at the loosest threshold
 MOST_KEPT = 8  # results of slow functions of k
 _TINY = 1e-300
@@ -53,9 +57,9 @@ _PARAMETERS = {
     "exponential law",
     "spread": "factor of the differences between probes",
 }
-# The thresholds of the drift: numbers of wrong scores above neighbouring ones have this ratio. It
-# is larger for a subset of the probes. Some wrong scores of a probe are above the loosest one.
-_RATIO, _COARSE_RATIO, _MOST_ABOVE = 1.5, 3.0, 3.0
+# The thresholds of the drift: numbers of wrong scores above neighbouring ones have this ratio. Some
+# wrong scores of a probe are above the loosest one.
+_RATIO, _MOST_ABOVE = 1.5, 3.0
 _N_BEYOND = 60
 _FIRST_SD = 0.2  # prior sd of the drift at the loosest threshold, which many wrong scores reach
 _NEWTON_STEPS, _LARGEST_MOVE, _LARGEST_CHANCE = 20, 0.5, 0.999
@@ -72,15 +76,13 @@ class WrongTails:
     location: FloatArray  # (n,): posterior means of the local tails; NaN if a probe has no tail
     exponent: FloatArray  # (n,)
     curvature: float  # relative increase of the exponents over a log distance of 1/2
-    scatter: FloatArray  # (301,): standard deviation of log p between probes at `DEPTHS`
+    scatter: FloatArray  # (301,): standard deviation of log p between probes at `THRESHOLD_DEPTHS`
     parameters: FloatArray  # (draws, 3): level, slope and shape of the law of depths
     spread: FloatArray  # (draws,): factor of the scatter
     group: IntArray  # (n,): groups of owners that are resampled together
     group_weight: FloatArray  # (draws, n_groups)
     grid: FloatArray  # (T,): log distances, descending
     drift: FloatArray  # (draws, T): drift of the log of the mean probability at the grid
-    drift_sd: float  # of the drift over a decrease of the log probability by 1
-    seed: int  # of the drift of subsets of the probes
 
     @classmethod
     def of(
@@ -101,14 +103,14 @@ class WrongTails:
         whole = observed_tails(lists.log_distance[:, :N_NEAREST])
         pairs = list(zip(observed[::2], observed[1::2], strict=True))
         hierarchy = TailHierarchy.of(whole, pairs)
-        shrunk, scatter = [*map(hierarchy.shrunk, observed)], hierarchy.scatter(DEPTHS)
-        curvature = likeliest_curvature(lists, halves, shrunk, design_effect)
-        of_law = design_effect, float(scatter[0]), curvature
-        held_out = HeldOutDepths.of(lists, halves, shrunk, *of_law)
-        sample = held_out.sample(rng)
+        shrunk, scatter = [*map(hierarchy.shrunk, observed)], hierarchy.scatter(THRESHOLD_DEPTHS)
+        held_out = HeldOutPairs.of(lists, halves, shrunk, design_effect)
+        curvature = held_out.likeliest_curvature()
+        length = lists.classes.shape[1]
+        sample = HeldOutDepths.of(held_out, length, float(scatter[0]), curvature).sample(rng)
         parameters = sample.draw(draws, rng)
         parameters[:, 1] *= np.exp(_SLOPE_ERROR * rng.standard_normal(draws))
-        parameters[:, 2] -= rng.uniform(0, _LARGEST_SHAPE_ERROR, draws)
+        parameters[:, 2] += rng.random(draws) * min(float(parameters[:, 2].mean()), 0.0)
         group = _groups(lists.owner, rng)
         by_group = np.bincount(group, lists.weight)
         tails = cls(
@@ -122,11 +124,9 @@ class WrongTails:
             resampled(by_group, 1 / competitor_effect, draws, rng),
             np.zeros(1),
             np.zeros((draws, 1)),
-            drift_sd,
-            int(rng.integers(2**31)),
         )
         grid = threshold_grid(lists, tails.slope)
-        log_level = tails._log_levels(grid, tails.share)
+        log_level = tails._log_levels(grid)
         drift = level_drift(lists, grid, log_level, drift_sd, rng)
         return replace(tails, grid=grid, drift=drift), sample.pareto_k
 
@@ -144,7 +144,7 @@ class WrongTails:
         lists = self.lists
         length = lists.log_distance.shape[1]
         none_listed = (1 + n_wrong / lists.n_wrong) ** -length if length < lists.n_wrong else 0.0
-        return before(lists.log_distance[:, -1], lists.weight * none_listed)
+        return reached_by_99_percent(lists.log_distance[:, -1], lists.weight * none_listed)
 
     @property
     def tightest(self) -> float:
@@ -190,14 +190,11 @@ class WrongTails:
         share = self.share if kept is None else self.share * kept
         if not share.any():
             return np.zeros(len(self.parameters))
-        if kept is None:
-            drift = self._drift_at(log_threshold)
-        else:
-            drift = self._drift_of(kept, log_threshold)
-        by_depth = self._by_depth(np.array([log_threshold]), share, DEPTHS, 0.0)[0]
+        drift = self._drift_at(log_threshold)
+        by_depth = self._by_depth(np.array([log_threshold]), share, THRESHOLD_DEPTHS, 0.0)[0]
         used = by_depth.any(axis=0)
-        log_p = self._log_chance(DEPTHS[used]) + drift[:, None]
-        log_p = np.clip(log_p, _SMALLEST_LOG_P, _LARGEST_LOG_P)
+        log_p = self._log_chance(THRESHOLD_DEPTHS[used]) + drift[:, None]
+        log_p = np.clip(log_p, _SMALLEST_LOG_P, LARGEST_LOG_P)
         log_rate = np.log(n_wrong) + np.log(-np.log1p(-np.exp(log_p)))
         none = chance_of_none(log_rate, self.scatter[used] * self.spread[:, None])
         # Outside the tails the number of wrong scores is Poisson. The log rate has a flat prior.
@@ -224,11 +221,12 @@ class WrongTails:
         _add_by_depth(*tails, log_thresholds, depths[1], decline, cells)
         return cells
 
-    def _log_levels(self, log_thresholds: FloatArray, share: FloatArray) -> FloatArray:
+    def _log_levels(self, log_thresholds: FloatArray) -> FloatArray:
         """Log of the mean probability (draws, T) of a wrong score above descending thresholds.
 
-        The mean is over probes with these shares of their groups (n,), without drift.
+        It has no drift.
         """
+        share = self.share
         # Divided by an exponential law, the law of depths is nearly linear between sparse depths.
         depths, decline = _SPARSE_DEPTHS, float(self.parameters[:, 1].mean())
         chance = np.exp(self._log_chance(depths) + decline * depths)
@@ -257,27 +255,14 @@ class WrongTails:
         return above.cumsum(axis=1)[:, ::-1] / self.lists.n_wrong
 
     def _drift_at(self, log_threshold: float) -> FloatArray:
-        """Drift (draws,) of the mean over all probes; constant beyond the tight end of the grid."""
-        if log_threshold > self.grid[0]:
-            probes = np.ones(len(self.lists.weight), dtype=bool)
-            moved = self._drift_of(probes, log_threshold) - self._drift_of(probes, self.grid[0])
-            return self.drift[:, 0] + moved
+        """Drift (draws,) of the mean over all probes; constant beyond the ends of the grid."""
         at = np.interp(-log_threshold, -self.grid, np.arange(self.grid.size))
         left = min(int(at), self.grid.size - 2)
         return self.drift[:, left] + (at - left) * (self.drift[:, left + 1] - self.drift[:, left])
 
-    def _drift_of(self, kept: BoolArray, log_threshold: float) -> FloatArray:
-        """Drift (draws,) of the mean over a subset of the probes."""
-        lists = self.lists.at(kept)
-        grid = threshold_grid(lists, self.slope, ratio=_COARSE_RATIO)
-        grid = np.append(grid[grid > log_threshold], log_threshold)
-        log_level = self._log_levels(grid, self.share * kept)
-        rng = np.random.default_rng(self.seed)
-        return level_drift(lists, grid, log_level, self.drift_sd, rng)[:, -1]
-
-    def store(self, tree: xr.DataTree, name: str) -> dict[str, tuple[Any, ...]]:
-        """Put groups of probes and draws into a tree. Return draws (sample,) of the parameters."""
-        fields = "location", "exponent", "curvature", "group", "drift_sd", "seed"
+    def store(self, tree: xr.DataTree, name: str) -> dict[str, tuple[FloatArray, str]]:
+        """Put groups of probes and draws into a tree. Return draws of parameters, and texts."""
+        fields = "location", "exponent", "curvature", "group"
         values = self.lists._asdict() | {field: getattr(self, field) for field in fields}
         dims = ("probe", "place")
         probes = {field: (dims[: np.ndim(value)], value) for field, value in values.items()}
@@ -286,19 +271,19 @@ class WrongTails:
             "drift": (("sample", "threshold"), self.drift),
         }
         probes["scatter"] = ("depth",), self.scatter
-        tree[name] = xr.DataTree(xr.Dataset(probes, {"depth": DEPTHS}))
+        tree[name] = xr.DataTree(xr.Dataset(probes, {"depth": THRESHOLD_DEPTHS}))
         tree[f"{name}_draws"] = xr.DataTree(xr.Dataset(draws, {"threshold": self.grid}))
         columns = np.column_stack([self.parameters, self.spread]).T
         return {
-            f"{name}_{parameter}": ("sample", values, {"description": text})
+            f"{name}_{parameter}": (values, text)
             for (parameter, text), values in zip(_PARAMETERS.items(), columns, strict=True)
         }
 
     @classmethod
-    def stored(cls, tree: xr.DataTree, name: str, drawn: xr.Dataset) -> Self:
-        """Tails that `store` put into a tree, with the draws (sample,) of the parameters."""
+    def stored(cls, tree: xr.DataTree, name: str, drawn: Mapping[str, FloatArray]) -> Self:
+        """Tails that `store` put into a tree, with the draws of the parameters."""
         probes, draws = tree[name].to_dataset(), tree[f"{name}_draws"].to_dataset()
-        *law, spread = (drawn[f"{name}_{parameter}"].values for parameter in _PARAMETERS)
+        *law, spread = (drawn[f"{name}_{parameter}"] for parameter in _PARAMETERS)
         lists: dict[str, Any] = {field: probes[field].values for field in ProbeLists._fields}
         lists["n_wrong"] = int(lists["n_wrong"])
         return cls(
@@ -313,8 +298,6 @@ class WrongTails:
             draws["group_weight"].values,
             draws["threshold"].values,
             draws["drift"].values,
-            float(probes["drift_sd"]),
-            int(probes["seed"]),
         )
 
 
@@ -383,30 +366,29 @@ def _groups(owner: IntArray, rng: np.random.Generator) -> IntArray:
     return (rng.permutation(n_owners) % min(n_owners, _MOST_GROUPS))[place]
 
 
-def before(ends: FloatArray, weight: FloatArray) -> float:
+def reached_by_99_percent(ends: FloatArray, weight: FloatArray) -> float:
     """Largest log distance that at most 1% of the probes, by weight, have their end before."""
     order = np.argsort(ends)
     place = int(np.searchsorted(weight[order].cumsum(), _MOST_UNKNOWN, side="right"))
     return float(np.nextafter(np.append(ends[order], np.inf)[place], -np.inf))
 
 
-def threshold_grid(
-    lists: ProbeLists, slope: float, most_above: float = _MOST_ABOVE, ratio: float = _RATIO
-) -> FloatArray:
+def threshold_grid(lists: ProbeLists, slope: float, most_above: float = _MOST_ABOVE) -> FloatArray:
     """Log distances, descending: observed wrong scores, then steps beyond the best of them.
 
     `slope` is that of the log probability in the log distance. The loosest threshold has
     `most_above` wrong scores of a probe above it, on average, or all that are listed. From one
-    threshold to the next, the number of wrong scores falls by the factor `ratio`.
+    threshold to the next, the number of wrong scores falls by the factor 1.5.
     """
     finite = lists.log_distance[np.isfinite(lists.log_distance)]
     most = int(min(most_above * len(lists.weight), finite.size))
-    numbers = np.unique(np.ceil(most / ratio ** np.arange(np.log(most) / np.log(ratio) + 1)))
+    n_observed = np.log(most) / np.log(_RATIO)
+    numbers = np.unique(np.ceil(most / _RATIO ** np.arange(n_observed + 1)))
     nearest = np.sort(finite)[: most + 1]
     # Halfway to the next score, since the number above a score itself is too large on average.
     place = numbers.astype(int)
     observed = (nearest[place - 1] + nearest[np.minimum(place, nearest.size - 1)]) / 2
-    beyond = observed[0] - np.log(ratio) / slope * np.arange(1, _N_BEYOND + 1)
+    beyond = observed[0] - np.log(_RATIO) / slope * np.arange(1, _N_BEYOND + 1)
     return np.unique(np.concatenate([observed, beyond]))[::-1]
 
 

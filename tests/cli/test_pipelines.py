@@ -1,5 +1,6 @@
 """The shell as a part of programs: streams, exit codes, JSON, faults, and files that fail."""
 
+import json
 import os
 import re
 import shlex
@@ -195,10 +196,23 @@ def test_what_is_wrong_is_one_line_before_long_work(run, two, tmp_path, monkeypa
     assert not re.search("[╭─│]", err)
 
 
-@pytest.mark.parametrize("limits", [["--threshold", "99"], ["--fpir", "1e-300"]])
-def test_limits_that_no_threshold_keeps(run, scores, few, limits):
-    code, out, err = run("open-set", scores, "--k", "500", *limits, *few, "--quiet")
-    assert (code, out) == (2, "") and re.match(r"error: --(threshold|fpir): .*\n$", err)
+def test_a_threshold_out_of_range(run, scores, few):
+    code, out, err = run("open-set", scores, "--k", "500", "--threshold", "99", *few, "--quiet")
+    assert (code, out) == (2, "") and re.match(r"error: --threshold: .*\n$", err)
+
+
+def test_numbers_of_classes_that_no_threshold_serves(run, scores, few):
+    """The others have their rates."""
+    options = "--fpir", "1e-7", *few
+    code, out, err = run("open-set", scores, "--k", "60,1000000000", *options, "--json")
+    conform(json.loads(out))
+    rows = json.loads(out)["predictions"]
+    assert code == 0 and all((row["mean"] is None) == (row["k"] > 60) for row in rows)
+    assert "with 1,000,000,000 classes" in err
+    code, out, err = run("open-set", scores, "--k", "60,1000000000", *options)
+    assert code == 0 and "FPIR  60 " in out and "nan" not in out
+    code, out, err = run("open-set", scores, "--k", "500", "--fpir", "1e-300", *few)
+    assert code == 0 and "no threshold keeps" in err and "FPIR" not in out.split("\n", 1)[1]
 
 
 def test_remedies_are_options_of_the_shell(run, tmp_path):

@@ -407,28 +407,6 @@ def test_templates_and_tested_classes_of_many_files(tmp_path):
 
 # Non-mated probes
 
-STRANGERS = np.random.default_rng(8).normal(size=(7, 3))
-
-
-@pytest.mark.parametrize("write", [write_npz, write_hdf5])
-@pytest.mark.parametrize("distance", ["sqeuclidean", "cosine", "dot"])
-def test_embeddings_of_nonmated_probes_are_scored_like_the_others(write, distance, tmp_path):
-    arrays = {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": distance}
-    file = write(tmp_path / "pilot", arrays | {"nonmated": STRANGERS})
-    product = STRANGERS @ GALLERY.T
-    norms = np.outer(*(np.linalg.norm(x, axis=1) for x in (STRANGERS, GALLERY)))
-    expected = {
-        "sqeuclidean": ((STRANGERS[:, None] - GALLERY) ** 2).sum(axis=-1),
-        "cosine": product / norms,
-        "dot": product,
-    }[distance]
-    np.testing.assert_allclose(read_nonmated(file, read_task(file)), expected, atol=1e-12)
-    file = write(tmp_path / "failed", arrays | {"nonmated": STRANGERS, "unanswered": [0, 1]})
-    np.testing.assert_allclose(read_nonmated(file, read_task(file)), expected, atol=1e-12)
-    # Scores stay as they are.
-    file = write(tmp_path / "scored", arrays | {"nonmated": expected})
-    np.testing.assert_array_equal(read_nonmated(file, read_task(file)), expected)
-
 
 def test_nonmated_probes_of_many_files(tmp_path):
     strangers = np.random.default_rng(9).normal(size=(6, 5))
@@ -441,25 +419,11 @@ def test_nonmated_probes_of_many_files(tmp_path):
         ]
 
     files = write({"nonmated": strangers}, {})
-    task = read_task(files)
-    np.testing.assert_array_equal(read_nonmated(files, task), strangers)
-    assert read_nonmated(files[1:], task) is None and read_nonmated("scores.csv", task) is None
+    np.testing.assert_array_equal(read_nonmated(files), strangers)
+    assert read_nonmated(files[1:]) is None and read_nonmated("scores.csv") is None
     files = write({"nonmated": strangers}, {"nonmated": -strangers})
     with pytest.raises(DataError, match=r"part1\.npz: nonmated"):
-        read_nonmated(files, task)
-
-
-def test_bad_nonmated_probes(tmp_path):
-    square = {"probes": PROBES, "gallery": GALLERY[:3], "y": Y % 3, "distance": "dot"}
-    embeddings = {"probes": PROBES, "gallery": GALLERY, "y": Y, "distance": "cosine"}
-    for arrays, nonmated in (
-        (square, STRANGERS),  # of as many classes as coordinates
-        (embeddings, 0 * STRANGERS),
-        (embeddings, STRANGERS[0]),
-    ):
-        file = write_npz(tmp_path / "bad", arrays | {"nonmated": nonmated})
-        with pytest.raises(DataError, match=r"^nonmated"):
-            read_nonmated(file, read_task(file))
+        read_nonmated(files)
 
 
 # Runs of TREC
@@ -604,9 +568,8 @@ def test_candidate_lists_of_nonmated_probes(tmp_path):
     strangers["nonmated_distances"] = -np.sort(-of_strangers, axis=1)[:, :20]
     file = tmp_path / "pilot.npz"
     np.savez(file, scores=scores, y=np.arange(60) % 40, **strangers)
-    task = read_task(file)
-    for found, expected in zip(read_nonmated(file, task), strangers.values(), strict=True):
+    for found, expected in zip(read_nonmated(file), strangers.values(), strict=True):
         np.testing.assert_array_equal(found, expected)
     np.savez(file, scores=scores, y=np.arange(60) % 40, nonmated_ids=strangers["nonmated_ids"])
     with pytest.raises(DataError, match=r"^nonmated_distances: found none"):
-        read_nonmated(file, task)
+        read_nonmated(file)

@@ -8,8 +8,8 @@ from scipy.special import bdtr
 from scipy.stats import beta
 
 import classex_bayes as cb
-from classex_bayes.bayes.tails.local_tails import DistanceScale, PartLists
-from classex_bayes.bayes.tails.tail_calibration import HeldOutTable, random_halves
+from classex_bayes.bayes.tails.calibration import HeldOutTable, random_halves
+from classex_bayes.bayes.tails.depths import DistanceScale, PartLists, ScoreForm
 from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_lists
 
 MANY = {"sampler": {"draws": 2000, "chains": 2}, "random_seed": 1}
@@ -27,7 +27,7 @@ def model(pilot):
 
 @pytest.fixture(scope="module")
 def mated(model):
-    return model.fit_.rates.reference.mated
+    return model.fit_.rates.mated
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,8 @@ def test_without_a_depth_the_chance_of_being_listed_follows_from_the_losses(mate
 
 def test_with_a_depth_the_chance_of_being_listed_is_a_binomial_mean(mated):
     """At depth 0 without look-alikes log p is normal, with variance 1/4 about its level."""
-    level = mated.parameters[:, 0]
-    plain = replace(mated, parameters=mated.parameters - [0, 0, 50, 0, 0])
+    level = mated.parameters.level
+    plain = replace(mated, parameters=mated.parameters._replace(look_alikes=0 * level))
     by_depth, _ = plain.listed(5, 2)
     normal = np.random.default_rng(0).standard_normal(20_000)
     for draw in (0, 100):
@@ -160,7 +160,7 @@ def test_random_weights_have_the_variance_of_classes_that_share_competitors():
     assert effect > 1.15
     others = rng.normal(size=(80, 80))
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, **MANY)
-    rates = model.fit_.rates.reference
+    rates = model.fit_.rates
     expected = (1 / 80) * (1 - 1 / 80) / (80 / effect + 1)
     for tails in (rates.mated.wrong, rates.nonmated):
         assert tails.group_weight.var(axis=0).mean() == pytest.approx(expected, rel=0.03)
@@ -181,14 +181,14 @@ def test_nonmated_probes_are_independent_and_meet_all_classes(world):
         assert repeats == 1 or task.design_effect() > 4
         model = cb.OpenSetExtrapolator().fit(task, nonmated=strangers, **MANY)
         slopes.append(float(model.posterior_["nonmated_slope"].std()))
-        assert model.fit_.rates.reference.nonmated.lists.n_wrong == 60
+        assert model.fit_.rates.nonmated.lists.n_wrong == 60
     assert slopes[1] == pytest.approx(slopes[0], rel=0.06)
 
 
 def test_lists_of_strangers_hold_their_best_classes(pilot):
     strangers = np.random.default_rng(0).random((30, 60))
     best = nonmated_lists(strangers, pilot)
-    lists = ProbeLists.of_nonmated(best, 60, DistanceScale("origin", 0.0))
+    lists = ProbeLists.of_nonmated(best, 60, DistanceScale(0.0))
     order = np.argsort(strangers, axis=1)[:, : lists.classes.shape[1]]
     np.testing.assert_array_equal(lists.classes, order)
     np.testing.assert_allclose(
@@ -206,7 +206,7 @@ def test_an_instance_meets_half_of_its_rivals_in_the_other_half(pilot):
     nearest = pilot.nearest_classes
     weight = np.full(60, 1 / len(halves))
     lists = [PartLists.of(nearest, half, weight) for half in halves]
-    table = HeldOutTable.of(lists, DistanceScale("origin", 0.0), 60)
+    table = HeldOutTable.of(lists, ScoreForm(DistanceScale(0.0)), 60)
     rivals = np.mean([(~half).sum() - ~half for half in halves])
     assert table.n_wrong == rivals
     assert table.weight.sum() <= 60

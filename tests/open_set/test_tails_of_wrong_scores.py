@@ -8,13 +8,14 @@ from scipy.stats import norm
 
 from classex_bayes.open_set.probe_tails import (
     HeldOutDepths,
+    HeldOutPairs,
     ProbeLists,
     TailHierarchy,
-    likeliest_curvature,
     log_survival,
     observed_tails,
 )
 from classex_bayes.open_set.wrong_tails import (
+    WrongTails,
     chance_of_none,
     level_drift,
     observed_levels,
@@ -129,7 +130,8 @@ def held_out_depths(depth):
     classes = np.zeros(depth.shape, dtype=np.int64)
     lists = ProbeLists(-depth, classes, np.full(n, 1 / n), np.arange(n), 1)
     none, tails = np.zeros(1, dtype=bool), (np.zeros(n), np.ones(n))
-    return HeldOutDepths.of(lists, [none], [tails], 1.0, N**-0.5, 0.0)
+    pairs = HeldOutPairs.of(lists, [none], [tails], 1.0)
+    return HeldOutDepths.of(pairs, depth.shape[1], N**-0.5, 0.0)
 
 
 @pytest.mark.parametrize("shape", [-0.3, 0.0, 0.3])
@@ -161,7 +163,8 @@ def test_the_rise_of_exponents_is_found(rise):
         -inwards, np.zeros((n, 4), dtype=np.int64), np.full(n, 1 / n), np.arange(n), 1
     )
     tails = [(np.zeros(n), exponent)]
-    found = likeliest_curvature(lists, [np.zeros(1, dtype=bool)], tails, 1.0)
+    pairs = HeldOutPairs.of(lists, [np.zeros(1, dtype=bool)], tails, 1.0)
+    found = pairs.likeliest_curvature()
     assert 2 * found / typical == pytest.approx(rise, abs=0.04)
 
 
@@ -169,11 +172,28 @@ def test_probes_without_a_tail_leave_the_prior_of_the_law_of_depths():
     """Level N(0, 0.2^2), slope N(1, 0.2^2) and shape N(0, 0.15^2)."""
     rng = np.random.default_rng(0)
     lists, nowhere = power_law_lists(20, 50, rng), (np.full(20, np.nan), np.ones(20))
-    held_out = HeldOutDepths.of(lists, [np.zeros(51, dtype=bool)], [nowhere], 1.0, N**-0.5, 0.0)
+    pairs = HeldOutPairs.of(lists, [np.zeros(51, dtype=bool)], [nowhere], 1.0)
+    held_out = HeldOutDepths.of(pairs, 32, N**-0.5, 0.0)
     mean, sd = np.array([0.0, 1.0, 0.0]), np.array([0.2, 0.2, 0.15])
     points = mean + sd * rng.uniform(-2, 2, size=(50, 3))
     away = held_out.log_density(points) - norm.logpdf(points, mean, sd).sum(axis=1)
     np.testing.assert_allclose(away, away[0], atol=1e-9)
+
+
+def test_near_duplicates_make_the_shape_less_certain():
+    """Those of the pilot are a sign of others that are too rare for it."""
+    rng, shapes = np.random.default_rng(2), []
+    for share in (0.0, 0.3):
+        lists = power_law_lists(1000, 300, rng)
+        inwards = rng.exponential(size=1000) * (rng.random(1000) < share)
+        lists.log_distance[:, 0] -= inwards
+        halves = [rng.permutation(301) < 150 for _ in range(2)]
+        halves = [side for half in halves for side in (half, ~half)]
+        tails, _ = WrongTails.of(lists, halves, 1.0, 1.0, 500, 0.35, rng)
+        shapes.append(tails.parameters[:, 2])
+    exact, near = shapes
+    assert abs(exact.mean()) < 0.1 and near.mean() < -0.2
+    assert near.std() > 2 * exact.std()
 
 
 def test_independent_pairs_are_counted():
@@ -196,10 +216,10 @@ def test_probes_without_weight_do_not_count():
     lists = power_law_lists(60, 100, rng)
     weight = np.where(lists.log_distance[:, 0] > np.median(lists.log_distance[:, 0]), 1.0, 0.0)
     thresholds = np.quantile(lists.log_distance, [0.5, 0.02, 0.001])
-    some = observed_levels(lists._replace(weight=weight / weight.sum()), thresholds)
-    for found, expected in zip(
-        some, observed_levels(lists.at(weight > 0), thresholds), strict=True
-    ):
+    lists = lists._replace(weight=weight / weight.sum())
+    kept = ProbeLists(*(part[weight > 0] for part in lists[:4]), lists.n_wrong)
+    levels = (observed_levels(some, thresholds) for some in (lists, kept))
+    for found, expected in zip(*levels, strict=True):
         np.testing.assert_allclose(found, expected)
 
 

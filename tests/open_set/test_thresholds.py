@@ -8,8 +8,6 @@ import pytest
 from scipy.stats import beta
 
 import classex_bayes as cb
-from classex_bayes.bayes.tails.local_tails import DistanceScale
-from classex_bayes.open_set.threshold_rates import ThresholdScale
 from classex_bayes.plots.drawing import chart_of
 
 FEW = {"sampler": {"draws": 60, "chains": 2}, "random_seed": 1}
@@ -138,12 +136,6 @@ def test_the_ends_of_the_range_are_accepted_and_nothing_beyond(model):
             model.predict(60, threshold=accepted)
 
 
-def test_the_smallest_probability_is_a_threshold():
-    scale = ThresholdScale(DistanceScale("reciprocal", 0.0), are_distances=False)
-    for probability in (5e-324, 1e-310, 0.25, 1.0):
-        assert scale.threshold(scale.log_distance(probability)) == pytest.approx(probability)
-
-
 # Single draws
 
 
@@ -235,14 +227,21 @@ def test_a_target_for_fnir_gives_the_tightest_threshold_that_keeps_it(cosines):
     ("rate", "k", "limit", "harder"),
     [("fpir", 10**9, 1e-9, 0.99), ("fnir", 1000, 1e-9, 0.99), ("accuracy", 10**9, 0.9999, 1.01)],
 )
-def test_a_target_out_of_reach_names_one_within_reach(cosines, rate, k, limit, harder):
+def test_a_target_out_of_reach_is_missing_and_names_those_within_reach(
+    cosines, rate, k, limit, harder
+):
     predict = cosines.predict_selective if rate == "accuracy" else cosines.predict
-    with pytest.raises(cb.DataError, match=f"^{rate}: .*no threshold reaches it") as raised:
-        predict(k, **{rate: limit})
-    reach = float(re.search(r"(\S+) can be reached", str(raised.value))[1])
-    predict(k, **{rate: reach})
-    with pytest.raises(cb.DataError, match=f"^{rate}: "):
-        predict(k, **{rate: harder * reach})
+    found = predict([2, k], **{rate: limit})
+    missing = np.isnan(found.threshold.values)
+    assert missing[1] and np.isnan(getattr(found, rate).sel(k=k)).all()
+    assert f"{k:,}" in repr(found) and found.summary().isna().any(axis=None)
+    (note,) = [note for note in found.notes if f"{k:,} classes" in note and "no threshold" in note]
+    remedies = dict(re.findall(r"(\w+)=([0-9.e-]+)", note))
+    reach = float(remedies[rate])
+    assert not np.isnan(predict(k, **{rate: reach}).threshold)
+    assert np.isnan(predict(k, **{rate: harder * reach}).threshold)
+    if prob := remedies.get("prob_kept"):
+        assert not np.isnan(predict(k, **{rate: limit}, prob_kept=float(prob)).threshold)
 
 
 # Curves
@@ -274,6 +273,27 @@ def test_a_list_longer_than_the_gallery_has_a_note(cosines):
     assert "do not reach the threshold" in note
     inside = cosines.predict([51, 1000], threshold=loose, rank=50).notes
     assert not any("candidates" in note for note in inside)
+
+
+@pytest.mark.parametrize(
+    ("scores_of", "limit"),
+    [
+        (lambda logits: 1 / (1 + np.exp(-logits)), 1),
+        (lambda logits: -np.log10(1 + np.exp(-logits)), 0),
+        (lambda logits: logits, None),
+    ],
+    ids=["sigmoids", "log-probabilities", "logits"],
+)
+def test_thresholds_that_no_probability_reaches_have_a_note(scores_of, limit):
+    probes, gallery, _ = gaussian(sd=0.7)
+    scores = scores_of(0.4 * probes @ gallery.T)
+    fitted = cb.OpenSetExtrapolator().fit(cb.SourceTask.from_scores(scores, range(60)), **FEW)
+    inside = fitted.predict(60, threshold=float(np.quantile(scores, 0.99)))
+    beyond = fitted.predict(5000, fpir=1e-3)
+    assert not any("logits" in note for note in inside.notes)
+    noted = [note for note in beyond.notes if "Pass the logits" in note]
+    assert beyond.threshold > scores.max() and bool(noted) == (limit is not None)
+    assert not noted or f"exceeds {limit}," in noted[0]
 
 
 def test_the_same_warning_is_issued_once():

@@ -70,6 +70,19 @@ def test_numbers_are_those_of_the_model(text, open_set):
     assert "FPIR at most 0.05 with probability 0.95" in text
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
+def test_a_number_of_classes_that_no_threshold_serves_leaves_the_others(model, open_set, tmp_path):
+    k, limit = [60, 10**9], 1e-6
+    missing = np.isnan(open_set.predict(k, fpir=limit).threshold.values)
+    assert missing.tolist() == [False, True]
+    given = {"references": [], "open_set": open_set, "fpir": limit}
+    text = cb.write_report(model, k, tmp_path / "page.html", **given).read_text("utf-8")
+    rows = script(text, "numbers")["open_set"]["predictions"]
+    assert [row["threshold"] is None for row in rows if row["rate"] == "FPIR"] == [False, True]
+    table = re.search(r'<table id="rates"[^>]*>(.*?)</table>', text, re.S)[1]
+    assert table.count('<th scope="row"') == 1 and "No threshold keeps" in text
+
+
 def test_rates_that_did_not_converge_are_a_fault_of_the_page(model, open_set, tmp_path, text):
     unreliable = copy.deepcopy(open_set)
     unreliable.fit_.record = replace(unreliable.fit_.record, pareto_k=0.9)
@@ -87,7 +100,7 @@ def test_the_record_says_what_was_searched(text, open_set):
     n = open_set.task.n_test
     assert record["Mated searches"] == f"{n:,}"
     assert record["Non-mated searches"] == f"{n:,} (the mated probes against other classes)"
-    assert record["Length of candidate lists"] == "1" and record["Tails on distances"] == "-s"
+    assert record["Length of candidate lists"] == "1"
     assert record["Scores"] == "squared distances: smaller is stricter"
     paragraph = re.search(r'<p id="paragraph">(.*?)</p>', text, re.S)[1]
     assert f"{n:,} mated and {n:,} non-mated searches" in paragraph

@@ -149,10 +149,11 @@ def front_page(
         }
     ).reset_index()
     formats = dict.fromkeys(table.columns[2:], ".2f")
+    simulated = int(facts["kind"].str.startswith("simulated").sum())
     return (
-        f"On [{len(facts)} real populations](docs/corpus.md) of up to {facts['classes'].max():,} "
-        "classes, 90% intervals contained the true accuracy in "
-        f"{ranking.loc[OURS, 'coverage']:.0%} of\nthe cases:\n\n"
+        f"On [{len(facts) - simulated} real and {simulated} simulated populations](docs/corpus.md) "
+        f"of up to {facts['classes'].max():,} classes,\n90% intervals contained the true accuracy "
+        f"in {ranking.loc[OURS, 'coverage']:.0%} of the cases:\n\n"
         f"{markdown(table.rename(columns=_HEADERS), formats)}"
     )
 
