@@ -206,7 +206,7 @@ def sensitivity(
     Raises
     ------
     DataError
-        Not a model, fewer than 25 draws, or k as for `predict`.
+        Not a model, fewer than 25 draws, draws most of which are equal, or k as for `predict`.
     NotFittedError
         The model has no draws.
 
@@ -297,7 +297,14 @@ def _power_sensitivity(values: xr.DataArray, log_density: xr.DataArray) -> xr.Da
     """Sensitivity at each k to a component of the posterior, that of `arviz_stats.psense`."""
     weights: dict[str, Any] = {}
     for end, alpha in _ALPHAS.items():
-        weight = np.exp(log_density.azstats.power_scale_lw(alpha=alpha, dim=SAMPLE_DIMS))
+        try:
+            logs = log_density.azstats.power_scale_lw(alpha=alpha, dim=SAMPLE_DIMS)
+        except ValueError as error:  # of a chain that did not move
+            raise DataError(
+                "model: so many of its draws are equal that they cannot be weighted; fit again, "
+                "with other settings of the sampler or more draws"
+            ) from error
+        weight = np.exp(logs)
         weights |= {f"{end}_w": weight / weight.sum(), f"{end}_alpha": alpha}
     return values.azstats.power_scale_sense(**weights, sample_dims=SAMPLE_DIMS)
 
