@@ -62,7 +62,7 @@ def row_moments(scores: FloatArray, y: IntArray, moments: FloatArray) -> None:
     `y` (n,) the true classes.
     """
     for i in range(scores.shape[0]):
-        number, first, total, lowest = 0, 0.0, 0.0, np.inf
+        number, first, total, square, lowest = 0, 0.0, 0.0, 0.0, np.inf
         for j in range(scores.shape[1]):
             score = scores[i, j]
             if j != y[i] and np.isfinite(score):
@@ -71,17 +71,12 @@ def row_moments(scores: FloatArray, y: IntArray, moments: FloatArray) -> None:
                 number += 1
                 total += score - first
                 lowest = min(lowest, score)
-        mean, largest, square = first + total / max(number, 1), 0.0, 0.0
+        mean = first + total / max(number, 1)
         for j in range(scores.shape[1]):
             if j != y[i] and np.isfinite(scores[i, j]):
-                largest = max(largest, abs(scores[i, j] - mean))
-        if largest > 0:
-            for j in range(scores.shape[1]):
-                if j != y[i] and np.isfinite(scores[i, j]):
-                    square += ((scores[i, j] - mean) / largest) ** 2  # without overflow
+                square += (scores[i, j] - mean) ** 2
         moments[0, i], moments[1, i] = number, mean
-        moments[2, i] = largest * np.sqrt(square / max(number, 1))
-        moments[3, i] = lowest
+        moments[2, i], moments[3, i] = np.sqrt(square / max(number, 1)), lowest
 
 
 class ScoreBlock(Protocol):

@@ -51,9 +51,10 @@ def test_neither_unit_nor_origin_of_scores_matters(tails, distances, unscaled, s
     assert_allclose(
         found.law.expected(K).mean(axis=0), unscaled.law.expected(K).mean(axis=0), atol=0.02
     )
-    assert len(found.draws.fits) == len(unscaled.draws.fits) == 2
-    probs = [sorted(fit.prob for fit in laws.draws.fits) for laws in (found, unscaled)]
-    assert_allclose(*probs, atol=1e-3)
+    if 1e-150 < size < 1e150:  # whose squares are in the range of numbers
+        probs = [sorted(fit.prob for fit in laws.draws.fits) for laws in (found, unscaled)]
+        assert len(probs[0]) == 2
+        assert_allclose(*probs, atol=1e-3)
 
 
 def test_probabilities_say_what_logits_say(tails):
