@@ -13,6 +13,7 @@ from classex_bayes.assumptions.diagnosis import diagnose
 from classex_bayes.bayes.convergence import Diagnosis
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes.bayes.tails.tail_model import TailPrior
 from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.formatting import (
@@ -164,6 +165,9 @@ def test_only_what_was_changed_is_shown():
     assert repr(MixturePrior()) == "MixturePrior()"
     assert repr(MixturePrior(tail=1, scale=1)) == "MixturePrior(scale=1.0, tail=1.0)"
     prior = MixturePrior(deviation=0)
+    # Printed, a prior shows all its numbers.
+    assert eval(str(prior)) == prior and str(prior).count("=") == len(vars(prior))
+    assert eval(str(TailPrior())) == TailPrior() and "slope_sd=0.25" in str(TailPrior())
     assert repr(BayesianExtrapolator(prior)) == f"BayesianExtrapolator(prior={prior!r})"
     assert repr(ClassExReg()) == "ClassExReg()"
     assert eval(repr(KDE("bcv"))).get_params() == KDE("bcv").get_params()

@@ -250,6 +250,10 @@ class MixturePrior:
         defaults = {field.name: field.default for field in fields(self)}
         return call(type(self).__name__, vars(self), defaults)
 
+    def __str__(self) -> str:
+        """Return the call with the numbers of all fields."""
+        return call(type(self).__name__, vars(self), {})
+
     @property
     def basis(self) -> RadialBasis:
         """Knots and bandwidth of the weights."""
