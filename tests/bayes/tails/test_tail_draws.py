@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm, t
 
 from classex_bayes.bayes.tails import calibration
@@ -72,6 +72,33 @@ def test_probabilities_say_what_logits_say(tails):
     # Above 1 scores are no probabilities.
     task = SourceTask.from_scores(np.where(shares == shares.max(), 1.001, shares), y)
     assert "logarithms" not in [fit.form.name for fit in tails(task).draws.fits]
+
+
+def test_all_forms_predict_the_same_held_out_ranks(tails, distances):
+    """Evidences of unlike data could not be compared: a few rows have too few scores for an sd."""
+    matrix, y = distances()
+    scores = 7 - matrix
+    order = np.argsort(-scores, axis=1)
+    few = np.arange(0, 120, 13)
+    for row in few:
+        scores[row, order[row, 14:]] = -np.inf
+        scores[row, row] = 7 - matrix[row, row]
+    given, standardised = (f.table for f in tails(SourceTask.from_scores(scores, y)).draws.fits)
+    assert_array_equal(given.n_better, standardised.n_better)
+    assert_allclose(given.weight.sum(axis=1), standardised.weight.sum(axis=1), rtol=1e-9)
+
+
+def test_a_form_without_distances_is_left_out(tails, distances):
+    """Rows of saturated probabilities have standard deviations of 1e-10, and distances of 1e10.
+
+    Without held-out instances the form would have the largest evidence.
+    """
+    matrix, y = distances()
+    shares = np.exp(-40 * (matrix - matrix.min(axis=1, keepdims=True)))
+    shares /= shares.sum(axis=1, keepdims=True)
+    found = tails(SourceTask.from_scores(shares, y))
+    assert [fit.form.name for fit in found.draws.fits][0] == "logarithms"
+    assert "standardised in each row" not in [fit.form.name for fit in found.draws.fits]
 
 
 def test_the_log_prior_is_that_of_independent_laws(tails, task_of):
