@@ -497,6 +497,10 @@ def test_the_prior_that_is_drawn_is_that_of_the_tails(model, by_ranks, task_of):
     assert level.std() == pytest.approx(default.level_sd, rel=0.1)
     # Steeper tails have fewer wrong classes beyond the pilot.
     assert np.corrcoef(drawn["slope"].values.ravel(), prior.draws.values[0, :, 1])[0, 1] > 0.5
+    # The error of the slope, about which the pilot says nothing, is in the laws.
+    unsure = cb.BayesianExtrapolator(tail_prior=cb.TailPrior(slope_error_sd=0.5))
+    wide = unsure.predict_prior(k, task, draws=800, random_seed=4)
+    assert wide.draws.std("draw").values[0, 1] > 1.3 * prior.draws.std("draw").values[0, 1]
 
 
 def test_files_with_scales_of_the_scores_are_refused(model, tmp_path):

@@ -97,7 +97,7 @@ def test_a_form_without_distances_is_left_out(tails, distances):
     shares = np.exp(-40 * (matrix - matrix.min(axis=1, keepdims=True)))
     shares /= shares.sum(axis=1, keepdims=True)
     found = tails(SourceTask.from_scores(shares, y))
-    assert [fit.form.name for fit in found.draws.fits][0] == "logarithms"
+    assert found.draws.fits[0].form.name == "logarithms"
     assert "standardised in each row" not in [fit.form.name for fit in found.draws.fits]
 
 
