@@ -85,11 +85,10 @@ def add_scores(
     were not used.
     """
     basis, by_ranks = basis_of(tree), weights_of(tree)
-    # The law of the ranks is that of instances that have an answer.
-    tasks = [task.answered for task in tasks]
     if (unused := why_unused(tasks, evidence, basis.bandwidth)) is not None:
         return ranks_alone(record, unused)
-    (task,) = tasks
+    # The law of the ranks is that of instances that have an answer.
+    task = tasks[0].answered
     rank_law = MixtureLaw(basis, by_ranks.values.reshape(-1, basis.knots.size))
     tail_seeds, anchor_seeds = seeds.spawn(2)
     draws = TailDraws.of(task, basis, tail_prior, len(rank_law.weights), tail_seeds)
