@@ -154,6 +154,17 @@ def test_a_file_keeps_the_evidence(model, task_of, distances, tmp_path):
     assert_allclose(tail_checks(loaded).table, tail_checks(model).table)
 
 
+def test_scores_far_down_are_another_task(distances):
+    """They change the moments of the rows, and so the standardised form."""
+    matrix, y = distances()
+    scores = 7 - matrix
+    lower = np.where(scores.argsort(axis=1).argsort(axis=1) < 40, scores - 3, scores)
+    task, other = (cb.SourceTask.from_scores(s, y) for s in (scores, lower))
+    assert_array_equal(task.nearest_classes.scores, other.nearest_classes.scores)
+    model = fit(task)
+    assert model.is_fitted_to(task) and not model.is_fitted_to(other)
+
+
 def test_equal_ranks_without_scores_are_another_task(model, task_of):
     """Everything that a fit to ranks sees is the same."""
     task = task_of()
