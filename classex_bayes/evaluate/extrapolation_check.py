@@ -32,7 +32,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Parts of a pilot by their numbers. The truth is that of their instances on k classes."""
+    """Disjoint parts of a pilot. A call returns part i and the accuracy of its instances."""
 
     task: SourceTask
     places: tuple[IntArray, ...]  # of the classes of each part

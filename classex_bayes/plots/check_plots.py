@@ -245,7 +245,7 @@ def plot_tail_checks(
     chart = Chart(ci_prob, ci_kind)
     x = 1 / checks.table["p"].to_numpy()
     chart.draws("replicated", x, checks.replicated, "posterior predictive")
-    chart.add("points", "observed", x, checks.table["lost"], color=INK)
+    chart.add("points", "observed", x, checks.table["observed"], color=INK)
     title = f"Local tails against held-out classes: p-value {checks.p_value:.2f}"
     x_label = "predicted: one class in so many is nearer than the true one"
     return chart.labelled(title, x_label, "share with a better class in the other half")

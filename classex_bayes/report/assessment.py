@@ -205,7 +205,9 @@ def _driver(
             title = "Scores and prior decide" if by_scores else "Ranks and prior decide"
         return DrivingEvidence(title, f"{sentences} {advice}", needs_care=True)
     if not narrowed and not metric.is_rank and upper - lower > _WIDEST:
-        return DrivingEvidence("Nothing decides yet", f"{sentences} Test more classes.", True)
+        return DrivingEvidence(
+            "The data do not determine this number", f"{sentences} Test more classes.", True
+        )
     if narrowed:
         title = "The scores decide" if by_scores else "The model decides beyond the pilot"
     else:

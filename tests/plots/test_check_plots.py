@@ -162,7 +162,7 @@ def test_tails_draw_their_table(results, prob, kind):
     table = checks.table
     band, line, points = chart.marks
     assert_allclose([line.x, line.y[0]], [1 / table["p"], table["mean"]])
-    assert_allclose([points.x, points.y[0]], [1 / table["p"], table["lost"]])
+    assert_allclose([points.x, points.y[0]], [1 / table["p"], table["observed"]])
     assert (np.diff(points.x) > 0).all()  # from shallow to deep
     assert chart.title == f"Local tails against held-out classes: p-value {checks.p_value:.2f}"
     if prob == 0.89:  # the interval of the table

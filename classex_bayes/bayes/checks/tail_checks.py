@@ -35,8 +35,8 @@ class TailReport(Shown):
     table : DataFrame
         One row for each group of instances, from shallow to deep: "p" (mean predicted probability
         that a class is nearer than the true one), "instances" (their effective number by the design
-        effect), "lost" (share with a better class in the other half), and mean and limits of this
-        share over replicates.
+        effect), "observed" (share with a better class in the other half), and mean and limits of
+        this share over replicates.
     p_value : float
         Share of replicates whose distance from their expectation is above that of the data. It is
         mostly above 0.6 if the model is correct, because the same halves were fitted, and their
@@ -166,7 +166,7 @@ def tail_report(
     p_value = float(np.mean(above > 0) + 0.5 * np.mean(above == 0))
     draws = xr.DataArray(replicated[None], dims=(*SAMPLE_DIMS, "group"))
     rows = pd.DataFrame(
-        {"p": p, "instances": size, "lost": observed, "mean": replicated.mean(axis=0)},
+        {"p": p, "instances": size, "observed": observed, "mean": replicated.mean(axis=0)},
         index=pd.RangeIndex(size.size, name="group"),
     )
     rows[list(interval_columns(prob, kind))] = interval_of(draws, prob, kind).values

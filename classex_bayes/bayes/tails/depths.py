@@ -33,8 +33,8 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 N_NEAREST = 4
 # Here p is about 1e-6 / k1, which no pilot can distinguish from 0.
 LARGEST_DEPTH = 15.0
-# Depth if none of the j classes is farther than the true class, or if the scores tell none because
-# classes are tied, ruled out or not listed.
+# Depth if none of the j classes is farther than the true class, or if it is unknown because classes
+# are tied, ruled out or not listed.
 OUTSIDE = -1.0
 # Names of the forms of the scores.
 AS_GIVEN, STANDARDISED, LOGARITHMS = "as given", "standardised in each row", "logarithms"
@@ -199,7 +199,7 @@ def tail_depths(wrong: FloatArray, true: FloatArray, weight: FloatArray) -> Floa
 
 
 def is_tied(wrong: FloatArray, true: FloatArray, last: FloatArray) -> BoolArray:
-    """Whether scores (n, j) of the nearest wrong classes and true ones (n,) tell no depth.
+    """Whether ties hide the depth: scores (n, j) of the nearest wrong classes, and true ones (n,).
 
     The nearest classes have the same score, or one has that of the true class or the `last` (n,) of
     its list. The latter occurs if scores were kept only for a few classes, such as the five most
@@ -212,8 +212,8 @@ def is_tied(wrong: FloatArray, true: FloatArray, last: FloatArray) -> BoolArray:
 def depths_of(nearest: NearestClasses, form: ScoreForm, table: RankTable) -> FloatArray:
     """Depths (n,) of the true classes of a table of ranks among all source classes.
 
-    With fewer than j better classes an instance lies in its tail. If its scores tell no depth, it
-    has the depths of others with as many better classes, spread evenly over them.
+    With fewer than j better classes an instance lies in its tail. If ties hide its depth, it has
+    the depths of others with as many better classes, spread evenly over them.
     """
     every = np.ones(int(nearest.classes.max()) + 1, dtype=bool)
     depth = PartLists.of(nearest, every, table.weight).depths(form)
@@ -290,7 +290,7 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
     if beaten > 0.5 - _ERRORS * _SD_OF_GUESSES / np.sqrt(effective):
         return (
             f"true classes score below {beaten:.0%} of the wrong ones, which is hardly better than "
-            "guessing, so they have no tails"
+            "guessing, so tails cannot be fitted"
         )
     nearest = task.nearest_classes
     if (length := nearest.scores.shape[1]) < SHORTEST_LIST:

@@ -116,7 +116,7 @@ class NearestClasses:
         return replace(self, **{name: getattr(self, name)[rows] for name in _ROWS})
 
     def empty(self, n: int) -> "NearestClasses":
-        """Lists of the same length without a class, whose true class is not known to score."""
+        """Empty lists of the same length, of instances without scores."""
         shape = n, self.classes.shape[1]
         return replace(
             self,

@@ -9,8 +9,8 @@ from studies.shared import read_options
 
 STUDIES = (
     "bootstrap", "bounds", "characters", "checks", "drift", "easy_laws", "hard_laws",
-    "known_templates", "metrics", "open_set", "open_set_corpus", "own_negatives", "prior",
-    "questions", "sampling_designs", "sbc", "scores", "ties", "weights", "within_pilot", "zoo",
+    "known_templates", "metrics", "open_set", "open_set_corpus", "own_negatives", "power", "prior",
+    "questions", "sampling_designs", "sbc", "scores", "ties", "weights", "zoo",
 )  # fmt: skip
 
 
