@@ -10,7 +10,6 @@ import typer
 # Their import registers the verbs; the order is that of the help.
 from classex_bayes.cli import prediction_verbs as prediction_verbs
 from classex_bayes.cli import task_verbs as task_verbs
-from classex_bayes.cli import trial_verbs as trial_verbs
 from classex_bayes.cli.options import app
 from classex_bayes.cli.terminal import BadData, ExitCode
 

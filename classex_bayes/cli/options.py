@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import classex_bayes as cb
 from classex_bayes.cli.terminal import ExitCode, Terminal, bad_data
-from classex_bayes.exceptions import DataError, Interrupted, no_such_file
+from classex_bayes.exceptions import DataError, no_such_file
 
 # What Python and the shell say in different ways.
 _PHRASES = {
@@ -170,13 +170,6 @@ def _input(metavar: str | None, text: str) -> Any:
     return option(metavar, text, "Input", callback=_present if metavar == "FILE" else None)
 
 
-Files = Annotated[
-    list[Path],
-    files_argument(
-        "Scores, embeddings, ranks, search results or runs of TREC: .npz, .npy, .csv, .parquet, "
-        ".zarr, HDF5. Several files: parts of the test instances."
-    ),
-]
 Counts = Annotated[str, option("K,K,...", "Numbers of classes to predict for.")]
 Metric = Annotated[
     str,
@@ -194,18 +187,11 @@ Resamples = Annotated[
     int | None,
     option("N", "Resamples for bootstrap intervals of point estimates, such as 200.", min=2),
 ]
-Evidence = Annotated[
-    Literal["all", "ranks"],
-    option("KIND", "all uses scores, too, where they can be used; ranks does not.", "Model"),
-]
 Seed = Annotated[int, option("N", "Random seed.", "Model", min=0)]
-Draws = Annotated[int, option("N", "Draws in each chain.", "Model", min=1)]
-Chains = Annotated[int, option("N", "Number of chains.", "Model", min=1)]
 Level = Annotated[
     float | None,
     option("PROB", "Level of intervals; ArviZ's rcParams if not given.", "Model", parser=share),
 ]
-Jobs = Annotated[int, option("N", "Processes; -1 for one per processor.", "Model")]
 Folder = Annotated[Path | None, output("FOLDER", "Write files (posterior, figure) to it.")]
 
 
@@ -285,7 +271,13 @@ class Verb(ABC):
 class FileVerb(DataOptions, Verb):
     """A verb on the task in some files."""
 
-    files: Files
+    files: Annotated[
+        list[Path],
+        files_argument(
+            "Scores, embeddings, ranks, search results or runs of TREC: .npz, .npy, .csv, "
+            ".parquet, .zarr, HDF5. Several files: parts of the test instances."
+        ),
+    ]
 
     @property
     def name(self) -> str:
@@ -323,26 +315,13 @@ class FitVerb(Verb):
     """A verb that fits a model."""
 
     seed: Seed = 1
-    draws: Draws = 1000
-    chains: Chains = 4
+    draws: Annotated[int, option("N", "Draws in each chain.", "Model", min=1)] = 1000
+    chains: Annotated[int, option("N", "Number of chains.", "Model", min=1)] = 4
 
     @property
     def sampler(self) -> dict[str, int]:
         """Settings of the sampler."""
         return {"draws": self.draws, "chains": self.chains}
-
-    def fitted(self, task: "cb.SourceTask", evidence: str) -> tuple["cb.BayesianExtrapolator", str]:
-        """A fitted model, and what interrupted the fit."""
-        self.terminal.message("Sampling ...")
-        model, bars = cb.BayesianExtrapolator(evidence=evidence), self.terminal.shows_progress
-        try:
-            with bad_data():
-                model.fit(task, sampler=self.sampler, random_seed=self.seed, progressbar=bars)
-        except Interrupted as stop:
-            if stop.partial is None:
-                raise
-            return model, str(stop)
-        return model, ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import classex_bayes as cb
 from classex_bayes.cli.options import (
     Counts,
-    Evidence,
     FileVerb,
     FitVerb,
     Folder,
@@ -39,7 +38,10 @@ _DECIMALS = 4  # of all rows of a comparison
 class PredictionVerb(FitVerb):
     """A verb that predicts with a posterior, and with other estimators."""
 
-    evidence: Evidence = "all"
+    evidence: Annotated[
+        Literal["all", "ranks"],
+        option("KIND", "all uses scores, too, where they can be used; ranks does not.", "Model"),
+    ] = "all"
     ci_prob: Level = None
 
     def find(
@@ -54,7 +56,15 @@ class PredictionVerb(FitVerb):
         from classex_bayes.report.findings import findings_of
 
         terminal, bars = self.terminal, self.terminal.shows_progress
-        model, terminal.interruption = self.fitted(task, self.evidence)
+        terminal.message("Sampling ...")
+        model = cb.BayesianExtrapolator(evidence=self.evidence)
+        try:
+            with bad_data():
+                model.fit(task, sampler=self.sampler, random_seed=self.seed, progressbar=bars)
+        except Interrupted as stop:
+            if stop.partial is None:
+                raise
+            terminal.interruption = str(stop)
         terminal.save(model, place)
         question |= {"ci_prob": self.ci_prob, "random_seed": self.seed, "progressbar": bars}
         try:

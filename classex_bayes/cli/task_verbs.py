@@ -1,4 +1,4 @@
-"""`diagnose`, `sensitivity` and `classifiers`: what tasks and posteriors are worth."""
+"""`diagnose` and `classifiers`: checks of data, and comparisons of classifiers."""
 
 from itertools import combinations
 from pathlib import Path
@@ -9,7 +9,6 @@ import typer
 import classex_bayes as cb
 from classex_bayes.cli.options import (
     Counts,
-    Evidence,
     FileVerb,
     FitVerb,
     Level,
@@ -20,15 +19,8 @@ from classex_bayes.cli.options import (
     verb,
 )
 from classex_bayes.cli.terminal import ExitCode, bad_data, parse_counts, table
-from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.report.document import (
-    by_limits,
-    checks_of,
-    facts,
-    note_records,
-    records,
-    sensitivity_records,
-)
+from classex_bayes.exceptions import DataError
+from classex_bayes.report.document import by_limits, checks_of, note_records, records
 
 
 @verb(
@@ -56,32 +48,6 @@ class DiagnoseVerb(FileVerb):
         self.terminal.result([self.terminal.words(repr(report))], numbers)
         if self.strict and not report.passed:
             raise typer.Exit(ExitCode.NOT_MET)
-
-
-@verb("sensitivity", "classex-bayes sensitivity scores.npz --k 1000,10000")
-class SensitivityVerb(FileVerb, FitVerb):
-    """Tell how much of the accuracy on K classes the prior decides, and how much the data."""
-
-    k: Counts
-    evidence: Evidence = "all"
-
-    def run(self) -> None:
-        counts = parse_counts(self.k)
-        task = self.read()
-        model, interruption = self.fitted(task, self.evidence)
-        if interruption:
-            raise Interrupted(interruption)
-        result = cb.sensitivity(model, counts)
-        notes = result.prediction.notes
-        self.terminal.notes([f"note: {note}" for note in notes], task)
-        numbers = facts(model, task) | {
-            "rows": sensitivity_records(result),
-            "sentences": list(result.sentences),
-            "notes": note_records(notes, model.name),
-        }
-        title = f"Sensitivity of the accuracy, from {task.n_classes:,} source classes"
-        self.terminal.result([table(title, result.table.reset_index()), *result.remarks], numbers)
-        self.terminal.end([model])
 
 
 @verb(

@@ -231,8 +231,8 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def parse_counts(text: str, name: str = "--k") -> list[int]:
-    """Numbers of classes from the text of an option, such as "1000,1e4,100_000"."""
+def parse_counts(text: str) -> list[int]:
+    """Numbers of classes from the text of --k, such as "1000,1e4,100_000"."""
     from classex_bayes.arguments import class_counts
 
     try:
@@ -240,10 +240,10 @@ def parse_counts(text: str, name: str = "--k") -> list[int]:
         counts = [float(part) if "e" in part.lower() else int(part) for part in text.split(",")]
     except ValueError:
         raise DataError(
-            f"{name}: expected whole numbers separated by commas, found {text!r}"
+            f"--k: expected whole numbers separated by commas, found {text!r}"
         ) from None
     try:
-        return class_counts(counts, name).tolist()
+        return class_counts(counts, "--k").tolist()
     except DataError as error:
         remedy = f"; commas separate numbers, so write {text.replace(',', '_')} for one number"
         raise DataError(f"{error}{remedy if ',' in text else ''}") from None

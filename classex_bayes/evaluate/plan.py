@@ -141,18 +141,6 @@ class Plan(Shown):
         return named_metric(self.metric).label
 
     @property
-    def header(self) -> str:
-        """The question that the plan answers."""
-        mean, sd = self.assumed
-        width = "" if self.width is None else f" of width {self.width:g}"
-        value = "" if self.excludes is None else f" that excludes {self.excludes:g}"
-        return (
-            f"Plan: {interval_label(self.ci_prob, self.ci_kind)}{width}{value} at {self.k:,} "
-            f"classes, where the {self.quantity} is assumed to be {mean:.3f} (sd {sd:.3f}); "
-            f"{self.n_pilots} pilots of each design"
-        )
-
-    @property
     def advice(self) -> str:
         """The design with the fewest instances, or what to change where none is good enough."""
         try:
@@ -164,8 +152,16 @@ class Plan(Shown):
         return f"fewest instances: {_design(best)}, {best['instances']:.0f} in all{share}"
 
     def _display(self) -> Display:
+        mean, sd = self.assumed
+        width = "" if self.width is None else f" of width {self.width:g}"
+        value = "" if self.excludes is None else f" that excludes {self.excludes:g}"
+        header = (
+            f"Plan: {interval_label(self.ci_prob, self.ci_kind)}{width}{value} at {self.k:,} "
+            f"classes, where the {self.quantity} is assumed to be {mean:.3f} (sd {sd:.3f}); "
+            f"{self.n_pilots} pilots of each design"
+        )
         advice = (self.advice, *(f"note: {note}" for note in self.notes))
-        return Display(self.header, self.table, advice, decimals=3, index=False)
+        return Display(header, self.table, advice, decimals=3, index=False)
 
 
 def _design(row: pd.Series) -> str:

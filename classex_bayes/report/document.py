@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
-    from classex_bayes.bayes.checks.sensitivity import Sensitivity
     from classex_bayes.bayes.fitted import FittedModel
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
     from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
@@ -38,7 +37,7 @@ def document(findings: "Findings") -> dict[str, Any]:
         below_best = {"mean": gap.mean, "best_draw": gap.best_draw, "replicates": replicates}
         below_best["p_value"] = gap.p_value
     if findings.sensitivity is not None:
-        sensitive = sensitivity_records(findings.sensitivity)
+        sensitive = records(findings.sensitivity.table, _SENSITIVITY)
     if findings.open_set is not None:
         rates = _rates(*findings.open_set, level)
     if target is not None:
@@ -128,19 +127,6 @@ def records(frame: Any, names: Sequence[str] | None = None) -> list[dict[str, An
     flat = frame.reset_index()
     flat = flat if names is None else flat.reindex(columns=names)
     return flat.astype(object).where(flat.notna(), None).to_dict(orient="records")
-
-
-def sensitivity_records(result: "Sensitivity") -> list[dict[str, Any]]:
-    """Return the rows of a sensitivity; the share of the prior is null if it is unknown."""
-    return records(result.table, _SENSITIVITY)
-
-
-def scored_records(scores: Any, ci_prob: float) -> list[dict[str, Any]]:
-    """Return the rows of `score_trials` with "coverage" at one level; no key contains a level."""
-    level = f"coverage{100 * ci_prob:g}"
-    others = [n for n in scores if n.startswith("coverage") and n not in (level, f"{level}_se")]
-    kept = scores.drop(columns=others)
-    return records(kept.rename(columns={level: "coverage", f"{level}_se": "coverage_se"}))
 
 
 def note_records(notes: Iterable[Any], estimator: str | None = None) -> list[dict[str, Any]]:

@@ -39,6 +39,9 @@ def test_extrapolate(run, embeddings, python, pilot, tmp_path, strict):
     notes = [row["note"] for row in found["notes"] if row["estimator"] == model.name]
     assert notes == list(predicted.notes) and (found["seed"], found["ci_prob"]) == (3, 0.8)
     assert found["warnings"] == [] and found["classes_at_random"] is None
+    sensitivity = cb.sensitivity(model, [60, 5000]).table
+    for name in ("mean", "prior", "likelihood_pull"):
+        np.testing.assert_allclose([row[name] for row in found["sensitivity"]], sensitivity[name])
     bounds = rows_of(found, "MomentBounds")
     expected = cb.MomentBounds().fit(pilot.task).predict([60, 5000]).interval(0.8)
     np.testing.assert_allclose([row["lower"] for row in bounds], expected["lower"])
@@ -172,9 +175,9 @@ def test_a_run_of_trec(run, tmp_path, strict):
 
 def test_options_of_the_data(run, embeddings, scores, python, pilot, tmp_path, strict):
     cosine = cb.SourceTask.from_embeddings(*pilot.sample, distance="cosine")
-    _, out, _ = run("sensitivity", embeddings, "--k", "60", "--distance", "cosine", "--json", *FEW)
-    expected = cb.sensitivity(python(cosine), [60]).table["mean"]
-    assert strict(out)["rows"][0]["mean"] == pytest.approx(expected.item())
+    _, out, _ = run("extrapolate", embeddings, "--k", "60", "--distance", "cosine", "--json", *FEW)
+    (found,) = strict(out)["predictions"]
+    assert found["mean"] == pytest.approx(python(cosine).predict(60).mean[60])
     rows = "\n".join(f"{j},{j // 3}" for j in range(60))
     (tmp_path / "design.csv").write_text(f"class,group\n{rows}\n")
     design = "--design", "design.csv", "--sibling-share", "0.25"
@@ -360,23 +363,6 @@ def test_scores_of_the_wrong_sign_are_noted(run, two):
     assert "reversed" not in run("diagnose", "bad.npz", "--lower-is-better")[2]
 
 
-def test_plan(run, strict, two):
-    options = ["--k", "1e3", "--guess", "100=0.9", "--excludes", "0.9", "--classes", "60"]
-    options += ["--repeats", "1", "--n-pilots", "2", "--seed", "2", "--ci-prob", "0.8"]
-    code, out, _ = run("plan", *options, "--json")
-    found, settings = strict(out), {"n_pilots": 2, "random_seed": 2, "ci_prob": 0.8}
-    guess = cb.SourceTask.from_accuracies([100], [0.9], n_test=200, n_classes=100, design_effect=1)
-    expected = cb.plan(guess, 1000, excludes=0.9, classes=[60], repeats=[1], **settings)
-    assert code == 0 and [row["reached"] for row in found["designs"]] == [None]
-    for name in expected.table:
-        np.testing.assert_allclose([row[name] for row in found["designs"]], expected.table[name])
-    assert found["advice"] == expected.advice and found["width"] is None
-    small = ["--classes", "60", "--repeats", "1", "--n-pilots", "2", "--json"]
-    code, out, err = run("plan", "s.npz", "--k", "500", "--width", "0.3", *small)
-    accuracy = strict(out)["assumed"]["mean"]
-    assert code == 0 and 0.05 < accuracy < two.accuracy(60)[0] and "SourceTask: 60 classes" in err
-
-
 def test_classifiers(run, strict, two):
     options = ["classifiers", "s.npz", "t.npz", "--k", "60,900", *FIT, "--seed", 5]
     code, out, err = run(*options, "--metric", "recall@2", "--ci-prob", "0.8", "--json")
@@ -394,18 +380,3 @@ def test_classifiers(run, strict, two):
     assert last["prob_above"] == difference["prob_above"].loc[900]
     words = run(*options)[1]
     assert "s minus t at k = 900: " in words and "above 0 with probability" in words
-
-
-def test_sensitivity(run, strict, two, python):
-    code, out, _ = run("sensitivity", "s.npz", "--k", "60,900", *FIT, "--seed", 5, "--json")
-    expected, rows = cb.sensitivity(python(two, seed=5), [60, 900]), strict(out)["rows"]
-    assert code in ANSWERED and strict(out)["sentences"] == list(expected.sentences)
-    for name in ("mean", "prior", "likelihood_pull"):
-        np.testing.assert_allclose([row[name] for row in rows], expected.table[name])
-
-
-def test_backtest_of_a_metric(run, embeddings, strict):
-    sizes = "--n-source", "50", "--k", "60", "--n-pilots", "2", "--draws", "100"
-    code, out, _ = run("backtest", embeddings, *sizes, "--metric", "recall@5", "--json")
-    answer = strict(out)
-    assert code == 0 and answer["metric"] == "recall@5" and len(answer["rows"]) == 4

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import arrays_of, paths
+from helpers import paths
 
 from classex_bayes import load, save
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -13,7 +13,6 @@ from classex_bayes.evaluate import trials
 from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import Interrupted
-from classex_bayes.task.source_task import SourceTask
 
 SHORT = {
     "sampler": {"draws": 200, "tune": 200, "chains": 3},
@@ -174,30 +173,3 @@ def test_a_backtest_without_pilots(pilot, stop_after):
     with pytest.raises(Interrupted, match="after 0 of 4 fits") as stop:
         backtest([ClassExReg(0.5)], pilot.task, 20, n_pilots=4)
     assert stop.value.partial is None
-
-
-def test_the_back_test_command_shows_a_partial_table(
-    run, strict, embeddings, monkeypatch, stop_after, tmp_path
-):
-    monkeypatch.setattr(ReferenceVerb, "references", lambda *_: [ClassExReg(0.5)])
-    options = ["--n-source", "20,50", "--n-pilots", "2", "--draws", "100", "--out", "b", "--json"]
-    go_on = stop_after(6)  # of two estimators to each pilot
-    code, out, err = run("backtest", embeddings, *options)
-    found = strict(out)
-    table, store = tmp_path / paths(found)["trials"], tmp_path / "b" / "pilot-backtest.jsonl"
-    assert code == 130
-    assert "6 of 8 fits; b/pilot-backtest.jsonl keeps the finished fits; started again" in err
-    assert {row["n"] for row in found["rows"]} == {1, 2}
-    before, lines = store.read_text(), len(table.read_text().splitlines())
-    go_on()
-    code, out, _ = run("backtest", embeddings, *options)
-    assert code == 0 and store.read_text().startswith(before)
-    assert len(table.read_text().splitlines()) > lines
-    task = SourceTask.from_embeddings(*arrays_of(tmp_path / embeddings).values(), random_seed=0)
-    sampler = {"draws": 100, "tune": 100, "chains": 2}
-    expected = backtest(
-        [BayesianExtrapolator(), ClassExReg(0.5)], task, [20, 50], n_pilots=2, sampler=sampler
-    )
-    rmse = [row["rmse"] for row in strict(out)["rows"]]
-    np.testing.assert_allclose(rmse, expected.scores["rmse"])
-    assert (tmp_path / "b" / "pilot-coverage89-50.png").exists()

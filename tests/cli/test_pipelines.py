@@ -26,27 +26,12 @@ from classex_bayes.evaluate import extrapolation_check
 FIT = ["--draws", "150", "--chains", "2"]
 CONVERGED = ["--draws", "500", "--chains", "4"]
 QUICK = {"report": ["--no-posterior", "--no-references"]}
-TWO_PILOTS = ["--n-pilots", "2", "--jobs", "1"]
 SMALL = {
     "extrapolate": ["s.npz", "--k", "60,9000", "--target", "0.5", *FIT],
     "compare": ["s.npz", "--k", "9000", *FIT],
     "classifiers": ["s.npz", "t.npz", "--k", "60,9000", *FIT],
     "diagnose": ["s.npz"],
-    "plan": [
-        "--k",
-        "500",
-        "--width",
-        "0.3",
-        "--classes",
-        "60",
-        "--repeats",
-        "1",
-        "--n-pilots",
-        "2",
-    ],
-    "sensitivity": ["s.npz", "--k", "60,9000", *FIT],
     "open-set": ["s.npz", "--k", "9000", "--fpir", "0.1", *FIT],
-    "backtest": ["s.npz", "--n-source", "50", "--k", "60", *TWO_PILOTS, "--draws", "100"],
 }
 VERBS = get_command(cli.app).commands
 
@@ -82,8 +67,8 @@ def test_keys_do_not_depend_on_the_question(run, strict, two):
     other = strict(run("extrapolate", *fit, "--metric", "mrr", "--ci-prob", "0.5")[1])
     assert set(one) == set(other) and set(one["predictions"][0]) == set(other["predictions"][0])
     Path("design.csv").write_text("class,group\n" + "".join(f"{j},{j // 2}\n" for j in range(60)))
-    grouped = strict(run("sensitivity", *fit, "--design", "design.csv")[1])
-    assert grouped["rows"][0]["prior_share"] is None  # limits of ranks have no designs
+    grouped = strict(run("extrapolate", *fit, "--design", "design.csv")[1])
+    assert grouped["sensitivity"][0]["prior_share"] is None  # limits of ranks have no designs
     with pytest.raises(AssertionError):
         conform({name: value for name, value in one.items() if name != "notes"})
     with pytest.raises(AssertionError):
@@ -144,18 +129,12 @@ BAD = {
     "extrapolate s.npz --k 60 --metric mrr --target 0.9": (2, "error: --target: "),
     "extrapolate s.npz --k 60 --require 0.9": (2, "error: --require: found 0.9 without --target"),
     "extrapolate s.npz --k 60 --out task.txt/a": (1, "error: --out: cannot write to task.txt/a"),
-    "backtest s.npz --n-source 9 --out task.txt": (1, "error: --out: cannot write to task.txt"),
+    "open-set s.npz --k 9 --fpir 0.1 --out task.txt": (1, "error: --out: cannot write to task.txt"),
     "report s.npz --k 9 --out a.pdf": (2, "error: --out: "),
     "report s.npz --k 9 --out task.txt/a.html": (1, "error: --out: "),
     "report ranks.npz --k 9 --fpir 0.01": (4, "error: task: it was made from ranks"),
     "demo --n-classes 99999": (2, "error: --n-classes: "),
     "demo --n-classes 2": (2, "error: --n-classes: "),
-    "plan --k 9,99 --width 0.1": (2, "error: --k: "),
-    "plan --k 9": (2, "error: --width, --excludes: "),
-    "plan --k 9 --width 0.1 --guess 100:0.9": (2, "error: --guess: "),
-    "plan --k 9 --width 0.1 --repeats a": (2, "error: --repeats: "),
-    "plan s.npz --k 9 --width 0.1 --guess 9=0.9": (2, "error: --guess: "),
-    "plan --k 9 --excludes 2": (2, "error: --excludes: "),
     "classifiers s.npz --k 900": (2, "error: FILES: expected one for each"),
     "classifiers s.npz s.npz --k 900": (2, "error: FILES: found a file twice"),
     "open-set s.npz --k 9": (2, "error: --fpir, --fnir, --threshold: "),
@@ -249,7 +228,7 @@ def test_remedies_are_options_of_the_shell(run, tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("verb", ["extrapolate", "compare", "report", "classifiers", "sensitivity"])
+@pytest.mark.parametrize("verb", ["extrapolate", "compare", "report", "classifiers"])
 def test_fits_that_did_not_converge_have_an_exit_code(run, two, verb):
     files = ["s.npz", "t.npz"][: 1 + (verb == "classifiers")]
     single = ["--draws", "100", "--chains", "1", *QUICK.get(verb, [])]
@@ -278,7 +257,7 @@ def test_a_sampler_that_diverges_is_noted(run, embeddings, monkeypatch, strict):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("verb", ["extrapolate", "report", "compare", "sensitivity"])
+@pytest.mark.parametrize("verb", ["extrapolate", "report", "compare"])
 def test_faulty_data_have_an_exit_code(run, two, verb):
     options = [verb, "bad.npz", "--k", "400", *CONVERGED, *QUICK.get(verb, [])]
     code, out, err = run(*options, "--quiet")

@@ -5,7 +5,6 @@ import logging
 import os
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from classex_bayes import cli
 from classex_bayes.bayes import sampling
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.cli.terminal import ExitCode, Terminal
-from classex_bayes.evaluate.trials import SAMPLER
 
 VERBS = get_command(cli.app).commands
 
@@ -40,10 +38,10 @@ def test_every_verb_shows_examples_that_it_would_run(name, run, tmp_path, monkey
 
 
 def test_defaults_are_those_of_python():
-    for verb, fit in (("extrapolate", asdict(SamplerSettings())), ("backtest", SAMPLER)):
-        defaults = {p.name: p.default for p in VERBS[verb].params}
-        assert (defaults["draws"], defaults["chains"]) == (fit["draws"], fit["chains"])
-        assert defaults["ci_prob"] is None
+    defaults = {p.name: p.default for p in VERBS["extrapolate"].params}
+    fit = SamplerSettings()
+    assert (defaults["draws"], defaults["chains"]) == (fit.draws, fit.chains)
+    assert defaults["ci_prob"] is None
 
 
 def test_version(run):
@@ -114,12 +112,9 @@ def test_an_answer_needs_no_extra_and_others_say_which(tmp_path, process):
 
     answer = run("compare", *fit, "--bounds")
     assert answer.returncode in ANSWERED and "MomentBounds" in answer.stdout, answer.stderr
-    for verb, extra in {"extrapolate": "files,plots", "backtest": "plots"}.items():
-        needed = ["--n-source", "20"] if verb == "backtest" else []
-        refused = run(verb, *fit, *needed, "--out", "results")
+    for verb, extra in {"extrapolate": "files,plots", "report": "report"}.items():
+        refused = run(verb, *fit, "--out", "results")
         assert refused.returncode == 2 and f'"classex-bayes[{extra}]"' in refused.stderr
-    refused = run("report", *fit)
-    assert refused.returncode == 2 and '"classex-bayes[report]"' in refused.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["r.npz"]
 
 
@@ -143,7 +138,7 @@ def test_shells_complete_verbs_settings_and_choices(process):
         ).stdout.split()
 
     assert completed("ex") == ["extrapolate"]
-    assert completed("backtest --n-s") == ["--n-source"]
+    assert completed("open-set --thr") == ["--threshold"]
     assert completed("extrapolate --distance c") == ["cosine"]
 
 
@@ -173,13 +168,13 @@ def test_streams_that_are_closed_or_without_letters(two, tmp_path, monkeypatch):
     letters = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(letters, encoding="ascii"))
     monkeypatch.setattr(sys, "stderr", None)
-    options = [str(tmp_path / "nämé.npz"), "--n-source", "50", "--k", "60", "--n-pilots", "2"]
-    options += ["--draws", "100", "--out", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", ["classex-bayes", "backtest", *options])
+    options = [str(tmp_path / "nämé.npz"), "--k", "60", "--draws", "100", "--chains", "2"]
+    options += ["--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["classex-bayes", "extrapolate", *options])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
-    assert stopped.value.code == 0
-    assert rb"n\xe4m\xe9-backtest.csv" in letters.getvalue()
+    assert stopped.value.code in ANSWERED
+    assert rb"n\xe4m\xe9.png" in letters.getvalue()
 
 
 # Writes nowhere but in its working folder and where numba keeps what it compiles, for all tests

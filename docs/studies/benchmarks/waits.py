@@ -31,7 +31,6 @@ WAITS = {
     "first": Wait(_EXTRAPOLATION, 10, new_machine=True),
     "help": Wait("--help", 1),
     "error": Wait("extrapolate missing.npz --k 1000", 1, exit_code=2),
-    "plan": Wait("plan --k 10000 --width 0.1"),
     "open-set": Wait("open-set scores.npz --k 1000 --fpir 0.01"),
     "many-ranks": Wait("extrapolate many_ranks.npz --k 1000"),
     "many-scores": Wait("extrapolate many_scores.npz --k 1000"),
