@@ -1,19 +1,15 @@
-"""Costs of confusions from a hierarchy of the classes: confusing near classes costs less."""
+"""Costs of confusions from a taxonomy of the classes: confusing near classes costs less."""
 
-from collections import defaultdict
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.cluster.hierarchy import cophenet
-from scipy.spatial.distance import squareform
 
-from classex_bayes.arguments import finite_rows, numeric_type, shares
+from classex_bayes.arguments import shares
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame
-from classex_bayes.task.class_labels import class_names
 from classex_bayes.typing import FloatArray
 
 
@@ -42,7 +38,8 @@ def cost_from_levels(taxonomy: Any, *, costs: Mapping[Any, float] | None = None)
     -----
     A pilot shows how similar the classes of a group are only if it contains several of them. If
     most groups have one class in the pilot, `BayesianRisk` is too low for more classes
-    (docs/questions.md).
+    (docs/questions.md). The same page has recipes for clusterings, and for trees whose leaves are
+    not equally deep.
 
     References
     ----------
@@ -72,114 +69,9 @@ def cost_from_levels(taxonomy: Any, *, costs: Mapping[Any, float] | None = None)
     for level, of_level in zip(reversed(levels), reversed(by_level), strict=True):
         group = pd.factorize(table[level])[0]
         cost[group[:, None] == group] = of_level
-    return _named(cost, table.index.tolist())
-
-
-def cost_from_tree(tree: Any, *, classes: Any = None) -> pd.DataFrame:
-    r"""Cost of each confusion by the height of the lowest common ancestor of two classes.
-
-    :math:`cost_{ab} = h(a \wedge b) / h(root)` with :math:`a \wedge b` the lowest common ancestor.
-    Its height h is the number of edges to the farthest leaf below, or the cophenetic distance of a
-    hierarchical clustering.
-
-    Parameters
-    ----------
-    tree : mapping or array
-        Parent of each node but the root (of a networkx graph with edges from parent to child:
-        ``{child: parent for parent, child in graph.edges}``). Or what SciPy's ``linkage`` or
-        ``cophenet`` returns: a linkage matrix of shape (k1 - 1, 4), or the distances of all pairs.
-    classes : sequence, optional
-        Classes wanted, in this order, such as ``task.classes``; inner nodes are allowed. All leaves
-        by default, in their order in the tree. For an array, the names of its classes.
-
-    Returns
-    -------
-    DataFrame of shape (k1, k1)
-        As from `cost_from_levels`.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, draft (2016), section 1.2 (semantic distance); Deng, Berg, Li and
-    Fei-Fei, ECCV 2010 (height of the lowest common ancestor).
-
-    Examples
-    --------
-    >>> parents = {
-    ...     "retriever": "dog", "poodle": "dog", "siamese": "cat", "dog": "animal", "cat": "animal",
-    ...     "chair": "thing", "animal": "thing",
-    ... }
-    >>> cost = cost_from_tree(parents, classes=["retriever", "poodle", "siamese", "chair"])
-    >>> cost.loc["retriever"].round(2).tolist()
-    [0.0, 0.33, 0.67, 1.0]
-    """
-    if isinstance(tree, np.ndarray):
-        numeric_type(tree, "tree")
-        # SciPy would read beyond its arrays.
-        if tree.ndim == 2 and np.any(len(tree) + np.arange(len(tree)) < tree[:, :2].T):
-            raise DataError(
-                "tree: a row merges a cluster that no earlier row has made; expected a linkage "
-                "matrix of shape (k1 - 1, 4), as scipy.cluster.hierarchy.linkage returns it"
-            )
-        try:
-            distance = squareform(tree if tree.ndim == 1 else cophenet(tree))
-        except (TypeError, ValueError) as error:  # SciPy describes the fault of the array
-            raise DataError(
-                f"tree: expected a linkage matrix or the distances of all pairs; {error}"
-            ) from None
-        finite_rows(distance, "tree")
-        if distance.min() < 0:
-            raise DataError(f"tree: found the distance {distance.min():g}, expected none below 0")
-        names = class_names(classes, len(distance)) or list(range(len(distance)))
-        return _named(distance / (distance.max() or 1), names)
-    if not isinstance(tree, Mapping):
-        raise DataError(
-            "tree: expected a mapping from node to parent, or an array of SciPy's linkage or "
-            f"cophenet, found {type(tree).__name__}"
-        )
-    return _cost_from_parents(tree, class_names(classes, None))
-
-
-def _cost_from_parents(
-    parents: Mapping[Hashable, Hashable], classes: list[Any] | None
-) -> pd.DataFrame:
-    """Heights of the lowest common ancestors of each two classes, over the height of the root."""
-    parent = {node: above for node, above in parents.items() if above is not None}
-    paths: dict[Hashable, list[Hashable]] = {}
-    height: dict[Hashable, int] = defaultdict(int)
-    for node in parent:
-        path = paths[node] = [node]
-        while path[-1] in parent:
-            path.append(parent[path[-1]])
-            if len(path) > len(parent) + 1:
-                raise DataError(f"tree: {node!r} is below a cycle; expected a tree without cycles")
-        for steps, above in enumerate(path):
-            height[above] = max(height[above], steps)
-    if not paths:
-        raise DataError("tree: expected at least one node with a parent, found none")
-    roots = list(dict.fromkeys(path[-1] for path in paths.values()))
-    if len(roots) != 1:
-        raise DataError(
-            f"tree: found {len(roots)} roots, such as {roots[:2]!r}, expected one; give them a "
-            "common parent"
-        )
-    paths[roots[0]] = roots
-    names = [node for node in parent if height[node] == 0] if classes is None else classes
-    below: dict[Hashable, list[int]] = defaultdict(list)
-    for place, name in enumerate(names):
-        if name not in paths:
-            raise DataError(f"classes: {name!r} is not a node of the tree")
-        for above in paths[name]:
-            below[above].append(place)
-    cost = np.empty((len(names), len(names)))
-    for node in sorted(below, key=height.__getitem__, reverse=True):  # ancestors first
-        cost[np.ix_(below[node], below[node])] = height[node]
-    return _named(cost / height[roots[0]], names)
-
-
-def _named(cost: FloatArray, names: list[Any]) -> pd.DataFrame:
     np.fill_diagonal(cost, 0.0)
-    labels = pd.Index(names, tupleize_cols=False)
-    return pd.DataFrame(cost, index=labels, columns=labels)
+    names = pd.Index(table.index.tolist(), tupleize_cols=False)
+    return pd.DataFrame(cost, index=names, columns=names)
 
 
 def _table_of_levels(taxonomy: Any) -> pd.DataFrame:

@@ -1,16 +1,20 @@
-"""Costs from taxonomies and trees, against walks up the tree from both classes."""
+"""Costs from taxonomies, and the recipes for trees, against walks up the tree from both classes."""
+
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.cluster.hierarchy import cophenet, linkage
-from scipy.spatial.distance import pdist, squareform
+from scipy.cluster.hierarchy import linkage
 
 import classex_bayes as cb
 from classex_bayes.exceptions import DataError
-from classex_bayes.risk import average_test_risk, cost_from_levels, cost_from_tree
+from classex_bayes.risk import average_test_risk, cost_from_levels
 
+PAGE = (Path(__file__).parents[2] / "docs/questions.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("### Costs from a clustering or a tree\n")[2].partition("\n## ")[0]
 RNG = np.random.default_rng(1)
 N = 40
 # Node j > 0 hangs below an earlier one: a random tree of uneven depth.
@@ -35,40 +39,54 @@ def meeting(a, b):
     return next(node for node in ancestors(a) if node in ancestors(b))
 
 
-@pytest.mark.parametrize("nodes", [LEAVES, [0, 3, *LEAVES[::-2], 1]])
-def test_tree_against_walks_from_both_classes(nodes):
-    expected = [[height(meeting(a, b)) * (a != b) for b in nodes] for a in nodes]
-    cost = cost_from_tree(PARENT, classes=nodes)
-    np.testing.assert_allclose(cost, np.array(expected) / height(0))
-    assert cost.index.tolist() == cost.columns.tolist() == nodes
+@pytest.fixture(scope="module")
+def recipes():
+    """Names after the recipes of the page, with the pilot of the page."""
+    glyphs = cb.load_glyphs()
+    chosen = np.sort(np.random.default_rng(2).choice(2965, 200, replace=False))
+    names = {"cb": cb, "pd": pd, "glyphs": glyphs, "chosen": chosen}
+    names["task"] = glyphs.task().select(chosen)
+    clustering, tree = re.findall(r"^```python\n(.*?)^```", SECTION, re.DOTALL | re.MULTILINE)
+    exec(clustering, names)
+    names["of_clustering"] = names["cost"]
+    exec(tree, names)
+    return names
 
 
-def test_order_and_root_of_a_tree_do_not_matter():
-    expected = cost_from_tree(PARENT)
-    assert sorted(expected.index) == sorted(LEAVES)
-    for tree in ({0: None, **PARENT}, dict(reversed(PARENT.items()))):
-        pd.testing.assert_frame_equal(cost_from_tree(tree, classes=expected.index), expected)
-
-
-def test_linkage_has_the_heights_of_its_merges():
+def test_the_recipe_of_a_clustering_has_the_heights_of_its_merges(recipes):
     """Average linkage: two classes are as far apart as the clusters that part them last."""
-    distance = pdist(RNG.normal(size=(12, 3)))
-    tree = linkage(distance, "average")
-    members = {j: [j] for j in range(12)}
-    expected = np.zeros((12, 12))
-    for step, (a, b, merged, _) in enumerate(tree):
+    templates = recipes["glyphs"].gallery[recipes["chosen"]]
+    members = {j: [j] for j in range(200)}
+    expected = np.zeros((200, 200))
+    for step, (a, b, merged, _) in enumerate(linkage(templates, "average")):
         left, right = members[int(a)], members[int(b)]
         expected[np.ix_(left, right)] = expected[np.ix_(right, left)] = merged
-        members[12 + step] = left + right
-    for given in (tree, cophenet(tree)):
-        np.testing.assert_allclose(cost_from_tree(given), expected / expected.max())
-    assert cost_from_tree(tree, classes=list("abcdefghijkl")).loc["a", "a"] == 0
-    single = cost_from_tree(linkage(distance, "single"))
-    # Single linkage: the smallest largest step of all ways between two classes.
-    steps = squareform(distance)
-    for j in range(12):
-        steps = np.minimum(steps, np.maximum(steps[:, [j]], steps[j]))
-    np.testing.assert_allclose(single, steps / steps.max())
+        members[200 + step] = left + right
+    np.testing.assert_allclose(recipes["of_clustering"], expected / expected.max())
+    risk = average_test_risk(recipes["task"], recipes["of_clustering"], 200).item()
+    assert 0 < risk < 1 - recipes["task"].accuracy(200).item()
+
+
+def test_the_recipe_of_a_tree_says_what_the_page_says(recipes):
+    found = recipes["cost"].loc["retriever", ["retriever", "poodle", "siamese", "chair"]]
+    np.testing.assert_allclose(found, [0, 1 / 3, 2 / 3, 1])
+
+
+@pytest.mark.parametrize("parent", [PARENT, dict(reversed(PARENT.items()))])
+def test_the_recipe_of_a_tree_against_walks_from_both_classes(recipes, parent):
+    cost = cost_from_levels(recipes["levels_of"](parent))
+    assert cost.index.tolist() == cost.columns.tolist() == LEAVES
+    expected = [[height(meeting(a, b)) * (a != b) for b in LEAVES] for a in LEAVES]
+    np.testing.assert_allclose(cost, np.array(expected) / height(0))
+
+
+def test_the_recipe_of_a_tree_keeps_the_levels_of_a_taxonomy(recipes):
+    """Of a tree whose leaves are equally deep both say the same."""
+    parents = {f"species {j}": f"genus {g}" for j, g in enumerate(GENUS)}
+    parents |= {f"genus {g}": f"family {f}" for g, f in zip(GENUS, FAMILY, strict=True)}
+    parents |= {f"family {f}": "plants" for f in FAMILY}
+    found = cost_from_levels(recipes["levels_of"](parents)).loc[LEVELS.index, LEVELS.index]
+    pd.testing.assert_frame_equal(found, cost_from_levels(LEVELS))
 
 
 def test_levels_against_pairs():
@@ -96,16 +114,6 @@ def test_costs_of_levels():
     same = FAMILY[:, None] == FAMILY
     assert not found[GENUS[:, None] == GENUS].any() and (found[~same] == 1).all()
     assert (found[same & (GENUS[:, None] != GENUS)] == 0.5).all()
-
-
-def test_taxonomy_as_a_tree():
-    """Of a tree whose leaves are equally deep both say the same."""
-    parents = {f"species {j}": f"genus {g}" for j, g in enumerate(GENUS)}
-    parents |= {f"genus {g}": f"family {f}" for g, f in zip(GENUS, FAMILY, strict=True)}
-    parents |= {f"family {f}": "plants" for f in FAMILY}
-    pd.testing.assert_frame_equal(
-        cost_from_tree(parents, classes=LEVELS.index), cost_from_levels(LEVELS)
-    )
 
 
 def test_a_task_takes_them_in_any_order():
@@ -148,44 +156,14 @@ def test_bad_costs_of_levels(costs):
 
 
 @pytest.mark.parametrize(
-    "tree",
+    ("taxonomy", "message"),
     [
-        {"a": "b", "b": "c", "c": "a"},
-        {"a": "r", "b": "c", "c": "b"},
-        {"a": "b", "c": "d"},
-        {},
-        {"a": None},
-        [("a", "b")],
-        np.eye(4),
+        (None, "taxonomy: expected a frame"),
+        ({}, "taxonomy: expected at least one class"),
+        ({"genus": [0, 0, 1], "family": [1]}, "taxonomy: expected one group"),
+        ({"genus": [0, 0, 1], "family": [0, 1, 1]}, "taxonomy: 'genus' 0 lies"),
     ],
 )
-def test_bad_trees(tree):
-    with pytest.raises(DataError, match=r"^tree: "):
-        cost_from_tree(tree)
-
-
-def test_unknown_classes_of_a_tree():
-    with pytest.raises(DataError, match=r"^classes: "):
-        cost_from_tree(PARENT, classes=[LEAVES[0], 77])
-    with pytest.raises(DataError, match=r"^classes: "):
-        cost_from_tree(linkage(RNG.normal(size=(4, 2))), classes=list("abc"))
-
-
-@pytest.mark.parametrize(
-    ("call", "bad", "message"),
-    [
-        (cost_from_tree, np.array([[0.0, 9, 1, 2]]), "tree: a row merges a cluster"),
-        (cost_from_tree, np.full((3, 4), np.nan), "tree: found nan"),
-        (cost_from_tree, np.array([1.0, 2, -1]), "tree: found the distance -1"),
-        (cost_from_tree, np.array(["a"] * 3), "tree: expected real numbers"),
-        (cost_from_tree, np.ones(5), "tree: expected a linkage matrix or the distances"),
-        (cost_from_tree, {}, "tree: expected at least one node"),
-        (cost_from_levels, None, "taxonomy: expected a frame"),
-        (cost_from_levels, {}, "taxonomy: expected at least one class"),
-        (cost_from_levels, {"genus": [0, 0, 1], "family": [1]}, "taxonomy: expected one group"),
-        (cost_from_levels, {"genus": [0, 0, 1], "family": [0, 1, 1]}, "taxonomy: 'genus' 0 lies"),
-    ],
-)
-def test_what_is_no_tree_or_taxonomy_is_named(call, bad, message):
+def test_what_is_no_taxonomy_is_named(taxonomy, message):
     with pytest.raises(DataError, match=message):
-        call(bad)
+        cost_from_levels(taxonomy)
