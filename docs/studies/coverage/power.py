@@ -10,7 +10,8 @@ from studies.coverage.trials import all_rows
 from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
-SIZES, FACTORS = (100, 300, 1000), (3, 10, 30, 100)
+SIZES, FACTORS = (100, 300), (3, 10, 30, 100)
+SAMPLER = {"draws": 300, "tune": 400, "chains": 2, "cores": 1}
 CHECKS = {
     "extrapolation_check": "`extrapolation_check`",
     "tail_checks": "`tail_checks`",
@@ -43,8 +44,8 @@ def pilot(scores, name, task, size, seed):
     with quiet():
         drawn = task.subsample(size, random_seed=10 * size + seed)
         model = cb.BayesianExtrapolator()
-        model.fit(drawn, random_seed=seed, progressbar=False, sampler={"cores": 1})
-        result = cb.extrapolation_check(model, random_seed=seed, progressbar=False)
+        model.fit(drawn, random_seed=seed, progressbar=False, sampler=SAMPLER)
+        result = cb.extrapolation_check(model, sampler=SAMPLER, random_seed=seed, progressbar=False)
         predicted = model.predict(k)
         unlike = bool(model.evidence_ != "ranks") and not cb.tail_checks(model).passed
     lower, upper = predicted.interval(CI_PROB, "eti").to_numpy().T
@@ -76,7 +77,7 @@ def cases(options):
     for scores, name, task in populations(options):
         sizes = [size for size in SIZES if size * FACTORS[0] <= task.n_classes]
         for size in sizes[: 1 if options.small else None]:
-            for seed in range(options.repeats(3)):
+            for seed in range(options.repeats(2)):
                 yield scores, name, task, size, seed
 
 
