@@ -56,7 +56,6 @@ _PROJECTS = {
     "pandas": "https://pandas.pydata.org/docs/",
     "xarray": "https://docs.xarray.dev/en/stable/",
     "pymc": "https://www.pymc.io/projects/docs/en/stable/",
-    "arviz_plots": "https://python.arviz.org/projects/plots/en/stable/",
     "sklearn": "https://scikit-learn.org/stable/",
     "matplotlib": "https://matplotlib.org/stable/",
 }
@@ -78,7 +77,7 @@ numpydoc_xref_aliases = (
         "Dataset": "xarray.Dataset",
         "DataTree": "xarray.DataTree",
         "pymc.Model": "pymc.model.core.Model",
-        "PlotCollection": "arviz_plots.PlotCollection",
+        "Axes": "matplotlib.axes.Axes",
     }
     | {
         name.rpartition(".")[2]: name

@@ -63,6 +63,15 @@ def no_network():
         yield
 
 
+@pytest.fixture(autouse=True)
+def closed():
+    """No test leaves a figure open."""
+    from matplotlib import pyplot as plt
+
+    yield
+    plt.close("all")
+
+
 @pytest.fixture(scope="session")
 def fit():
     """Fit a task with few draws."""

@@ -148,11 +148,6 @@ def assert_same_task(found, expected, classes=None, rtol=0.0):
     )
 
 
-def marks(plot, name):
-    """Arrays of something drawn without a library."""
-    return plot.viz[name]["panel"].item()
-
-
 # Of laws that no classifier has, such as random ranks, fits warn.
 unsound_data = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 

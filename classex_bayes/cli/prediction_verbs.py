@@ -127,10 +127,8 @@ class PredictionVerb(FitVerb):
 def _draw(findings: "Findings", truth: Any, path: Path) -> None:
     """The figure of the accuracy curve."""
     curves, level = findings.curves(50), findings.ci_prob
-    figure = cb.plot_accuracy(
-        curves, findings.task, truth, findings.target, ci_prob=level, backend="matplotlib"
-    )
-    figure.savefig(path)
+    axes = cb.plot_accuracy(curves, findings.task, truth, findings.target, ci_prob=level)
+    axes.figure.savefig(path)
 
 
 def _comparison_table(comparison: Any, ci_prob: float) -> str:
@@ -372,10 +370,8 @@ class OpenSetVerb(FileVerb, FitVerb):
         terminal.save(model, place)
 
         def draw(path: Path) -> None:
-            figure = cb.plots.plot_det(
-                model, counts, rank=self.rank, ci_prob=level, backend="matplotlib"
-            )
-            figure.savefig(path)
+            axes = cb.plots.plot_det(model, counts, rank=self.rank, ci_prob=level)
+            axes.figure.savefig(path)
 
         terminal.write("figure", place, draw)
         terminal.notes([f"note: {note}" for note in rates.notes], task)

@@ -1,4 +1,4 @@
-"""Plots: functions that fill a chart, which arviz-plots draws on any of its backends."""
+"""Plots: functions that fill a chart, which is drawn with matplotlib."""
 
 import lazy_loader
 

@@ -86,11 +86,11 @@ def plot_accuracy(
     Examples
     --------
     >>> pred = Extrapolation.from_point([10, 100], [0.9, 0.8], "example", n_classes=10)
-    >>> plot_accuracy(pred, truth={100: 0.82}, backend="none").backend
-    'none'
+    >>> plot_accuracy(pred, truth={100: 0.82}).get_title()
+    'Accuracy on more classes'
     >>> from classex_bayes.estimators.classexreg import ClassExReg
     >>> task = SourceTask.from_ranks([1] * 14 + [2, 2, 3, 4, 6, 10], np.arange(20), n_classes=20)
-    >>> plot = plot_accuracy(ClassExReg(0.5).fit(task), task, backend="none")
+    >>> axes = plot_accuracy(ClassExReg(0.5).fit(task), task)
     """
     if isinstance(predictions, Comparison):
         predictions = predictions.predictions
@@ -193,7 +193,7 @@ def _add_observed(chart: Chart, task: SourceTask, metric: str) -> None:
         lower, upper = task.accuracy_bounds(places)
         # One outline, open at few classes.
         outline = np.append(places, places[::-1]), np.append(lower, upper[::-1])
-        chart.add("line", BOUNDS, *outline, visual="bounds", linestyle="C2", color=MUTED)
+        chart.add("line", BOUNDS, *outline, visual="bounds", linestyle=":", color=MUTED)
 
 
 def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None:
@@ -206,5 +206,5 @@ def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None
     if values.empty:
         raise DataError(f"truth: the task has the {metric} at no number of classes shown")
     kind: Kind = "points" if grid is None else "line"
-    look = {"marker": "C4"} if grid is None else {"linestyle": "C1"}
+    look = {"marker": "d"} if grid is None else {"linestyle": "--"}
     chart.add(kind, TRUTH, values.index, values, visual="truth", color=INK, **look)

@@ -1,4 +1,4 @@
-"""Charts: named series with their labels and looks, which `drawing.draw` puts into a figure."""
+"""Charts: named series with their labels and looks, which `figure.draw` puts into a figure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,9 +21,12 @@ from classex_bayes.results.extrapolation import Bounds, Extrapolation
 from classex_bayes.typing import ClassCounts, IntArray, NumberArray
 
 Kind = Literal["line", "points", "band", "bar"]
+Style = Mapping[str, Any]
+Visuals = Mapping[str, bool | Style]
 PANEL = "panel"
-# ArviZ's name of the colour of text; a gray unlike the palette in every colour blindness.
-INK, MUTED = "B1", "#606060"
+TEXTS = "title", "xlabel", "ylabel", "legend"  # of every plot
+# matplotlib's parameter of the colour of text; a gray unlike the palette in every colour blindness.
+INK, MUTED = "text.color", "#606060"
 _VISUALS = {"line": "mean", "points": "observed", "band": "ci_band", "bar": "ci_band"}
 _MOST_NAMED = 8
 _DOTTED = 12  # a curve at so few places has a dot at each
@@ -76,11 +79,11 @@ class Mark:
     panel: str
     x: NumberArray
     y: tuple[NumberArray, ...]
-    style: Mapping[str, Any]
+    style: Style
 
 
 class Chart:
-    """Panels side by side with named series, which `classex_bayes.plots.drawing.draw` draws.
+    """Panels side by side with named series, which `classex_bayes.plots.figure.draw` draws.
 
     A series takes the next colour of the palette, with its own line style and marker, unless its
     first mark has a colour: `INK` is that of text. `series` maps names, in the order of the legend,
@@ -149,7 +152,7 @@ class Chart:
         self, series: str, x: float, ends: tuple[float, float], visual: str, panel: str = PANEL
     ) -> None:
         """Add a dotted gray vertical line between two values."""
-        looks = {"linestyle": "C2", "color": MUTED}
+        looks = {"linestyle": ":", "color": MUTED}
         self.add("line", series, [x, x], ends, visual=visual, panel=panel, **looks)
 
     def draws(

@@ -358,8 +358,8 @@ def plot_drift(
     >>> task = SourceTask.from_ranks(np.arange(200) % 25 + 1, np.arange(200) % 100, n_classes=100)
     >>> draws = np.random.default_rng(1).uniform(0.3, 0.4, (1, 500, 2)) / [1, 2]
     >>> fixed = Extrapolation.from_draws([20, 200], draws, "example", "credible", 100)
-    >>> plot_drift(measure_drift(task, {20: 0.5}), fixed, backend="none").backend
-    'none'
+    >>> plot_drift(measure_drift(task, {20: 0.5}), fixed).get_ylabel()
+    'accuracy'
     """
     if k is None and not isinstance(prediction, Extrapolation):
         smallest = min([*drift.table.index, drift.n_classes])
@@ -372,7 +372,7 @@ def plot_drift(
     lowest = min(float(np.min(mark.y[0])) for mark in chart.marks)
     chart.vertical("source classes", drift.n_classes, (lowest, 1.0), "ref_line")
     names = {"subsampled": "subsampled to k", "measured": "measured, retrained on k"}
-    looks = {"subsampled": {"marker": "C4", "color": MUTED}, "measured": {"color": INK}}
+    looks = {"subsampled": {"marker": "d", "color": MUTED}, "measured": {"color": INK}}
     for column, name in names.items() if len(drift.table) else ():
         values = drift.table[column]
         chart.add("points", name, values.index, values, visual=column, **looks[column])

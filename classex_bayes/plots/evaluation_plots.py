@@ -120,8 +120,8 @@ def plot_backtest(
     >>> from classex_bayes.evaluate.backtest import backtest
     >>> task = load_glyphs().task("rounded").subsample(100, random_seed=1)
     >>> result = backtest([ClassExReg(0.5)], task, 20, n_pilots=2, progressbar=False)
-    >>> plot_backtest(result, backend="none").backend
-    'none'
+    >>> plot_backtest(result).get_ylabel()
+    'root mean square error'
     """
     columns = result.scores.columns
     one_of(score, [name for name in columns if name in _LABELS or f"{name}_se" in columns], "score")

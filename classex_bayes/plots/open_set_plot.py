@@ -21,7 +21,7 @@ TRUTH = "truth"
 _RATES = "fpir", "fnir"
 _N_THRESHOLDS, _N_RATES = 30, 100
 _SMALLEST = 1e-6  # smaller rates are drawn at it on a logarithmic axis
-_EXACT: dict[str, Any] = {"visual": "truth", "linestyle": "C1", "color": INK}
+_EXACT: dict[str, Any] = {"visual": "truth", "linestyle": "--", "color": INK}
 
 
 @plot_function("ci_band", "mean", "best_wrong", "truth")
@@ -77,8 +77,8 @@ def plot_det(
     >>> probes = gallery + 0.4 * rng.normal(size=(100, 8))
     >>> task = SourceTask.from_embeddings(probes, gallery, range(100))
     >>> model = OpenSetExtrapolator().fit(task, sampler={"draws": 100}, random_seed=1)
-    >>> plot_det(model, [50, 1000], backend="none").backend
-    'none'
+    >>> plot_det(model, [50, 1000]).get_ylabel()
+    'FNIR'
     """
     counts, rank = _counts(model, k), whole_number(rank, "rank", 1)
     task, tested = _exact_counts(truth, counts)

@@ -54,8 +54,8 @@ def plot_prob_at_least(
     --------
     >>> draws = np.random.default_rng(1).uniform(0.7, 0.9, (1, 500, 3)) / [1, 1.2, 1.5]
     >>> pred = Extrapolation.from_draws([10, 100, 1000], draws, "example", "credible", 10)
-    >>> plot_prob_at_least(pred, [0.6, 0.8], backend="none").backend
-    'none'
+    >>> plot_prob_at_least(pred, [0.6, 0.8]).get_ylabel()
+    'posterior probability'
     """
     (prediction,) = predictions_at([prediction], k, name="prediction")
     levels = list(level) if isinstance(level, Sequence | np.ndarray) else [level]
@@ -95,8 +95,8 @@ def plot_classes_until(
     --------
     >>> import xarray as xr
     >>> draws = xr.DataArray([[900.0, 1100.0, np.inf]], dims=("chain", "draw"))
-    >>> plot_classes_until(ClassesUntil(0.8, draws, 10**12, 50), backend="none").backend
-    'none'
+    >>> plot_classes_until(ClassesUntil(0.8, draws, 10**12, 50)).get_xlabel()
+    'number of classes k'
     """
     chart = Chart(ci_prob, "eti")
     prob, _ = chart.interval

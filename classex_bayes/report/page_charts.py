@@ -24,10 +24,10 @@ from classex_bayes.formatting import (
     percent,
 )
 from classex_bayes.plots.accuracy_plot import OBSERVED, TARGET, plot_accuracy
+from classex_bayes.plots.axis_numbers import log_locator, number_text
 from classex_bayes.plots.chart import Chart, Mark
 from classex_bayes.plots.check_plots import plot_extrapolation_check, plot_ppc
 from classex_bayes.plots.drawing import chart_of
-from classex_bayes.plots.matplotlib_looks import log_locator, number_text
 from classex_bayes.plots.posterior_plots import plot_discriminability, plot_prob_at_least
 from classex_bayes.report.findings import Findings
 from classex_bayes.results.draws import interval_name

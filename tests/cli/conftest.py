@@ -130,13 +130,10 @@ def process(tmp_path):
 @pytest.fixture(autouse=True)
 def left_as_it_was():
     """A run with --quiet leaves its level of the log; a process of its own would end with it."""
-    from matplotlib import pyplot as plt
-
     log = logging.getLogger("classex_bayes")
     level = log.level
     yield
     log.setLevel(level)
-    plt.close("all")
 
 
 @pytest.fixture

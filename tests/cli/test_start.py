@@ -98,7 +98,7 @@ def test_a_folder_is_no_file(run, tmp_path):
 
 WITHOUT_EXTRAS = """
 import sys
-sys.modules.update(dict.fromkeys(["bokeh", "h5netcdf", "h5py", "jinja2", "matplotlib", "plotly"]))
+sys.modules.update(dict.fromkeys(["h5netcdf", "h5py", "jinja2", "matplotlib"]))
 """
 
 

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -162,9 +161,7 @@ def test_the_metric_is_named_everywhere(listed):
     full, found = listed
     assert "expected recall@5 of 2 classifiers" in " ".join(repr(found).split())
     assert repr(found.difference("d10", "d6")).startswith("expected recall@5 of d10 minus that of")
-    figure = found.plot(backend="matplotlib").get_viz("figure")
-    assert figure.axes[0].get_ylabel() == "recall@5"
-    plt.close(figure)
+    assert found.plot()[0].get_ylabel() == "recall@5"
     for name, prediction in found.predictions.items():
         assert prediction.estimand.metric == "recall@5"
         assert prediction.mean[50] == pytest.approx(full[name].metric("recall@5", 50)[0], abs=0.05)
@@ -187,7 +184,7 @@ def test_no_classifier_leads_where_every_answer_is_among_the_best(listed):
     assert_array_equal(found.prob_best().loc[[2, 5]], 0.5)
     assert_array_equal(found.difference("d10", "d6").prob_above().loc[[2, 5]], 0.0)
     assert found.prob_best().loc[50, "d10"] > 0.5
-    found.plot(k=[2, 5], backend="none")
+    found.plot(k=[2, 5])
 
 
 # What is refused

@@ -1,4 +1,4 @@
-"""Results that the plots draw. No test leaves a figure open."""
+"""Results that the plots draw."""
 
 import numpy as np
 import pandas as pd
@@ -14,15 +14,6 @@ from classex_bayes.evaluate.plan import Plan
 from classex_bayes.results.extrapolation import ClassesUntil, Extrapolation
 
 K = [1000, 10, 200]
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    from matplotlib import pyplot as plt
-
-    plt.close("all")
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="package")

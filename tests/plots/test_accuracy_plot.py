@@ -122,7 +122,7 @@ def test_truth_from_a_task(pilot, prediction):
 def test_figures_are_written(prediction, pilot, tmp_path):
     for ending in ("png", "svg", "pdf"):
         path = tmp_path / f"accuracy.{ending}"
-        plot_accuracy(prediction, pilot.task, backend="matplotlib").savefig(path)
+        plot_accuracy(prediction, pilot.task).figure.savefig(path)
         assert path.stat().st_size > 1000
 
 

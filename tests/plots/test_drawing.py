@@ -11,26 +11,26 @@ from numpy.testing import assert_allclose, assert_array_equal
 import classex_bayes as cb
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import INK, Chart
-from classex_bayes.plots.drawing import PALETTE, draw
+from classex_bayes.plots.figure import PALETTE, draw
 from classex_bayes.results.extrapolation import Extrapolation
 
 INTERVAL = "drawn, 90% credible interval"
 WORDS = {"ci_prob": 0.9, "ci_kind": "eti"}
-ON_MATPLOTLIB = {"backend": "matplotlib"}
 
 
 def curve(name, start=0.9):
     return Extrapolation.from_point([10, 100], [start, start - 0.2], name, 10)
 
 
-def legend(plot):
+def legend(axes):
     """Texts of the legend."""
-    if plot.backend == "matplotlib":
-        (found,) = plot.get_viz("figure").legends
-        return [text.get_text() for text in found.get_texts()]
-    if plot.backend == "plotly":
-        return [trace.name for trace in plot.get_viz("figure").data if trace.showlegend]
-    return [entry.label.value for entry in plot.get_viz("plot").legend[0].items]
+    (found,) = axes.figure.legends
+    return [text.get_text() for text in found.get_texts()]
+
+
+def artist(artists, series):
+    """The first of some artists that belongs to a series."""
+    return next(drawn for drawn in artists if drawn.get_label() == series)
 
 
 # Charts
@@ -86,50 +86,26 @@ def test_curves_have_dots_where_they_are_known_at_few_places():
 # What is drawn
 
 
-@pytest.mark.parametrize("backend", ["matplotlib", "plotly", "bokeh", "none"])
-def test_values_and_legend(prediction, point, backend):
+def test_values_and_legend(prediction, point):
     known = {20: 0.8, 1000: 0.5}
-    plot = cb.plot_accuracy([prediction, point], None, known, 0.7, **WORDS, backend=backend)
-    line, band = (plot.viz[f"{kind} {INTERVAL}"]["panel"].item() for kind in ("line", "band"))
-    points = plot.viz["points truth"]["panel"].item()
-    limits = prediction.interval(0.9, "eti").sort_index()
-    if backend == "matplotlib":
-        x, y = line.get_data()
-        heights = band.get_paths()[0].vertices[:, 1]
-        dots = points.get_offsets().tolist()
-    elif backend == "plotly":
-        x, y, heights = line.x, line.y, band.y
-        dots = np.transpose([points.x, points.y]).tolist()
-    elif backend == "bokeh":
-        x, y = (line.data_source.data[axis] for axis in "xy")
-        heights = band.data_source.data["y2"]
-        dots = np.transpose([points.data_source.data[axis] for axis in "xy"]).tolist()
-    else:
-        x, y, heights = line["x"], line["y"], band["y_top"]
-        dots = np.transpose([points["x"], points["y"]]).tolist()
+    axes = cb.plot_accuracy([prediction, point], None, known, 0.7, **WORDS)
+    x, y = artist(axes.lines, INTERVAL).get_data()
     assert_array_equal(x, [10, 200, 1000])
     assert_allclose(y, prediction.mean.sort_index())
-    assert max(heights) == pytest.approx(limits["upper"].max())
-    assert dots == [[20, 0.8], [1000, 0.5]]
-    if backend != "none":
-        assert legend(plot) == [INTERVAL, "point", "truth", "target"]
+    band = artist(axes.collections, INTERVAL).get_paths()[0].vertices
+    limits = prediction.interval(0.9, "eti")
+    assert (band[:, 1].min(), band[:, 1].max()) == (limits["lower"].min(), limits["upper"].max())
+    assert artist(axes.collections, "truth").get_offsets().tolist() == [[20, 0.8], [1000, 0.5]]
+    assert legend(axes) == [INTERVAL, "point", "truth", "target"]
 
 
-@pytest.mark.parametrize("backend", ["plotly", "bokeh"])
-def test_axes_are_logarithmic_on_pages(prediction, backend):
-    chart = Chart(log_y=True)
-    chart.add("line", "a", [1, 1000], [1, 100])
-    target = draw(chart.labelled("t", "x", "y"), backend=backend).get_viz("plot")
-    if backend == "plotly":
-        axes = target.figure.layout.xaxis, target.figure.layout.yaxis
-        assert [axis.type for axis in axes] == ["log", "log"]
-    else:
-        assert {type(s).__name__ for s in (target.x_scale, target.y_scale)} == {"LogScale"}
+def test_the_plotting_library_of_arviz_is_for_its_own_plots():
+    with arviz_base.rc_context({"plot.backend": "plotly"}):
+        assert isinstance(cb.plot_accuracy(curve("a")), mpl.axes.Axes)
 
 
 def test_the_legend_has_the_marks_of_its_series(prediction, point):
-    plot = cb.plot_accuracy([prediction, point], None, {20: 0.8}, 0.7, **ON_MATPLOTLIB)
-    (found,) = plot.get_viz("figure").legends
+    (found,) = cb.plot_accuracy([prediction, point], None, {20: 0.8}, 0.7).figure.legends
     drawn = {
         kind.__name__: len(found.findobj(kind))
         for kind in (mpl.collections.PathCollection, mpl.lines.Line2D)
@@ -144,12 +120,12 @@ def test_bars_are_side_by_side(prediction):
         Extrapolation(prediction.draws.isel(k=[0]), name, "bootstrap", 200)
         for name in ("one", "other")
     ]
-    plot = cb.plot_accuracy(several, target=0.6, **WORDS, **ON_MATPLOTLIB)
+    axes = cb.plot_accuracy(several, target=0.6, **WORDS)
     label = "90% bootstrap interval"
-    assert legend(plot) == [f"one, {label}", f"other, {label}", "target"]
-    bars = [plot.viz[f"bar {name}, {label}"]["panel"].item() for name in ("one", "other")]
+    assert legend(axes) == [f"one, {label}", f"other, {label}", "target"]
+    bars = [artist(axes.lines, f"{name}, {label}") for name in ("one", "other")]
     left, right = (bar.get_xdata()[0].item() for bar in bars)
-    ends = plot.viz["line target"]["panel"].item().get_xdata()
+    ends = artist(axes.lines, "target").get_xdata()
     assert ends[0] < left < 1000 < right < ends[1]
 
 
@@ -173,7 +149,7 @@ def test_bars_are_side_by_side(prediction):
 def test_numbers_of_classes_are_round_and_do_not_collide(width, k, numbers):
     points = Extrapolation.from_point(k, [0.9, 0.8], "x", 10**8)
     sized = {"figure_kwargs": {"figsize": (width, 3)}}
-    axes = points.plot(**ON_MATPLOTLIB, **sized).get_viz("plot")
+    axes = points.plot(**sized)
     axes.figure.draw_without_rendering()
     left, right = axes.get_window_extent().intervalx
     texts = [text for text in axes.get_xticklabels(which="both") if text.get_text()]
@@ -190,7 +166,7 @@ def test_numbers_of_classes_are_round_and_do_not_collide(width, k, numbers):
 def test_numbers_up_a_logarithmic_axis(values, numbers):
     chart = Chart(log_x=False, log_y=True)
     chart.add("line", "a", [0, 1], values)
-    axes = draw(chart.labelled("t", "x", "y"), **ON_MATPLOTLIB).get_viz("plot")
+    axes = draw(chart.labelled("t", "x", "y"))
     axes.figure.canvas.draw()
     assert numbers <= {text.get_text() for text in axes.get_yticklabels()}
     assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")
@@ -211,41 +187,40 @@ def test_rcparams_of_matplotlib_are_respected(tmp_path):
         "lines.linewidth": 5,
     }
     with mpl.rc_context(settings):
-        own = cb.plot_accuracy(curve("a"), **ON_MATPLOTLIB)
-        own.savefig(tmp_path / "small.png")
+        axes = cb.plot_accuracy(curve("a"))
+        axes.figure.savefig(tmp_path / "small.png")
     assert image.imread(tmp_path / "small.png").shape[:2] == (120, 200)
-    figure, line = own.get_viz("figure"), own.viz["line a"]["panel"].item()
-    assert figure.get_size_inches().tolist() == [5, 3]
+    (line,) = axes.lines
+    assert axes.figure.get_size_inches().tolist() == [5, 3]
     assert (line.get_color(), line.get_linewidth()) == ("#123456", 5)
-    assert figure.axes[0].xaxis.label.get_size() == 17 and figure.legends[0].handlelength == 1
-    usual = cb.plot_accuracy(curve("a"), **ON_MATPLOTLIB).get_viz("figure")
-    assert usual.get_size_inches().tolist() == [8, 5.5]
-    assert usual.axes[0].lines[0].get_color() == PALETTE[0]
-    assert not usual.legends[0].get_frame_on()
-    small = cb.plot_accuracy(curve("a"), **ON_MATPLOTLIB, figure_kwargs={"figsize": (3.3, 2.5)})
-    assert small.get_viz("figure").get_size_inches().tolist() == [3.3, 2.5]
+    assert axes.xaxis.label.get_size() == 17 and axes.figure.legends[0].handlelength == 1
+    usual = cb.plot_accuracy(curve("a"))
+    assert usual.figure.get_size_inches().tolist() == [8, 5.5]
+    assert usual.lines[0].get_color() == PALETTE[0]
+    assert not usual.figure.legends[0].get_frame_on()
+    small = cb.plot_accuracy(curve("a"), figure_kwargs={"figsize": (3.3, 2.5)})
+    assert small.figure.get_size_inches().tolist() == [3.3, 2.5]
 
 
 def test_observed_data_are_seen_on_dark_styles():
     with mpl.rc_context():
         mpl.style.use("dark_background")
-        plot = cb.plot_accuracy(curve("a"), truth={10: 0.8}, **ON_MATPLOTLIB)
-        dots = plot.viz["points truth"]["panel"].item()
+        axes = cb.plot_accuracy(curve("a"), truth={10: 0.8})
+    dots = artist(axes.collections, "truth")
     assert_array_equal(dots.get_facecolor()[0], [1, 1, 1, 1])
 
 
 def test_styles_go_to_what_is_drawn(prediction):
     style = {
         "ci_band": {"color": "#123456", "alpha": 0.5},
-        "mean": {"color": "#654321", "width": 3},
-        "truth": {"size": 5, "color": "red"},
+        "mean": {"color": "#654321", "linewidth": 3},
+        "truth": {"s": 5, "color": "red"},
         "title": {"text": "mine"},
         "xlabel": {"text": "pictures", "size": 10},
         "ylabel": False,
         "legend": {"loc": "upper left"},
     }
-    plot = cb.plot_accuracy(prediction, truth={9: 0.9}, visuals=style, **ON_MATPLOTLIB)
-    axes = plot.get_viz("plot")
+    axes = cb.plot_accuracy(prediction, truth={9: 0.9}, visuals=style)
     assert (axes.lines[0].get_color(), axes.lines[0].get_linewidth()) == ("#654321", 3)
     band, *_, points = axes.collections
     assert_allclose(band.get_facecolor()[0], mpl.colors.to_rgba("#123456", 0.5))
@@ -253,34 +228,19 @@ def test_styles_go_to_what_is_drawn(prediction):
     assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == ("mine", "pictures", "")
 
 
-@pytest.mark.parametrize("backend", ["matplotlib", "plotly", "bokeh"])
-def test_everything_is_removed(prediction, backend):
+def test_everything_is_removed(prediction):
     names = "ci_band", "mean", "truth", "title", "xlabel", "ylabel", "legend"
-    removed = dict.fromkeys(names, False)
-    plot = cb.plot_accuracy(prediction, truth={9: 0.9}, visuals=removed, backend=backend)
-    assert not plot.viz.children.keys() - {"plot", "row_index", "col_index"}
-    if backend == "matplotlib":
-        (axes,) = plot.get_viz("figure").axes
-        assert not plot.get_viz("figure").legends
-        assert {axes.get_title(), axes.get_xlabel(), axes.get_ylabel()} == {""}
+    axes = cb.plot_accuracy(prediction, truth={9: 0.9}, visuals=dict.fromkeys(names, False))
+    assert not (axes.lines or axes.collections or axes.figure.legends)
+    assert {axes.get_title(), axes.get_xlabel(), axes.get_ylabel()} == {""}
 
 
 @pytest.mark.parametrize("wrong", [{"title": "no mapping"}, "title", {"band": False}])
 def test_wrong_visuals(wrong):
     with pytest.raises(DataError, match="visuals: expected"):
-        cb.plot_accuracy(curve("a"), visuals=wrong, backend="none")
+        cb.plot_accuracy(curve("a"), visuals=wrong)
     # One that is not drawn this time can be removed.
-    assert cb.plot_accuracy(curve("a"), visuals={"observed": False}, backend="none")
-
-
-def test_a_backend_that_is_missing(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "bokeh", None)
-    with pytest.raises(ImportError, match=r"needs bokeh.*classex-bayes\[interactive\]"):
-        cb.plot_accuracy(curve("a"), backend="bokeh")
-    with pytest.raises(DataError, match="backend: found 'gnuplot'"):
-        cb.plot_accuracy(curve("a"), backend="gnuplot")
+    assert cb.plot_accuracy(curve("a"), visuals={"observed": False})
 
 
 # Axes
@@ -290,8 +250,8 @@ def test_axes_of_the_user(prediction):
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(1, 3, layout="constrained")
-    plot = cb.plot_accuracy(prediction, ax=axes[1])
-    assert plot.get_viz("figure") is figure and figure.axes == list(axes)
+    assert cb.plot_accuracy(prediction, ax=axes[1]) is axes[1]
+    assert figure.axes == list(axes)
     assert axes[1].lines and not axes[0].lines and not figure.legends and axes[1].get_legend()
     # A second chart takes the next colour and line style, and comes into the legend.
     cb.plot_accuracy(curve("b"), ax=axes[1])
@@ -304,7 +264,7 @@ def test_axes_of_the_user(prediction):
     panels = Chart(panels=("left", "right"))
     for panel in panels.panels:
         panels.add("line", "a", [1, 2], [0, 1], panel=panel)
-    draw(panels.labelled("t", "x", "y", "z"), ax=axes[[0, 2]])
+    assert draw(panels.labelled("t", "x", "y", "z"), ax=axes[[0, 2]]) == [axes[0], axes[2]]
     assert axes[0].lines and axes[2].get_ylabel() == "z"
     figure.draw_without_rendering()
 
@@ -317,9 +277,9 @@ def test_axes_that_do_not_fit():
         ({"ax": axes}, "ax: expected one axes"),
         ({"ax": 3}, "ax: .* found 3"),
         ({"ax": axes[0].figure}, "ax: .* found Figure|ax: .* found <Figure"),
-        ({"ax": axes[0], "backend": "plotly"}, "backend: the axes are in a figure"),
         ({"ax": axes[0], "figure_kwargs": {}}, "figure_kwargs: the axes are in a figure"),
         ({"ax": axes[0], "col_wrap": 1}, "col_wrap: the axes are in a figure"),
+        ({"col_wrap": 0}, "col_wrap: expected a whole number"),
     ):
         with pytest.raises(DataError, match=message):
             cb.plot_accuracy(curve("a"), **given)
@@ -330,16 +290,16 @@ def test_panels_share_a_legend_and_can_be_below_one_another(columns, rows):
     chart = Chart(panels=("left", "right"))
     for panel in chart.panels:
         chart.add("line", "a", [1, 2], [0, 1], panel=panel)
-    plot = draw(chart.labelled("t", "x", "y", "z"), **ON_MATPLOTLIB, col_wrap=columns)
-    figure = plot.get_viz("figure")
-    assert figure.axes[0].get_subplotspec().get_gridspec().nrows == rows
-    assert legend(plot) == ["a"]
+    axes = draw(chart.labelled("t", "x", "y", "z"), col_wrap=columns)
+    assert axes[0].figure.axes == axes
+    assert axes[0].get_subplotspec().get_gridspec().nrows == rows
+    assert legend(axes[0]) == ["a"]
 
 
 def test_many_series_differ_in_colour_or_line_style():
     many = [curve(f"estimator {i}") for i in range(24)]
-    drawn = cb.plot_accuracy(many, **ON_MATPLOTLIB)
-    found = {(line.get_color(), line.get_linestyle()) for line in drawn.get_viz("plot").lines}
+    drawn = cb.plot_accuracy(many)
+    found = {(line.get_color(), line.get_linestyle()) for line in drawn.lines}
     assert len(found) == 24
     inside_and_seen(drawn)
 
@@ -353,12 +313,12 @@ def test_names_are_no_mathtext(prediction, tmp_path):
     from matplotlib import cbook
 
     names = [r"$\bad$", "<b>bold</b> & co &lt;", "$$x$$ \\(y\\)", r"\$ a $", "a/b"]
-    drawn = cb.plot_accuracy([curve(name) for name in names], **ON_MATPLOTLIB)
-    drawn.savefig(tmp_path / "names.svg")
+    drawn = cb.plot_accuracy([curve(name) for name in names])
+    drawn.figure.savefig(tmp_path / "names.svg")
     assert [text.replace(r"\$", "$") for text in legend(drawn)] == names
     assert not any(map(cbook.is_math_text, legend(drawn)))
     named = replace(prediction, estimator=r"$\bad$ $$x$$")
-    title = cb.plots.plot_prob_at_least(named, 0.5, **ON_MATPLOTLIB).get_viz("plot").get_title()
+    title = cb.plots.plot_prob_at_least(named, 0.5).get_title()
     assert title.replace(r"\$", "$") == r"$\bad$ $$x$$: expected accuracy"
     assert not cbook.is_math_text(title)
 
@@ -367,27 +327,26 @@ def test_names_are_no_mathtext(prediction, tmp_path):
 def test_long_names_are_wrapped(width):
     names = ["unbroken_name_" * 12, "a name of some words " * 9, "short"]
     sized = {"figure_kwargs": {"figsize": (width, 5)}}
-    drawn = cb.plot_accuracy([curve(name) for name in names], **ON_MATPLOTLIB, **sized)
+    drawn = cb.plot_accuracy([curve(name) for name in names], **sized)
     assert ["".join(text.split()) for text in legend(drawn)] == ["".join(n.split()) for n in names]
     inside_and_seen(drawn)
     draws = Extrapolation(curve(names[1]).draws, names[1], "credible", 10)
-    titled = cb.plots.plot_prob_at_least(draws, 0.5, **ON_MATPLOTLIB, **sized)
-    figure = titled.get_viz("figure")
-    figure.draw_without_rendering()
-    box = figure.axes[0].title.get_window_extent()
-    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
+    titled = cb.plots.plot_prob_at_least(draws, 0.5, **sized)
+    titled.figure.draw_without_rendering()
+    box = titled.title.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= titled.figure.bbox.x1
 
 
 def inside_and_seen(drawn):
     """The legend stays within the figure, whatever its resolution; the axes stay large."""
-    figure = drawn.get_viz("figure")
+    figure = drawn.figure
     for dpi in (50, 300):
         figure.set_dpi(dpi)
         figure.draw_without_rendering()
         box = figure.legends[0].get_window_extent()
         assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
-        assert box.y0 >= 0 and box.y1 < figure.axes[0].get_window_extent().y0
-        assert figure.axes[0].get_window_extent().height > 2.5 * dpi
+        assert box.y0 >= 0 and box.y1 < drawn.get_window_extent().y0
+        assert drawn.get_window_extent().height > 2.5 * dpi
 
 
 def test_labels_of_paper_size_are_within_the_figure():
@@ -395,9 +354,8 @@ def test_labels_of_paper_size_are_within_the_figure():
     chart.curve("a", [1, 2], [0.1, 0.2])
     label = "a label that is longer than the axes of a small figure"
     sized = {"figure_kwargs": {"figsize": (3.4, 2.4)}}
-    plot = draw(chart.labelled("title", label, label), **ON_MATPLOTLIB, **sized)
-    figure = plot.get_viz("figure")
-    figure.draw_without_rendering()
-    for text in (figure.axes[0].xaxis.label, figure.axes[0].yaxis.label):
+    axes = draw(chart.labelled("title", label, label), **sized)
+    axes.figure.draw_without_rendering()
+    for text in (axes.xaxis.label, axes.yaxis.label):
         box = text.get_window_extent()
-        assert (box.min >= 0).all() and (box.max <= figure.bbox.max).all()
+        assert (box.min >= 0).all() and (box.max <= axes.figure.bbox.max).all()

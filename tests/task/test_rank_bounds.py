@@ -303,7 +303,7 @@ def test_pilots_whose_accuracy_is_known_at_no_k_are_drawn_and_reported(tmp_path)
     task = cb.SourceTask.from_scores(scores.round(), y, ties="unknown")
     assert task.grid().size == 0
     model = cb.BayesianExtrapolator().fit(task, **FEW)
-    assert cb.plot_accuracy(model, task, backend="none")
+    assert cb.plot_accuracy(model, task).get_ylabel() == "accuracy"
     (lower,), (upper,) = task.accuracy_bounds(20)
     page = cb.write_report(model, [40], tmp_path / "page.html").read_text()
     assert f"{100 * lower:.0f}" in page and f"{100 * upper:.0f}" in page
@@ -311,9 +311,9 @@ def test_pilots_whose_accuracy_is_known_at_no_k_are_drawn_and_reported(tmp_path)
     other = cb.SourceTask.from_scores(*scores_of(20, seed=1))
     assert "classes: sd of accuracy" in cb.posterior_checks(model, other).table.index
     refused = [
-        (lambda: cb.plots.plot_ppc(model, kind="accuracy", backend="none"), "use kind='ranks'"),
+        (lambda: cb.plots.plot_ppc(model, kind="accuracy"), "use kind='ranks'"),
         (lambda: model.predict_population(20, 40), "leave population out"),
-        (lambda: cb.plot_accuracy(model.predict(9), truth=task, backend="none"), "truth: the task"),
+        (lambda: cb.plot_accuracy(model.predict(9), truth=task), "truth: the task"),
         (lambda: cb.estimators.TwoParameter().fit(task), "^task: its accuracy"),
         (
             lambda: cb.estimators.HighDimensional().fit(task),

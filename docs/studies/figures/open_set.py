@@ -16,8 +16,9 @@ def main() -> None:
     for k in K[:2]:
         exact = cb.open_set.open_set_rates(everything, k, rates.threshold.sel(k=k).item())
         print(k, exact["fnir"].item(), exact["fpir"].item())
-    cb.plots.plot_det(model, K, truth=everything).savefig(FIGURES / "det.png")
-    cb.plots.plot_threshold(model, K, truth=everything).savefig(FIGURES / "thresholds.png")
+    cb.plots.plot_det(model, K, truth=everything).figure.savefig(FIGURES / "det.png")
+    fpir, _ = cb.plots.plot_threshold(model, K, truth=everything)
+    fpir.figure.savefig(FIGURES / "thresholds.png")
 
     # What all probes alike would give: the false match rate is half of FPIR at 2.
     loose = model.predict(K[1], threshold=0.7)
