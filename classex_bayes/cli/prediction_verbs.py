@@ -351,6 +351,9 @@ class OpenSetVerb(FileVerb, FitVerb):
             "SCORE", "Threshold, instead of a rate: the worst score, or distance, that is accepted."
         ),
     ] = None
+    prob_kept: Annotated[
+        float, option("P", "Probability with which a threshold keeps the rate.", parser=share)
+    ] = 0.95
     rank: Annotated[int, option("N", "Length R of the candidate lists in FNIR.", min=1)] = 1
     ci_prob: Level = None
     out: Folder = None
@@ -366,7 +369,7 @@ class OpenSetVerb(FileVerb, FitVerb):
 
         level, _ = interval_settings(self.ci_prob, None)
         model = _open_set_model(self, self, task)
-        rates = model.predict(counts, rank=self.rank, **wanted)
+        rates = model.predict(counts, rank=self.rank, prob_kept=self.prob_kept, **wanted)
         terminal.save(model, place)
 
         def draw(path: Path) -> None:

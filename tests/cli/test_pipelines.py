@@ -190,6 +190,12 @@ def test_numbers_of_classes_that_no_threshold_serves(run, scores, few):
     assert "with 1,000,000,000 classes" in err
     code, out, err = run("open-set", scores, "--k", "60,1000000000", *options)
     assert code == 0 and "FPIR  60 " in out and "nan" not in out
+    code, _, err = run("open-set", scores, "--k", "1000000000", "--fpir", "0.04", *few)
+    remedies = re.search("; pass (--fpir [0-9.]+) or (--prob-kept [0-9.]+)$", err, re.M)
+    for remedy in remedies.groups():
+        remedied = "--fpir", "0.04", *remedy.split()  # the last one counts
+        _, out, _ = run("open-set", scores, "--k", "1000000000", *remedied, *few, "--json")
+        assert None not in [row["mean"] for row in json.loads(out)["predictions"]]
     code, out, err = run("open-set", scores, "--k", "500", "--fpir", "1e-300", *few)
     assert code == 0 and "no threshold keeps" in err and "FPIR" not in out.split("\n", 1)[1]
 
