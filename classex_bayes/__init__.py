@@ -9,6 +9,21 @@ from typing import Any
 import lazy_loader
 
 _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_ROOMS = (
+    "assumptions",
+    "bayes",
+    "core",
+    "estimators",
+    "evaluate",
+    "identification",
+    "information",
+    "open_set",
+    "plots",
+    "results",
+    "risk",
+    "simulate",
+    "task",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -16,7 +31,7 @@ def __getattr__(name: str) -> Any:
     try:
         return _attribute(name)
     except AttributeError as error:
-        for place in ("estimators", "plots", "risk", "information", "identification", "simulate"):
+        for place in _ROOMS:
             if name in _attribute(place).__all__:
                 raise AttributeError(f"{error}; it is classex_bayes.{place}.{name}") from None
         raise

@@ -1,10 +1,14 @@
+from . import assumptions as assumptions
 from . import bayes as bayes
+from . import core as core
 from . import estimators as estimators
+from . import evaluate as evaluate
 from . import exceptions as exceptions
 from . import identification as identification
 from . import information as information
 from . import open_set as open_set
 from . import plots as plots
+from . import results as results
 from . import risk as risk
 from . import simulate as simulate
 from . import task as task

@@ -74,7 +74,7 @@ def violations(file):
             bad = other not in (None, room) and LEVEL[other] >= LEVEL[room]
         else:
             allowed = {"numpy", "scipy", "numba", "threadpoolctl", "array_api_compat"}
-            allowed |= {"jax", "torch", *sys.stdlib_module_names}
+            allowed |= {"lazy_loader", "jax", "torch", *sys.stdlib_module_names}
             samples = top in SAMPLING and room not in {"bayes", *WINGS}
             bad = top not in allowed if room == "core" else samples
         if bad:
@@ -208,6 +208,8 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_names_of_a_subpackage_say_where_they_are():
     with pytest.raises(AttributeError, match=r"it is classex_bayes\.estimators\.PitmanYor"):
         _ = classex_bayes.PitmanYor
+    with pytest.raises(AttributeError, match=r"it is classex_bayes\.results\.Bounds"):
+        _ = classex_bayes.Bounds
     with pytest.raises(AttributeError, match=r"No classex_bayes attribute Pitman$"):
         _ = classex_bayes.Pitman
 

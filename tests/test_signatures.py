@@ -19,6 +19,7 @@ OBJECTS = {
     "MixturePrior()": cb.MixturePrior(),
     "MixturePrior(bandwidth=0.25)": cb.MixturePrior(bandwidth=0.25),
     "TailPrior()": cb.TailPrior(),
+    "Accuracy()": cb.core.named_metric("accuracy"),
     "Estimand()": inspect.signature(cb.Extrapolation).parameters["estimand"].default,
 }
 
@@ -53,10 +54,20 @@ def is_one_of(default, allowed):
 
 ORDERED = [name for name, _ in rows(PAGE[: PAGE.index("## Arguments in any order")])]
 TABLE = {name: list(map(default_of, defaults)) for name, defaults in rows(PAGE)}
+
+
+def is_result(value):
+    """Whether a class is made by functions: its docstring has attributes and no parameters."""
+    text = inspect.getdoc(value) or ""
+    return inspect.isclass(value) and "\nAttributes\n" in text and "\nParameters\n" not in text
+
+
 SIGNATURES = {
     name: [p for p in inspect.signature(value).parameters.values() if p.name not in FOREIGN]
     for name, value in PUBLIC.items()
-    if not getattr(value, "_is_protocol", False) and not name.endswith(("Error", "Warning"))
+    if not getattr(value, "_is_protocol", False)
+    and not name.endswith(("Error", "Warning"))
+    and not is_result(value)
 }
 
 

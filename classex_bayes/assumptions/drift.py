@@ -250,7 +250,21 @@ class Drift(Shown):
         return float(np.sqrt(weight @ (variance + (mean - self.slope_mean) ** 2)))
 
     def draws(self, k: ArrayLike, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draws (number, n_k) of the drift in probits: of tau, then of a normal vector."""
+        """Draws of the drift in probits: of tau, then of a normal vector.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+            Numbers of classes.
+        number : int
+            Number of draws.
+        rng : Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        array of shape (number, n_k)
+        """
         x, delta = self._x, self.table["delta"].to_numpy()
         beyond, m = np.log(np.asarray(k) / self.n_classes), x.size
         at = np.concatenate([x, beyond])

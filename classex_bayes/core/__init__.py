@@ -1,1 +1,5 @@
 """Numerical core: arrays in, arrays out; NumPy and SciPy only."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -17,15 +17,33 @@ _NEVER = -30.0  # Phi^-1(U*) at which every power of U* is 0
 
 @dataclass(frozen=True)
 class MixtureLaw:
-    """Draws of the distribution of U*: mixtures, with `weights` (..., m), of a radial basis."""
+    """Draws of the distribution of U*: mixtures of a radial basis.
+
+    Parameters
+    ----------
+    basis : RadialBasis
+        Basis with m elements.
+    weights : array of shape (..., m)
+        Weights of the elements, which sum to 1.
+    siblings : float
+        Number of the k - 1 competitors that U* does not describe.
+    """
 
     basis: RadialBasis
     weights: FloatArray
-    siblings: float = 0.0  # number of the k - 1 competitors that U* does not describe
+    siblings: float = 0.0
     __repr__ = by_fields
 
     def thinned(self, share: FloatArray, siblings: float) -> Self:
-        """Law scaled by `share` (...); the rest, instances beaten by siblings, is put at U* = 0."""
+        """Law of instances of which siblings beat some, whose U* is 0.
+
+        Parameters
+        ----------
+        share : array of shape (...)
+            Share of the instances that no sibling beats.
+        siblings : float
+            Number of siblings.
+        """
         basis = RadialBasis(np.append(_NEVER, self.basis.knots), self.basis.bandwidth)
         left = share[..., None]
         weights = np.concatenate([1 - left, left * self.weights], axis=-1)
@@ -36,7 +54,19 @@ class MixtureLaw:
         return self.weights @ self.basis.cdf(u).T
 
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
-        """Value (..., n_k) of a metric on `k` (n_k,) classes. Accuracy is E[U*^(k-1)]."""
+        """Value of a metric on k classes. Accuracy is E[U*^(k-1)].
+
+        Parameters
+        ----------
+        k : array of shape (n_k,)
+            Numbers of classes.
+        metric : Metric
+            Such as the result of `named_metric`; the accuracy by default.
+
+        Returns
+        -------
+        array of shape (..., n_k)
+        """
         described = self.without_siblings(k)
         value = metric.under(self.weights, self.basis, described)
         if self.siblings and np.any(alone := described < 2):
@@ -54,11 +84,22 @@ class MixtureLaw:
         return np.maximum(np.rint(np.asarray(k) - self.siblings), 1).astype(np.int64)
 
     def classes_until(self, level: float, largest: int) -> FloatArray:
-        """Largest number of classes (...) whose expected accuracy is at least `level`.
+        """Largest number of classes whose expected accuracy is at least a level.
 
-        Accuracy is tabulated at 40 log-spaced k per decade up to `largest` and interpolated
-        linearly in log k. The result is infinite if the accuracy at `largest` is at least `level`,
-        and 1 if the accuracy on 2 classes is below it.
+        Accuracy is tabulated at 40 log-spaced k per decade and interpolated linearly in log k.
+
+        Parameters
+        ----------
+        level : float
+            Level of the expected accuracy.
+        largest : int
+            Largest number of classes to try.
+
+        Returns
+        -------
+        array of shape (...)
+            Infinite if the accuracy at `largest` is at least `level`, and 1 if the accuracy on 2
+            classes is below it.
         """
         n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(largest / 2)))
         grid = np.geomspace(2, largest, n_points)

@@ -188,7 +188,7 @@ def plot_sensitivity(
     Parameters
     ----------
     result : Sensitivity
-        Of `classex_bayes.bayes.checks.sensitivity.sensitivity`, at several k.
+        Of `classex_bayes.sensitivity`, at several k.
     component : {"prior", "tail_prior", "likelihood"}
         The component that is scaled.
     k : int or array-like of int, optional
@@ -291,7 +291,7 @@ def plot_diagnosis(report: TaskReport, **drawing: Unpack[Drawing]) -> Chart:
     Parameters
     ----------
     report : TaskReport
-        Of `classex_bayes.assumptions.diagnosis`, for a task with scores.
+        Of `classex_bayes.diagnose`, for a task with scores.
     {shared}
 
     Raises
@@ -338,7 +338,7 @@ def plot_drift(
     Parameters
     ----------
     drift : Drift
-        Of `classex_bayes.assumptions.drift.measure_drift`.
+        Of `classex_bayes.measure_drift`.
     prediction : Extrapolation or fitted estimator
         Draws without the drift, best at k from the smallest task to beyond k1.
     k : int or array-like of int, optional

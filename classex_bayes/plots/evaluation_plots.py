@@ -169,7 +169,7 @@ def plot_plan(result: Plan, **drawing: Unpack[Drawing]) -> Chart:
     Parameters
     ----------
     result : Plan
-        Result of `classex_bayes.evaluate.plan.plan`.
+        Result of `classex_bayes.plan`.
     {shared}
     """
     table: Any = result.table

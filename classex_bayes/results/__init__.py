@@ -1,1 +1,5 @@
 """Results: predictions as draws or points, their intervals, tables and sentences."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

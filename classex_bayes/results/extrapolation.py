@@ -414,7 +414,23 @@ class Bounds(Extrapolation):
         notes: tuple[str, ...] = (),
         estimand: Estimand = _ACCURACY,
     ) -> "Bounds":
-        """Wrap limits at `k` (n_k,)."""
+        """Wrap limits.
+
+        Parameters
+        ----------
+        k : int array of shape (n_k,)
+            Numbers of classes.
+        limits : callable
+            Returns the limits (2, n_k) at numbers of classes (n_k,) for a level.
+        estimator : str
+            Name of the estimator.
+        n_classes : int
+            k1, the number of source classes.
+        notes : tuple of str
+            Notes for readers of the result.
+        estimand : Estimand
+            The predicted quantity.
+        """
         ends = limits(k, interval_settings(None, None)[0])
         draws = xr.DataArray(
             np.repeat(ends, _N_EACH, axis=0)[None],
@@ -509,11 +525,16 @@ class ClassesUntil(Shown):
         return float((self.k.values >= k).mean())
 
     def describe(self, ci_prob: float | None = None) -> str:
-        """One sentence with the median and an interval of the level `ci_prob`.
+        """One sentence with the median and an interval.
 
         Beyond 100 k1 classes the model decides more than the data. An interval that reaches so far
         has no upper limit in the sentence: "4,220 or more". `median` and `interval` have the
         numbers.
+
+        Parameters
+        ----------
+        ci_prob : float, optional
+            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
         """
         if self.interval(ci_prob)[1] < 2:
             return f"accuracy is below {exact_percent(self.level)} on any number of classes"

@@ -1,0 +1,2 @@
+from .diagnosis import TaskReport as TaskReport
+from .drift import Drift as Drift
