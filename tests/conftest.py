@@ -75,8 +75,7 @@ def closed():
 @pytest.fixture(scope="session")
 def fit():
     """Fit a task with few draws."""
-    from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-    from classex_bayes.bayes.model.priors import MixturePrior
+    from classex_bayes import BayesianExtrapolator, MixturePrior
 
     def fit(task, prior=None, random_seed=1, evidence="all", **sampler):
         model = BayesianExtrapolator(prior or MixturePrior(), evidence)
@@ -89,8 +88,8 @@ def fit():
 @pytest.fixture(scope="session")
 def pilot():
     """200 classes with two probes each of a law whose accuracy is known at every k."""
+    from classex_bayes import SourceTask
     from classex_bayes.simulate import GaussianNearestNeighbor
-    from classex_bayes.task.source_task import SourceTask
 
     law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     sample = law.sample(200, repeats=2, random_seed=1)
@@ -112,7 +111,7 @@ def fitted_to_ranks(fit, pilot):
 @pytest.fixture(scope="session")
 def fitted_curve(fit, pilot):
     """Model fitted to exact accuracies of the pilot's law at a few k."""
-    from classex_bayes.task.source_task import SourceTask
+    from classex_bayes import SourceTask
 
     k = [2, 5, 20, 60, 200]
     return fit(SourceTask.from_accuracies(k, pilot.law.accuracy(k), n_test=400, n_classes=200))
@@ -121,7 +120,7 @@ def fitted_curve(fit, pilot):
 @pytest.fixture(scope="session")
 def small_task():
     """Task of independent instances, of any size."""
-    from classex_bayes.task.source_task import SourceTask
+    from classex_bayes import SourceTask
     from studies.laws import FavorabilityLaw
 
     def small_task(k1=40, n_test=60, seed=0):

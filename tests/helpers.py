@@ -8,11 +8,11 @@ import pytest
 import xarray as xr
 from hypothesis import settings
 
-from classex_bayes.core.metrics import named_metric
+from classex_bayes import SourceTask
+from classex_bayes.core import named_metric
 from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
 from classex_bayes.exceptions import ConvergenceWarning
-from classex_bayes.task.source_task import SourceTask
 
 ANSWERED = 0, 3  # exit codes; so few draws need not converge
 

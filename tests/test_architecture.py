@@ -262,6 +262,24 @@ def test_public_names():
         classex_bayes.extrapolate  # noqa: B018, since reading it raises
 
 
+def test_tests_and_studies_import_public_names_from_public_places():
+    public = {f"classex_bayes.{name}" for name in classex_bayes.__all__}
+    homes = {
+        f"{value.__module__}.{value.__name__}": name
+        for name, value in NAMES.items()
+        if value.__module__ not in public
+    }
+    tests = Path(__file__).parent
+    files = [*tests.rglob("*.py"), *(tests.parent / "docs" / "studies").rglob("*.py")]
+    deep = [
+        f"{file}:{line} imports {homes[name]} from its module"
+        for file in files
+        for name, line in imported(file)
+        if name in homes
+    ]
+    assert len(files) > 200 and deep == []
+
+
 def docstring_errors(name, value):
     """What numpydoc finds in a docstring."""
     # GL08: none at all; PR: parameters missing, unknown, out of order, without a description;

@@ -9,13 +9,19 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.assumptions.diagnosis import diagnose
+from classex_bayes import (
+    KDE,
+    BayesianExtrapolator,
+    ClassExReg,
+    Extrapolation,
+    MixturePrior,
+    Sampling,
+    SourceTask,
+    TailPrior,
+    diagnose,
+    load_glyphs,
+)
 from classex_bayes.bayes.convergence import Diagnosis
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.bayes.tails.tail_model import TailPrior
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
 from classex_bayes.formatting import (
     DECIMALS,
     PERCENTAGES,
@@ -27,11 +33,8 @@ from classex_bayes.formatting import (
     percent,
     with_error,
 )
-from classex_bayes.results.extrapolation import ClassesUntil, Extrapolation
+from classex_bayes.results import ClassesUntil
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.glyphs import load_glyphs
-from classex_bayes.task.sampling_design import Sampling
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw
 
 HOSTILE = "<img src=x onerror=alert(1)> & co"

@@ -9,10 +9,9 @@ import pytest
 from scipy.special import ndtr
 
 import classex_bayes
-from classex_bayes.core import metrics
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes import SourceTask
+from classex_bayes.core import RadialBasis, metrics
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.source_task import SourceTask
 
 PAGE = (Path(__file__).parents[1] / "docs" / "map.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"^### (.+?)\n.*?^```python\n(.*?)^```", PAGE, flags=re.M | re.S))

@@ -199,7 +199,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     Examples
     --------
     >>> scores = np.random.default_rng(1).normal(size=(60, 30)) + 3 * np.eye(30)[np.arange(60) % 30]
-    >>> from classex_bayes.task.source_task import SourceTask
+    >>> from classex_bayes import SourceTask
     >>> task = SourceTask.from_scores(scores, np.arange(60) % 30, higher_is_better=False)
     >>> report = diagnose(task, random_seed=1)
     >>> report.passed, [check.name for check in report.warnings]

@@ -85,7 +85,7 @@ def check_marginality(
 
     Examples
     --------
-    >>> from classex_bayes.task.source_task import SourceTask
+    >>> from classex_bayes import SourceTask
     >>> large = SourceTask.from_ranks(np.arange(100) % 20 + 1, np.arange(100), n_classes=100)
     >>> small = SourceTask.from_ranks(np.full(20, 2), np.arange(20), n_classes=20)
     >>> check_marginality(large, small).passed

@@ -199,7 +199,7 @@ class BayesianExtrapolator(LawModel):
     --------
     From ranks alone:
 
-    >>> from classex_bayes.task.source_task import SourceTask
+    >>> from classex_bayes import SourceTask
     >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     >>> few = {"draws": 1000, "tune": 1000, "chains": 2}
     >>> model = BayesianExtrapolator().fit(task, sampler=few, random_seed=1, progressbar=False)

@@ -56,8 +56,7 @@ class LawModel(FittedModel):
     >>> from scipy.special import ndtri
     >>> import classex_bayes as cb
     >>> from classex_bayes.arguments import seed_sequence
-    >>> from classex_bayes.core.basis import RadialBasis
-    >>> from classex_bayes.core.law import MixtureLaw
+    >>> from classex_bayes.core import MixtureLaw, RadialBasis
     >>> from classex_bayes.estimators.base import checked_fit
     >>> class Bootstrap(cb.bayes.LawModel):
     ...     def __init__(self, bandwidth=0.5):

@@ -109,7 +109,7 @@ def bootstrap(
 
     Examples
     --------
-    >>> from classex_bayes.estimators.classexreg import ClassExReg
+    >>> from classex_bayes import ClassExReg
     >>> ranks = [1] * 14 + [2, 2, 3, 4, 6, 10]
     >>> task = SourceTask.from_ranks(ranks, np.arange(20), n_classes=20)
     >>> result = bootstrap(ClassExReg(0.5), task, 80, progressbar=False, random_seed=1)

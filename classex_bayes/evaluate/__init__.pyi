@@ -1,4 +1,5 @@
 from .backtest import Backtest as Backtest
+from .classifiers import AccuracyDifference as AccuracyDifference
 from .classifiers import ClassifierComparison as ClassifierComparison
 from .compare import Comparison as Comparison
 from .extrapolation_check import ExtrapolationCheck as ExtrapolationCheck

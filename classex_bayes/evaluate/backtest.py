@@ -152,7 +152,7 @@ def backtest(
     Examples
     --------
     >>> from classex_bayes.simulate import GaussianNearestNeighbor
-    >>> from classex_bayes.estimators.classexreg import ClassExReg
+    >>> from classex_bayes import ClassExReg
     >>> law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     >>> task = SourceTask.from_embeddings(*law.sample(200, random_seed=1))
     >>> result = backtest([ClassExReg(0.5)], task, 50, n_pilots=5, progressbar=False)

@@ -145,7 +145,7 @@ def compare(
     Examples
     --------
     >>> from classex_bayes.simulate import GaussianNearestNeighbor
-    >>> from classex_bayes.estimators.kde import KDE
+    >>> from classex_bayes import KDE
     >>> law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     >>> task = SourceTask.from_embeddings(*law.sample(100, random_seed=1))
     >>> compare([KDE("ucv"), KDE("bcv")], task, [100, 1000]).table.shape

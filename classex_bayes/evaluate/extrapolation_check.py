@@ -219,7 +219,7 @@ def extrapolation_check(
     Examples
     --------
     >>> from classex_bayes.simulate import GaussianNearestNeighbor
-    >>> from classex_bayes.estimators.kde import KDE
+    >>> from classex_bayes import KDE
     >>> law = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
     >>> task = SourceTask.from_embeddings(*law.sample(200, random_seed=1))
     >>> check = extrapolation_check(KDE("ucv"), task, progressbar=False)

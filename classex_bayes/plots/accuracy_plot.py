@@ -88,7 +88,7 @@ def plot_accuracy(
     >>> pred = Extrapolation.from_point([10, 100], [0.9, 0.8], "example", n_classes=10)
     >>> plot_accuracy(pred, truth={100: 0.82}).get_title()
     'Accuracy on more classes'
-    >>> from classex_bayes.estimators.classexreg import ClassExReg
+    >>> from classex_bayes import ClassExReg
     >>> task = SourceTask.from_ranks([1] * 14 + [2, 2, 3, 4, 6, 10], np.arange(20), n_classes=20)
     >>> axes = plot_accuracy(ClassExReg(0.5).fit(task), task)
     """

@@ -353,8 +353,7 @@ def plot_drift(
 
     Examples
     --------
-    >>> from classex_bayes.assumptions.drift import measure_drift
-    >>> from classex_bayes.task.source_task import SourceTask
+    >>> from classex_bayes import SourceTask, measure_drift
     >>> task = SourceTask.from_ranks(np.arange(200) % 25 + 1, np.arange(200) % 100, n_classes=100)
     >>> draws = np.random.default_rng(1).uniform(0.3, 0.4, (1, 500, 2)) / [1, 2]
     >>> fixed = Extrapolation.from_draws([20, 200], draws, "example", "credible", 100)

@@ -115,9 +115,7 @@ def plot_backtest(
 
     Examples
     --------
-    >>> from classex_bayes.task.glyphs import load_glyphs
-    >>> from classex_bayes.estimators.classexreg import ClassExReg
-    >>> from classex_bayes.evaluate.backtest import backtest
+    >>> from classex_bayes import ClassExReg, backtest, load_glyphs
     >>> task = load_glyphs().task("rounded").subsample(100, random_seed=1)
     >>> result = backtest([ClassExReg(0.5)], task, 20, n_pilots=2, progressbar=False)
     >>> plot_backtest(result).get_ylabel()

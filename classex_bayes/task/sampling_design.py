@@ -45,7 +45,7 @@ class Sampling:
 
     Examples
     --------
-    >>> from classex_bayes.task.source_task import SourceTask
+    >>> from classex_bayes import SourceTask
     >>> scores = np.random.default_rng(1).normal(size=(6, 6)) + 2 * np.eye(6)
     >>> sampling = Sampling(groups=[0, 0, 1, 1, 2, 2])
     >>> SourceTask.from_scores(scores, range(6), sampling=sampling).grid().tolist()

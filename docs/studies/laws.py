@@ -11,7 +11,7 @@ from scipy.stats import ncx2
 from scipy.stats.qmc import Sobol
 
 from classex_bayes.arguments import integer, numbers, seed_sequence, share
-from classex_bayes.core.normal_law import expected_power
+from classex_bayes.core import expected_power
 from classex_bayes.formatting import by_fields
 from classex_bayes.simulate import EmbeddedLaw, GaussianNearestNeighbor, KnownLaw
 from classex_bayes.simulate.laws import mean_power

@@ -10,8 +10,7 @@ from trained_classifiers import GaussianClasses, qda_scores
 
 import classex_bayes as cb
 from classex_bayes import SourceTask, check_marginality, diagnose
-from classex_bayes.assumptions import score_facts
-from classex_bayes.assumptions.diagnosis import TaskReport
+from classex_bayes.assumptions import TaskReport, score_facts
 from classex_bayes.assumptions.score_facts import (
     ScoreFacts,
 )

@@ -12,10 +12,11 @@ from scipy.stats import kstest
 from sklearn.linear_model import RidgeClassifier
 from trained_classifiers import GaussianClasses, lda_scores, naive_bayes_scores
 
-from classex_bayes.assumptions.drift import SLOPE, WANDER, Drift, drift_covariance, measure_drift
+from classex_bayes import Extrapolation, SourceTask, measure_drift
+from classex_bayes.assumptions import Drift
+from classex_bayes.assumptions.drift import SLOPE, WANDER, drift_covariance
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
-from classex_bayes.results.extrapolation import Estimand, Extrapolation
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes.results import Estimand
 
 SIZE = 80
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import kstest
 
+from classex_bayes import MixturePrior
 from classex_bayes.bayes.model.likelihoods import BernsteinData, prior_draws
-from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.core.basis import n_better_bins, rank_histogram
 

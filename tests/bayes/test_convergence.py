@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from classex_bayes import BayesianExtrapolator, SourceTask
 from classex_bayes.bayes.convergence import diagnosis_of
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.exceptions import ConvergenceWarning
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw
 
 

@@ -8,15 +8,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from classex_bayes import Extrapolation, SourceTask
 from classex_bayes.bayes.coupling import (
     couple,
     coupled_order,
     notes_of_predictions,
     sampling_correlation,
 )
-from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 
 def normal_scores(values):

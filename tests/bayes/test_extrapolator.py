@@ -12,14 +12,11 @@ from scipy.special import ndtr
 from scipy.stats import binom
 from sklearn.base import clone
 
-from classex_bayes import load, save
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask, load, save
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
-from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
-from classex_bayes.results.extrapolation import Estimand
+from classex_bayes.results import Estimand
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 K = np.array([2, 3, 7, 40, 200, 1000, 20_000])
 

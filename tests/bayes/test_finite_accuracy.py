@@ -10,21 +10,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr
 from scipy.stats import binom, hypergeom, norm
 
-from classex_bayes import load, save
+from classex_bayes import BayesianExtrapolator, SourceTask, load, save
 from classex_bayes.bayes import finite_accuracy
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.finite_accuracy import (
     nested_test_accuracy,
     population_accuracy,
     single_test_accuracy,
 )
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core import MixtureLaw, RadialBasis
 from classex_bayes.core.dependence import AnswerDependence, answer_dependence, typical_dependence
-from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import HierarchicalNormal, UniformSphere
 
 BASIS, COARSE = RadialBasis.regular(-4, 8, 0.5), RadialBasis.regular(-2, 5, 0.5)

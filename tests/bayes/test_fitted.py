@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 import classex_bayes as cb
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core import RadialBasis
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import GaussianNearestNeighbor
 

@@ -10,13 +10,10 @@ from arviz_stats import loo
 from numpy.testing import assert_allclose, assert_array_equal
 
 import classex_bayes
-from classex_bayes import load, save
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask, load, save
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.model.likelihoods import build_model
-from classex_bayes.bayes.model.priors import MixturePrior
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.source_task import SourceTask
 
 
 def test_groups_and_attributes(fit, pilot):

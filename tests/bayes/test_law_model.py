@@ -7,12 +7,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom, norm
 
 import classex_bayes as cb
-from classex_bayes import load, save
+from classex_bayes import load, save, sensitivity
 from classex_bayes.arguments import seed_sequence
-from classex_bayes.bayes.checks.sensitivity import sensitivity
-from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.bayes import LawModel
+from classex_bayes.core import MixtureLaw, RadialBasis
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import (
     ConvergenceWarning,

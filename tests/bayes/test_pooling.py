@@ -5,17 +5,14 @@ import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes import load, save
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes import BayesianExtrapolator, SourceTask, load, save
 from classex_bayes.bayes.finite_accuracy import predictive_group
 from classex_bayes.bayes.fit_record import FitRecord
 from classex_bayes.bayes.idata import data_of, pooled_groups, task_part
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData, coarsening
-from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core import MixtureLaw, RadialBasis
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
 BASIS = RadialBasis.regular(-4, 8, 0.5)

@@ -10,11 +10,9 @@ import pymc as pm
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.source_task import SourceTask
 
 TASK = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
 

@@ -9,8 +9,7 @@ import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes import load, save
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes import BayesianExtrapolator, load, save
 from classex_bayes.exceptions import DataError, NotFittedError
 
 ENDINGS = [".nc", ".zarr"]

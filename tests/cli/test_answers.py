@@ -7,7 +7,7 @@ import pytest
 from helpers import ANSWERED, arrays_of, paths, random_scores
 
 import classex_bayes as cb
-from classex_bayes.bayes.checks.posterior_checks import posterior_checks
+from classex_bayes import posterior_checks
 
 FIT = ["--draws", "150", "--chains", "2"]
 FEW = [*FIT, "--seed", "3"]

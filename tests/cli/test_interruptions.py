@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 from helpers import paths
 
-from classex_bayes import load, save
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes import (
+    BayesianExtrapolator,
+    ClassExReg,
+    SourceTask,
+    backtest,
+    compare,
+    load,
+    save,
+)
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.cli.options import ReferenceVerb
-from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.evaluate import trials
-from classex_bayes.evaluate.backtest import backtest
-from classex_bayes.evaluate.compare import compare
 from classex_bayes.exceptions import Interrupted
 
 SHORT = {

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.special import betainc, ndtr
 from scipy.stats import norm
 
-from classex_bayes.core.basis import RadialBasis, n_better_bins, rank_histogram
+from classex_bayes.core import RadialBasis
+from classex_bayes.core.basis import n_better_bins, rank_histogram
 
 BASIS = RadialBasis.regular(-4, 8, 0.25)
 BASES = st.builds(RadialBasis.regular, st.floats(-5, -1), st.floats(1, 9), st.floats(0.1, 1.5))

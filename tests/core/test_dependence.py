@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes import SourceTask
 from classex_bayes.core import dependence
 from classex_bayes.core.dependence import (
     AnswerDependence,
@@ -14,7 +15,6 @@ from classex_bayes.core.dependence import (
     typical_dependence,
 )
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 SEEDS = st.integers(0, 10**6)
 

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from helpers import class_accuracies
 
-from classex_bayes.assumptions.drift import SLOPE, WANDER, WANDERS, Drift
+from classex_bayes.assumptions import Drift
+from classex_bayes.assumptions.drift import SLOPE, WANDER, WANDERS
 from classex_bayes.core.influence import (
     clustered_covariance,
     repair_covariance,

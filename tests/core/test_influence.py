@@ -8,6 +8,7 @@ from helpers import between_classes, class_accuracies, dyadic_covariance, weight
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes.core import named_metric
 from classex_bayes.core.influence import (
     clustered_covariance,
     design_effect,
@@ -16,7 +17,6 @@ from classex_bayes.core.influence import (
     unseen_competitors,
     weight_effect,
 )
-from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.rank_pass import progress_callback, rank_statistics, report_progress
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
@@ -171,7 +171,9 @@ def calibration(n_classes, repeats, n_tasks, noise_variance=0.2, seed=0):
         source = EmbeddingScores(probes, gallery, np.arange(n_classes), "sqeuclidean", "max")
         n_better, covariance = stream(source, y, weight, k)
         clustered = clustered_covariance(class_accuracies(n_better, y, n_classes, k), weight)
-        accuracies.append(Accuracy().average(n_better, n_classes, k, weight[y] / repeats))
+        accuracies.append(
+            named_metric("accuracy").average(n_better, n_classes, k, weight[y] / repeats)
+        )
         estimates.append(np.diag(repair_covariance(covariance, clustered)))
     squares = (np.array(accuracies) - np.mean(accuracies, axis=0)) ** 2
     terms = squares / np.mean(estimates, axis=0)

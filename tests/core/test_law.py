@@ -5,9 +5,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.normal_law import expected_power
+from classex_bayes.core import MixtureLaw, RadialBasis, expected_power
 
 BASIS = RadialBasis.regular(-2, 5, 0.5)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaincc, ndtr
 
-from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.metrics import Accuracy, expected_top_accuracy, named_metric
+from classex_bayes.core import RadialBasis, named_metric
+from classex_bayes.core.metrics import Accuracy, expected_top_accuracy
 from classex_bayes.core.subsets import (
     top_accuracy_given_n_better,
 )

@@ -8,12 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
-from classex_bayes.core.normal_law import (
-    expected_power,
-    increasing_root,
-    signal_accuracy,
-    signal_from_accuracy,
-)
+from classex_bayes.core import expected_power, signal_accuracy
+from classex_bayes.core.normal_law import increasing_root, signal_from_accuracy
 
 # mu, sd, and the integral at each k to 12 decimals, from a 40-digit trapezoid rule.
 

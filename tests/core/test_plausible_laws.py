@@ -7,8 +7,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 from scipy.stats import binom
 
+from classex_bayes.core import named_metric
 from classex_bayes.core.basis import n_better_bins, rank_histogram
-from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.rank_limits import PlausibleLaws, PointBasis
 
 POINTS = PointBasis.regular()

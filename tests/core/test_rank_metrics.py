@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import hypergeom
 
-from classex_bayes.core.basis import RadialBasis, n_better_bins
-from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.metrics import METRICS, expected_top_accuracy, median_rank, named_metric
+from classex_bayes.core import MixtureLaw, RadialBasis, named_metric
+from classex_bayes.core.basis import n_better_bins
+from classex_bayes.core.metrics import METRICS, expected_top_accuracy, median_rank
 from classex_bayes.exceptions import DataError
 
 MEANS = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.core.metrics import Accuracy
+from classex_bayes.core import named_metric
 from classex_bayes.core.subsets import (
     accuracy_given_n_better,
     distinct_n_better,
@@ -96,7 +96,7 @@ def test_long_recurrences_stay_accurate_and_underflow_to_zero():
 
 def test_equals_r():
     k, expected = np.array(list(GAUSS2_ATA)), list(GAUSS2_ATA.values())
-    found = Accuracy().average(GAUSS2_N_BETTER, 60, k, np.full(60, 1 / 60))
+    found = named_metric("accuracy").average(GAUSS2_N_BETTER, 60, k, np.full(60, 1 / 60))
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
@@ -113,7 +113,7 @@ def test_a_million_classes_need_little_memory():
     n_better = np.arange(4000) ** 2 // 16
     k = np.unique(np.geomspace(2, 10**6, 2800).astype(int))
     tracemalloc.start()
-    accuracy = Accuracy().average(n_better, 10**6, k, np.full(4000, 1 / 4000))
+    accuracy = named_metric("accuracy").average(n_better, 10**6, k, np.full(4000, 1 / 4000))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 500e6

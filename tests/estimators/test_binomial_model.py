@@ -9,9 +9,8 @@ from helpers import random_scores, score_task, unsound_data, weighted_scores
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from classex_bayes.estimators import binomial_model
-from classex_bayes.estimators.binomial_model import BinomialModel
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes import SourceTask
+from classex_bayes.estimators import BinomialModel, binomial_model
 from classex_bayes.task.table_reading import redraw_groups
 
 # Predictions far beyond the data are part of what is tested here.

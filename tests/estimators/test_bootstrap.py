@@ -7,20 +7,11 @@ import numpy as np
 import pytest
 from helpers import class_accuracies
 
+from classex_bayes import KDE, ClassExReg, Extrapolation, Sampling, SourceTask, literature
 from classex_bayes.core.influence import clustered_covariance
-from classex_bayes.estimators import kde
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.cleanex import CleaneX
-from classex_bayes.estimators.kde import KDE
-from classex_bayes.estimators.log_linear import LogLinear
-from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
-from classex_bayes.estimators.published import literature
-from classex_bayes.estimators.resampling import bootstrap
+from classex_bayes.estimators import CleaneX, LogLinear, PseudoLikelihood, bootstrap, kde
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
-from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.sampling_design import Sampling
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes import ClassExReg, SourceTask
+from classex_bayes.core import RadialBasis
 from classex_bayes.estimators import measured_curve as training
 from classex_bayes.estimators.classexreg import (
     BANDWIDTHS,
-    ClassExReg,
     Regression,
     choose_bandwidth,
     extrapolate_halves,
@@ -23,7 +23,6 @@ from classex_bayes.estimators.measured_curve import MeasuredCurve
 from classex_bayes.estimators.resampling import halve, subtasks
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

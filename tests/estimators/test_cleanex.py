@@ -10,12 +10,11 @@ from helpers import few_examples, random_scores, score_task, unsound_data
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.estimators import cleanex
-from classex_bayes.estimators.cleanex import CleaneX
+from classex_bayes import SourceTask
+from classex_bayes.estimators import CleaneX, cleanex
 from classex_bayes.estimators.measured_curve import MeasuredCurve, measured_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw
 
 # Predictions far beyond the data are part of what is tested here.

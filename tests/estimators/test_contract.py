@@ -9,9 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from classex_bayes import estimators, risk
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.model.priors import MixturePrior
+from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask, estimators, risk
 from classex_bayes.estimators import (
     KDE,
     BinomialModel,
@@ -30,7 +28,6 @@ from classex_bayes.estimators import (
 )
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.risk import BayesianRisk, MomentRisk, PolynomialRisk
-from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

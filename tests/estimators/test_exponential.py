@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from classex_bayes.estimators.exponential import MixedExponential
+from classex_bayes import SourceTask
+from classex_bayes.estimators import MixedExponential
 from classex_bayes.estimators.measured_curve import measured_curve
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from classex_bayes import KDE, SourceTask
 from classex_bayes.estimators import kde
-from classex_bayes.estimators.kde import KDE, RULES, select_bandwidths
+from classex_bayes.estimators.kde import RULES, select_bandwidths
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

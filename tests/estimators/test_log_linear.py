@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from helpers import ranked_task
 
-from classex_bayes.estimators.log_linear import LogLinear
+from classex_bayes import SourceTask
+from classex_bayes.estimators import LogLinear
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.source_task import SourceTask
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from helpers import few_errors
 
+from classex_bayes import SourceTask
 from classex_bayes.estimators.measured_curve import measured_curve
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.source_task import SourceTask
 
 CURVE = SourceTask.from_accuracies([2, 10, 30], [0.99, 0.9, 0.8], n_test=300, n_classes=30)
 

@@ -10,9 +10,9 @@ from scipy.special import ndtr
 from scipy.stats import beta, binom
 
 import classex_bayes as cb
+from classex_bayes import SourceTask
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw
 
 RANKS = [1] * 90 + [2] * 6 + [3, 5, 9, 40]

@@ -10,8 +10,9 @@ from helpers import few_examples, ranked_task, unsound_data
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from classex_bayes.estimators.pitman_yor import PitmanYor, expected_share
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes import SourceTask
+from classex_bayes.estimators import PitmanYor
+from classex_bayes.estimators.pitman_yor import expected_share
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
 

@@ -7,14 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
-from classex_bayes.core.normal_law import expected_power, signal_accuracy
-from classex_bayes.estimators.probit_normal import (
-    HighDimensional,
-    TwoParameter,
-    fit_signal,
-)
+from classex_bayes import SourceTask
+from classex_bayes.core import expected_power, signal_accuracy
+from classex_bayes.estimators import HighDimensional, TwoParameter
+from classex_bayes.estimators.probit_normal import fit_signal
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw
 
 SIZES = np.array([2, 3, 5, 10, 20, 50, 100, 200, 500, 1000])

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom
 
+from classex_bayes import SourceTask
 from classex_bayes.core import mixture_weights as mixture
-from classex_bayes.estimators import pseudolikelihood
-from classex_bayes.estimators.pseudolikelihood import PseudoLikelihood
+from classex_bayes.estimators import PseudoLikelihood, pseudolikelihood
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw
 
 # Predictions far beyond the data are part of what is tested here.

@@ -7,9 +7,9 @@ from helpers import few_errors
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes import SourceTask
 from classex_bayes.estimators.resampling import halve, n_better_among, subtasks
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import select
 
 

@@ -10,11 +10,10 @@ from helpers import unsound_data
 from scipy.optimize import minimize
 from scipy.stats import hypergeom
 
-from classex_bayes import compare
-from classex_bayes.estimators.sampled_metrics import SampledMetrics
+from classex_bayes import SourceTask, compare
+from classex_bayes.estimators import SampledMetrics
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.source_task import SourceTask
 
 # Predictions far beyond the data, from a few users, are what is tested here.
 pytestmark = [

@@ -8,14 +8,11 @@ import pytest
 from helpers import assert_same_task
 from numpy.testing import assert_allclose
 
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
-from classex_bayes.estimators.moment_bounds import MomentBounds
-from classex_bayes.evaluate.backtest import Pilots, backtest
+from classex_bayes import KDE, ClassExReg, MomentBounds, SourceTask, backtest
+from classex_bayes.evaluate.backtest import Pilots
 from classex_bayes.evaluate.scoring import score_trials
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 ESTIMATORS = [ClassExReg(0.5), KDE("ucv")]
 

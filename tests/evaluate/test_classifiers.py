@@ -8,16 +8,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.evaluate.classifiers import (
-    AccuracyDifference,
-    ClassifierComparison,
-    compare_classifiers,
-)
+from classex_bayes import BayesianExtrapolator, Extrapolation, SourceTask, compare_classifiers
+from classex_bayes.evaluate import AccuracyDifference, ClassifierComparison
 from classex_bayes.exceptions import DataError
-from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 K = [50, 500, 2000]
 SAMPLER = {"draws": 200, "tune": 150, "chains": 2, "cores": 1}

@@ -5,19 +5,22 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from classex_bayes import load, save
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.estimators.base import PointEstimator
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
-from classex_bayes.estimators.moment_bounds import MomentBounds
-from classex_bayes.estimators.resampling import bootstrap
-from classex_bayes.evaluate.backtest import backtest
-from classex_bayes.evaluate.compare import compare
+from classex_bayes import (
+    KDE,
+    BayesianExtrapolator,
+    ClassExReg,
+    Extrapolation,
+    MixturePrior,
+    MomentBounds,
+    SourceTask,
+    backtest,
+    compare,
+    load,
+    save,
+)
+from classex_bayes.estimators import PointEstimator, bootstrap
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.results.extrapolation import Estimand, Extrapolation
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes.results import Estimand
 
 K = [50, 200, 1000]
 

@@ -6,11 +6,9 @@ from helpers import few_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes import ClassExReg, SourceTask, literature
+from classex_bayes.estimators import MixedExponential
 from classex_bayes.estimators.base import FIT_ERRORS
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.exponential import MixedExponential
-from classex_bayes.estimators.published import literature
-from classex_bayes.task.source_task import SourceTask
 
 K = [3, 1000, 10**6, 10**12]
 

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import kstest, norm
 
 import classex_bayes as cb
-from classex_bayes.estimators.base import PointEstimator
+from classex_bayes import Extrapolation
+from classex_bayes.estimators import PointEstimator
 from classex_bayes.exceptions import DataError, DataWarning
-from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.laws import FavorabilityLaw
 

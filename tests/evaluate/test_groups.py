@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from classex_bayes.evaluate.groups import GroupedExtrapolation, extrapolate_groups
+from classex_bayes import SourceTask, extrapolate_groups, load_glyphs
+from classex_bayes.evaluate import GroupedExtrapolation
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.glyphs import FONTS, load_glyphs
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.glyphs import FONTS
 
 K = [60, 600]
 SAMPLER = {"draws": 200, "tune": 150, "chains": 2, "cores": 1}

@@ -11,10 +11,9 @@ from scipy.stats import binom, norm
 from scipy.stats import t as student_t
 
 from classex_bayes import DataError, MixturePrior, SourceTask, plan
+from classex_bayes.core import MixtureLaw, named_metric
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.dependence import typical_dependence
-from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.metrics import Accuracy
 from classex_bayes.evaluate import planned_pilots
 from classex_bayes.evaluate.planned_pilots import (
     Populations,
@@ -363,7 +362,9 @@ def test_reweighted_draws_have_the_law_of_the_posterior(monkeypatch):
     monkeypatch.setattr(
         Populations, "ranks", lambda *a: histograms.append(count(*a)) or histograms[-1]
     )
-    draws = simulated_draws(populations, designs, k, Accuracy(), SEED, False).reshape(60, -1)
+    draws = simulated_draws(populations, designs, k, named_metric("accuracy"), SEED, False).reshape(
+        60, -1
+    )
 
     mu, log_tau = (a.ravel() for a in np.meshgrid(np.linspace(0, 7, 141), np.linspace(-2, 2, 81)))
     log_prior = norm.logpdf(mu, 3, 1.8) + student_t.logpdf(log_tau, 3, np.log(1.2), 0.35)

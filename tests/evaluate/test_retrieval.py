@@ -5,14 +5,16 @@ import re
 import numpy as np
 import pytest
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
-from classex_bayes.evaluate.backtest import backtest
-from classex_bayes.evaluate.compare import compare
+from classex_bayes import (
+    KDE,
+    BayesianExtrapolator,
+    ClassExReg,
+    SourceTask,
+    backtest,
+    compare,
+    write_report,
+)
 from classex_bayes.exceptions import DataError
-from classex_bayes.report.page import write_report
-from classex_bayes.task.source_task import SourceTask
 
 K = [50, 200, 1000]
 

@@ -7,14 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes import KDE, BayesianExtrapolator, ClassExReg, Extrapolation, SourceTask
 from classex_bayes.estimators.base import Parameters
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
 from classex_bayes.evaluate.trials import Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.results.extrapolation import Extrapolation
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw
 
 K = [60, 300]

@@ -8,6 +8,7 @@ from helpers import few_examples, ranked_task
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes import SourceTask
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import (
     bayes_accuracy_bound,
@@ -16,7 +17,6 @@ from classex_bayes.information import (
     largest_accuracy,
     smallest_information,
 )
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import bivariate_normal
 
 METHODS = ("bounded_differences", "cantelli", "chebyshev")

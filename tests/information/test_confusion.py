@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from sklearn.metrics import confusion_matrix, mutual_info_score
 
+from classex_bayes import SourceTask
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import (
     confusion_information,
     fano_bound,
     smallest_information,
 )
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import bivariate_normal
 
 BITS = np.log(2)

@@ -7,15 +7,15 @@ import pytest
 from arviz_base import rc_context
 from helpers import unsound_data
 
-from classex_bayes.core.normal_law import signal_accuracy
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.probit_normal import HighDimensional, fit_signal
+from classex_bayes import ClassExReg, Extrapolation, SourceTask
+from classex_bayes.core import signal_accuracy
+from classex_bayes.estimators import HighDimensional
+from classex_bayes.estimators.probit_normal import fit_signal
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import implied_information, information_difference
-from classex_bayes.results.extrapolation import Estimand, Extrapolation
+from classex_bayes.results import Estimand
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.rank_variance import joint_covariance
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw, bivariate_normal
 
 BITS = np.log(2)

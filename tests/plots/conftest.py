@@ -6,12 +6,9 @@ import pytest
 import xarray as xr
 
 import classex_bayes as cb
-from classex_bayes.assumptions.drift import measure_drift
-from classex_bayes.evaluate.backtest import backtest
-from classex_bayes.evaluate.classifiers import ClassifierComparison
-from classex_bayes.evaluate.groups import GroupedExtrapolation
-from classex_bayes.evaluate.plan import Plan
-from classex_bayes.results.extrapolation import ClassesUntil, Extrapolation
+from classex_bayes import Extrapolation, backtest, measure_drift
+from classex_bayes.evaluate import ClassifierComparison, GroupedExtrapolation, Plan
+from classex_bayes.results import ClassesUntil
 
 K = [1000, 10, 200]
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes import ClassExReg, plot_accuracy
+from classex_bayes import ClassExReg, Extrapolation, SourceTask, plot_accuracy
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.plots.drawing import chart_of
-from classex_bayes.results.extrapolation import Estimand, Extrapolation
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes.results import Estimand
 
 BAYES = "BayesianExtrapolator, 90% credible interval"
 WORDS = {"ci_prob": 0.9, "ci_kind": "eti"}

@@ -5,11 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import classex_bayes as cb
-from classex_bayes.assumptions.drift import measure_drift
+from classex_bayes import Extrapolation, SourceTask, measure_drift
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.plots.drawing import chart_of
-from classex_bayes.results.extrapolation import Extrapolation
-from classex_bayes.task.source_task import SourceTask
 
 LABEL = "replicated, 90% posterior predictive interval"
 PRIOR = "replicated, 90% prior predictive interval"

@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import classex_bayes as cb
+from classex_bayes import Extrapolation
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.chart import INK, Chart
 from classex_bayes.plots.figure import PALETTE, draw
-from classex_bayes.results.extrapolation import Extrapolation
 
 INTERVAL = "drawn, 90% credible interval"
 WORDS = {"ci_prob": 0.9, "ci_kind": "eti"}

@@ -6,8 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import classex_bayes as cb
-from classex_bayes.evaluate.backtest import Backtest
-from classex_bayes.evaluate.plan import Plan
+from classex_bayes.evaluate import Backtest, Plan
 from classex_bayes.exceptions import DataError
 from classex_bayes.plots.drawing import chart_of
 

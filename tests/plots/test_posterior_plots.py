@@ -11,7 +11,7 @@ import classex_bayes as cb
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.plots.drawing import chart_of
 from classex_bayes.plots.posterior_plots import RESOLVED
-from classex_bayes.results.extrapolation import ClassesUntil
+from classex_bayes.results import ClassesUntil
 
 LARGEST = 10**12
 BAYES = "BayesianExtrapolator, 90% credible interval"

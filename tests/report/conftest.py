@@ -32,7 +32,7 @@ def always_few_parts(few_parts):
 @pytest.fixture(scope="session")
 def written(fitted, few_parts, tmp_path_factory):
     """A page on up to 5,000 classes with everything on it."""
-    from classex_bayes.report.page import write_report
+    from classex_bayes import write_report
 
     path = tmp_path_factory.mktemp("report") / "page.html"
     with few_parts():
@@ -47,9 +47,8 @@ def written(fitted, few_parts, tmp_path_factory):
 @pytest.fixture(scope="session")
 def hostile(fit, tmp_path_factory):
     """A page whose data and classes have hostile names; two classes have half of the errors."""
+    from classex_bayes import SourceTask, write_report
     from classex_bayes.exceptions import DataWarning
-    from classex_bayes.report.page import write_report
-    from classex_bayes.task.source_task import SourceTask
 
     names = [f"{ATTACK}{j}" for j in range(60)]
     y = np.repeat(np.arange(60), 8)

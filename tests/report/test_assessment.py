@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import classex_bayes as cb
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
+from classex_bayes import KDE, ClassExReg
 from classex_bayes.exceptions import ExtrapolationWarning
 from classex_bayes.report import page
 from classex_bayes.report.findings import findings_of

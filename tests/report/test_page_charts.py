@@ -5,12 +5,10 @@ import warnings
 import numpy as np
 import pytest
 
-from classex_bayes import ClassExReg
+from classex_bayes import ClassExReg, Extrapolation, SourceTask
 from classex_bayes.report import page_charts
 from classex_bayes.report.findings import findings_of
 from classex_bayes.report.page_charts import Axis
-from classex_bayes.results.extrapolation import Extrapolation
-from classex_bayes.task.source_task import SourceTask
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,17 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
-from classex_bayes import load, save
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
-from classex_bayes.estimators.moment_bounds import MomentBounds
+from classex_bayes import (
+    KDE,
+    BayesianExtrapolator,
+    ClassExReg,
+    MomentBounds,
+    load,
+    save,
+    write_report,
+)
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.report import page as report_page
-from classex_bayes.report.page import write_report
 
 K, DATE = [1000, 5000, 200], datetime.date(2026, 1, 2)
 

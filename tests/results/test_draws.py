@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from classex_bayes.evaluate.classifiers import AccuracyDifference
+from classex_bayes import Extrapolation
+from classex_bayes.evaluate import AccuracyDifference
 from classex_bayes.exceptions import DataError
+from classex_bayes.results import Estimand
 from classex_bayes.results.draws import DrawsTable
-from classex_bayes.results.extrapolation import Estimand, Extrapolation
 
 N = 40_000
 SDS = np.array([0.1, 0.003, 0.03])

@@ -10,10 +10,10 @@ import pytest
 import xarray as xr
 from scipy.stats import beta
 
+from classex_bayes import Extrapolation, SourceTask
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
-from classex_bayes.results.extrapolation import ClassesUntil, Estimand, Extrapolation
+from classex_bayes.results import ClassesUntil, Estimand
 from classex_bayes.results.reference_values import reference_values
-from classex_bayes.task.source_task import SourceTask
 
 LAWS = {20: beta(60, 20), 100: beta(8, 6), 500: beta(2, 12)}
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes import SourceTask
 from classex_bayes.results.sentences import errors_sentence, pilot_sentence
-from classex_bayes.task.source_task import SourceTask
 
 
 @given(

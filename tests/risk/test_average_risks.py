@@ -10,8 +10,9 @@ from helpers import between_classes, score_task, weighted_scores
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes import SourceTask
+from classex_bayes.core import named_metric
 from classex_bayes.core.influence import repair_covariance
-from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.rank_counts import tie_noise
 from classex_bayes.exceptions import DataError
@@ -24,7 +25,6 @@ from classex_bayes.risk.average_risks import (
     risk_coefficients,
 )
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -82,7 +82,7 @@ def test_many_classes():
     n_better = np.rint(np.exp(rng.uniform(0, np.log(n_classes - 1), 50))).astype(int) - 1
     by_rank = 1 - np.searchsorted(np.sort(n_better), np.arange(n_classes - 1), "right") / 50
     k = np.array([2, 100, 10_000, 199_999, 200_000])
-    accuracy = Accuracy().average(n_better, n_classes, k, np.full(50, 1 / 50))
+    accuracy = named_metric("accuracy").average(n_better, n_classes, k, np.full(50, 1 / 50))
     np.testing.assert_allclose(average_risk(by_rank, k), 1 - accuracy, atol=1e-9)
 
 

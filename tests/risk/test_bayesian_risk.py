@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 import classex_bayes as cb
 from classex_bayes.bayes.model.likelihoods import BernsteinData, build_model, coarsening
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core import RadialBasis
 from classex_bayes.exceptions import ConvergenceWarning, DataError, Interrupted
 from classex_bayes.risk import BayesianRisk, average_test_risk, average_test_risk_cov
 from classex_bayes.risk.bayesian_risk import ObservedRisk, RiskData, cost_functions, element_risk

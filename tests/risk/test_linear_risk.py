@@ -10,7 +10,8 @@ from scipy.optimize import nnls
 from scipy.special import ndtri
 from scipy.stats import beta
 
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes import SourceTask
+from classex_bayes.core import RadialBasis
 from classex_bayes.estimators import measured_curve
 from classex_bayes.exceptions import DataError
 from classex_bayes.risk import (
@@ -21,7 +22,6 @@ from classex_bayes.risk import (
     noise_amplification,
 )
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
 LAW = GaussianNearestNeighbor(dim=5, noise_variance=0.15)

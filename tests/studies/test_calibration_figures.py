@@ -13,11 +13,8 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binom
 from trained_classifiers import GaussianClasses
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-from classex_bayes.evaluate.backtest import backtest
+from classex_bayes import BayesianExtrapolator, SourceTask, backtest, load_glyphs
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.glyphs import load_glyphs
-from classex_bayes.task.source_task import SourceTask
 from studies.coverage import checks, weights
 from studies.coverage.sbc import sbc
 from studies.coverage.zoo import N_TASKS as N_TASKS_OF_ZOO

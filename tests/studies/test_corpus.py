@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from classex_bayes import MixturePrior
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core import MixtureLaw
 from classex_bayes.estimators import ClassExReg, TwoParameter
 from classex_bayes.evaluate.planned_pilots import corpus_laws
 from classex_bayes.simulate import GaussianNearestNeighbor

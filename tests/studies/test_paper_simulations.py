@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
+from classex_bayes import KDE, ClassExReg
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.papers import published as printed
 from studies.papers.gaussian_simulation import (

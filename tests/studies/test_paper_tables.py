@@ -7,8 +7,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.kde import KDE
+from classex_bayes import KDE, ClassExReg
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.papers import nips_table as nips
 from studies.papers import paper_tables as tables

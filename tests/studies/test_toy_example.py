@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes import SourceTask
 from studies.laws import bivariate_normal
 from studies.papers.toy_example import discriminability, favorability, generalization_accuracy
 

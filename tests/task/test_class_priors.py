@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from helpers import score_task, weighted_scores
 
+from classex_bayes import SourceTask
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.class_priors import accuracy_under_priors
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task import accuracy_under_priors
 
 
 def by_subsets(scores, y, weight, k):

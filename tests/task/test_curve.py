@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from classex_bayes import SourceTask
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
-from classex_bayes.task.source_task import SourceTask
 
 
 def test_covariance_of_a_curve_is_that_of_nested_events():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import classex_bayes as cb
+from classex_bayes import SourceTask
 from classex_bayes.exceptions import DataWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import HierarchicalNormal, UniformSphere
 
 FEW = {"sampler": {"draws": 50, "tune": 100, "chains": 2}, "random_seed": 1, "progressbar": False}

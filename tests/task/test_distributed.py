@@ -17,10 +17,9 @@ from distributed import Client, LocalCluster
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classex_bayes.estimators.kde import KDE
+from classex_bayes import KDE, SourceTask
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 SEEDS = st.integers(0, 2**32 - 1)
 ATOL = 1e-10

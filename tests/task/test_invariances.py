@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import classex_bayes.core.ranks.embeddings as embeddings_module
+from classex_bayes import MixturePrior, SourceTask, literature
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.estimators.published import literature
-from classex_bayes.task.source_task import SourceTask
 
 BASIS = MixturePrior().basis
 # Halves are drawn by position, so that an order of the classes draws others.

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from helpers import dyadic_covariance
 
-from classex_bayes.core.metrics import named_metric
+from classex_bayes import SourceTask
+from classex_bayes.core import named_metric
 from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task import rank_variance as joint_module
 from classex_bayes.task.rank_variance import joint_covariance
-from classex_bayes.task.source_task import SourceTask
 
 
 def covariance_of(tests, k, metric="accuracy"):

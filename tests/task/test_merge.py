@@ -10,12 +10,9 @@ from helpers import count_better
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from classex_bayes.assumptions.diagnosis import diagnose
-from classex_bayes.estimators.kde import KDE
+from classex_bayes import KDE, SourceTask, diagnose, read_task
 from classex_bayes.exceptions import DataError, DataWarning
-from classex_bayes.io.task_files import read_task
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 ATOL = 1e-10
 SEEDS = st.integers(0, 2**32 - 1)

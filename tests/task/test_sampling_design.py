@@ -9,7 +9,7 @@ from helpers import embedded
 from scipy.stats import norm
 
 import classex_bayes as cb
-from classex_bayes.core.basis import RadialBasis
+from classex_bayes.core import RadialBasis
 from classex_bayes.task.table_reading import redraw_groups
 
 K = np.array([2, 3, 5])

@@ -13,16 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from classex_bayes import ClassExReg, SourceTask
+from classex_bayes.core import named_metric
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.influence import (
     clustered_covariance,
 )
-from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import accuracy_given_n_better
-from classex_bayes.estimators.classexreg import ClassExReg
 from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -180,7 +180,7 @@ def posterior_checks(
 
     Examples
     --------
-    >>> from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+    >>> from classex_bayes import BayesianExtrapolator
     >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
     >>> model = BayesianExtrapolator().fit(
     ...     task, sampler={"draws": 500, "tune": 500, "chains": 2}, random_seed=1, progressbar=False

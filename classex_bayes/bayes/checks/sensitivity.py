@@ -233,7 +233,7 @@ def sensitivity(
 
     Examples
     --------
-    >>> from classex_bayes.task.source_task import SourceTask
+    >>> from classex_bayes import SourceTask
     >>> ranks = np.repeat([1, 2, 3, 6, 10, 31], [450, 10, 10, 10, 10, 10])
     >>> task = SourceTask.from_ranks(ranks, np.arange(500) % 50, n_classes=50)
     >>> model = BayesianExtrapolator().fit(

@@ -113,8 +113,7 @@ def tail_checks(
 
     Examples
     --------
-    >>> from classex_bayes.bayes.extrapolator import BayesianExtrapolator
-    >>> from classex_bayes.task.source_task import SourceTask
+    >>> from classex_bayes import BayesianExtrapolator, SourceTask
     >>> rng = np.random.default_rng(1)
     >>> gallery = rng.normal(size=(100, 6))
     >>> probes = gallery + 0.4 * rng.normal(size=(100, 6))

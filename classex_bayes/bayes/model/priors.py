@@ -81,7 +81,7 @@ class Prior(Protocol):
 
     >>> from dataclasses import dataclass
     >>> import classex_bayes as cb
-    >>> from classex_bayes.core.basis import RadialBasis
+    >>> from classex_bayes.core import RadialBasis
     >>> @dataclass(frozen=True)
     ... class LaplacePrior:
     ...     location: float = 2.5

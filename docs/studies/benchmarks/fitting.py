@@ -9,13 +9,10 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtr
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask, load_glyphs
 from classex_bayes.bayes.model.density import log_density
 from classex_bayes.bayes.model.likelihoods import BernsteinData, build_model
 from classex_bayes.bayes.model.nutpie_model import compiled_model, pack
-from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.task.glyphs import load_glyphs
-from classex_bayes.task.source_task import SourceTask
 from studies.benchmarks.measurement import (
     Measurement,
     Setup,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes import SourceTask
 from classex_bayes.typing import IntArray
 from studies.benchmarks.measurement import Measurement, Setup, Skipped, seconds
 from studies.benchmarks.ranking import embeddings

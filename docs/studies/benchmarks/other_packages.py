@@ -10,12 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.estimators.classexreg import ClassExReg, basis_columns
-from classex_bayes.estimators.kde import KDE
-from classex_bayes.estimators.pitman_yor import PitmanYor
-from classex_bayes.results.extrapolation import Extrapolation
-from classex_bayes.task.glyphs import load_glyphs
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes import KDE, ClassExReg, Extrapolation, SourceTask, load_glyphs
+from classex_bayes.estimators import PitmanYor
+from classex_bayes.estimators.classexreg import basis_columns
 from classex_bayes.typing import FloatArray
 from studies.benchmarks.measurement import Measurement, Setup, Skipped, seconds
 

@@ -8,12 +8,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from classex_bayes import SourceTask
 from classex_bayes.core.rank_pass import rank_statistics
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.core.ranks.threads import available_threads
 from classex_bayes.core.subsets import log_spaced
-from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 from studies.benchmarks.measurement import Measurement, Setup, time_ratios
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 from studies.benchmarks.measurement import Measurement, Setup, Skipped, seconds
 from studies.benchmarks.ranking import embeddings

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from classex_bayes.task.glyphs import load_glyphs
+from classex_bayes import load_glyphs
 from studies.benchmarks.measurement import Measurement, Setup
 from studies.pages import DOCS
 

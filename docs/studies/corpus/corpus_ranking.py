@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from classex_bayes import backtest
 from classex_bayes.estimators.base import Estimator
-from classex_bayes.evaluate.backtest import backtest
 from classex_bayes.evaluate.scoring import interval_score
 from classex_bayes.typing import FloatArray, IntArray
 from studies.corpus.catalogue import population, recipes

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from classex_bayes import SourceTask
 from classex_bayes.core.ranks.embeddings import Distance
-from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 from studies.corpus.packages import Packages
 

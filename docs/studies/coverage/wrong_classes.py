@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import digamma
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes import BayesianExtrapolator, TailPrior
 from classex_bayes.bayes.tails.calibration import form_fits, numbers_of_draws, random_halves
 from classex_bayes.bayes.tails.depths import STANDARDISED, why_no_tails
 from classex_bayes.bayes.tails.tail_laws import tail_laws
-from classex_bayes.bayes.tails.tail_model import TailParameters, TailPrior
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.bayes.tails.tail_model import TailParameters
+from classex_bayes.core import MixtureLaw
 from classex_bayes.evaluate.scoring import crps, interval_score
 from studies.corpus.catalogue import population, recipes
 from studies.coverage.trials import all_rows

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes import SourceTask
-from classex_bayes.core.normal_law import signal_accuracy, signal_from_accuracy
+from classex_bayes.core import signal_accuracy
+from classex_bayes.core.normal_law import signal_from_accuracy
 from classex_bayes.estimators import HighDimensional, MixedExponential, PseudoLikelihood
 from studies.papers.published import telugu2016
 from studies.papers.telugu import load_telugu

@@ -8,18 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes import load, save
+from classex_bayes import BayesianExtrapolator, SourceTask, load, posterior_checks, save
+from classex_bayes.bayes import PredictiveReport
 from classex_bayes.bayes.checks.class_ranks import ReplicatedClasses, replicated_classes
-from classex_bayes.bayes.checks.posterior_checks import (
-    PredictiveReport,
-    observed_and_replicated,
-    posterior_checks,
-    rank_groups,
-)
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.checks.posterior_checks import observed_and_replicated, rank_groups
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError, NotFittedError
-from classex_bayes.task.source_task import SourceTask
 from studies.laws import FavorabilityLaw
 
 FEW = {"draws": 150, "tune": 200}

@@ -8,18 +8,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from scipy.stats import norm
 
-from classex_bayes.bayes.checks.sensitivity import (
-    Sensitivity,
-    _diagnosis,
-    _jackknife_error,
+from classex_bayes import (
+    BayesianExtrapolator,
+    Extrapolation,
+    MixturePrior,
+    MomentBounds,
     sensitivity,
 )
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes import Sensitivity
+from classex_bayes.bayes.checks.sensitivity import _diagnosis, _jackknife_error
 from classex_bayes.bayes.idata import data_of
-from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
-from classex_bayes.results.extrapolation import Extrapolation
 
 PRIOR, DATA = 0.04, 0.02  # standard deviations about 0.5 and 0.6
 

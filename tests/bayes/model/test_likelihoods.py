@@ -7,14 +7,13 @@ import pymc as pm
 import pytest
 from scipy.stats import norm
 
+from classex_bayes import MixturePrior, SourceTask
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     PowerData,
     build_model,
 )
-from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.core.basis import RadialBasis
-from classex_bayes.task.source_task import SourceTask
+from classex_bayes.core import RadialBasis
 from studies.laws import FavorabilityLaw
 
 PRIOR = MixturePrior()

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, log_softmax, ndtr, ndtri
 from scipy.stats import halfnorm, kstest, norm, t, uniform, yeojohnson
 
+from classex_bayes import MixturePrior, SourceTask
 from classex_bayes.bayes.model import priors
 from classex_bayes.bayes.model.likelihoods import BernsteinData, prior_draws
-from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.core.normal_law import expected_power
+from classex_bayes.core import expected_power
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.source_task import SourceTask
 
 TASK = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
 STRAIGHT = MixturePrior(tail=0, tail_sd=0)

@@ -10,10 +10,8 @@ import pytest
 from numba import TypingError, types
 from numba.core.caching import IndexDataCacheFile
 
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask
 from classex_bayes.bayes.model import density, nutpie_model
-from classex_bayes.bayes.model.priors import MixturePrior
-from classex_bayes.task.source_task import SourceTask
 
 PRIOR = MixturePrior(deviation=0)
 TASK = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)

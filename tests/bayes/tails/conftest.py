@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from classex_bayes import SourceTask
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 
 def _distances(k1=120, seed=0, noise=0.14):
@@ -34,10 +34,9 @@ def task_of():
 @pytest.fixture(scope="session")
 def tails():
     """Draws from the tails of a task, without a fit to ranks; and the accuracies of their laws."""
-    from classex_bayes.bayes.model.priors import MixturePrior
+    from classex_bayes import MixturePrior, TailPrior
     from classex_bayes.bayes.tails.tail_laws import TailDraws
-    from classex_bayes.bayes.tails.tail_model import TailPrior
-    from classex_bayes.core.law import MixtureLaw
+    from classex_bayes.core import MixtureLaw
 
     def tails(task, size=400, random_seed=1):
         basis = MixturePrior().basis

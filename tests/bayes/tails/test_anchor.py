@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, log_ndtr, logit
 
 from classex_bayes.bayes.score_evidence import anchored
-from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core import MixtureLaw, RadialBasis
 
 BASIS = RadialBasis.regular(-4.0, 8.0, 0.1)
 COUNTS = np.geomspace(2, 10**9, 30)

@@ -13,13 +13,13 @@ from scipy.special import logit, logsumexp
 from scipy.stats import binomtest
 
 import classex_bayes as cb
+from classex_bayes import tail_checks
 from classex_bayes.bayes import score_evidence
-from classex_bayes.bayes.checks.tail_checks import tail_checks
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.tails.calibration import HeldOutTable
 from classex_bayes.bayes.tails.depths import why_no_tails
 from classex_bayes.bayes.tails.tail_model import TailParameters
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core import MixtureLaw
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.simulate import GaussianNearestNeighbor
 

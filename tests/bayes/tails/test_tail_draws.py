@@ -5,10 +5,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm, t
 
+from classex_bayes import SourceTask, TailPrior
 from classex_bayes.bayes.tails import calibration
-from classex_bayes.bayes.tails.tail_model import TailParameters, TailPrior
+from classex_bayes.bayes.tails.tail_model import TailParameters
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.source_task import SourceTask
 
 K = np.array([120, 1200, 10_000])
 LAW = GaussianNearestNeighbor(10, 0.14)

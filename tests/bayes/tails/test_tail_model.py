@@ -10,6 +10,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import beta, binom, kstest, multivariate_normal, norm, t
 
+from classex_bayes import SourceTask, TailPrior
 from classex_bayes.bayes.tails import calibration
 from classex_bayes.bayes.tails.calibration import HeldOutTable, posterior_density, random_halves
 from classex_bayes.bayes.tails.depths import (
@@ -30,16 +31,13 @@ from classex_bayes.bayes.tails.tail_laws import TailCells, resampled
 from classex_bayes.bayes.tails.tail_model import (
     DEPTHS,
     TailParameters,
-    TailPrior,
     drawn_parameters,
     law_outside,
     tail_law,
 )
-from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core import MixtureLaw, RadialBasis
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.source_task import SourceTask
 
 BASIS = RadialBasis.regular(-4.0, 8.0, 0.1)
 POINT = np.array([-0.2, 1.08, -2.5, np.log(0.3), -0.4])
