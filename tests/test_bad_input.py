@@ -476,7 +476,7 @@ def test_the_fewest_draws_that_are_weighed(chains, draws, enough):
     if enough:
         assert np.isfinite(cb.sensitivity(model, 9).table["prior"]).all()
     else:
-        with pytest.raises(cb.DataError, match=r"^draws: found \d+ x \d+, too few for importance"):
+        with pytest.raises(cb.DataError, match=r"^draws: found \d+ x \d+, too few"):
             cb.sensitivity(model, 9)
 
 

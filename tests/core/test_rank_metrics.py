@@ -302,11 +302,11 @@ def test_far_knots():
 @pytest.mark.parametrize("key", ["mrr", "ndcg"])
 def test_names(key):
     assert named_metric(key).name == key and named_metric(f"{key}@10").name == f"{key}@10"
-    with pytest.raises(DataError, match=rf"{key}@1001', expected an m of at most 1000; pass"):
+    with pytest.raises(DataError, match=rf"{key}@1001', .*at most 1000; pass"):
         named_metric(f"{key}@1001")
     for alias in ("recall@5", "hit_rate@5", "success@5"):
         assert named_metric(alias) == named_metric("accuracy@5")
         assert named_metric(alias).name == alias
     assert named_metric("recall@1").name == named_metric("accuracy@1").name == "accuracy"
-    with pytest.raises(DataError, match="'mean_rank@5', expected 'mean_rank', which has no m"):
+    with pytest.raises(DataError, match="'mean_rank@5', expected 'mean_rank'"):
         named_metric("mean_rank@5")

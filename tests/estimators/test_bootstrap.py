@@ -258,7 +258,7 @@ class NeedsScores(Observed):
 
 def test_estimators_that_do_not_suit_the_resamples():
     task = embedding_task(k1=20)
-    with pytest.raises(DataError, match=r"needing cannot be fitted to 3 of 3 resamples \(scores"):
+    with pytest.raises(DataError, match=r"needing .* 3 of 3 resamples \(scores"):
         quiet(NeedsScores(), task, 20, n_resamples=3)
     # One of 20 is right; resamples without it, exp(-1) of them, have no such law.
     few = SourceTask.from_ranks(np.r_[1, 2:21], np.arange(20), n_classes=20)

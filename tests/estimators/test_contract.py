@@ -133,7 +133,7 @@ def test_a_failed_fit_leaves_the_fit_before_it(estimator):
 
 
 def test_unknown_parameters_are_named():
-    with pytest.raises(TypeError, match="KDE has no parameter 'width'; it has bandwidth"):
+    with pytest.raises(TypeError, match=r"KDE .* 'width'; .*bandwidth"):
         KDE().set_params(width=1)
 
 

@@ -271,7 +271,7 @@ def test_bad_arguments():
     ):
         with pytest.raises(DataError, match=f"^{next(iter(settings))}: "):
             SampledMetrics(**settings).fit(TASK)
-    with pytest.raises(DataError, match=r"^method: found 'em', expected one of 'bias_variance'"):
+    with pytest.raises(DataError, match=r"^method: found 'em', .*'bias_variance'"):
         SampledMetrics("em").fit(TASK)
     with pytest.raises(NotFittedError):
         SampledMetrics().predict(10, metric="mrr")

@@ -201,7 +201,7 @@ def test_other_instances_are_refused():
         (more, "12 and 13 classes"),
         (views(12, repeats=3)["d6"], "24 and 36 instances"),
         (shuffled, "row 0: 0 and 11"),
-        (weighted, "class 0 has the weights 0.0833333 and 0.153846"),
+        (weighted, "class 0 .*0.0833333 and 0.153846"),
         (curve, "accuracies alone"),
     ):
         with pytest.raises(DataError, match=f"^tasks.*{reason}"):

@@ -238,7 +238,7 @@ def test_what_is_not_a_list_of_estimators(pilot, estimators):
 
 @pytest.mark.parametrize("verb", [compare, backtest])
 def test_swapped_arguments_are_called_so(pilot, verb):
-    with pytest.raises(DataError, match=r"^estimators: .* before the task; found <SourceTask"):
+    with pytest.raises(DataError, match=r"^estimators: .* task; found <SourceTask"):
         verb(pilot.task, [ClassExReg()], 50)
 
 

@@ -210,7 +210,7 @@ def test_a_check_with_fewer_parts_does_not_hide_a_failure(failing):
 
 def test_pilots_that_cannot_be_checked(failing, twins):
     small = twins.select(np.arange(60))
-    with pytest.raises(DataError, match=r"^task: found 60 classes, .* 3 parts of 25 classes"):
+    with pytest.raises(DataError, match=r"^task: found 60 .* 3 parts of 25"):
         cb.extrapolation_check(cb.KDE("ucv"), small, **SETTINGS)
     for n_parts in (2, 67, 3.5):
         with pytest.raises(DataError, match=r"^n_parts:"):
@@ -218,7 +218,7 @@ def test_pilots_that_cannot_be_checked(failing, twins):
     scores = np.random.default_rng(1).normal(size=(120, 120)) + 2 * np.eye(120)
     groups = cb.Sampling(groups=np.arange(120) % 5)
     few = cb.SourceTask.from_scores(scores, range(120), sampling=groups)
-    with pytest.raises(DataError, match=r"^task: .*\(5 tested units\), .* 2 tested classes or gr"):
+    with pytest.raises(DataError, match=r"^task: .*\(5 tested units\), .* 2 tested"):
         cb.extrapolation_check(Oracle(), few, **SETTINGS)
     with pytest.raises(DataError, match=r"^groups: found classes of one group"):
         few.select(np.flatnonzero(np.arange(120) % 5 == 0))

@@ -179,7 +179,7 @@ def test_engines_have_the_same_queries():
     pilots["noisy"] = cb.RelevantDocuments.from_run(
         *run_of(scores, owner, np.arange(1000), 100), n_classes=1000
     )
-    with pytest.raises(cb.DataError, match=r"^tasks: 'plain' and 'noisy' have different queries"):
+    with pytest.raises(cb.DataError, match=r"^tasks: 'plain' .*'noisy' .*queries"):
         cb.compare_classifiers(pilots, 1000, metric="recall@10")
     # Three queries for each document. The runs lack different ones.
     qrels = {f"q{i}": {f"d{i // 3}": 1} for i in range(60)}
@@ -195,7 +195,7 @@ def test_engines_have_the_same_queries():
     with pytest.raises(cb.DataError, match="have different queries"):
         cb.compare_classifiers(dict(zip("ab", lacking, strict=True)), 50, metric="recall@1")
     task = cb.SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
-    with pytest.raises(cb.DataError, match="expected a SourceTask, found RelevantDocuments"):
+    with pytest.raises(cb.DataError, match="SourceTask, found RelevantDocuments"):
         cb.compare_classifiers({"a": pilots["plain"], "b": task}, 1000, metric="recall@10")
     with pytest.raises(cb.DataError, match=r"^paired: found False"):
         cb.compare_classifiers(pilots, 1000, metric="recall@10", paired=False)

@@ -191,9 +191,7 @@ def test_references_and_groups_in_hdf5(tmp_path):
         read_task(tmp_path / "a.h5")
     with h5py.File(tmp_path / "group.h5", "w") as file:
         file["inside/scores"] = SCORES
-    with pytest.raises(
-        DataError, match=r"group\.h5: found inside/scores .*outside groups, scores, y;"
-    ):
+    with pytest.raises(DataError, match=r"group\.h5: .*inside/scores .*scores, y;"):
         read_task(tmp_path / "group.h5")
 
 
@@ -229,7 +227,7 @@ def test_folders_that_may_not_be_entered(name, tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "stat", refuse)
-    with pytest.raises(DataError, match=rf"{name}: not a readable .* file .*Permission denied"):
+    with pytest.raises(DataError, match=rf"{name}: .*readable .*Permission denied"):
         read_task(tmp_path / name)
 
 

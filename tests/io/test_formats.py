@@ -165,16 +165,14 @@ def test_a_class_named_like_the_column_of_labels(place, tmp_path):
         parts = [y, scores] if place == "first" else [scores, y]
         table = scores.assign(y=y) if place == "replaced" else pd.concat(parts, axis=1)
         table.to_csv(path, index=False)
-    with pytest.raises(DataError, match=r"found a class 'y', .* another name .* \.npz"):
+    with pytest.raises(DataError, match=r"class 'y', .* another name .* \.npz"):
         read_task(path)
 
 
 @pytest.mark.parametrize("header", [" y", "# y", "Y"])
 def test_headers_that_look_like_y(header, tmp_path):
     pd.DataFrame(SCORES, columns=list("abcde")).assign(**{header: Y}).to_csv(tmp_path / "a.csv")
-    with pytest.raises(
-        DataError, match=f"columns .*a, b, c, d, e, .* in column '{header}', rename"
-    ):
+    with pytest.raises(DataError, match=f"columns .*a, b, c, .* column '{header}', rename"):
         read_task(tmp_path / "a.csv")
 
 
@@ -264,7 +262,7 @@ def test_labels_in_a_column_or_a_row(shape, tmp_path):
         assert_same(make(**arrays), expected)
         for name, write in WRITERS.items():
             assert_same(read_task(write(tmp_path / f"{name} {number}", arrays)), expected)
-    with pytest.raises(DataError, match=r"y: expected one label per row, found shape \(4, 2\)"):
+    with pytest.raises(DataError, match=r"y: .*one label .* shape \(4, 2\)"):
         SourceTask.from_scores(SCORES, Y.reshape(4, 2))
 
 
@@ -472,7 +470,7 @@ def test_parts_of_a_run(tmp_path):
     expected = SourceTask.from_run(QRELS, RUN, n_classes=50)
     same_run(read_task(files, qrels=qrels, n_classes=50), expected)
     (tmp_path / "more").write_text("q1 Q0 d1 1 0.5 tag")
-    with pytest.raises(DataError, match=r"run: .*'d1' of query 'q1' twice, .* the best score"):
+    with pytest.raises(DataError, match=r"run: .*'d1' .*'q1' twice, .* best score"):
         read_task([*files, tmp_path / "more"], qrels=qrels, n_classes=50)
 
 
@@ -525,7 +523,7 @@ def test_json_that_is_no_run(tmp_path):
     few = tmp_path / "few.json"
     few.write_text(json.dumps({query: QRELS[query] for query in ("q1", "q3")}))
     assert read_task(tmp_path / "a.json", qrels=few, n_classes=50).n_test == 2
-    with pytest.raises(DataError, match=r"paths: found 2 files, expected one of a run in \.json"):
+    with pytest.raises(DataError, match=r"paths: found 2 files, .*\.json"):
         read_task([tmp_path / "a.json", few], qrels=qrels, n_classes=50)
 
 

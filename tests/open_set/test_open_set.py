@@ -460,7 +460,7 @@ def test_an_instance_without_any_score_is_never_identified(world):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "threshold: found neither threshold nor fpir nor fnir"),
+        ({}, "threshold: .*neither .*fpir nor fnir"),
         ({"threshold": 0.5, "fpir": 0.1}, "threshold: found threshold and fpir"),
         ({"threshold": [0.5, np.nan]}, "threshold:"),
         ({"fpir": 0}, "fpir:"),
@@ -534,7 +534,7 @@ def test_embeddings_of_nonmated_probes_give_the_rates_of_their_scores(distance):
         model = cb.OpenSetExtrapolator().fit(task, nonmated=nonmated, **FEW)
         rates.append(model.predict(800, fpir=0.1).fpir.values)
     np.testing.assert_allclose(rates[1], rates[0], rtol=1e-6)
-    with pytest.raises(cb.DataError, match=r"^nonmated: found 7 columns.*80 .*embeddings of 8 "):
+    with pytest.raises(cb.DataError, match=r"^nonmated: found 7 .*80 .*embeddings of 8 "):
         cb.OpenSetExtrapolator().fit(task, nonmated=others[:, :7])
     if distance == "cosine":
         with pytest.raises(cb.DataError, match=r"^nonmated.*zero"):

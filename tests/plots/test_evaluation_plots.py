@@ -87,7 +87,7 @@ def test_scores_sizes_and_numbers_of_classes_that_are_not_there(found, arguments
 
 
 def test_point_estimates_have_no_coverage(results):
-    with pytest.raises(DataError, match="score: no estimator has a coverage90, which needs draws"):
+    with pytest.raises(DataError, match=r"score: .*coverage90, .*needs draws"):
         backtest_chart(results["backtest"], "coverage90")
 
 

@@ -120,11 +120,11 @@ def test_the_note_tells_the_share_of_siblings(small, share, text):
         ({"groups": pd.Series([*"ab" * 11, "c", np.nan])}, "groups: class 23 has no"),
         (
             {"groups": [[1]] * 24},
-            r"groups: expected the group .* found shape \(24, 1\)",
+            r"groups: .* group .* shape \(24, 1\)",
         ),
         (
             {"sibling_share": 0.5},
-            "sibling_share: classes have siblings only if they come in groups",
+            "sibling_share: .*only if .*groups",
         ),
         ({"groups": range(24), "sibling_share": 2}, "sibling_share: expected a number in"),
     ],

@@ -199,19 +199,19 @@ def test_bad_arrays(sample):
     probes, gallery, y, _ = sample
     bad = probes.copy()
     bad[123, 2] = np.nan
-    with pytest.raises(DataError, match=r"probes\[100:150\]: found nan at row 23, column 2"):
+    with pytest.raises(DataError, match=r"probes\[100:150\]: .* row 23, column 2"):
         SourceTask.from_embeddings(da.from_array(bad, chunks=(50, -1)), gallery, y)
     scores = da.from_array(np.full((6, 3), np.nan), chunks=(3, -1))
     with pytest.raises(DataError, match=r"^scores: found NaN at row 0, column 0"):
         SourceTask.from_scores(scores, [0, 0, 1, 1, 2, 2])
     some = da.from_array(probes, chunks=50)
-    with pytest.raises(DataError, match="scores: the sizes of its chunks are unknown"):
+    with pytest.raises(DataError, match=r"scores: .*chunks are unknown"):
         SourceTask.from_scores(some[some[:, 0] > 0], y)
     with pytest.raises(DataError, match="scores: expected a matrix with two axes"):
         SourceTask.from_scores(some[:, 0], y)
     with pytest.raises(DataError, match="scores: expected real numbers"):
         SourceTask.from_scores(some > 0, y)
-    with pytest.raises(DataError, match="scores: expected a Dask array, found a Delayed"):
+    with pytest.raises(DataError, match=r"scores: .*Dask array, .*Delayed"):
         SourceTask.from_scores(dask.delayed(np.eye)(3), [0, 1, 2])
 
 

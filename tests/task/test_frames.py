@@ -149,7 +149,7 @@ BAD = {
     "numbers as names": (
         pl.DataFrame(SCORES, schema=list("1234")),
         Y,
-        "y: found numbers, but column 0 of scores is named '1'",
+        "y: found numbers, .*column 0 of scores .*'1'",
     ),
     "another order": (FRAME, pd.Series(Y).iloc[ORDER], "y: the index .* row 0 is 1, in scores 0"),
     "swapped": (pl.Series(Y), pl.DataFrame(SCORES), "scores, y: .*swapped"),
@@ -204,13 +204,13 @@ def test_names_that_look_like_other_numbers(names):
     k1 = len(names)
     scores, y = np.random.default_rng(5).normal(size=(k1, k1)), np.arange(k1)
     for frame in (pd.DataFrame(scores, columns=names), pl.DataFrame(scores, schema=names)):
-        with pytest.raises(DataError, match=r"y: found numbers, but column \d of scores is named"):
+        with pytest.raises(DataError, match=r"y: found numbers, .*column \d of scores"):
             SourceTask.from_scores(frame, y)
     with pytest.raises(DataError, match=r"y: found numbers, but class \d is named"):
         SourceTask.from_scores(scores, y, classes=names)
-    with pytest.raises(DataError, match=r"y: .*class \d is named .* no classes= if they are pos"):
+    with pytest.raises(DataError, match=r"y: .*class \d is named .* no classes="):
         SourceTask.from_ranks(y * 0 + 1, y, n_classes=k1, classes=names)
-    with pytest.raises(DataError, match=r"row \d of gallery is named .* gallery.reset_index"):
+    with pytest.raises(DataError, match=r"row \d of gallery .* gallery.reset_index"):
         SourceTask.from_embeddings(scores, pd.DataFrame(scores, names), y)
     # As text they are names.
     text = np.array(names)[y]
@@ -232,14 +232,12 @@ def test_numbers_beside_names_of_text_are_positions(names):
 
 
 def test_numbers_that_are_neither_names_nor_positions():
-    with pytest.raises(
-        DataError, match=r"found 33 at row 1.*y must hold these names, e.g. classes"
-    ):
+    with pytest.raises(DataError, match=r"found 33 at row 1.* these names, .* classes"):
         SourceTask.from_scores(SCORES, [0, 33, 1, 2, 3, 0], classes=NAMES)
     objects = np.array([0, 1, 2, 3, 0, 1], dtype=object)
-    with pytest.raises(DataError, match=r"label 0 at row 0 .*y must hold these names, e.g. class"):
+    with pytest.raises(DataError, match=r"label 0 at row 0 .* these names, .* class"):
         SourceTask.from_scores(SCORES, objects, classes=NAMES)
-    with pytest.raises(DataError, match="y: found numbers, but gallery_y contains names"):
+    with pytest.raises(DataError, match=r"y: found numbers, .*gallery_y .* names"):
         SourceTask.from_embeddings(PROBES, GALLERY, Y, gallery_y=NAMES)
 
 
@@ -274,9 +272,7 @@ def test_an_index_of_positions_in_disorder():
         SourceTask.from_embeddings(PROBES, shuffled, Y)
     named = SourceTask.from_embeddings(PROBES, shuffled, Y, classes=shuffled.index)
     assert named.ranks.tolist() == expected.ranks.tolist()
-    with pytest.raises(
-        DataError, match="classes: the rows of gallery have the same names in anoth"
-    ):
+    with pytest.raises(DataError, match=r"classes: the rows of gallery .* another order"):
         SourceTask.from_embeddings(PROBES, shuffled, Y, classes=range(4))
     with pytest.raises(
         DataError, match=r"gallery: found 'a' more than once.*gallery_y=gallery.ind"
@@ -295,20 +291,20 @@ def test_columns_of_embeddings(library):
         found = SourceTask.from_embeddings(frame(PROBES, FEATURES), frame(GALLERY, names), Y)
         assert_same_task(found, expected)
     other = frame(GALLERY, ["a", "c", "b"])
-    with pytest.raises(DataError, match=r"gallery: the columns .* another order; column 1 is 'c'"):
+    with pytest.raises(DataError, match=r"gallery: .* another order; column 1 is 'c'"):
         SourceTask.from_embeddings(frame(PROBES, FEATURES), other, Y)
 
 
 @pytest.mark.skipif(pl.__version__ < "2", reason="older versions end on whole numbers of 128 bits")
 def test_types_that_numpy_lacks():
     wide = pl.DataFrame(SCORES).with_columns(pl.col("column_0").cast(pl.Int128))
-    with pytest.raises(DataError, match="scores: a column of type Int128 cannot be read"):
+    with pytest.raises(DataError, match=r"scores: .*type Int128 cannot"):
         SourceTask.from_scores(wide, Y)
-    with pytest.raises(DataError, match="y: a column of type Int128 cannot be read"):
+    with pytest.raises(DataError, match=r"y: .*type Int128 cannot"):
         SourceTask.from_scores(SCORES, pl.Series(Y).cast(pl.Int128))
 
 
 def test_labels_for_each_column():
     for scores in (SCORES.T, pd.DataFrame(SCORES.T)):
-        with pytest.raises(DataError, match=r"y: found 6 labels for 4 rows \(transposed\?\)"):
+        with pytest.raises(DataError, match=r"y: .*6 labels for 4 rows.*transposed"):
             SourceTask.from_scores(scores, Y)

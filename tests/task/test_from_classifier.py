@@ -313,7 +313,7 @@ def test_options_are_those_of_scores(data):
     )
     assert task.n_classes == K1 and not task.table.is_simple_random
     np.testing.assert_array_equal(task.accuracy([2, 9]), expected.accuracy([2, 9]))
-    with pytest.raises(DataError, match=r"^y: class 'class \d+' .* has no test instance"):
+    with pytest.raises(DataError, match=r"^y: class 'class \d+' .* no test instance"):
         SourceTask.from_classifier(clf, X_test[some], y_test[some])
 
 
@@ -352,15 +352,15 @@ REFUSED = {
     ),
     "number of classes": (
         lambda X, y: GaussianNB().fit(X[y != y[0]], y[y != y[0]]),
-        r"^y: label 'class \d+' at row \d+ is not among the 11 classes",
+        r"^y: label 'class \d+' at row \d+ .*11 classes",
     ),
     "other labels": (
         lambda X, y: GaussianNB().fit(X, np.unique(y, return_inverse=True)[1]),
-        "^y: label 'class .*' at row 0 is not among the 12 classes",
+        "^y: label 'class .*' at row 0 .*12 classes",
     ),
     "too few scores": (
         lambda X, y: Odd().fit(X, y),
-        r"^clf.decision_function\(X\): found shape \(96, 11\), expected \(96, 12\)",
+        r"^clf.decision_function.*\(96, 11\), expected \(96, 12\)",
     ),
 }
 
@@ -378,8 +378,8 @@ def test_rows_that_are_refused(data):
     clf = GaussianNB().fit(X, y)
     for rows, labels, message in (
         (X_test, y_test[:-1], r"^y: found 95 labels for 96 rows"),
-        (X_test, np.c_[y_test, y_test], r"^y: expected one label per row, found shape \(96, 2\)"),
-        (X_test, np.arange(96) % 12, "^y: found numbers, but clf.classes_ contains names"),
+        (X_test, np.c_[y_test, y_test], r"^y: .*one label .* shape \(96, 2\)"),
+        (X_test, np.arange(96) % 12, "^y: found numbers, .*clf.classes_ .* names"),
         (X_test[:0], y_test[:0], "^X: expected at least one test instance"),
         (np.ma.masked_less(X_test, 0), y_test, "^X: found a masked value"),
         (X_test, np.where(y_test == y_test[0], None, y_test), "^y: label None at row"),

@@ -162,7 +162,7 @@ def test_bad_parts():
     scores, y = np.eye(6), list("abcdef")
     task = SourceTask.from_scores(scores, y, classes=y)
     light = task.without_scores()
-    with pytest.raises(DataError, match=r"^parts: class 'a' has instances in several parts"):
+    with pytest.raises(DataError, match=r"^parts: class 'a' .* several parts"):
         SourceTask.merge([task, light])
     with pytest.raises(DataError, match=r"^parts: classes of part 1"):
         SourceTask.merge([task, SourceTask.from_scores(scores, range(6))])
@@ -175,7 +175,7 @@ def test_bad_parts():
     with pytest.raises(DataError, match=r"^parts: ties of part 1"):
         SourceTask.merge(tied)
     curve = SourceTask.from_accuracies([2, 5], [0.9, 0.8], n_test=100, n_classes=6)
-    with pytest.raises(DataError, match=r"parts\[1\]: it was made from accuracies alone"):
+    with pytest.raises(DataError, match=r"parts\[1\]: .* accuracies alone"):
         SourceTask.merge([task, curve])
     heavy = SourceTask.from_scores(scores, y, classes=y, class_weight=[2, 1, 1, 1, 1, 1])
     with pytest.raises(DataError, match=r"in part 0, classes 'a' and 'b' weigh 0.28"):
@@ -187,7 +187,7 @@ def test_bad_parts():
 
 def test_parts_that_are_none_or_given_twice_are_refused():
     part = SourceTask.from_ranks([1, 2, 3], [0, 1, 2], n_classes=5, untested="competitors")
-    with pytest.raises(DataError, match="parts: expected a sequence of tasks, found None"):
+    with pytest.raises(DataError, match=r"parts: .*sequence of tasks, found None"):
         SourceTask.merge(None)
     with pytest.raises(DataError, match="part 1 is part 0 once more"):
         SourceTask.merge([part, part])
@@ -223,7 +223,7 @@ def test_folds_with_other_classes_are_asked_about(tmp_path):
     rng, y = np.random.default_rng(1), np.arange(20) % 10
     scores = rng.normal(size=(2, 20, 10)) + 2 * np.eye(10)[y]
     folds = [SourceTask.from_scores(part, y) for part in scores]
-    with pytest.warns(DataWarning, match=r"fit all tasks together: model.fit\(\[first, second\]\)"):
+    with pytest.warns(DataWarning, match=r"fit all tasks .*model.fit\(\[first, second\]\)"):
         SourceTask.merge(folds)
     paths = [tmp_path / "first.npz", tmp_path / "second.npz"]
     for path, part in zip(paths, scores, strict=True):
@@ -236,7 +236,7 @@ def test_folds_with_other_classes_are_asked_about(tmp_path):
     same = [SourceTask.from_scores(part, y, classes=names[0]) for part in scores]
     assert SourceTask.merge(same).n_test == 40
     other = SourceTask.from_scores(scores[1], y, classes=names[1])
-    with pytest.raises(DataError, match=r"classes of part 1 is .* fit all tasks together"):
+    with pytest.raises(DataError, match=r"classes of part 1 .* fit all tasks"):
         SourceTask.merge([same[0], other])
 
 
@@ -249,7 +249,7 @@ def test_distances_and_similarities_do_not_mix(light):
         for j, higher in enumerate((True, False))
     ]
     parts = [part.without_scores() for part in parts] if light else parts
-    with pytest.raises(DataError, match="the best score of part 1 is 'the smallest', that of an"):
+    with pytest.raises(DataError, match="score of part 1 is 'the smallest'"):
         SourceTask.merge(parts)
     ranks = SourceTask.from_ranks(np.ones(10, int), y, n_classes=20, **options)
     assert SourceTask.merge([ranks, parts[1]]).n_test == 20
@@ -319,7 +319,5 @@ def test_decisions_have_lists():
     ids=lambda task: task.table.kind,
 )  # fmt: skip
 def test_tasks_without_lists(task):
-    with pytest.raises(
-        DataError, match=f"made from {task.table.kind}.*; make it with from_scores, from"
-    ):
+    with pytest.raises(DataError, match=f"made from {task.table.kind}.*; .* from_scores"):
         _ = task.nearest_classes

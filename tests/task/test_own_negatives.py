@@ -167,15 +167,15 @@ def test_users_in_another_order_are_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"ranks": [1, 2, 11]}, "ranks: found 11 at row 2; expected whole numbers in 1..10"),
+        ({"ranks": [1, 2, 11]}, r"ranks: found 11 at row 2; .*1\.\.10"),
         ({"n_negatives": [9, 9]}, "n_negatives: expected 3 whole numbers"),
         ({"n_negatives": [9, 9, 1]}, "n_negatives: found 1.0 at position 2"),
         ({"n_negatives": [9, 9, 2], "ranks": [1, 2, 4]}, "ranks: found 4 at row 2, whose instance"),
         ({"y": ["a", "a", "a"]}, "y: found instances of 'a' alone"),
         ({"y": ["a", None, "b"]}, "y: found no label at row 1"),
-        ({"unanswered": [1]}, "unanswered: found the type int64, expected labels like those"),
-        ({"y": []}, r"y: expected the user or item of each row, found shape \(0,\)"),
-        ({"n_classes": 10}, "n_negatives: found it together with arguments on shared classes"),
+        ({"unanswered": [1]}, "unanswered: .*int64, expected labels"),
+        ({"y": []}, r"y: .*user or item .* shape \(0,\)"),
+        ({"n_classes": 10}, "n_negatives: .*shared classes"),
     ],
 )
 def test_errors(arguments, message):

@@ -83,7 +83,7 @@ def test_a_decision_says_right_or_wrong_among_all_classes():
     known = full.accuracy(np.arange(2, 41))
     assert (lower <= known + 1e-12).all() and (known <= upper + 1e-12).all()
     assert task.grid().tolist() == [40]
-    with pytest.raises(cb.DataError, match=r"between 0\.\d+ and .* known from k = 40 on"):
+    with pytest.raises(cb.DataError, match=r"between 0\.\d+ and .* from k = 40"):
         task.accuracy(39)
 
 
@@ -182,7 +182,7 @@ def test_what_needs_ranks_says_why_there_are_none(kind):
     ):
         with pytest.raises(
             cb.DataError,
-            match=f"made from {kind}, but the rank of every instance is needed: .*; pass",
+            match=f"made from {kind}, .* every instance .*; pass",
         ):
             use()
     report = cb.diagnose(task)

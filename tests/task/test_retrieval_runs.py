@@ -210,21 +210,21 @@ RUN = {"a": {"x": 2.0, "z": 1.0}, "b": {"x": 3.0}}
 WRONG = {
     "a path": (
         {"run": "my.run"},
-        r"run: expected a mapping \{query: \{document: score\}\}.*read_t",
+        r"run: .*\{query: \{document: score\}\}.*read_",
     ),
     "lists": (
         {"run": {"a": ["x"], "b": ["y"]}},
-        "run: expected a mapping .* found dict of list; .* minus their rank",
+        "run: .*dict of list; .* rank",
     ),
     "sets": (
         {"qrels": {"a": {"x"}, "b": {"y"}}},
-        "qrels: expected a mapping .* found dict of set; relevant documents may have 1",
+        "qrels: .*dict of set; .* may have 1",
     ),
     "other columns": (
         {"run": pd.DataFrame({"qid": ["a"], "docno": ["x"], "score": [1.0]})},
-        "run: found columns qid, docno, score, expected query_id, doc_id, score",
+        "run: .*qid, docno, score, expected query_id, doc_id",
     ),
-    "swapped": ({"qrels": {"a": {"x": 2.5}}}, "qrels: found relevance 2.5 .*qrels and run, in thi"),
+    "swapped": ({"qrels": {"a": {"x": 2.5}}}, "qrels: .*relevance 2.5 .*qrels and run"),
     "NaN": (
         {"run": RUN | {"b": {"x": np.nan}}},
         "run: found score nan of document 'x' of query 'b",
@@ -232,20 +232,20 @@ WRONG = {
     "too large": ({"run": RUN | {"b": {"x": 1e39}}}, r"run: found score 1e\+39 of document 'x'"),
     "text": ({"run": RUN | {"b": {"x": "3"}}}, "run: expected real numbers"),
     "no name": ({"run": RUN | {"b": {None: 3.0}}}, "run: expected names .*found None"),
-    "twice": ({"run": RUN | {"b": {1: 3.0, "1": 2.0}}}, "run: found document '1' of query 'b' twi"),
-    "missing": ({"run": {"a": RUN["a"]}}, "run: 1 of 2 queries .* missing, such as 'b'; pass miss"),
+    "twice": ({"run": RUN | {"b": {1: 3.0, "1": 2.0}}}, "run: .*'1' of query 'b' twice"),
+    "missing": ({"run": {"a": RUN["a"]}}, "run: 1 of 2 .* such as 'b'; pass missing"),
     "other queries": ({"run": {"q1": {"x": 1.0}}}, "run: found no query .* 'a' in qrels and 'q1'"),
     "empty lists": ({"run": {"a": {}, "b": {}}}, "run: found no document for any query"),
     "nothing relevant": ({"relevance_level": 2}, "qrels: found no document of relevance >= 2"),
-    "level": ({"relevance_level": 0}, "relevance_level: expected a whole number >= 1, found 0"),
-    "rule": ({"missing": "zero"}, "missing: found 'zero', expected one of 'error', 'unanswered'"),
+    "level": ({"relevance_level": 0}, "relevance_level: .* >= 1, found 0"),
+    "rule": ({"missing": "zero"}, "missing: found 'zero', .*'error', 'unanswered'"),
     "small corpus": (
         {"n_classes": 3, "run": RUN | {"b": {"u": 1.0}}},
-        "n_classes: found 3, but qrels and run name 4 documents",
+        "n_classes: found 3, .*4 documents",
     ),
     "one document": (
         {"qrels": {"a": {"x": 1}, "b": {"x": 1}}},
-        "qrels: all queries have the relevant document 'x'",
+        "qrels: all queries .* document 'x'",
     ),
 }
 

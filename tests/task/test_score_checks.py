@@ -164,12 +164,12 @@ def test_row_numbers_and_labels_among_coordinates():
     probes, gallery, y = law.sample(40, repeats=2, random_seed=1)
     accuracy = cb.SourceTask.from_embeddings(probes, gallery, y).accuracy(40)
     for left, right, what in (
-        (np.arange(80), np.arange(40), "probes: coordinate 4 contains the numbers of the rows"),
-        (y, np.arange(40), "probes: coordinate 4 contains one number for each class"),
+        (np.arange(80), np.arange(40), "probes: coordinate 4 .* the rows"),
+        (y, np.arange(40), "probes: coordinate 4 .* each class"),
         (
             rng.choice(9999, 80),
             np.arange(40),
-            "gallery: coordinate 4 contains the numbers of the rows",
+            "gallery: coordinate 4 .* the rows",
         ),
     ):
         with pytest.raises(cb.DataError, match=what):

@@ -181,7 +181,7 @@ def test_an_index_that_returns_its_first_entries_finds_nothing():
     assert any("end in equal distances" in warning for warning in task.warnings)
     lower, upper = task.accuracy_bounds([10, 1000])
     assert lower[0] < 0.1 < upper[0] and upper[1] <= 0.05
-    with pytest.raises(DataError, match=r"recall@10 at 1000 classes lies between 0\.\d+ and 1"):
+    with pytest.raises(DataError, match=r"recall@10 at 1000 .* between 0\.\d+ and 1"):
         task.metric("recall@10", 1000)
 
 
@@ -202,9 +202,7 @@ def test_a_few_ties_are_no_fault(matrix):
 def test_lists_of_the_true_class_alone_list_no_other():
     task = SourceTask.from_search([[0], [1], [2]], [0, 1, 2], n_classes=3, distances=[[0.1]] * 3)
     assert task.ranks.tolist() == [1, 1, 1]
-    with pytest.raises(
-        DataError, match="made from ranks, so it is unknown which wrong classes score best"
-    ):
+    with pytest.raises(DataError, match=r"made from ranks.*which wrong classes"):
         _ = task.nearest_classes
 
 
@@ -289,13 +287,13 @@ def edited(matrix, row, place, value):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ids": edited(IDS, 1, 1, 3)}, "ids: found 3 at row 1, position 1; expected classes in 0"),
-        ({"ids": edited(IDS, 2, 0, -2)}, "ids: found -2 at row 2, position 0; expected classes"),
+        ({"ids": edited(IDS, 1, 1, 3)}, "ids: found 3 at row 1, position 1; .* classes in 0"),
+        ({"ids": edited(IDS, 2, 0, -2)}, "ids: found -2 at row 2, position 0; .* classes"),
         ({"ids": edited(IDS, 2, 0, 0.5)}, "ids: found 0.5 at row 2, position 0"),
         ({"ids": edited(IDS, 2, 0, np.nan)}, "ids: found nan at row 2, position 0"),
-        ({"ids": [0, 1, 2]}, r"ids: expected a row of classes.*found shape \(3,\)"),
-        ({"ids": np.empty((3, 0))}, r"ids: expected a row of classes.*found shape \(3, 0\)"),
-        ({"ids": [["a", "b"]] * 3}, "ids: expected positions.*to use names, pass classes="),
+        ({"ids": [0, 1, 2]}, r"ids: .* row of classes.* shape \(3,\)"),
+        ({"ids": np.empty((3, 0))}, r"ids: .* row of classes.* shape \(3, 0\)"),
+        ({"ids": [["a", "b"]] * 3}, "ids: expected positions.* pass classes="),
         (
             {"ids": [["a", "b"]] * 3, "classes": ["a", "c", "d"]},
             "ids: found 'b' at row 0, position",
@@ -303,9 +301,9 @@ def edited(matrix, row, place, value):
         ({"ids": [[0, 2], [-1, -1], [1, 0]]}, "ids: found no class in row 1"),
         (
             {"ids": [[0, 2], [2], [1, 0]]},
-            "ids: expected an array with rows of equal lengths; .*inhomogeneous",
+            "ids: .*rows of equal lengths; .*inhomogeneous",
         ),
-        ({"ids": IDS[:2]}, r"distances: found shape \(3, 2\), expected \(2, 2\)"),
+        ({"ids": IDS[:2]}, r"distances: .* \(3, 2\), expected \(2, 2\)"),
         ({"ids": IDS[:2], "distances": None}, "y: found 3 labels for 2 rows"),
         (
             {"distances": edited(DISTANCES, 1, 0, np.nan)},
@@ -322,7 +320,7 @@ def edited(matrix, row, place, value):
         ({"higher_is_better": True}, "found 0.5 at row 0, position 1.*better=False"),
         ({"higher_is_better": "no"}, "higher_is_better"),
         ({"n_classes": 2}, "n_classes: found 2 classes"),
-        ({"n_classes": 10**9}, "n_classes: found 1000000000, expected at most 100000000"),
+        ({"n_classes": 10**9}, "n_classes: found 1000000000, .* 100000000"),
         ({"classes": ["a", "b"]}, "classes: found 2 names for 3 classes"),
         ({"y": [0, 1, 1]}, "class 2 .* has no test instance"),
     ],
@@ -335,11 +333,9 @@ def test_errors(change, message):
 
 def test_queries_that_need_another_constructor_are_told_so():
     ids = [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
-    with pytest.raises(
-        DataError, match=r"y: expected one label per row, found .* at row 0.*from_run"
-    ):
+    with pytest.raises(DataError, match=r"y: .*one label .* at row 0.*from_run"):
         SourceTask.from_search(ids, [[0, 1], [1, 2], [2, 0]], n_classes=3)
-    with pytest.raises(DataError, match=r"y: found -1 at row 1.*leave out instances without"):
+    with pytest.raises(DataError, match=r"y: found -1 at row 1.*leave out"):
         SourceTask.from_search(ids, [0, -1, 2], n_classes=3)
     with pytest.raises(DataError, match="mere competitors like documents"):
         SourceTask.from_search(ids, [0, 1, 2], n_classes=4)

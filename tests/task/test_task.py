@@ -194,7 +194,7 @@ def test_weights_by_name():
 def test_untested_classes_compete():
     scores, y = random_scores(n_classes=6)
     scores, y = scores[y != 4], y[y != 4]
-    with pytest.raises(DataError, match=r"class 4 \(position 4\).*untested='competitors'"):
+    with pytest.raises(DataError, match=r"class 4 .*untested='competitors'"):
         SourceTask.from_scores(scores, y)
     task = SourceTask.from_scores(scores, y, untested="competitors")
     own = scores[np.arange(y.size), y][:, None]
@@ -491,7 +491,7 @@ SEVERAL = {
 
 @pytest.mark.parametrize("y", SEVERAL.values(), ids=SEVERAL)
 def test_several_labels_of_an_instance(y):
-    with pytest.raises(DataError, match=r"^y: expected one label .* found .* at row 1; .*from_run"):
+    with pytest.raises(DataError, match=r"^y: .*one label .* at row 1; .*from_run"):
         SourceTask.from_scores(np.eye(3), y)
 
 

@@ -557,7 +557,7 @@ def test_the_model_of_a_task_is_that_of_its_answered_instances(distances):
 
 def test_a_file_has_no_depths_for_the_prior_of_the_tails(model, task_of, tmp_path):
     loaded = cb.load(cb.save(model, tmp_path / "scores.nc"))
-    with pytest.raises(DataError, match=r"^task: the prior of the tails needs the scores"):
+    with pytest.raises(DataError, match=r"^task: .*tails needs the scores"):
         loaded.predict_prior([120])
     expected = model.predict_prior([120], draws=50, random_seed=1).draws
     assert_array_equal(
