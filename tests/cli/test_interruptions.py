@@ -7,7 +7,6 @@ from helpers import paths
 from classex_bayes import (
     BayesianExtrapolator,
     ClassExReg,
-    SourceTask,
     backtest,
     compare,
     load,
