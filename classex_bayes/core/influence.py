@@ -13,8 +13,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from classex_bayes.core.ranks.defeats import PackedDefeats
 from classex_bayes.core.ranks.device import Defeats
+from classex_bayes.core.ranks.packed_bits import PackedDefeats
 from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
 from classex_bayes.typing import FloatArray, IntArray
 

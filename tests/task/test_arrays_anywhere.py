@@ -23,7 +23,7 @@ from classex_bayes.core.ranks import device as device_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
 from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.device import packed
-from classex_bayes.core.ranks.tiles import unpack
+from classex_bayes.core.ranks.packed_bits import unpack
 from classex_bayes.exceptions import DataError
 from classex_bayes.task import validation as validation_module
 

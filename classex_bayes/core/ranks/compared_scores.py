@@ -7,12 +7,11 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from classex_bayes.core.ranks.defeats import PackedPairs
 from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.packed_bits import WORD, PackedPairs, word_count
 from classex_bayes.core.ranks.rank_counts import block_height, compare_block
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.threads import ranges
-from classex_bayes.core.ranks.tiles import WORD, word_count
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 

@@ -15,8 +15,7 @@ import array_api_compat
 import numpy as np
 
 from classex_bayes.array_access import numpy_dtype, on_device_of, take, to_host
-from classex_bayes.core.ranks.defeats import PackedDefeats, PackedPairs
-from classex_bayes.core.ranks.tiles import WORD, word_count
+from classex_bayes.core.ranks.packed_bits import WORD, PackedDefeats, PackedPairs, word_count
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 # Pairs compared at a time: 256 MB of scores in single precision.

@@ -21,11 +21,11 @@ from classex_bayes.array_access import (
     take,
     to_host,
 )
-from classex_bayes.core.ranks import device, tiles
-from classex_bayes.core.ranks.defeats import PackedPairs
+from classex_bayes.core.jit import compiled
+from classex_bayes.core.ranks import device, packed_bits
+from classex_bayes.core.ranks.packed_bits import WORD, PackedPairs, word_count
 from classex_bayes.core.ranks.sources import BestClasses
 from classex_bayes.core.ranks.threads import for_each, ranges
-from classex_bayes.core.ranks.tiles import WORD, word_count
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
@@ -221,10 +221,10 @@ class EmbeddingScores:
     def _pair_scores(self, probes: FloatArray, rows: IntArray, templates: IntArray) -> FloatArray:
         gallery, templates = compilable(self.gallery, templates)
         squared = self.distance == "sqeuclidean"
-        score = tiles.pair_products(probes, rows, gallery, templates, squared)
+        score = _pair_products(probes, rows, gallery, templates, squared)
         if self.distance == "cosine":
-            squares_p = tiles.pair_products(probes, rows, probes, rows, False)
-            squares_g = tiles.pair_products(gallery, templates, gallery, templates, False)
+            squares_p = _pair_products(probes, rows, probes, rows, False)
+            squares_g = _pair_products(gallery, templates, gallery, templates, False)
             return score / np.sqrt(squares_p) / np.sqrt(squares_g)
         return score
 
@@ -298,6 +298,28 @@ class EmbeddingScores:
         return result
 
 
+@compiled(nogil=True)
+def _pair_products(
+    left: NumberArray, i: IntArray, right: NumberArray, j: IntArray, distance: bool
+) -> FloatArray:
+    """The reference formula: sums over coordinates of left[i] right[j] or -(left[i] - right[j])^2.
+
+    Coordinates are summed in order, in double precision, without contraction.
+    """
+    result = np.empty(i.size)
+    for n in range(i.size):
+        a, b = left[i[n]], right[j[n]]
+        total = 0.0
+        if distance:
+            for c in range(a.size):
+                total -= (np.float64(a[c]) - np.float64(b[c])) ** 2
+        else:
+            for c in range(a.size):
+                total += np.float64(a[c]) * np.float64(b[c])
+        result[n] = total
+    return result
+
+
 def _squares(vectors: FloatArray) -> FloatArray:
     """Squared Euclidean norms of the rows."""
     return np.einsum("ij,ij->i", vectors, vectors)
@@ -364,7 +386,7 @@ class EmbeddingBlock(_Probes):
                 scores = source.reduced(left[some] @ right, tile)
                 word = (tile.start - columns.start) // WORD
                 band, bits = (low[some], high[some]), (above[some], close[some])
-                tiles.compare(scores, rows, sign, *band, largest, word, *bits)
+                packed_bits.compare(scores, rows, sign, *band, largest, word, *bits)
         return PackedPairs(at, columns.start // WORD, above, close)
 
 

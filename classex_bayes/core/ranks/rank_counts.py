@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from classex_bayes.core.ranks.defeats import PackedPairs
 from classex_bayes.core.ranks.device import Defeats, Pairs
+from classex_bayes.core.ranks.packed_bits import PackedPairs
 from classex_bayes.core.ranks.sources import ScoreBlock, ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.typing import BoolArray, FloatArray, IntArray

@@ -23,11 +23,10 @@ from classex_bayes.array_access import (
     to_host,
 )
 from classex_bayes.core.jit import compiled
-from classex_bayes.core.ranks import device, tiles
-from classex_bayes.core.ranks.defeats import PackedPairs
+from classex_bayes.core.ranks import device, packed_bits
 from classex_bayes.core.ranks.device import Pairs
+from classex_bayes.core.ranks.packed_bits import PackedPairs, word_count
 from classex_bayes.core.ranks.threads import ranges
-from classex_bayes.core.ranks.tiles import word_count
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
@@ -254,9 +253,9 @@ class MatrixBlock:
         largest, factor = limits(matrix.dtype).max, matrix.dtype.type(sign)
         true = matrix[rows, self._y[part]] * factor
         above, close = np.empty((2, rows.size, word_count(matrix.shape[1])), dtype=np.uint64)
-        if not tiles.compare(matrix, rows, factor, true, true, largest, 0, above, close):
+        if not packed_bits.compare(matrix, rows, factor, true, true, largest, 0, above, close):
             raise self._source.invalid()
-        return PackedPairs(part, 0, above, close, tiles.two_values(matrix, rows))
+        return PackedPairs(part, 0, above, close, packed_bits.two_values(matrix, rows))
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
         """Zeros, because close scores are equal."""

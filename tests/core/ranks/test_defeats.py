@@ -7,8 +7,8 @@ from helpers import count_better
 
 from classex_bayes.core.influence import add_defeats
 from classex_bayes.core.rank_pass import rank_statistics
-from classex_bayes.core.ranks.defeats import PackedDefeats
 from classex_bayes.core.ranks.device import DeviceDefeats
+from classex_bayes.core.ranks.packed_bits import PackedDefeats
 from classex_bayes.core.ranks.sources import ScoreMatrix
 
 

@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 
 from classex_bayes.core import influence as influence_module
 from classex_bayes.core.rank_pass import rank_statistics
-from classex_bayes.core.ranks import defeats as defeats_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
+from classex_bayes.core.ranks import packed_bits
 from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks import sources as scores_module
 from classex_bayes.core.ranks import threads as workers_module
-from classex_bayes.core.ranks.defeats import PackedDefeats
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.packed_bits import PackedDefeats, unpack
 from classex_bayes.core.ranks.sources import ScoreMatrix
-from classex_bayes.core.ranks.tiles import unpack
 from classex_bayes.exceptions import DataError
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -33,9 +32,9 @@ LAYOUTS = st.fixed_dictionaries(
         (embeddings_module, "_PAIRS_AT_ONCE"): st.sampled_from([1, 10]),
         (scores_module, "_PART_ELEMENTS"): st.sampled_from([1, 999]),
         (rank_counts_module, "_PACKED_ELEMENTS"): st.sampled_from([1, 2000]),
-        (defeats_module, "_WORDS_AT_ONCE"): st.sampled_from([1, 10]),
-        (defeats_module, "_WORDS"): st.sampled_from([1, 2]),
-        (defeats_module, "_GROUPS"): st.sampled_from([1, 2]),
+        (packed_bits, "_WORDS_AT_ONCE"): st.sampled_from([1, 10]),
+        (packed_bits, "_WORDS"): st.sampled_from([1, 2]),
+        (packed_bits, "_GROUPS"): st.sampled_from([1, 2]),
         (influence_module, "_FEW_REPEATS"): st.sampled_from([1, 2]),
     }
 )
@@ -91,7 +90,7 @@ def test_number_of_threads_changes_no_bit(embedded, constants):
     with (
         constants(embeddings_module, _PART=(16, 64)),
         constants(scores_module, _PART_ELEMENTS=1000),
-        constants(defeats_module, _WORDS=1, _GROUPS=8),
+        constants(packed_bits, _WORDS=1, _GROUPS=8),
     ):
         for threads in (1, 2, 5):
             with constants(workers_module, available_threads=lambda n=threads: n):
