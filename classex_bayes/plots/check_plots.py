@@ -9,7 +9,7 @@ import xarray as xr
 from classex_bayes.arguments import one_of
 from classex_bayes.assumptions.diagnosis import TaskReport
 from classex_bayes.assumptions.drift import Drift
-from classex_bayes.bayes.checks.class_ranks import ReplicatedClasses, replicated_classes
+from classex_bayes.bayes.checks.class_ranks import class_ranks
 from classex_bayes.bayes.checks.posterior_checks import (
     Group,
     PredictiveReport,
@@ -18,6 +18,7 @@ from classex_bayes.bayes.checks.posterior_checks import (
 from classex_bayes.bayes.checks.sensitivity import Sensitivity
 from classex_bayes.bayes.checks.tail_checks import TailReport
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
+from classex_bayes.bayes.fit_record import Stage
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator
@@ -83,7 +84,7 @@ def plot_ppc(
     one_of(kind, ("ranks", "accuracy", "classes"), "kind")
     one_of(group, ("posterior",) if kind == "classes" else ("posterior", "prior"), "group")
     if kind == "classes":
-        return _plot_classes(replicated_classes(model, task, random_seed), Chart(ci_prob, ci_kind))
+        return _plot_classes(model, task, Chart(ci_prob, ci_kind), random_seed)
     data, replicates = observed_and_replicated(model, task, group, random_seed)
     if kind == "accuracy":
         x, observed, draws = data["k"].values, data["accuracy"], replicates["accuracy"]
@@ -102,9 +103,13 @@ def plot_ppc(
     return chart.labelled(f"{group.capitalize()} predictive check: {title}", *axes)
 
 
-def _plot_classes(classes: ReplicatedClasses, chart: Chart) -> Chart:
+def _plot_classes(
+    model: LawModel, task: SourceTask | None, chart: Chart, random_seed: RandomSeed
+) -> Chart:
     """Accuracies of the observed and the replicated classes, worst first."""
-    observed, replicated = np.sort(classes.observed), np.sort(classes.replicated, axis=1)
+    classes = class_ranks(model, task)
+    rng = model.fit_.record.rng(Stage.CLASS_CHECKS, random_seed)
+    observed, replicated = np.sort(classes.accuracy), np.sort(classes.replicates(rng), axis=1)
     # Neighbours of many classes are drawn as one.
     place = np.unique(np.linspace(0, observed.size - 1, _MOST_CLASSES).astype(int))
     x, chart.log_x = (place + 0.5) / observed.size, False

@@ -9,12 +9,9 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.arguments import probability
-from classex_bayes.bayes.checks.class_ranks import (
-    ReplicatedClasses,
-    replicated_classes,
-    task_position,
-)
+from classex_bayes.bayes.checks.class_ranks import ClassRanks, class_ranks, task_position
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
+from classex_bayes.bayes.fit_record import Stage
 from classex_bayes.bayes.idata import task_part, task_sizes
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.model.likelihoods import BernsteinData
@@ -39,9 +36,9 @@ _LEVEL = 0.01
 _MOST_NAMES = 10
 _FIT = "fit: nats below the best law"
 _AT_RANDOM = "classes: answered at random"
-_UPPER_ALONE = "ranks: distance", _AT_RANDOM, _FIT
+_UPPER_ALONE = "ranks: distance", _FIT
 # Classes that are more alike than in the model get a note and no alarm.
-_HIGH_IS_BAD, _LOW_IS_BAD = ("classes: sd", "classes: errors"), ("classes: lowest",)
+_HIGH_IS_BAD, _LOW_IS_BAD = "classes: sd", "classes: lowest"
 Group = Literal["posterior", "prior"]
 # Observed value (or values, if it depends on the draw), and the values of the replicates.
 Discrepancy = tuple[float | FloatArray, FloatArray]
@@ -56,9 +53,11 @@ class PredictiveReport(Shown):
     table : DataFrame
         One row for each discrepancy: "observed", "mean" and interval over the replicates, "p_value"
         (share of replicates above the observed value; equal values count half) and "unusual"
-        (whether the p-value is beyond the level: near 0, or near 1 if values may be too low).
+        (whether the p-value is beyond the level: near 0, or near 1 if values may be too low). For
+        classes answered at random, "observed" is their expected number and "p_value" the
+        probability that there are none. They are unusual below 0.05, and have no replicates.
     replicated : dict from str to array
-        Draws of every discrepancy, for plots.
+        Draws of every other discrepancy, for plots.
     title : str
         Size of the replicates.
     notes : tuple of str
@@ -72,11 +71,9 @@ class PredictiveReport(Shown):
     -----
     Predictive p-values are not uniform even if the model is correct. It was fitted to the same
     data, which moves them towards 0.5. The distance of the ranks is compared with that of a
-    replicate from the same draw. The replicates of "classes" are whole tasks whose classes all
-    follow the model (`classex_bayes.bayes.checks.class_ranks`). The page "Is the interval right?"
-    reports how often sound and broken tasks raise an alarm. With one instance per class, broken
-    classes cannot be distinguished from hard instances. `classex_bayes.diagnose` detects a
-    competitor that beats every true class.
+    replicate from the same draw. The page "Is the interval right?" reports how often sound and
+    broken tasks raise an alarm. With one instance per class, broken classes cannot be distinguished
+    from hard instances. `classex_bayes.diagnose` detects a competitor that beats every true class.
     """
 
     plot = PlotMethod("plot_ppc")
@@ -131,9 +128,9 @@ def posterior_checks(
       knots, for the data and for a replicate (`classex_bayes.bayes.fit`). It is computed only
       for the fitted task.
     - *ATA*: average test accuracy at six k.
-    - *Classes*: the log-likelihood ratio of "some classes answer at random" to "no class does";
-      the standard deviation and the minimum over classes of the accuracy at k1; and the share of
-      all errors in the worst tenth of the classes.
+    - *Classes*: the standard deviation and the minimum over classes of the accuracy at k1, and the
+      number of classes that seem to answer at random, with the probability that no class does. It
+      is below 0.05 for at most one in 19 sound tasks.
     - *Extrapolation*: the result of `classex_bayes.extrapolation_check`, if it was made for this
       model; "mean" is the prediction. It is unusual if that check fails.
 
@@ -141,10 +138,10 @@ def posterior_checks(
     (`classex_bayes.bayes.model.likelihoods.coarsening`): fewer than 5,000. So smaller differences
     than the posterior allows are not unusual, however large the task is.
 
-    Ranks of replicated classes have the marginal law of the model and are correlated within a
-    class. The correlation is learnt from the classes that do not seem to answer at random, with a
-    prior from sound laws (`classex_bayes.bayes.checks.class_ranks`). So broken classes are unusual,
-    but a large spread between classes is not.
+    Classes differ in every task, by more than chance. So ranks of replicated classes are correlated
+    within a class. The correlation is learnt from the classes that do not seem to answer at random,
+    with a prior from sound laws (`classex_bayes.bayes.checks.class_ranks`). So broken classes are
+    unusual, but a large spread between classes is not.
 
     Parameters
     ----------
@@ -156,9 +153,9 @@ def posterior_checks(
         tasks, or a second task with the same number of classes. For a loaded model the check of
         the classes needs it.
     level : float
-        Level of each discrepancy. The test is one-sided (upper) for the distance, the fit and
-        classes at random. For other discrepancies the p-value of one tail is doubled. Classes that
-        are more alike than the replicates get a note and no alarm.
+        Level of each discrepancy that has replicates. The test is one-sided (upper) for the
+        distance and the fit. For other discrepancies the p-value of one tail is doubled. Classes
+        that are more alike than the replicates get a note and no alarm.
     random_seed : int, SeedSequence or None
         Seed of the replicates; by default that of the fit.
 
@@ -193,6 +190,7 @@ def posterior_checks(
     position = task_position(model, task)
     discrepancies: dict[str, Discrepancy] = {}
     notes = []
+    is_fitted = task is None or model.is_fitted_to(task)
     data = model.fit_.histogram
     if data is None:
         notes.append("ranks: they are unknown, because the model was fitted to accuracies")
@@ -200,7 +198,7 @@ def posterior_checks(
         part = data.part(position)
         discrepancies |= _of_ranks(observed, replicated, model.weights_.values, part)
         gap = model.fit_gap_
-        if gap is not None and (task is None or model.is_fitted_to(task)):
+        if gap is not None and is_fitted:
             discrepancies[_FIT] = gap.observed, gap.replicated
     grid = observed["k"].values
     for k in _spread(grid):
@@ -208,18 +206,26 @@ def posterior_checks(
         discrepancies[f"accuracy: k = {k}"] = float(observed["accuracy"].sel(k=k)), draws
     classes = None
     try:
-        classes = replicated_classes(model, task, random_seed=random_seed)
-        discrepancies |= classes.discrepancies()
+        classes = class_ranks(model, task)
+        rng = model.fit_.record.rng(Stage.CLASS_CHECKS, random_seed)
+        discrepancies |= classes.discrepancies(classes.replicates(rng))
     except DataError as error:
         notes.append(str(error))
-    within = model.fit_.record.pilot_extrapolation
-    if within is not None and (task is None or model.is_fitted_to(task)):
+    within = model.fit_.record.pilot_extrapolation if is_fitted else None
+    if within is not None:
         name = f"extrapolation: {within.n_source} to {within.k} classes"
         discrepancies[name] = within.measured, within.quantiles
-    rows = [_row(name, *values, limit) for name, values in discrepancies.items()]
-    table = pd.DataFrame(rows, index=pd.Index(discrepancies, name="discrepancy"))
-    if within is not None:  # its level is its own
-        table.loc[table.index.str.startswith("extrapolation"), "unusual"] = not within.passed
+    rows = {name: _row(name, *values, limit) for name, values in discrepancies.items()}
+    # The levels of two checks are their own.
+    if within is not None:
+        rows[name]["unusual"] = not within.passed
+    if classes is not None:
+        rows[_AT_RANDOM] = {
+            "observed": float(classes.posterior.at_random.sum()),
+            "p_value": classes.posterior.none_at_random,
+            "unusual": classes.posterior.is_unusual,
+        }
+    table = pd.DataFrame([*rows.values()], index=pd.Index(rows, name="discrepancy"))
     if classes is not None:
         notes += _notes_on_classes(classes, table, limit)
     n_classes, n_test, _ = task_sizes(model.idata)[position]
@@ -277,11 +283,10 @@ def classes_at_random(model: LawModel, task: SourceTask) -> str | None:
     second for some thousand instances.
     """
     try:
-        classes = replicated_classes(model, task)
+        classes = class_ranks(model, task)
     except DataError:
         return None
-    unusual = _row(_AT_RANDOM, *classes.discrepancies()[_AT_RANDOM], _LEVEL)["unusual"]
-    return _note_on_random(classes) if unusual else None
+    return _note_on_random(classes) if classes.posterior.is_unusual else None
 
 
 def _spread(grid: IntArray) -> IntArray:
@@ -292,16 +297,14 @@ def _spread(grid: IntArray) -> IntArray:
     return np.unique(grid[np.abs(np.log(grid[:, None] / spaced)).argmin(axis=0)])
 
 
-def _notes_on_classes(
-    classes: ReplicatedClasses, table: pd.DataFrame, level: float
-) -> Iterator[str]:
+def _notes_on_classes(classes: ClassRanks, table: pd.DataFrame, level: float) -> Iterator[str]:
     """Notes on classes that answer at random or are the worst, or on classes that are too alike."""
     unusual = table["unusual"].filter(like="classes")
     if unusual[_AT_RANDOM]:
         yield _note_on_random(classes)
     if unusual.drop(_AT_RANDOM).any():
-        worst = np.argsort(classes.observed, kind="stable")[:5]
-        named = ", ".join(f"{classes.names[j]} ({classes.observed[j]:.2f})" for j in worst)
+        worst = np.argsort(classes.accuracy, kind="stable")[:5]
+        named = ", ".join(f"{classes.names[j]} ({classes.accuracy[j]:.2f})" for j in worst)
         yield f"classes with the lowest accuracy: {named}"
     if 1 - table.loc["classes: sd of accuracy", "p_value"] < level / 2:
         yield (
@@ -310,9 +313,9 @@ def _notes_on_classes(
         )
 
 
-def _note_on_random(classes: ReplicatedClasses) -> str:
-    order = np.argsort(-classes.at_random, kind="stable")
-    n_random = max(round(float(classes.at_random.sum())), 1)
+def _note_on_random(classes: ClassRanks) -> str:
+    order = np.argsort(-classes.posterior.at_random, kind="stable")
+    n_random = max(round(float(classes.posterior.at_random.sum())), 1)
     names = ", ".join(str(classes.names[j]) for j in order[: min(n_random, _MOST_NAMES)])
     more = f" and {n_random - _MOST_NAMES} more" if n_random > _MOST_NAMES else ""
     verb = "stands" if n_random == 1 else "stand"
