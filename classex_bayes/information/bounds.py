@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import entr, xlogy
+from scipy.special import entr, logit, xlogy
 
 from classex_bayes.arguments import as_matrix, as_numeric, class_count, one_of, probability
 from classex_bayes.core.normal_law import increasing_root
@@ -13,7 +13,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import class_weights
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray
 
 Unit = Literal["nats", "bits"]
 Method = Literal["bounded_differences", "cantelli", "chebyshev"]
@@ -257,9 +257,9 @@ def smallest_information(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArr
 
     def excess(x: FloatArray, goal: FloatArray) -> FloatArray:
         right, wrong, _ = _tilted(x, k)
-        return np.where(goal > 0.5, (1 - goal) - wrong, right - goal)
+        return np.log(right / wrong) - goal  # accurate near 0 and near 1
 
-    log_c = increasing_root(excess, _LOG_C, accuracy)
+    log_c = increasing_root(excess, _LOG_C, logit(accuracy))
     information = np.where(log_c > 0, np.inf, 0.0)
     inside = np.isfinite(log_c) & (accuracy > 1 / k)
     information[inside] = _tilted(log_c[inside], k)[2]
@@ -269,10 +269,10 @@ def smallest_information(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArr
 def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
     r"""Lower bound on mutual information by Fano's inequality, given an accuracy on k classes.
 
-    .. math:: I(X; Y) \ge \log k - h(e) - e \log(k - 1), \qquad
-        h(e) = -e \log e - (1 - e) \log(1 - e), \quad e = 1 - accuracy
-
-    It is 0 at accuracies up to 1 / k, and log k at accuracy 1.
+    With e = 1 - accuracy it is :math:`\log k + e \log e + (1 - e) \log(1 - e) - e \log(k - 1)`
+    (Cover and Thomas, Elements of Information Theory, 2006, section 2.10). It is 0 at accuracies up
+    to 1 / k, and log k at accuracy 1. On randomly drawn classes, `smallest_information` at the
+    average Bayes accuracy is a larger lower bound.
 
     Parameters
     ----------
@@ -280,18 +280,6 @@ def fano_bound(accuracy: Any, k: int, unit: Unit = "nats") -> FloatArray:
         Accuracy on k equally frequent classes, in [0, 1].
     k, unit
         As in `largest_accuracy`.
-
-    Notes
-    -----
-    On fixed classes with equal priors, `confusion_information` is at least Fano's bound at their
-    accuracy, and equal to it if all errors are equally likely. On randomly drawn classes,
-    `smallest_information` at the average Bayes accuracy is a larger lower bound, which is sharp. It
-    has no upper limit, while the other two are at most log k.
-
-    References
-    ----------
-    Cover and Thomas, Elements of Information Theory (2006), section 2.10; Zheng, thesis (2017),
-    sections 1.1 and 1.4.1.
 
     Examples
     --------
@@ -353,77 +341,29 @@ def confusion_information(
     .. math:: \hat I = H(p) - \sum_i \pi_i H(p_i), \qquad H(p) = -\sum_j p_j \log p_j.
 
     To first order, the bias of a plug-in entropy is :math:`-\frac12 \sum_j Var(p_j) / p_j`. The
-    correction of Miller and Madow adds :math:`(m_i - 1) / (2 n_i)` to the entropy of row i, with
-    :math:`m_i` its number of nonzero cells, and :math:`\frac12 \sum_j \sum_i \pi_i^2 p_{ij}
-    (1 - p_{ij}) / (n_i p_j)` to that of the mean row, since the :math:`n_i` are fixed.
+    correction of Miller and Madow (1955) adds this to H(p), with :math:`Var(p_j) = \sum_i \pi_i^2
+    p_{ij} (1 - p_{ij}) / n_i`, and :math:`(m_i - 1) / (2 n_i)` to :math:`H(p_i)`, with :math:`m_i`
+    its number of nonzero shares. It assumes several instances for each cell that is not rare.
 
     Parameters
     ----------
-    confusion : SourceTask or array-like of shape (k, n_answers)
-        Counts with true classes in rows and predicted classes in columns, as in scikit-learn. For a
-        task, the predicted class is the one with the largest score.
+    confusion : array-like of shape (k, n_answers)
+        Counts with true classes in rows and predicted classes in columns, as of scikit-learn's
+        ``confusion_matrix``.
     class_weight : array-like of shape (k,), optional
-        Prior probabilities of the true classes. By default equal, or those of the task.
+        Prior probabilities of the true classes; equal by default.
     correction : {"miller_madow", "none"}
-        Whether the bias is corrected.
+        Whether the bias is corrected. Without it the result is in [0, log k].
     unit : {"nats", "bits"}
         Unit of the result.
-
-    Notes
-    -----
-    The plug-in estimate is in [0, log k], the corrected one may be outside. The information of the
-    features is at least as large and has no upper limit. The correction assumes several instances
-    for each cell that is not rare. With one instance per class every row has entropy 0, and both
-    estimates are near log k for any classifier.
-
-    References
-    ----------
-    Miller, Note on the bias of information estimates (1955); Panzeri et al., Journal of
-    Neurophysiology 98 (2007); Zheng, thesis (2017), section 1.4.1.
 
     Examples
     --------
     >>> counts = [[45, 3, 2], [4, 44, 2], [1, 3, 46]]
-    >>> round(confusion_information(counts, unit="bits", correction="none"), 3)
-    1.027
     >>> round(confusion_information(counts, unit="bits"), 3)
     1.001
     """
     one_of(correction, ("miller_madow", "none"), "correction")
-    if isinstance(confusion, SourceTask):
-        weight = confusion.require("ranks").class_weight
-        pairs = np.stack([confusion.y, _predicted(confusion)])
-        (row, column), number = np.unique(pairs, axis=1, return_counts=True)
-        count = number.astype(float)
-    else:
-        counts = _counts(confusion)
-        row, column = np.nonzero(counts)
-        count = counts[row, column]
-        weight = class_weights(None, row, len(counts), None)
-    if class_weight is not None:
-        weight = class_weights(class_weight, row, weight.size, None)
-    size = np.bincount(row, count, weight.size)[row]
-    share, prior = count / size, weight[row]
-    _, place = np.unique(column, return_inverse=True)
-    mean_row = np.bincount(place, prior * share)
-    information = entr(mean_row).sum() - prior @ entr(share)
-    if correction == "miller_madow":
-        variance = share * (1 - share) / size
-        positive = mean_row[place] > 0
-        of_mean = (prior**2 * variance)[positive] / mean_row[place][positive]
-        information += (of_mean.sum() - prior @ (variance / share)) / 2
-    return float(information / nats_per(unit))
-
-
-def _predicted(task: SourceTask) -> IntArray:
-    """Class with the largest score for each instance. Ties are broken as in the task."""
-    nearest = task.nearest_classes
-    wrong = task.ranks > 1 if task.table.is_exact else nearest.scores[:, 0] > nearest.true
-    return np.where(wrong, nearest.classes[:, 0], task.y)
-
-
-def _counts(confusion: Any) -> FloatArray:
-    """Counts of a confusion matrix in which at least two classes have instances."""
     counts = as_matrix(confusion, "confusion").astype(float)
     bad = ~(np.isfinite(counts) & (counts >= 0) & (counts == np.rint(counts)))
     if bad.any():
@@ -432,6 +372,16 @@ def _counts(confusion: Any) -> FloatArray:
             f"confusion: found {counts[i, j]} in row {i}, column {j}; expected counts and not "
             "shares"
         )
-    if np.count_nonzero(counts.sum(axis=1)) < 2:
+    counts = counts[:, counts.any(axis=0)]
+    n, m = counts.sum(axis=1), np.count_nonzero(counts, axis=1)
+    if np.count_nonzero(n) < 2:
         raise DataError("confusion: expected instances of at least 2 true classes")
-    return counts
+    prior = class_weights(class_weight, np.flatnonzero(n), n.size, None)
+    n = np.maximum(n, 1)
+    share = counts / n[:, None]
+    mean = prior @ share
+    information = entr(mean).sum() - prior @ entr(share).sum(axis=1)
+    if correction == "miller_madow":
+        variance = prior**2 / n @ (share * (1 - share))
+        information += ((variance / mean).sum() - prior @ ((m - 1) / n)) / 2
+    return float(information / nats_per(unit))
