@@ -10,6 +10,7 @@ from scipy.special import ndtr
 
 import classex_bayes
 from classex_bayes import SourceTask
+from classex_bayes.bayes.model import priors
 from classex_bayes.core import RadialBasis, metrics
 from classex_bayes.task.rank_table import RankTable
 
@@ -20,8 +21,8 @@ LONGEST = 30  # lines, blank ones aside
 
 @pytest.fixture(scope="module")
 def run():
-    """Names of a recipe, which is executed once; a metric that it enters goes with the module."""
-    known = dict(metrics.METRICS)
+    """Names of a recipe, which is executed once; what it enters goes with the module."""
+    entered = [(table, dict(table)) for table in (metrics.METRICS, priors.PRIORS)]
 
     @cache
     def run(title):
@@ -30,8 +31,9 @@ def run():
         return namespace
 
     yield run
-    metrics.METRICS.clear()
-    metrics.METRICS.update(known)
+    for table, known in entered:
+        table.clear()
+        table.update(known)
 
 
 def test_there_are_six_short_recipes():
@@ -49,11 +51,14 @@ def test_places_exist():
 
 
 @pytest.mark.nightly  # PyTensor compiles the prior
-def test_prior(run):
+def test_prior(run, tmp_path):
     names = run("A prior")
     assert {"mean", "scale"} <= set(names["model"].idata["posterior"].data_vars)
     falls = names["model"].predict([50, 500]).mean
     assert 0 < falls[500] < falls[50] < 1
+    again = classex_bayes.load(classex_bayes.save(names["model"], tmp_path / "model.nc"))
+    assert again.prior == names["LogisticPrior"]()
+    np.testing.assert_array_equal(again.predict([50, 500]).mean, falls)
 
 
 def test_point_estimator(run):

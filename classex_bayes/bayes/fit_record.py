@@ -12,7 +12,7 @@ import numpy as np
 from classex_bayes._version import __version__
 from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.model.likelihoods import coarsening
-from classex_bayes.bayes.model.priors import MixturePrior, checked_prior
+from classex_bayes.bayes.model.priors import PRIORS, checked_prior
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.bayes.tails.tail_model import TailPrior
 from classex_bayes.core.dependence import AnswerDependence
@@ -226,8 +226,7 @@ def described_parameters(parameters: Mapping[str, Any], *, strict: bool = False)
             if strict:
                 raise DataError(
                     f"{name}: found {value!r}, which a file cannot describe; expected numbers, "
-                    "text, or a frozen dataclass whose fields are numbers, text, or lists and "
-                    "dictionaries of these"
+                    "text, or a frozen dataclass whose fields are numbers, text, or tuples of these"
                 ) from None
             values[name] = {"type": type(value).__name__}
     return values
@@ -241,7 +240,7 @@ def _as_json(value: Any) -> Any:
 
 
 def prior_of(description: dict[str, Any], prior: Any = None) -> Any:
-    """Prior with this description. One that is not of this package must be given."""
+    """Prior with this description. One whose class is not in `PRIORS` must be given."""
     if prior is not None:
         passed = described_parameters({"prior": checked_prior(prior)})["prior"]
         if passed != description:
@@ -250,14 +249,17 @@ def prior_of(description: dict[str, Any], prior: Any = None) -> Any:
                 "prior"
             )
         return prior
-    fields = {name: value for name, value in description.items() if name != "type"}
-    name = description["type"]
-    if name == TailPrior.__name__:
-        return TailPrior(**fields)
-    if name != MixturePrior.__name__:
+    # JSON has no tuples, and priors, which have a hash, no lists.
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in description.items()
+        if name != "type"
+    }
+    name, known = description["type"], PRIORS | {TailPrior.__name__: TailPrior}
+    if name not in known:
         values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
         raise DataError(
             f"prior: the model was fitted with your own prior; pass it, as in "
-            f"load(path, prior={name}({values}))"
+            f"load(path, prior={name}({values})), or add its class to PRIORS (docs/map.md)"
         )
-    return MixturePrior(**fields)
+    return known[name](**fields)

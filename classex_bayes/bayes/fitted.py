@@ -328,8 +328,8 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     path : str or Path
         A .nc or .zarr file.
     prior : Prior, optional
-        Your own prior, if the model was fitted with one. The file holds its name and fields, but
-        not its code.
+        Your own prior, if the model was fitted with one whose class is not in `PRIORS`
+        (docs/map.md). The file holds its name and fields, but not its code.
 
     Returns
     -------

@@ -8,7 +8,7 @@ import numpy as np
 
 from classex_bayes.assumptions.diagnosis import TaskReport, diagnose
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
-from classex_bayes.bayes.checks.sensitivity import ADVICE, PRIORS, Sensitivity, sensitivity
+from classex_bayes.bayes.checks.sensitivity import ADVICE, PRIOR_NAMES, Sensitivity, sensitivity
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
@@ -30,7 +30,7 @@ _FAULTY = {
 _LITTLE_MOVED = "A stronger or weaker prior would change little."
 _BY_PRIOR = {
     f"{name} {diagnosis}": title.format(name=name)
-    for name in PRIORS.values()
+    for name in PRIOR_NAMES.values()
     for diagnosis, title in {
         "dominates": "The {name} decides more than the data",
         "and data disagree": "The {name} and the data disagree",

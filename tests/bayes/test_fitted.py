@@ -11,7 +11,9 @@ from helpers import uncompiled
 from numpy.testing import assert_array_equal
 
 import classex_bayes as cb
+from classex_bayes.bayes.fit_record import described_parameters, prior_of
 from classex_bayes.bayes.fitted import FittedModel
+from classex_bayes.bayes.model import priors
 from classex_bayes.core import RadialBasis
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import GaussianNearestNeighbor
@@ -199,6 +201,29 @@ def test_a_prior_of_ones_own_is_asked_for(models):
             load(idata, other)
     with pytest.raises(DataError, match=r"^prior:"):
         load(models["scores"].idata, LaplacePrior())
+
+
+def test_a_prior_that_was_added_is_loaded_by_its_name(models, tmp_path, monkeypatch):
+    monkeypatch.setitem(priors.PRIORS, "LaplacePrior", LaplacePrior)
+    model = models["own prior"]
+    path = cb.save(model, tmp_path / "model.nc")
+    for again in (cb.load(path), cb.load(path, prior=LaplacePrior())):
+        assert again.prior == LaplacePrior() and repr(again) == repr(model)
+        assert_array_equal(again.predict(K).draws, model.predict(K).draws)
+    with pytest.raises(DataError, match=r"^prior:"):
+        cb.load(path, prior=LaplacePrior(1.0))
+
+
+@dataclass(frozen=True)
+class WithNumbers(LaplacePrior):
+    places: tuple[float, ...] = (1.0, 2.5)
+
+
+def test_numbers_of_an_added_prior_come_back_as_they_were(monkeypatch):
+    monkeypatch.setitem(priors.PRIORS, "WithNumbers", WithNumbers)
+    prior = WithNumbers(location=3.0, places=(2.0, 4.0))
+    again = prior_of(described_parameters({"prior": prior}, strict=True)["prior"])
+    assert again == prior and hash(again) == hash(prior)
 
 
 class Plain:

@@ -11,7 +11,6 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binom
 from sklearn.metrics import confusion_matrix, mutual_info_score
 
-from classex_bayes import SourceTask
 from classex_bayes.exceptions import DataError
 from classex_bayes.information import (
     confusion_information,

@@ -22,7 +22,8 @@ from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import Bounds, Extrapolation
 from classex_bayes.typing import ClassCounts
 
-PRIORS = {"prior": "prior", "tail_prior": "tail prior"}  # parameters of a model, and their names
+# Parameters of a model that are priors, and their names.
+PRIOR_NAMES = {"prior": "prior", "tail_prior": "tail prior"}
 # Threshold of Kallioinen et al. (2024). A normal posterior reaches it if its mean moves by about
 # 0.3 sd as the power doubles.
 _THRESHOLD = 0.05
@@ -35,7 +36,7 @@ ADVICE = {
     "at the threshold": "other draws might give another diagnosis; fit with more draws",
 } | {
     f"{name} {diagnosis}": advice
-    for name in PRIORS.values()
+    for name in PRIOR_NAMES.values()
     for diagnosis, advice in {
         "dominates": f"another {name} would give another answer. Test more classes",
         "and data disagree": f"the {name} and the data pull the answer in opposite directions. "
@@ -262,7 +263,7 @@ def sensitivity(
         "likelihood": (dims, likelihood),
     }
     log_density = xr.Dataset(logs, coords={name: values[name].values for name in dims})
-    priors = [name for name in PRIORS if name in logs]
+    priors = [name for name in PRIOR_NAMES if name in logs]
     spread = values.std(SAMPLE_DIMS)
     columns = {"mean": values.mean(SAMPLE_DIMS), "sd": spread}
     parts = list(logs)
@@ -345,6 +346,6 @@ def _diagnosis(row: Any, priors: Sequence[str], threshold: float) -> str:
     pulls = row[f"{prior}_pull"], row["likelihood_pull"]
     apart = pulls[0] * pulls[1] < 0 and min(map(abs, pulls)) > _PULL
     if apart and row["likelihood"] >= threshold:
-        return f"{PRIORS[prior]} and data disagree"
+        return f"{PRIOR_NAMES[prior]} and data disagree"
     dominates = row[prior] >= row["likelihood"]
-    return f"{PRIORS[prior]} {'dominates' if dominates else 'matters'}"
+    return f"{PRIOR_NAMES[prior]} {'dominates' if dominates else 'matters'}"

@@ -3,7 +3,7 @@
 A fit does not import PyMC. Only methods that build a graph do.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -72,8 +72,9 @@ class Prior(Protocol):
     -----
     nutpie compiles your own prior once in a process, for some seconds, and longer the first time
     on a machine. PyTensor keeps its functions on disk, but nutpie compiles the two functions around
-    them anew. Files have the name and the fields of a prior but not its code, so pass your own
-    prior to `classex_bayes.load`.
+    them anew. Files have the name and the fields of a prior but not its code. `classex_bayes.load`
+    finds classes that are in the dictionary `classex_bayes.bayes.model.priors.PRIORS`, by their
+    names. Otherwise pass your own prior to it.
 
     Examples
     --------
@@ -335,6 +336,10 @@ class MixturePrior:
         weight = np.exp(-0.5 * ((knots - self.location) / _WEIGHT_SD) ** 2)[:, None]
         products = (weight * np.vander((knots - middle) / half, 3)).T @ functions
         return functions @ np.linalg.svd(products)[2][3:].T
+
+
+# Priors that `load` makes again, by the names of their classes.
+PRIORS: dict[str, Callable[..., Prior]] = {MixturePrior.__name__: MixturePrior}
 
 
 def log_densities(prior: MixturePrior, draws: xr.Dataset) -> xr.Dataset:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes import BayesianExtrapolator, load, posterior_checks, save
+from classex_bayes import BayesianExtrapolator, SourceTask, load, posterior_checks, save
 from classex_bayes.bayes import PredictiveReport
 from classex_bayes.bayes.checks.class_ranks import class_ranks
 from classex_bayes.bayes.checks.posterior_checks import observed_and_replicated, rank_groups
