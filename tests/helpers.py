@@ -134,7 +134,7 @@ def few_errors(k1=40, seed=0):
 
 def assert_same_task(found, expected, classes=None, rtol=0.0):
     """Compare all that estimators see; `classes` are the names that `found` must have."""
-    assert found.table.kind == expected.table.kind
+    assert found.table.made_from == expected.table.made_from
     assert (found.n_classes, found.n_test) == (expected.n_classes, expected.n_test)
     assert found.classes == (expected.classes if classes is None else classes)
     for array, other in zip(found.table.data, expected.table.data, strict=True):

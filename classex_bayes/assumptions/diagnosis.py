@@ -39,7 +39,8 @@ _SAME_COLUMN = 1e-6
 _NEIGHBOURS = 10  # places apart, at most, in the order of the classes
 _GROUPS, _ORDER = "groups of classes", "order of classes"
 _ROWS, _COLUMNS = "copies of instances", "copies of classes"
-_NORMALISED, _REACH, _SCORES = "normalisation of scores", "reach of the ranks", "scores"
+_NORMALISED, _REACH = "normalisation of scores", "reach of the ranks"
+_SCORES, _EMBEDDINGS = "scores", "embeddings"
 _IN_GROUPS = (
     "If they were sampled in groups (genera, families of products, authors) and not one by one, "
     "make the task with sampling=Sampling(groups=...)"
@@ -209,15 +210,15 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     table = task.table
     checks = {check.name: check for check in table.checks(task.classes)}
     checks[_REACH] = _reach(task)
-    title = f"{task.n_classes} classes, {task.n_test} test instances from {table.kind}"
+    title = f"{task.n_classes} classes, {task.n_test} test instances from {table.made_from}"
     exact = table.answered if isinstance(table, RankTable) and table.is_exact else None
     if exact is None or exact.source is None:
         unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
-        reason = f"the task was made from {table.kind}"
-        if table.kind in ("scores", "embeddings"):
+        reason = f"the task was made from {table.made_from}"
+        if exact is not None and exact.influence is not None:
             reason = "the scores of all classes are no longer at hand"
         return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
-    if _SCORES not in checks and exact.reading.made_from == "scores":
+    if not {_SCORES, _EMBEDDINGS} & checks.keys() and exact.distance is None:
         checks[_SCORES] = scores_fit(exact.source, exact.y)
     rng = np.random.default_rng(seed_sequence(random_seed))
     facts = ScoreFacts(exact, rng)
@@ -247,7 +248,7 @@ def _reach(task: SourceTask) -> Check:
     The value is the number of classes up to which they do (`MomentBounds.reach`).
     """
     if not isinstance(task.table, RankTable):
-        return Check(_REACH, None, f"needs ranks; the task was made from {task.table.kind}")
+        return Check(_REACH, None, f"needs ranks; the task was made from {task.table.made_from}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # its checks are in the same diagnosis
         value = float(MomentBounds().fit(task).reach())

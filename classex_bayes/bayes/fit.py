@@ -310,17 +310,17 @@ class LawFit(Fit):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the data, the draws and the basis of the law, for readers of predictions."""
-        notes, kinds = list(super().notes), self.record.task_kind.split(", ")
+        notes = list(super().notes)
         if self.gap is not None:
             notes += self.gap.notes
-        if {"ranks", "cut ranks", "decisions"} & {*kinds}:
+        if self.record.competitors_unseen:
             notes.append(
                 "all instances meet the same wrong classes. Without the scores of all classes, the "
                 "variance that this adds is unknown; a typical one is used: "
                 f"{UNSEEN_COMPETITORS - 1:.0%} of that between classes (less if class weights are "
                 "unequal)"
             )
-        if "accuracies" in kinds:
+        if self.histogram is None:
             notes.append(
                 "ranks unknown: fitted to accuracies with design effect "
                 f"{self.record.design_effect:g}"

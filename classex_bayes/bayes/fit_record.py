@@ -51,13 +51,14 @@ class FitRecord:
     """
 
     # The data
-    task_kind: str  # kinds of the fitted tasks, separated by commas
+    task_kind: str  # words for what the fitted tasks were made from, separated by commas
     n_classes: int  # k1, of the task with the most classes
     n_test: int  # instances in all tasks
     design_effect: float  # number of instances with the information of one independent instance
     dependence: AnswerDependence  # of the answers of one test
     n_tasks: int = 1
     designed: bool = False  # whether instances met competitors of several numbers or weights
+    competitors_unseen: bool = False  # whether the part of shared competitors is a typical one
     negated: bool = False  # whether scores are negated distances
     # If some competitors are always present: effective number of instances that none of them beats,
     # effective number of the others, and mean number of such competitors.
@@ -97,13 +98,14 @@ class FitRecord:
         n_test = np.array([task.n_test for task in tasks])
         permanent = np.array([v.permanent for v in variances if v.permanent is not None])
         return cls(
-            task_kind=", ".join(sorted({task.table.kind for task in tasks})),
+            task_kind=", ".join(sorted({task.table.made_from for task in tasks})),
             n_classes=max(task.n_classes for task in tasks),
             n_test=int(n_test.sum()),
             design_effect=float(n_test.sum() / (n_test / effects).sum()),
             dependence=replace(largest, within=float(within), between=float(between)),
             n_tasks=len(tasks),
             designed=any(not task.table.has_one_size for task in tasks),
+            competitors_unseen=any(variance.competitors_unseen for variance in variances),
             permanent_losses=(
                 (*permanent[:, :2].sum(axis=0).tolist(), float(permanent[:, 2].mean()))
                 if permanent.size
@@ -166,6 +168,7 @@ class FitRecord:
 # Fields that are JSON in the attributes, and how they are made of JSON types.
 _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "designed": bool,
+    "competitors_unseen": bool,
     "negated": bool,
     "dependence": lambda values: AnswerDependence(**values),
     "permanent_losses": tuple,

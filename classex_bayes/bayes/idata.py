@@ -68,8 +68,8 @@ def pooled_groups(
         raise DataError(
             "task: the same task is in the list twice and would be counted twice; remove one copy"
         )
-    curves = any(task.table.kind == "accuracies" for task in tasks)
-    form: Any = PowerData if curves else BernsteinData
+    has_ranks = all(task.table.has_ranks for task in tasks)
+    form: Any = BernsteinData if has_ranks else PowerData
     power = coarsening(sum(task.n_test / task.design_effect() for task in tasks))
     parts = [form.of(task, basis, power) for task in tasks]
     data, row, k = form.joined(parts), form.rows, [task.grid(_N_OBSERVED_K) for task in tasks]

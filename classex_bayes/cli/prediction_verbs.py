@@ -170,7 +170,7 @@ def _rates_table(rates: Any, task: "cb.SourceTask", ci_prob: float) -> str:
         mean=[text.mean for text in texts],
         **{interval_name(ci_prob): [text.span for text in texts]},
     )
-    title = f"{capitalized(rates.description)}, from {task.table.kind} of {rates.pilot}"
+    title = f"{capitalized(rates.description)}, from {task.table.made_from} of {rates.pilot}"
     return table(f"{title} ({score_direction(task)})", shown)
 
 

@@ -84,7 +84,7 @@ class MixedExponential(PointEstimator):
     def _curve(self, k: IntArray) -> FloatArray:
         values = np.exp(-np.outer(k - 1, self.rates_)) @ self.coef_
         tested = k <= self._n_classes
-        if self._task.table.kind == "accuracies":
+        if not self._task.table.has_ranks:
             tested = np.isin(k, self._task.grid())
         if tested.any():
             bounds = self._task.accuracy_bounds(k[tested])

@@ -20,6 +20,7 @@ from classex_bayes.io.tables import read_entries
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.judged_runs import JudgedLists, Missing, judged_lists
 from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.reading import CUT_RANKS, Reading
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_total
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
@@ -273,6 +274,7 @@ class RelevantDocuments:
                 self.ranks.highest[rows],
             ),
             lost=self.ranks.lost[rows],
+            reading=Reading(unknown=CUT_RANKS),
         )
         return SourceTask(table)
 

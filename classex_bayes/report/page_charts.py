@@ -364,7 +364,7 @@ def discriminability(findings: Findings) -> PageChart:
 
 def predictive(findings: Findings) -> PageChart:
     """Chart of the ranks of pilot and replicates, or of accuracies if the task has no ranks."""
-    bare, level = findings.task.table.kind == "accuracies", findings.ci_prob
+    bare, level = not findings.task.table.has_ranks, findings.ci_prob
     kind: Literal["ranks", "accuracy"] = "accuracy" if bare else "ranks"
     chart = chart_of(plot_ppc)(findings.model, findings.task, kind=kind, ci_prob=level)
     band, _, points = chart.marks

@@ -50,14 +50,14 @@ def pilot_sentence(task: SourceTask, estimand: Estimand = _ACCURACY) -> str:
     largest, accuracy = pilot_accuracy(task)
     among = "" if largest == task.n_classes else f" among {largest:,}"
     details = ""
-    if task.table.kind != "accuracies":
+    if task.table.has_ranks:
         tested, repeats = np.unique(task.y, return_counts=True)
         weights = task.require("ranks").class_weight[tested]
         if np.ptp(weights) > 0:
             details = ", with the given class weights"
         elif np.ptp(repeats) > 0:
             details = ", with equal class weights"
-    of_them = "" if details or task.table.kind == "accuracies" else " of them"
+    of_them = " of them" if task.table.has_ranks and not details else ""
     done, instances, right = _PILOTS[estimand.units]
     return (
         f"The pilot {done} {task.n_classes:,} {estimand.units} with {task.n_test:,} {instances} "
@@ -95,7 +95,7 @@ def errors_sentence(task: SourceTask) -> str:
     >>> errors_sentence(task)
     'One class accounts for 67% of the 3 errors: 1.'
     """
-    if task.table.kind == "accuracies":
+    if not task.table.has_ranks:
         return (
             "Errors of single classes are unknown, because the pilot is an accuracy curve "
             "without ranks."

@@ -12,7 +12,7 @@ from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.task.data_checks import Check, better_than_chance, few_classes
 from classex_bayes.task.rank_variance import N_GRID
-from classex_bayes.task.reading import MadeFrom, Reading
+from classex_bayes.task.reading import Reading
 from classex_bayes.typing import FloatArray, IntArray
 
 _WARN_AT, _REFUSE_AT = 2.0, 4.0
@@ -33,7 +33,8 @@ class AccuracyCurve:
     n_test: int
     design_effect: float
 
-    kind: ClassVar[MadeFrom] = "accuracies"
+    made_from: ClassVar[str] = "accuracies"
+    has_ranks: ClassVar[bool] = False
     why_unknown: ClassVar[str] = ""
     assumptions: ClassVar[tuple[str, ...]] = ()
     is_exact: ClassVar[bool] = False
@@ -41,6 +42,7 @@ class AccuracyCurve:
     has_one_size: ClassVar[bool] = True
     has_scores: ClassVar[bool] = False
     has_influence: ClassVar[bool] = True
+    competitors_unseen: ClassVar[bool] = False
     permanent: ClassVar[None] = None
     answered_share: ClassVar[float] = 1.0
     distance: ClassVar[None] = None

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.arguments import as_matrix
-from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import (
@@ -16,7 +15,7 @@ from classex_bayes.task.class_labels import (
 )
 from classex_bayes.task.data_checks import Check
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.reading import Reading
+from classex_bayes.task.reading import DECISIONS, Reading
 from classex_bayes.task.table_reading import instance_weights
 from classex_bayes.task.validation import enough_classes
 from classex_bayes.typing import IntArray
@@ -68,10 +67,8 @@ def confusion_table(
     names = class_names(classes, n_classes)
     tested_classes(y, n_classes, names, "error")
     weight = instance_weights(y, class_weights(class_weight, y, n_classes, names))
-    ranks = RankCounts(fewest, fewest, most, np.ones_like(fewest))
-    reading = Reading("decisions", checks=(_percentages(whole),))
-    table = RankTable(y, n_classes, weight, fewest, most, counts=ranks, reading=reading)
-    return table, names
+    reading = Reading("decisions", checks=(_percentages(whole),), unknown=DECISIONS)
+    return RankTable(y, n_classes, weight, fewest, most, reading=reading), names
 
 
 def _percentages(counts: IntArray) -> Check:

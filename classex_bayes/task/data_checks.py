@@ -91,7 +91,7 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
     ]
     if table.is_exact:
         checks.append(last_ranks(table))
-        if table.kind == "ranks" and table.competitors_shared and not table.has_scores:
+        if table.competitors_shared and not table.has_scores:
             checks.append(ranks_end_early(table))
     if table.is_simple_random:
         checks.append(grouped_ranks(table))
@@ -108,7 +108,7 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
         error = sd * (answered.variance.design_effect / answered.n_test) ** 0.5
         order = _LABELS if table.competitors_shared else "the true item is not first in its row"
         checks.append(better_than_chance(size, accuracy, _STANDARD_ERRORS * error, order))
-    if table.kind == "decisions" and table.reading.made_from != "decisions":
+    if table.are_decisions:
         checks.append(decisions(table.n_classes))
     if table.counts is not None and table.is_exact:
         checks.append(ties(table))

@@ -58,6 +58,7 @@ def own_table(
         met=np.append(met, last),
         lost=np.arange(unit.size) >= n,
         competitors_shared=False,
+        reading=Reading("ranks among negatives of their own"),
     )
     return table, names
 
@@ -120,4 +121,4 @@ def scored_table(
     lowest = np.append(above, table.lowest[above.size :])
     highest = lowest + np.pad(tied, (0, lowest.size - tied.size))
     counts = RankCounts(table.lowest, lowest, highest, np.zeros_like(lowest))
-    return replace(table, counts=counts, reading=Reading(ties=rule)), names
+    return replace(table, counts=counts, reading=replace(table.reading, ties=rule)), names

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.stats import binom
@@ -20,51 +20,31 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
 from classex_bayes.task.data_checks import Check, instance_checks
 from classex_bayes.task.rank_variance import N_GRID, RankVariance
-from classex_bayes.task.reading import MadeFrom, Reading
+from classex_bayes.task.reading import DECISIONS, TIED_SCORES, Reading
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Values count as known if their bounds differ by no more than this.
 KNOWN = 1e-6
 _CACHED = 16  # accuracies that are kept
 _SIZES = 200  # values of k among which the smallest with a known accuracy is sought
-_MOSTLY = 0.5
-_SHORTER = 0.01  # share of the unknown ranks whose lists may be shorter than the others
+# Share of the unknown ranks that may differ from the others, such as those of a few shorter lists.
+_FEW = 0.01
 # Numbers of competitors that differ by a smaller factor are treated as equal by the likelihood.
 _STEP = 1.25
 # Columns with a value for each row, next to the weight.
-_ROWS = "y", "lowest", "highest", "met", "unit", "siblings", "siblings_better", "lost"
+_ROWS = (
+    "y",
+    "lowest",
+    "highest",
+    "equally_likely",
+    "met",
+    "unit",
+    "siblings",
+    "siblings_better",
+    "lost",
+)
 # A column that is left out. It has its type after `__post_init__`.
 _DEFAULT: Any = None
-
-
-class UnknownRanks(NamedTuple):
-    """Why ranks are known only within bounds, how to make them known, and a note for readers."""
-
-    why: str
-    remedy: str
-    note: str
-
-
-UNKNOWN_RANKS = {
-    "decisions": UnknownRanks(
-        "a decision shows only whether an answer among all classes is correct",
-        "pass scores that rank the classes, such as distances",
-        "decisions: {instances} instances lost to an unknown number of {wrong} wrong classes, so "
-        "the model or its prior determines how accuracy declines",
-    ),
-    "tied scores": UnknownRanks(
-        "the order of tied scores is unknown",
-        "pass scores with more digits, or ties='random' if the classifier itself breaks ties at "
-        "random",
-        "the order of ties is unknown in {instances} instances; the interval allows for their best "
-        "and worst ranks",
-    ),
-    "cut ranks": UnknownRanks(
-        "ranks beyond the end of the lists are unknown",
-        "pass longer lists, or ranks among all classes",
-        "{instances} true classes are not in the lists, so their ranks are unknown",
-    ),
-}
 
 
 class Cells(NamedTuple):
@@ -98,15 +78,18 @@ class RankTable:
     values at a and at b. Different tests are different values of the columns:
 
     - classes drawn one by one, equally: N = k1 - 1, a = b = rank - 1 and no siblings;
-    - decisions, tied scores, cut lists: a < b in some rows;
+    - decisions, cut lists: a < b in some rows, and L may be any number between them;
+    - tied scores: a < b in some rows, and L is equally likely to be any number between them;
     - classes in groups: siblings, and groups as the `unit` that was drawn;
     - negatives of each instance's own: N is their number, and no two instances share competitors;
     - classes with unequal probabilities: N is the number of equally weighted competitors that stand
       for those that were met (`classex_bayes.core.rank_pass.design_statistics`).
 
-    The likelihood counts rows in bins of L. An instance that loses at every k, because a sibling
-    beats it or it is `lost`, counts in the last bin that it can reach. The share of these instances
-    is taken as observed (`RankVariance.permanent`).
+    The likelihood counts rows in bins of L. Bounds lie within a bin, or their numbers are equally
+    likely. An instance that loses at every k, because a sibling beats it or it is `lost`, counts in
+    the last bin that it can reach. The share of these instances is taken as observed
+    (`RankVariance.permanent`). Words for readers are in `reading`, and no statistic depends on
+    them.
 
     Columns that are left out are those of exact ranks among all classes. One number is the same for
     all rows.
@@ -121,6 +104,8 @@ class RankTable:
         Weights omega of the instances, summing to 1.
     lowest, highest : int arrays of shape (n,)
         Bounds a and b of the number of better competitors; one array if ranks are exact.
+    equally_likely : bool array of shape (n,)
+        Whether all numbers from a to b are equally likely. By default they are only possible.
     met : int array of shape (n,)
         Number N of competitors; k1 - 1 by default.
     unit : int array of shape (n,)
@@ -142,7 +127,7 @@ class RankTable:
     nearest : NearestClasses or None
         The wrong classes that score best, if they are known without the scores.
     reading : Reading
-        Where the ranks come from.
+        Where the ranks come from, with words for readers.
     """
 
     y: IntArray
@@ -150,6 +135,7 @@ class RankTable:
     weight: FloatArray
     lowest: IntArray
     highest: IntArray = _DEFAULT
+    equally_likely: BoolArray = _DEFAULT
     met: IntArray = _DEFAULT
     unit: IntArray = _DEFAULT
     siblings: IntArray = _DEFAULT
@@ -162,11 +148,13 @@ class RankTable:
     counts: RankCounts | None = None
     nearest: NearestClasses | None = None
     reading: Reading = field(default_factory=Reading)
+    has_ranks: ClassVar[bool] = True
     __repr__ = by_fields
 
     def __post_init__(self) -> None:
         """Fill in the columns that are left out."""
-        columns = {"met": self.n_classes - 1, "siblings": 0, "siblings_better": 0, "lost": False}
+        columns = {"met": self.n_classes - 1, "siblings": 0, "siblings_better": 0}
+        columns |= {"equally_likely": False, "lost": False}
         for name, default in columns.items():
             given = getattr(self, name)
             values = np.asarray(default if given is None else given, type(default))
@@ -214,21 +202,20 @@ class RankTable:
         """Largest number of classes at which metrics may be asked for."""
         return self.n_classes if self.competitors_shared else self.largest_k
 
+    @cached_property
+    def bounded(self) -> BoolArray:
+        """Whether each rank (n,) may be any between its bounds, which are not equally likely."""
+        return (self.lowest < self.highest) & ~self.equally_likely
+
     @property
     def are_decisions(self) -> bool:
-        """Whether most rows of scores have two different values, like one-hot decisions."""
-        return self.counts is not None and bool(self.counts.two_values.mean() > _MOSTLY)
+        """Whether ranks are unknown because most rows of scores have two different values."""
+        return not self.is_exact and self.counts is not None and self.counts.are_decisions
 
-    @cached_property
-    def kind(self) -> MadeFrom:
-        """What the task is made from, which says why ranks are unknown if they are."""
-        if self.is_exact:
-            if self.competitors_shared:
-                return self.reading.made_from
-            return "ranks among negatives of their own"
-        if self.counts is None:
-            return "cut ranks"
-        return "decisions" if self.are_decisions else "tied scores"
+    @property
+    def made_from(self) -> str:
+        """Word for what the task is made from."""
+        return self.reading.made_from if self.is_exact else self.reading.unknown.made_from
 
     @property
     def ties(self) -> TieHandling:
@@ -269,8 +256,9 @@ class RankTable:
             return self.nearest
         if self.source is None:
             raise DataError(
-                f"task: it was made from {self.kind}, so it is unknown which wrong classes score "
-                "best; make it with from_scores, from_embeddings, or from_search with distances"
+                f"task: it was made from {self.made_from}, so it is unknown which wrong classes "
+                "score best; make it with from_scores, from_embeddings, or from_search with "
+                "distances"
             )
         return self.reading.nearest(self.y)
 
@@ -279,7 +267,7 @@ class RankTable:
         """Arrays of numbers from which everything else follows."""
         ranks = self.y, self.lowest, self.highest, self.class_weight, self.met, self.unit
         siblings = self.siblings, self.siblings_better, np.array([self.sibling_share])
-        return *ranks, *siblings, self.lost, np.array([self.competitors_shared])
+        return *ranks, *siblings, self.bounded, self.lost, np.array([self.competitors_shared])
 
     @cached_property
     def answered_share(self) -> float:
@@ -350,7 +338,17 @@ class RankTable:
         assert self.counts is not None
         if not self.counts.tied:
             return self
-        return replace(self, lowest=self.counts.lowest, highest=self.counts.highest)
+        _, lowest, highest, _ = self.counts
+        # A decision says nothing of the order of the classes that it does not choose.
+        undecided = self.counts.are_decisions & (lowest > 0) & (highest == self.n_classes - 1)
+        words = DECISIONS if self.counts.are_decisions else TIED_SCORES
+        return replace(
+            self,
+            lowest=lowest,
+            highest=highest,
+            equally_likely=~undecided,
+            reading=replace(self.reading, unknown=words),
+        )
 
     def without_source(self) -> Self:
         """Table without the scores, with the statistics that were computed from them."""
@@ -490,13 +488,14 @@ class RankTable:
                 f"accuracy is known from k = {self.smallest_k} on, and task.accuracy_bounds(k) "
                 "gives its bounds"
             )
-        if self.kind == "cut ranks":
-            length = self._list_length
+        # Better than those of the unknown ranks that are the best.
+        known = int(np.quantile(self.lowest[self.lowest < self.highest], _FEW, method="lower"))
+        if known > 1:
             where += (
-                f"; metrics of the {length} best, such as mrr@{length}, are known at k = "
+                f"; metrics of the {known} best, such as mrr@{known}, are known at k = "
                 f"{self.n_classes}"
             )
-        return f"{UNKNOWN_RANKS[self.kind].why}; {where}"
+        return f"{self.reading.unknown.why}; {where}"
 
     @cached_property
     def variance(self) -> RankVariance:
@@ -526,22 +525,29 @@ class RankTable:
         mean = np.exp(np.divide(total, share, out=np.zeros_like(total), where=share > 0))
         return level, np.where(share > 0, np.rint(mean), 0).astype(np.int64)
 
-    @property
-    def _list_length(self) -> int:
-        """Length M of cut lists. Unknown ranks are above M, but for a few shorter lists."""
-        shortest = self.lowest[self.lowest < self.highest]
-        return int(np.quantile(shortest, _SHORTER, method="lower"))
-
     @cached_property
     def n_better_bins(self) -> IntArray:
-        """Largest L of each bin that the likelihood counts; data distinguish neighbouring bins."""
+        """Largest L of each bin that the likelihood counts; data distinguish neighbouring bins.
+
+        Bounds of ranks that are not equally likely lie within one bin, but for a few.
+        """
         largest = int(self._levels[1].max())
-        if self.kind not in ("decisions", "cut ranks"):
+        if not self.bounded.any():
             return n_better_bins(largest + 1)
-        last_known = 0 if self.kind == "decisions" else self._list_length - 1
-        bins = n_better_bins(largest + 1, N_BINS - 2)
-        known = np.union1d(bins[bins < last_known], last_known)
-        return np.append(known, largest)
+        lowest, highest = (np.sort(bound[self.bounded]) for bound in (self.lowest, self.highest))
+        bins = n_better_bins(largest + 1, N_BINS - 2)[:-1]
+        # Bounds are crossed from a `lowest` on, so the number before it may be the end of a bin.
+        ends = np.union1d(bins, lowest[lowest > 0] - 1)
+        n_crossed = lowest.searchsorted(ends, "right") - highest.searchsorted(ends, "right")
+        ends = ends[n_crossed <= _FEW * (lowest.size - 1)]
+        place = ends.searchsorted(bins, "right") - 1  # of the last end up to that of each bin
+        if not (place >= 0).any():
+            raise DataError(
+                "task: the bounds of its ranks overlap, so that no number of better classes "
+                "divides them; make a task of instances with alike bounds, and fit all together: "
+                "model.fit([first, second])"
+            )
+        return np.append(np.unique(ends[place[place >= 0]]), largest)
 
     def bin_probabilities(self, basis: Basis, *, thinned: bool = True) -> FloatArray:
         """Probability (n_bins, m) of each of `n_better_bins` under each element of a basis.
@@ -565,7 +571,7 @@ class RankTable:
     def histogram(self, bin_ends: IntArray, group: IntArray | None = None) -> FloatArray:
         """Weighted number of instances in each bin of L, of each group (n,); sums to n.
 
-        Rows with bounds are spread evenly between them.
+        Rows with bounds are spread evenly between them, which often lie within one bin.
         """
         groups = np.zeros(self.n_test, dtype=np.int64) if group is None else group
         shape = int(groups.max()) + 1, bin_ends.size
@@ -612,6 +618,6 @@ class RankTable:
         if self.is_exact:
             return facts
         n_open = int(np.count_nonzero(self.lowest < self.highest))
-        note = UNKNOWN_RANKS[self.kind].note
+        note = self.reading.unknown.note
         instances = f"{n_open} of {self.n_test}"
         return (*facts, note.format(instances=instances, wrong=self.n_classes - 1))

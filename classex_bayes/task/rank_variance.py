@@ -57,9 +57,14 @@ class RankVariance:
     def has_influence(self) -> bool:
         """Whether the influence of the units, from the scores, is that of the ranks."""
         table = self.table
-        # Ties among wrong classes would decide at random which competitors matter to a decision.
-        decided = table.kind != "decisions" or table.smallest_k is None
+        # Of ranks that are only bounded, ties would decide at random which competitors matter.
+        decided = table.smallest_k is None or not table.bounded.any()
         return table.influence is not None and decided
+
+    @property
+    def competitors_unseen(self) -> bool:
+        """Whether instances share competitors whose influence is unknown; a typical one is used."""
+        return self.table.competitors_shared and not self.has_influence
 
     @property
     def _typical(self) -> IntArray:
@@ -166,7 +171,7 @@ class RankVariance:
         """Covariance of a mean over a share of the weight, with the part of the competitors."""
         table = self.table
         if not self.has_influence:
-            factor = unseen_competitors(of_units) if table.competitors_shared else 1.0
+            factor = unseen_competitors(of_units) if self.competitors_unseen else 1.0
             return factor * clustered
         assert table.influence is not None
         grid = log_spaced(2, table.largest_k, N_GRID)
@@ -218,7 +223,7 @@ class RankVariance:
         # The mean number of repeats if weights are equal.
         repeats = round(float(n * (of_units**2).sum()), 6)
         of_ranks = self._inflation(variance, clustered, independent, repeats, self._of_units(equal))
-        if self.table.is_exact:
+        if not self.table.equally_likely.any():
             return of_ranks
         return round(of_ranks + self._inflation_by_orders(), 6)
 
@@ -261,14 +266,21 @@ class RankVariance:
         return weight * factor[self.table.unit]
 
     def _inflation_by_orders(self) -> float:
-        """Variance of ATA_k between its bounds, in units of its variance if ranks were known."""
+        """Variance of ATA_k between its bounds, in units of its variance if ranks were known.
+
+        It is the largest where ATA_k would be known if the orders that are equally likely were.
+        """
         table = self.table
-        k = self._grid if table.kind == "tied scores" else np.array([table.n_classes])
+        lowest, highest = (
+            np.where(table.equally_likely, self._typical, end)
+            for end in (table.lowest, table.highest)
+        )
+        k = replace(table, lowest=lowest, highest=highest).grid()
         lower, upper = table.metric_bounds(Accuracy(), k)
         middle = (table.n_test * (lower + upper) / 2 + 0.5) / (table.n_test + 1)
         independent = self._independent(k, table.weight)
         independent = np.maximum(independent, middle * (1 - middle) / table.n_test**2)
-        return float(((upper - lower) ** 2 / (12 * independent)).max())
+        return float(((upper - lower) ** 2 / (12 * independent)).max(initial=0.0))
 
     @cached_property
     def competitor_effect(self) -> float:

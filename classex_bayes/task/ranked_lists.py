@@ -15,7 +15,7 @@ from classex_bayes.frames import is_frame
 from classex_bayes.task.class_labels import ClassLabels, Untested, class_labels, class_names
 from classex_bayes.task.data_checks import MOST_TIES, Check
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.reading import Reading
+from classex_bayes.task.reading import CUT_RANKS, Reading
 from classex_bayes.task.table_reading import table_of_ranks, tie_seed
 from classex_bayes.task.validation import class_total
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
@@ -40,7 +40,8 @@ class SearchResults(NamedTuple):
 
     def table(self, labels: ClassLabels, checks: tuple[Check, ...], **columns: Any) -> RankTable:
         """Table of the instances, with further checks and columns."""
-        columns |= {"nearest": self.nearest, "reading": Reading(checks=(*self.checks, *checks))}
+        reading = Reading(unknown=CUT_RANKS, checks=(*self.checks, *checks))
+        columns |= {"nearest": self.nearest, "reading": reading}
         return table_of_ranks(labels, self.lowest, self.highest, **columns)
 
 

@@ -1,7 +1,7 @@
-"""Reading: scores and how they are read into ranks, in passes over them."""
+"""Reading: scores and how they are read into ranks, in passes over them; words for both."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -21,28 +21,55 @@ from classex_bayes.task.data_checks import Check
 from classex_bayes.task.sampling_design import SamplingDesign
 from classex_bayes.typing import FloatArray, IntArray
 
-MadeFrom = Literal[  # what a task is made from
-    "scores",
-    "embeddings",
-    "ranks",
-    "ranks among negatives of their own",
-    "accuracies",
+
+class UnknownRanks(NamedTuple):
+    """Words for ranks that are known only within bounds."""
+
+    made_from: str  # what a task with such ranks is made from
+    why: str
+    remedy: str
+    note: str  # for readers of predictions; {instances} and {wrong} classes are numbers
+
+
+WITHIN_BOUNDS = UnknownRanks(
+    "ranks within bounds",
+    "ranks are known only within bounds",
+    "pass the rank of every instance",
+    "the ranks of {instances} instances are known only within bounds",
+)
+DECISIONS = UnknownRanks(
     "decisions",
+    "a decision shows only whether an answer among all classes is correct",
+    "pass scores that rank the classes, such as distances",
+    "decisions: {instances} instances lost to an unknown number of {wrong} wrong classes, so the "
+    "model or its prior determines how accuracy declines",
+)
+TIED_SCORES = UnknownRanks(
     "tied scores",
+    "the order of tied scores is unknown",
+    "pass scores with more digits, or ties='random' if the classifier itself breaks ties at random",
+    "the order of ties is unknown in {instances} instances; the interval allows for their best and "
+    "worst ranks",
+)
+CUT_RANKS = UnknownRanks(
     "cut ranks",
-]
+    "ranks beyond the end of the lists are unknown",
+    "pass longer lists, or ranks among all classes",
+    "{instances} true classes are not in the lists, so their ranks are unknown",
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Where ranks come from: the scores and how they are read."""
+    """Where ranks come from: words for readers, and the scores and how they are read."""
 
-    made_from: MadeFrom = "ranks"  # or "scores", "embeddings"
+    made_from: str = "ranks"  # what a task with known ranks is made from
     source: ScoreSource | None = None  # scores of the answered instances, if they are still known
     ties: Ties = "random"
     tie_seed: int = 0
     design: SamplingDesign | None = None  # if classes had unequal probabilities or came in groups
     checks: tuple[Check, ...] = ()  # made when the scores were read
+    unknown: UnknownRanks = WITHIN_BOUNDS
 
     def statistics(self, y: IntArray, weight: FloatArray, k: IntArray) -> RankStatistics:
         """Numbers of better classes and influences on ATA_k, from one pass over the scores.

@@ -20,7 +20,6 @@ from classex_bayes.task.class_labels import (
 )
 from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
 from classex_bayes.task.data_checks import Check
-from classex_bayes.task.reading import MadeFrom
 from classex_bayes.task.validation import as_matrix_anywhere, enough_classes, finite_embeddings
 from classex_bayes.typing import IntArray
 
@@ -31,7 +30,7 @@ class LabelledScores(NamedTuple):
     source: ScoreSource
     y: Any
     names: list[Any] | None
-    made_from: MadeFrom = "scores"
+    made_from: str = "scores"
     checks: tuple[Check, ...] = ()
 
 

@@ -17,7 +17,7 @@ from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, run_table
 from classex_bayes.task.own_negatives import own_table, scored_table
 from classex_bayes.task.ranked_lists import search_table
-from classex_bayes.task.reading import Reading
+from classex_bayes.task.reading import CUT_RANKS, Reading
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.task.score_arguments import (
     LabelledScores,
@@ -446,7 +446,9 @@ class SourceTask(TaskStatistics):
         if length is None:
             return cls(table_of_ranks(labels, n_better, n_better), names)
         highest = np.where(n_better < length, n_better, k1 - 1)
-        return cls(table_of_ranks(labels, np.minimum(n_better, length), highest), names)
+        words = Reading(unknown=CUT_RANKS)
+        lowest = np.minimum(n_better, length)
+        return cls(table_of_ranks(labels, lowest, highest, reading=words), names)
 
     @classmethod
     def from_negatives(

@@ -19,7 +19,7 @@ from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.data_checks import Check
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import N_GRID
-from classex_bayes.task.reading import Reading
+from classex_bayes.task.reading import WITHIN_BOUNDS, Reading
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -86,7 +86,7 @@ def read_table(
         reading=reading,
         **columns,
     )
-    is_open = ties == "unknown" or (ties == "auto" and table.are_decisions)
+    is_open = ties == "unknown" or (ties == "auto" and statistics.counts.are_decisions)
     if is_open and design is not None:
         raise DataError(
             "sampling: found scores that do not determine ranks (decisions, or ties='unknown'), "
@@ -154,7 +154,7 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
         return _read_again(table, rows, kept, y, weight / weight.sum())
     if not table.is_exact or not table.is_simple_random:
         raise DataError(
-            f"task: it was made from {table.kind} and has no scores at hand, so it is unknown "
+            f"task: it was made from {table.made_from} and has no scores at hand, so it is unknown "
             "which of some classes beat which; use a task with scores"
         )
     above = table.n_better[rows]
@@ -270,12 +270,14 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
     source = _joined_source(parts)
     scored = all(part.influence is not None for part in parts)
     made_from = {part.reading.made_from for part in parts}
+    unknown = {part.reading.unknown for part in parts if not part.is_exact}
     tied = next((part for part in parts if part.n_tied), first)  # it has the rule of all parts
     # Of a check that several parts have, the worst one.
     by_fault = sorted(chain(*(part.reading.checks for part in parts)), key=Check.gravity)
     reading = replace(
         tied.reading,
         made_from=first.reading.made_from if scored or len(made_from) == 1 else "ranks",
+        unknown=unknown.pop() if len(unknown) == 1 else WITHIN_BOUNDS,
         source=source,
         checks=tuple({check.name: check for check in by_fault}.values()),
     )

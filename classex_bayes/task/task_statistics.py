@@ -14,7 +14,7 @@ from classex_bayes.formatting import folded, html_block, html_facts, with_error
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.class_labels import encode_labels
 from classex_bayes.task.data_checks import Check
-from classex_bayes.task.rank_table import KNOWN, UNKNOWN_RANKS, RankTable
+from classex_bayes.task.rank_table import KNOWN, RankTable
 from classex_bayes.task.rank_variance import N_GRID
 from classex_bayes.task.table_reading import draw_classes, select
 from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes, refuse_recall
@@ -56,7 +56,7 @@ class TaskStatistics:
             The task lacks it. The message says why, and how to make a task that has it.
         """
         table = self.table
-        made_from = f"{argument}: it was made from {table.kind}"
+        made_from = f"{argument}: it was made from {table.made_from}"
         if isinstance(table, AccuracyCurve):
             ways = "from_scores, from_embeddings or from_ranks"
             if need == "scores":
@@ -75,13 +75,13 @@ class TaskStatistics:
                 f"are needed; {remedy}"
             )
         if need != "ranks among all classes" and not table.is_exact:
-            unknown = UNKNOWN_RANKS[table.kind]
+            unknown = table.reading.unknown
             raise DataError(
                 f"{made_from}, but the rank of every instance is needed: {unknown.why}; "
                 f"{unknown.remedy}"
             )
         if need == "scores" and table.source is None:
-            gone = "no longer has" if table.kind in ("scores", "embeddings") else "has no"
+            gone = "has no" if table.influence is None else "no longer has"
             how = ", without unanswered=" if table.lost.any() else ""
             raise DataError(
                 f"{made_from} and {gone} scores, which are needed; make it with from_scores or "
@@ -400,7 +400,7 @@ class TaskStatistics:
         else:
             lower, upper = self.accuracy_bounds(self.n_classes)
             accuracy = f"between {lower[0]:.3g} and {upper[0]:.3g}"
-        made_from: str = table.kind
+        made_from = table.made_from
         if (nearest := getattr(table, "nearest", None)) is not None:
             made_from += f" with the scores of the {nearest.classes.shape[1]} nearest classes"
         facts = {
@@ -412,7 +412,7 @@ class TaskStatistics:
         }
         if table.answered is not table:
             facts["unanswered"] = f"{self.n_test - self.answered.n_test:,}"
-        if isinstance(table, RankTable) and table.n_tied and table.kind != "decisions":
+        if isinstance(table, RankTable) and table.n_tied and not table.are_decisions:
             facts["ties"] = f"{table.n_tied:,} ({table.ties})"
         if self.warnings:
             facts["warnings"] = "; ".join(self.warnings)

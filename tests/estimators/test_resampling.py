@@ -47,7 +47,7 @@ def test_subtasks_are_tasks_on_the_subset(seed, k1):
     subsets = [np.sort(rng.choice(k1, size, replace=False)) for size in (3, k1 - 1)]
     for kept, part in zip(subsets, subtasks(task, subsets, rng), strict=True):
         expected = task.select(kept)
-        assert part.table.kind == "ranks" and part.n_classes == kept.size
+        assert part.table.made_from == "ranks" and part.n_classes == kept.size
         np.testing.assert_array_equal(part.ranks, expected.ranks)
         k = np.arange(2, kept.size + 1)
         np.testing.assert_allclose(part.accuracy(k), expected.accuracy(k), rtol=1e-12)

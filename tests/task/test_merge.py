@@ -155,7 +155,7 @@ def test_ranks_alone():
     np.testing.assert_allclose(merged.accuracy_cov([2, 9]), whole.accuracy_cov([2, 9]), rtol=1e-12)
     assert merged.table.influence is None
     with_scores = SourceTask.from_scores(np.eye(10), np.arange(10), classes=range(10))
-    assert SourceTask.merge([merged, with_scores]).table.kind == "ranks"
+    assert SourceTask.merge([merged, with_scores]).table.made_from == "ranks"
 
 
 def test_bad_parts():
@@ -302,7 +302,7 @@ def test_lists_let_go_of_scores():
 
 def test_decisions_have_lists():
     task = SourceTask.from_scores(np.eye(6)[np.arange(6)[::-1]], range(6))
-    assert task.table.kind == "decisions" and task.nearest_classes.classes.shape == (6, 5)
+    assert task.table.made_from == "decisions" and task.nearest_classes.classes.shape == (6, 5)
 
 
 @pytest.mark.parametrize(
@@ -316,8 +316,8 @@ def test_decisions_have_lists():
                                                          untested="competitors")]
         ),
     ],
-    ids=lambda task: task.table.kind,
+    ids=lambda task: task.table.made_from,
 )  # fmt: skip
 def test_tasks_without_lists(task):
-    with pytest.raises(DataError, match=f"made from {task.table.kind}.*; .* from_scores"):
+    with pytest.raises(DataError, match=f"made from {task.table.made_from}.*; .* from_scores"):
         _ = task.nearest_classes

@@ -2,6 +2,7 @@
 
 import pickle
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import combinations
 
 import dask.array as da
@@ -14,6 +15,8 @@ from classex_bayes.core import RadialBasis
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataWarning
 from classex_bayes.risk import average_test_risk
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.reading import UnknownRanks
 
 RNG = np.random.default_rng(3)
 FEW = {"sampler": {"draws": 100, "tune": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
@@ -77,7 +80,7 @@ def test_bounds_are_the_extremes_of_all_orders_of_the_ties(seed):
 def test_a_decision_says_right_or_wrong_among_all_classes():
     scores, y = scores_of(40)
     full, task = cb.SourceTask.from_scores(scores, y), decisions()
-    assert task.table.kind == "decisions" and not task.table.is_exact
+    assert task.table.made_from == "decisions" and not task.table.is_exact
     assert task.accuracy(40)[0] == pytest.approx(full.accuracy(40)[0])
     lower, upper = task.accuracy_bounds(np.arange(2, 41))
     known = full.accuracy(np.arange(2, 41))
@@ -113,7 +116,7 @@ def test_lists_know_the_accuracy_near_all_classes(length):
 
 def test_lists_that_hold_every_true_class_are_ranks():
     task = cb.SourceTask.from_ranks([1, 2, 3, 1], range(4), n_classes=4, truncated_at=3)
-    assert task.table.is_exact and task.table.kind == "ranks"
+    assert task.table.is_exact and task.table.made_from == "ranks"
     cut = cb.SourceTask.from_ranks([1, 2, 3, 4], range(4), n_classes=4, truncated_at=2)
     assert cut.table.variance.competitor_effect == 1.25  # who beat whom is unknown
 
@@ -136,7 +139,8 @@ def test_rows_of_two_values_are_decisions_unless_told_otherwise():
     scores, y = scores_of(40)
     votes = decided(scores)
     assert cb.SourceTask.from_scores(votes, y).table.ties == "unknown"
-    assert cb.SourceTask.from_scores(1 - votes, y, higher_is_better=False).table.kind == "decisions"
+    negated = cb.SourceTask.from_scores(1 - votes, y, higher_is_better=False)
+    assert negated.table.made_from == "decisions"
     for ties in ("random", "optimistic", "pessimistic"):
         assert cb.SourceTask.from_scores(votes, y, ties=ties).table.is_exact
     mostly = np.where(np.arange(y.size)[:, None] % 5 < 3, votes, scores)
@@ -165,7 +169,7 @@ def test_embeddings_and_dask_agree_with_the_matrix():
         for end in ("lowest", "highest"):
             assert (getattr(task.table, end) == getattr(expected.table, end)).all()
     lazy = cb.SourceTask.from_scores(da.from_array(decided(scores), chunks=(7, 40)), y)
-    assert lazy.table.kind == "decisions"
+    assert lazy.table.made_from == "decisions"
 
 
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
@@ -223,7 +227,7 @@ def test_parts_are_put_together(kind):
         parts = [cb.SourceTask.from_scores(values[i], y[i], **options) for i in halves]
         parts = [pickle.loads(pickle.dumps(part.without_scores())) for part in parts]
     whole, merged = OPEN[kind](), cb.SourceTask.merge(parts)
-    assert merged.table.kind == kind
+    assert merged.table.made_from == kind
     for end in ("lowest", "highest"):
         assert (getattr(merged.table, end) == getattr(whole.table, end)).all()
     # Ties of a part are broken by their places in it.
@@ -255,6 +259,69 @@ def test_the_likelihood_is_that_of_the_intervals(kind):
         expected += np.log(weights @ single[lowest : highest + 1].sum(axis=0))
     found = BernsteinData.of(task, basis).log_likelihood(weights) * task.design_effect()
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", OPEN)
+def test_no_statistic_depends_on_words(kind):
+    task = OPEN[kind]()
+    other = UnknownRanks("votes", "votes are few", "count more", "{instances} votes are unknown")
+    reading = replace(task.table.reading, made_from="votes", unknown=other)
+    renamed = cb.SourceTask(replace(task.table, reading=reading))
+    assert renamed.notes[0].endswith("votes are unknown") and "votes" in repr(renamed)
+    k, basis = np.array([2, 40]), RadialBasis.regular(-2, 5, 0.5)
+    assert renamed.design_effect() == task.design_effect()
+    np.testing.assert_array_equal(renamed.accuracy_cov(k), task.accuracy_cov(k))
+    data = [BernsteinData.of(each, basis) for each in (task, renamed)]
+    for name in ("matrix", "counts", "precision"):
+        np.testing.assert_array_equal(*(getattr(part, name) for part in data))
+    assert [check.name for check in cb.diagnose(task)] == [
+        check.name for check in cb.diagnose(renamed)
+    ]
+
+
+def grouped(ranks, ends, n_classes, **columns):
+    """Table of ranks of which only the groups up to `ends`, the largest ranks, are known."""
+    group, ends = np.searchsorted(ends, ranks), np.array([0, *ends])
+    n, lowest, highest = ranks.size, ends[group], ends[group + 1] - 1
+    return RankTable(np.arange(n), n_classes, np.full(n, 1 / n), lowest, highest, **columns)
+
+
+def test_the_likelihood_of_ranks_in_groups_is_that_of_the_groups():
+    """Such as of reports on the 10, 50 and 100 best: the bins are the groups."""
+    ends, ranks = [10, 50, 100, 500], np.random.default_rng(1).geometric(0.02, 300)
+    task = cb.SourceTask(grouped(ranks, ends, 500))
+    assert (task.table.n_better_bins + 1).tolist() == ends
+    assert task.table.histogram(task.table.n_better_bins).tolist() == pytest.approx(
+        np.histogram(ranks, [1, 11, 51, 101, 501])[0].tolist()
+    )
+    assert task.design_effect() == pytest.approx(1.25, abs=0.01)  # no order is assumed
+    # As if all were equally likely, the ranks are those between the ends.
+    spread = grouped(ranks, ends, 500, equally_likely=np.ones(300, dtype=bool))
+    assert spread.n_better_bins.size == 48 and cb.SourceTask(spread).design_effect() > 2
+
+
+def test_bounds_that_overlap_at_all_numbers_of_better_classes_are_refused():
+    weight = np.full(40, 1 / 40)
+    lowest, highest = np.tile([0, 3], 20), np.tile([5, 39], 20)
+    task = cb.SourceTask(RankTable(np.arange(40), 40, weight, lowest, highest))
+    with pytest.raises(cb.DataError, match=r"^task: the bounds of its ranks overlap"):
+        cb.BayesianExtrapolator().fit(task, **FEW)
+
+
+def test_ties_and_cut_lists_are_put_together():
+    """Ties are spread over their bounds, and ranks beyond the lists are in the last bin."""
+    scores, y = scores_of(40)
+    ranks = np.minimum(cb.SourceTask.from_scores(scores, y).ranks, 6)
+    options = {"untested": "competitors"}
+    lists_part = cb.SourceTask.from_ranks(
+        ranks[:40], y[:40], n_classes=40, truncated_at=5, **options
+    )
+    tied_part = cb.SourceTask.from_scores(np.rint(scores[40:]), y[40:], ties="unknown", **options)
+    merged = cb.SourceTask.merge([lists_part, tied_part])
+    bins = merged.table.n_better_bins
+    assert bins.tolist() == [0, 1, 2, 3, 4, 39]
+    expected = [part.table.histogram(bins) for part in (lists_part, tied_part)]
+    np.testing.assert_allclose(merged.table.histogram(bins), np.sum(expected, axis=0), atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", OPEN)

@@ -39,7 +39,7 @@ def test_mean_reciprocal_rank_of_whole_lists():
     case = CASES["lists of the corpus"]
     task = task_of(case, "unsearched")
     values = case["expected"]["mrr"]
-    assert task.table.kind == "ranks"
+    assert task.table.made_from == "ranks"
     np.testing.assert_allclose(1 / task.ranks, values, rtol=1e-12)
     np.testing.assert_allclose(task.metric("mrr", N_DOCUMENTS), np.mean(values), rtol=1e-12)
 
@@ -79,7 +79,8 @@ def test_documents_counted_one_by_one(rng, level):
     answers = {d for judged in qrels.values() for d in judged if judged[d] >= level}
     names = sorted(answers) + sorted({d for listed in run.values() for d in listed} - answers)
     longest, lists = max(map(len, run.values())), task.nearest_classes
-    assert task.n_classes == 100 and task.n_test == len(qrels) and task.table.kind == "cut ranks"
+    assert task.n_classes == 100 and task.n_test == len(qrels)
+    assert task.table.made_from == "cut ranks"
     size = lists.classes.shape[1]
     assert size >= 3
     for row, (query, listed) in enumerate(run.items()):

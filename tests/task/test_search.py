@@ -42,7 +42,7 @@ def test_long_lists_are_as_good_as_scores(matrix):
     ids, near = listed(distances, N_CLASSES)
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     whole = SourceTask.from_scores(distances, y, higher_is_better=False, untested="competitors")
-    assert task.table.kind == "ranks" and task.ranks.tolist() == whole.ranks.tolist()
+    assert task.table.made_from == "ranks" and task.ranks.tolist() == whole.ranks.tolist()
     same_lists(task.nearest_classes, whole.nearest_classes, 32)
     np.testing.assert_array_equal(task.nearest_classes.true, -distances[np.arange(y.size), y])
 
@@ -55,7 +55,7 @@ def test_cut_lists_are_cut_ranks(matrix, length):
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     cut = SourceTask.from_ranks(whole.ranks, y, truncated_at=length, **SCORED)
     k = np.arange(2, N_CLASSES + 1)
-    assert task.table.kind == cut.table.kind == "cut ranks"
+    assert task.table.made_from == cut.table.made_from == "cut ranks"
     for bound, expected in zip(task.accuracy_bounds(k), cut.accuracy_bounds(k), strict=True):
         np.testing.assert_array_equal(bound, expected)
     assert task.table.n_better_bins.tolist() == cut.table.n_better_bins.tolist()
@@ -254,7 +254,7 @@ def test_shards(matrix):
         SourceTask.from_search(ids[rows], y[rows], distances=near[rows], **SCORED)
         for rows in (slice(100), slice(100, 300))
     ]
-    assert [part.table.kind for part in parts] == ["ranks", "cut ranks"]
+    assert [part.table.made_from for part in parts] == ["ranks", "cut ranks"]
     merged = SourceTask.merge([part.without_scores() for part in parts])
     same_lists(merged.nearest_classes, whole.nearest_classes, 9)
     assert merged.table.highest.tolist() == whole.table.highest.tolist()

@@ -384,7 +384,7 @@ def test_subsample_of_ranks_keeps_the_accuracies_on_average():
 def test_without_scores_a_subsample_is_one_of_ranks():
     scores, y = random_scores(3, 30, 2)
     task = SourceTask.from_scores(scores, y).without_scores().subsample(10, random_seed=1)
-    assert task.table.kind == "ranks"
+    assert task.table.made_from == "ranks"
 
 
 def test_subsample_without_weight_is_refused():

@@ -305,7 +305,7 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
     tied = np.mean(
         np.logical_or(*(is_tied(wrong, nearest.true, nearest.scores[:, -1]) for wrong in near))
     )
-    if task.table.kind == "decisions" or tied > LARGEST_TIED_SHARE:
+    if tied > LARGEST_TIED_SHARE:
         return (
             f"scores are tied (in {tied:.0%} of the instances, as after rounding), so too few of "
             "the best wrong ones differ"

@@ -21,6 +21,7 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 _BLOCK_ELEMENTS = 4_000_000
 _PACKED_ELEMENTS = 2**27
 _MOST_ROWS = 2**15
+_MOSTLY = 0.5
 CompetitorWins = Callable[[IntArray, IntArray], BoolArray]
 Ties = Literal["random", "pessimistic", "optimistic"]
 # Values that users may pass. "unknown" leaves the order open; "auto" does so for 0/1 decisions.
@@ -78,6 +79,11 @@ class RankCounts(NamedTuple):
     def zeros(cls, n: int) -> Self:
         """Counts of instances before any comparison."""
         return cls(*np.zeros((len(cls._fields), n), dtype=np.int64))
+
+    @property
+    def are_decisions(self) -> bool:
+        """Whether most rows of scores have two different values, like one-hot decisions."""
+        return bool(self.two_values.mean() > _MOSTLY)
 
     @property
     def tied(self) -> int:

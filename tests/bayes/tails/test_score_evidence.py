@@ -299,7 +299,7 @@ def test_a_tie_of_unknown_order_leaves_the_scores_their_say(distances):
     matrix, y = distances()
     matrix[0, 1:3] = matrix[0, 0]
     task = cb.SourceTask.from_scores(matrix, y, higher_is_better=False, ties="unknown")
-    assert task.table.kind == "tied scores"
+    assert task.table.made_from == "tied scores"
     assert fit(task).evidence_.startswith("ranks and scores")
 
 
