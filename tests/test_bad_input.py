@@ -244,7 +244,6 @@ BAD = [
     (fit, "draws", "at most", FAR),
     (cb.MixturePrior, "lower", "", -(10**30)),
     (cb.MixturePrior, "bandwidth", "", 1e-30),
-    (cb.literature, "slow", "True or False", np.zeros(2)),
     (cb.load, "path", "expected a path", {"path": {1: [2]}}),
     (partial(cb.write_report, None, 3.5), "", "", {"path": 9}),
     *[(partial(cb.backtest, POINT, TASK, 3), *row) for row in BAD_BACKTESTS],

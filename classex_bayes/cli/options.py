@@ -328,15 +328,12 @@ class FitVerb(Verb):
 class ReferenceVerb(FitVerb):
     """A verb that fits point estimators, too."""
 
-    every: Annotated[bool, flag("All that take seconds, not only ClassExReg and KDE.", "--all")] = (
-        False
-    )
-    slow: Annotated[bool, flag("All, and CleaneX, which takes minutes.", "--slow")] = False
+    every: Annotated[bool, flag("All estimators, not only ClassExReg and KDE.", "--all")] = False
 
     def references(self, metric: str = "accuracy") -> list[Any]:
         """The point estimators of a metric."""
-        if self.every or self.slow:
-            return cb.literature(self.seed, slow=self.slow, metric=metric)
+        if self.every:
+            return cb.literature(self.seed, metric=metric)
         from classex_bayes.report.findings import usual_references
 
         return usual_references(self.seed, metric)

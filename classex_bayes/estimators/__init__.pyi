@@ -1,7 +1,6 @@
 from .base import PointEstimator as PointEstimator
 from .binomial_model import BinomialModel as BinomialModel
 from .classexreg import ClassExReg as ClassExReg
-from .cleanex import CleaneX as CleaneX
 from .exponential import MixedExponential as MixedExponential
 from .kde import KDE as KDE
 from .log_linear import LogLinear as LogLinear

@@ -2,12 +2,10 @@
 
 from typing import get_args
 
-from classex_bayes.arguments import truth_value
 from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.binomial_model import BinomialModel
 from classex_bayes.estimators.classexreg import ClassExReg
-from classex_bayes.estimators.cleanex import CleaneX
 from classex_bayes.estimators.exponential import MixedExponential
 from classex_bayes.estimators.kde import KDE
 from classex_bayes.estimators.log_linear import LogLinear
@@ -18,9 +16,7 @@ from classex_bayes.estimators.sampled_metrics import Method, SampledMetrics
 from classex_bayes.typing import RandomSeed
 
 
-def literature(
-    random_seed: RandomSeed = None, *, slow: bool = False, metric: str = "accuracy"
-) -> list[Estimator]:
+def literature(random_seed: RandomSeed = None, *, metric: str = "accuracy") -> list[Estimator]:
     """One of every point estimator of a metric, with the defaults of this package.
 
     For accuracy these are the estimators of classification. For other metrics they are those of
@@ -35,8 +31,6 @@ def literature(
     ----------
     random_seed : int, SeedSequence or None
         Seed of the estimators that draw.
-    slow : bool
-        Whether to include `CleaneX`, which trains a neural network for minutes.
     metric : str
         Metric that the estimators predict, as in `BayesianExtrapolator.predict`.
 
@@ -48,7 +42,7 @@ def literature(
     Raises
     ------
     DataError
-        `slow` is not a bool, or the metric is unknown.
+        The metric is unknown.
 
     Examples
     --------
@@ -62,7 +56,7 @@ def literature(
         return []
     if chosen != Accuracy():
         return [SampledMetrics(method) for method in get_args(Method)]
-    estimators: list[Estimator] = [
+    return [
         ClassExReg(random_seed=random_seed),
         KDE("ucv"),
         KDE("bcv"),
@@ -78,6 +72,3 @@ def literature(
         PitmanYor(),
         LogLinear(),
     ]
-    if truth_value(slow, "slow"):
-        estimators.append(CleaneX(random_seed=random_seed))
-    return estimators

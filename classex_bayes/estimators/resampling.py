@@ -55,16 +55,15 @@ def bootstrap(
     decrease with k by isotonic regression.
 
     Resamples have ranks and no scores, so an estimator that uses halves of the classes thins their
-    ranks at random. `KDE`, `BinomialModel` and `CleaneX` need the scores. They have a method
-    `reweigh`, which learns from the same scores with other weights of the classes. `KDE` smooths
-    each instance once and `BinomialModel` weighs its pooled scores again. Your own estimator is
-    resampled in this way if it has this method.
+    ranks at random. `KDE` and `BinomialModel` need the scores. They have a method `reweigh`, which
+    learns from the same scores with other weights of the classes. `KDE` smooths each instance once
+    and `BinomialModel` weighs its pooled scores again. Your own estimator is resampled in this way
+    if it has this method.
 
     Parameters
     ----------
     estimator : estimator
         Any estimator that can be fitted to the task. It does not change, because copies are fitted.
-        `CleaneX` trains a network for each resample, which takes seconds.
     task : SourceTask
         The tested classes.
     k : int or array-like of int

@@ -9,7 +9,7 @@ from helpers import class_accuracies
 
 from classex_bayes import KDE, ClassExReg, Extrapolation, Sampling, SourceTask, literature
 from classex_bayes.core.influence import clustered_covariance
-from classex_bayes.estimators import CleaneX, LogLinear, PseudoLikelihood, bootstrap, kde
+from classex_bayes.estimators import LogLinear, PseudoLikelihood, bootstrap, kde
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.laws import FavorabilityLaw
@@ -162,12 +162,6 @@ def score_task(k1=60, repeats=2, seed=1, **options):
 def test_every_estimator_of_the_literature_has_an_interval(estimator):
     result = quiet(estimator, score_task(k1=30), [30, 300], n_resamples=3, random_seed=1)
     assert result.accuracy.shape == (1, 3, 2) and np.all(draws_of(result).std(axis=0) > 0)
-
-
-def test_a_network_has_an_interval():
-    model = CleaneX(hidden=(4,), learning_rate=1e-2, n_steps=20)
-    result = quiet(model, score_task(k1=20), [20, 200], n_resamples=3, random_seed=1)
-    assert np.all(draws_of(result).std(axis=0) > 0) and model.random_seed is None
 
 
 @pytest.mark.parametrize("weighted", [False, True])

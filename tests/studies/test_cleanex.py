@@ -1,8 +1,9 @@
-"""CleaneX: its gradient against automatic differentiation, its start, its fit and its notes."""
+"""CleaneX: its gradient against automatic differentiation, its start, its fit; its study."""
 
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
-from classex_bayes.estimators import CleaneX, cleanex
 from classex_bayes.estimators.measured_curve import MeasuredCurve, measured_curve
-from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
+from studies import cleanex
+from studies.cleanex import CleaneX
+from studies.coverage.neural_network import COLUMNS, error_table, prediction_table
 from studies.laws import FavorabilityLaw
 
 # Predictions far beyond the data are part of what is tested here.
@@ -105,18 +107,6 @@ def test_inputs_are_the_true_score_then_the_sorted_others_in_standard_units():
     np.testing.assert_allclose(inputs, expected, rtol=1e-6)
 
 
-def test_ruled_out_classes_have_the_smallest_finite_score():
-    scores, y = random_scores(k1=9)
-    scores[3, [3, 5, 6]] = scores[4, 2] = scores[8] = -np.inf
-    found = inputs_of(SourceTask.from_scores(scores, y, random_seed=0))
-    finite = scores[np.isfinite(scores)]
-    scores[np.isinf(scores)] = finite.min()
-    true = (scores[np.arange(9), y] - finite.mean()) / finite.std()
-    np.testing.assert_allclose(found[:, 0], true, rtol=1e-6)
-    np.testing.assert_allclose(found[8], (finite.min() - finite.mean()) / finite.std(), rtol=1e-6)
-    np.testing.assert_allclose(found[3, 1:3], found[8, :2])
-
-
 # Training
 
 
@@ -203,49 +193,42 @@ def test_unit_and_location_of_the_scores_do_not_matter(seed, exponent, shift):
     np.testing.assert_allclose(small(5).fit(shifted).favorability_, expected, atol=1e-4)
 
 
-# Refusals and notes
-
-
-@pytest.mark.parametrize(
-    ("parameter", "bad"),
-    [
-        *(("hidden", bad) for bad in [(), "ab", (8, 0), (2.5,)]),
-        *(("learning_rate", bad) for bad in [0, np.nan, "fast"]),
-        *(("n_steps", bad) for bad in [0, 2.5]),
-        ("random_seed", -1),
-    ],
-)
-def test_refuses(parameter, bad):
-    with pytest.raises(DataError, match=rf"^{parameter}: "):
-        CleaneX(**{"n_steps": 1, parameter: bad}).fit(score_task())
-
-
-@unsound_data
-@pytest.mark.parametrize("scores", [np.zeros((4, 4)), np.full((4, 4), -np.inf), 1e300 * np.eye(4)])
-def test_needs_scores_that_differ_within_range(scores):
-    task = SourceTask.from_scores(scores, np.arange(4), random_seed=0)
-    with pytest.raises(DataError, match=r"^scores: "):
-        CleaneX().fit(task)
-
-
-def test_notes_say_where_training_failed(gaussian, fitted, constants):
-    with constants(cleanex, _LARGE_ERROR=1e-6):
-        short = CleaneX((8,), n_steps=3, random_seed=1).fit(gaussian)
-    missed, stopped = short.predict(200).notes[:2]
-    assert f"by {np.sqrt(short.loss_.min()):.3f} (rms)" in missed and short.loss_.shape == (3,)
-    assert "stopped after 3 steps, before the loss was flat" in stopped
-    assert not any("misses" in note for note in fitted.predict(200).notes)
+@few_examples(3)
+@given(seed=st.integers(0, 10**6))
+def test_names_of_the_classes_do_not_matter(seed):
+    scores, y = random_scores(seed, 15, 2)
+    order = np.random.default_rng(seed).permutation(15)
+    tasks = (
+        SourceTask.from_scores(scores, y),
+        SourceTask.from_scores(scores[:, order], np.argsort(order)[y]),
+    )
+    first, second = (small(30).fit(task).predict([2, 15, 60]).mean for task in tasks)
+    np.testing.assert_allclose(first, second, atol=1e-4)  # of single precision
 
 
 def test_training_stops_when_the_loss_is_flat(gaussian, constants):
     with constants(cleanex, _PATIENCE=5, _TOLERANCE=1.0):
-        model = small(50).fit(gaussian)
-        assert model.loss_.size == 6
-        assert not any("stopped" in note for note in model.predict(200).notes)
+        assert small(50).fit(gaussian).loss_.size == 6
     with constants(cleanex, _PATIENCE=5, _TOLERANCE=0.0):
         assert small(50).fit(gaussian).loss_.size == 50
 
 
-def test_training_that_diverges_is_refused(gaussian):
-    with pytest.raises(DataError, match=r"^learning_rate: "):
-        small(50, learning_rate=1e30).fit(gaussian)
+# The study
+
+
+def test_errors_and_spread_between_seeds():
+    """Two seeds in each of two populations; the second estimator is exact."""
+    means = {"100": [0.9, 0.9, 0.8, 0.8], "1,000": [0.7, 0.5, 0.6, 0.6], "all": [0.3] * 4}
+    rows = [
+        ("distance", "ab"[i // 2], 5000, estimator, target, 0.6, (mean, 0.6)[j], 0.02 - j, i)
+        for i in range(4)
+        for j, estimator in enumerate(["network", "exact"])
+        for target, mean in zip(means, np.transpose([*means.values()])[i], strict=True)
+    ]
+    trials = pd.DataFrame(rows, columns=COLUMNS)
+    network, exact = error_table(trials).itertuples(index=False)
+    assert network[0] == "network" and exact[:6] == ("exact", 0, 0, 0, 0, 0)
+    expected = np.sqrt([(0.3**2 + 0.2**2) / 2, 0.1**2 / 2, 0.3**2, 0.02 / 2, 0])
+    np.testing.assert_allclose(network[1:], [*expected, 0.02, 1.5], atol=1e-12)
+    first, _ = prediction_table(trials).itertuples(index=False)
+    assert first == ("distance", "a", 5000, 0.6, "0.300 (0.000)", "0.600 (0.000)")
