@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri, softmax
+from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 from scipy.stats import t as student
 
@@ -31,9 +31,8 @@ from classex_bayes.typing import FloatArray, RandomSeed
 
 _MARGINAL_LEVEL, _LINE_LEVEL = 0.01, 0.05
 _ROUNDING = 1e-20  # variance left by rounding where no instance errs
-# Prior scales: of the slope in probits for each factor e, and of its change over a factor e.
-SLOPE, WANDER = 0.1, 0.15
-WANDERS = WANDER * np.geomspace(0.01, 4.0, 64)  # from the 1% to the 99.99% point
+# Prior scale of the slope in probits for each factor e, and of its change beyond k1.
+SLOPE = 0.1
 _HALF_AN_ANSWER = 0.5
 
 
@@ -159,19 +158,6 @@ def _accuracies(
     return task.accuracy(k)[place], covariance, measured, np.maximum(variance, least)
 
 
-def drift_covariance(x: FloatArray, tau: Any) -> FloatArray:
-    r"""Prior covariance of the drift at x = log(k / k1) given :math:`\tau`, an array of any shape.
-
-    It is :math:`s_b^2 x x' + \tau^2 K`. K, the covariance of the integral of a two-sided Brownian
-    motion, is :math:`s^2 (3 t - s) / 6` with :math:`s \le t` the distances from 0, and 0 for x of
-    opposite signs.
-    """
-    distance = np.abs(x)[:, None], np.abs(x)
-    near, far = np.minimum(*distance), np.maximum(*distance)
-    walk = np.where(np.outer(x, x) > 0, near**2 * (3 * far - near) / 6, 0.0)
-    return SLOPE**2 * np.outer(x, x) + np.asarray(tau)[..., None, None] ** 2 * walk
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class Drift(Shown):
     r"""Drift of a retrained classifier, :math:`\delta(k)` in probits; made by `measure_drift`.
@@ -179,15 +165,14 @@ class Drift(Shown):
     .. math:: \delta(k) = \Phi^{-1}(\text{accuracy of the classifier trained on k classes})
         - \Phi^{-1}(AGA_k\text{ of the scores on }k_1)
 
-    In its prior the drift is 0 at k1, and its slope is a random walk in log k,
+    The drift is a line in log k, and its slope may change at k1,
 
-    .. math:: \delta(k) = \int_0^x b + \tau B(t) \, dt, \quad x = \log(k / k_1), \quad
-        b \sim N(0, s_b^2), \quad \tau \sim HalfNormal(s_\tau)
+    .. math:: \delta(k) = \begin{cases} b\,x & k \le k_1 \\ (b + c)\,x & k > k_1 \end{cases},
+        \quad x = \log(k / k_1), \quad b, c \sim N(0, s^2)
 
-    where B is a two-sided Brownian motion that starts at 0, :math:`s_b = 0.1` probits for each
-    factor e in the number of classes, and :math:`s_\tau = 0.15`. Given the slope b at k1, the
-    standard deviation at k is :math:`\tau |x|^{3/2} / \sqrt 3`. Measurements at smaller numbers of
-    classes inform larger ones only through b and :math:`\tau`.
+    with :math:`s = 0.1` probits for each factor e in the number of classes. Measurements at smaller
+    numbers of classes inform b. Nothing informs c, so the interval beyond k1 stays wide, however
+    precise they are.
 
     Attributes
     ----------
@@ -202,10 +187,9 @@ class Drift(Shown):
     Notes
     -----
     For each factor e, linear and logistic classifiers of Telugu characters drift by -0.04 to -0.15
-    (20 to 400 classes), retrained classifiers of simulated Gaussian classes by -0.15 to 0.15. The
-    slope of the latter changes by 0.03 to 0.1 over a factor of 4. That of a ridge classifier that
-    ran out of capacity changed by more: it drifted by 0.00 from 50 to 200 classes, and by -0.2 to
-    -0.3 from there to 2,000 (docs/questions.md).
+    (20 to 400 classes), retrained classifiers of simulated Gaussian classes by -0.15 to 0.15. A
+    ridge classifier that ran out of capacity drifted by 0.00 from 50 to 200 classes, and by -0.2 to
+    -0.3 in all from there to 2,000 (docs/questions.md).
 
     References
     ----------
@@ -223,34 +207,24 @@ class Drift(Shown):
         return np.log(self.table.index.to_numpy(dtype=float) / self.n_classes)
 
     @cached_property
-    def _by_wander(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        r"""Probabilities of the grid of :math:`\tau`, and mean and variance of b given each.
-
-        Given :math:`\tau` the model is normal. The density of the measurements weights the grid.
-        """
-        # Equal steps of log tau: density times tau.
-        log_weight = np.log(WANDERS) - 0.5 * (WANDERS / WANDER) ** 2
+    def _sums(self) -> FloatArray:
+        """Products x'x, x'y and y'y of x and y = delta, weighted by the inverse of the noise."""
         x, delta = self._x, self.table["delta"].to_numpy()
-        shared = SLOPE**2 * x  # covariance of the slope with the measurements
-        covariance = drift_covariance(x, WANDERS) + self.noise
-        solved = np.linalg.solve(covariance, np.stack([delta, shared], axis=1))
-        log_weight -= 0.5 * (np.linalg.slogdet(covariance)[1] + solved[..., 0] @ delta)
-        return softmax(log_weight), solved[..., 0] @ shared, SLOPE**2 - solved[..., 1] @ shared
+        by_x, by_delta = np.linalg.solve(self.noise, np.stack([x, delta], axis=1)).T
+        return np.array([x @ by_x, x @ by_delta, delta @ by_delta])
 
     @property
     def slope_mean(self) -> float:
-        """Posterior mean of the slope b at k1."""
-        weight, mean, _ = self._by_wander
-        return float(weight @ mean)
+        """Posterior mean of the slope b."""
+        return float(self._sums[1] * self.slope_sd**2)
 
     @property
     def slope_sd(self) -> float:
-        """Posterior standard deviation of the slope b at k1."""
-        weight, mean, variance = self._by_wander
-        return float(np.sqrt(weight @ (variance + (mean - self.slope_mean) ** 2)))
+        """Posterior standard deviation of the slope b."""
+        return float((SLOPE**-2 + self._sums[0]) ** -0.5)
 
     def draws(self, k: ArrayLike, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draws of the drift in probits: of tau, then of a normal vector.
+        """Draws of the drift in probits.
 
         Parameters
         ----------
@@ -265,31 +239,18 @@ class Drift(Shown):
         -------
         array of shape (number, n_k)
         """
-        x, delta = self._x, self.table["delta"].to_numpy()
-        beyond, m = np.log(np.asarray(k) / self.n_classes), x.size
-        at = np.concatenate([x, beyond])
-        drift = rng.standard_normal((number, beyond.size))
-        chosen = rng.choice(WANDERS.size, number, p=self._by_wander[0])
-        for place in np.unique(chosen):
-            joint = drift_covariance(at, WANDERS[place])
-            across = joint[m:, :m]
-            solved = np.linalg.solve(joint[:m, :m] + self.noise, np.c_[delta, across.T])
-            covariance = joint[m:, m:] - across @ solved[:, 1:]
-            values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
-            root = vectors * np.sqrt(np.maximum(values, 0))
-            rows = chosen == place
-            drift[rows] = across @ solved[:, 0] + drift[rows] @ root.T
-        return drift
+        x = np.log(np.asarray(k) / self.n_classes)
+        slope = rng.normal(self.slope_mean, self.slope_sd, (number, 1))
+        change = rng.normal(0.0, SLOPE, (number, 1))
+        return slope * x + change * np.maximum(x, 0.0)
 
-    @cached_property
+    @property
     def p_value_of_line(self) -> float:
         """Of a chi-squared test that the measured drifts are a line through 0; 1 for one alone."""
-        x, delta = self._x, self.table["delta"].to_numpy()
-        if np.unique(x).size < 2:
+        if np.unique(self._x).size < 2:
             return 1.0
-        at, drift = np.linalg.solve(self.noise, np.stack([x, delta], axis=1)).T
-        residual = delta @ drift - (x @ drift) ** 2 / (x @ at)
-        return float(chi2.sf(residual, x.size - 1))
+        xx, xy, yy = self._sums
+        return float(chi2.sf(yy - xy**2 / xx, self._x.size - 1))
 
     def apply(self, prediction: Extrapolation, *, random_seed: RandomSeed = None) -> Extrapolation:
         r"""Add the drift to a prediction, :math:`\Phi(\Phi^{-1}(A_k) + \delta(k))` draw by draw.
@@ -348,14 +309,14 @@ class Drift(Shown):
         source = f"retrained classifiers at k = {measured}" if measured else "its prior alone"
         notes = [
             f"the drift of retrained classifiers is {self.slope_mean:+.3f} +- "
-            f"{self.slope_sd:.3f} probits for each factor e in k, estimated from {source}"
+            f"{self.slope_sd:.3f} probits for each factor e in k, estimated from {source}; beyond "
+            f"{self.n_classes:,} classes it may change by +- {SLOPE:g}"
         ]
         if not self.is_linear:
             notes.append(
                 "the measured drift is not a line in log k (p = "
-                f"{self.p_value_of_line:.2g}), so its slope changes; beyond "
-                f"{self.n_classes:,} classes it may change again. Test the retrained classifier on "
-                "as many classes as possible"
+                f"{self.p_value_of_line:.2g}), so its slope changes. Test the retrained "
+                "classifier on as many classes as possible"
             )
         if measured and farthest * sizes.min() > self.n_classes**2:
             notes.append(
@@ -385,8 +346,8 @@ def measure_drift(
 
     .. math:: \hat\delta(k) = \Phi^{-1}(\text{accuracy on } k) - \Phi^{-1}(ATA_k),
 
-    where half an answer is added to the right and to the wrong ones, with delta-method errors. The
-    posterior of a slope that changes with log k (`Drift`) extrapolates the drift beyond k1.
+    where half an answer is added to the right and to the wrong ones, with delta-method errors. A
+    line in log k (`Drift`) extrapolates the drift beyond k1.
 
     Parameters
     ----------
@@ -423,12 +384,12 @@ def measure_drift(
 
     Notes
     -----
-    The drift beyond k1 is extrapolated, and the prediction widens faster than in proportion to
-    log k. Its intervals were tested up to 10 times k1 (docs/questions.md); a classifier whose
-    accuracy collapses at some number of classes, such as least squares with as many instances as
-    features, is not covered. All classifiers need as much training data for each class. Smaller
-    tasks are treated as independent of each other, and of the task unless they are nested. If they
-    share classes with it and nested=False, their standard errors are too large.
+    The drift beyond k1 is extrapolated. Its intervals were tested up to 10 times k1
+    (docs/questions.md). A classifier whose accuracy collapses at some number of classes, such as
+    least squares with as many instances as features, is not covered. All classifiers need as much
+    training data for each class. Smaller tasks are treated as independent of each other, and of the
+    task unless they are nested. If they share classes with it and nested=False, their standard
+    errors are too large.
 
     Examples
     --------
@@ -437,7 +398,7 @@ def measure_drift(
     >>> drift.table["delta"].round(2).to_dict()
     {20: 0.96, 50: 0.56}
     >>> round(drift.slope_mean, 2)
-    -0.1
+    -0.13
     """
     source_task(task)
     if isinstance(smaller_tasks, Mapping):

@@ -10,7 +10,7 @@ import pytest
 from helpers import class_accuracies
 
 from classex_bayes.assumptions import Drift
-from classex_bayes.assumptions.drift import SLOPE, WANDER, WANDERS
+from classex_bayes.assumptions.drift import SLOPE
 from classex_bayes.core.influence import (
     clustered_covariance,
     repair_covariance,
@@ -117,27 +117,9 @@ def test_drift_in_arbitrary_precision(error):
     noise = error**2 * (np.eye(3) + 0.5)
     found = Drift(pd.DataFrame({"delta": drift}, index=1e6 * np.exp(x)), 1e6, noise)
     with mpmath.workdps(40):
-        to = mpmath.matrix
-        log_weight, means, left = [], [], []
-        for tau in map(mpmath.mpf, WANDERS.tolist()):
-            slope = mpmath.mpf(SLOPE) ** 2
-            covariance, shared = to(noise.tolist()), slope * to(x.tolist())
-            for a in range(3):
-                for b in range(3):
-                    # The integral of (s - r) (t - r) over r from 0 to the shorter of s and t.
-                    s, t = sorted(abs(mpmath.mpf(x[i])) for i in (a, b))
-                    covariance[a, b] += slope * x[a] * x[b] + tau**2 * s**2 * (3 * t - s) / 6
-            solved = mpmath.lu_solve(covariance, to(drift.tolist()))
-            square = (to(drift.tolist()).T * solved)[0]
-            means.append((shared.T * solved)[0])
-            left.append(slope - (shared.T * mpmath.lu_solve(covariance, shared))[0])
-            density = mpmath.log(tau) - (tau / WANDER) ** 2 / 2
-            log_weight.append(density - (mpmath.log(mpmath.det(covariance)) + square) / 2)
-        top = max(log_weight)
-        weight = [mpmath.exp(value - top) for value in log_weight]
-        total = sum(weight)
-        mean = mpmath.fdot(weight, means) / total
-        second = [v + (m - mean) ** 2 for v, m in zip(left, means, strict=True)]
-        variance = mpmath.fdot(weight, second) / total
+        at = mpmath.matrix(x.tolist())
+        solved = mpmath.lu_solve(mpmath.matrix(noise.tolist()), at)
+        variance = 1 / ((at.T * solved)[0] + 1 / mpmath.mpf(SLOPE) ** 2)
+        mean = (solved.T * mpmath.matrix(drift.tolist()))[0] * variance
     assert found.slope_mean == pytest.approx(float(mean), rel=1e-9, abs=1e-15)
     assert found.slope_sd == pytest.approx(float(mpmath.sqrt(variance)), rel=1e-9)

@@ -87,7 +87,12 @@ def test_trials_are_kept_and_few_ones_are_not(tmp_path):
         options("--small", "--write")
 
 
-NETWORK = {"neural_network", "open_set_corpus", "prior", "wrong_classes"}  # make populations of packages
+NETWORK = {
+    "neural_network",
+    "open_set_corpus",
+    "prior",
+    "wrong_classes",
+}  # make populations of packages
 
 
 @pytest.mark.slow
