@@ -7,6 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from numpydoc.validate import validate
 from public_names import NAMES, PUBLIC
@@ -158,6 +160,66 @@ def test_no_circles():
         for module in ends:
             del arrow[module]
     assert {module: targets & arrow.keys() for module, targets in arrow.items()} == {}
+
+
+def untyped(tree):
+    """Names of parameters whose annotation has Any, and of what loops take from these."""
+    names = {
+        argument.arg
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for argument in [*node.args.args, *node.args.kwonlyargs, node.args.vararg]
+        if argument is not None and argument.annotation is not None
+        if "Any" in ast.unparse(argument.annotation).replace("[", " ").replace("]", " ").split()
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For | ast.comprehension):
+            used = {part.id for part in ast.walk(node.iter) if isinstance(part, ast.Name)}
+            if used and used <= names | {"zip", "enumerate"}:
+                names |= {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+    return names
+
+
+def members(tree):
+    """Public attributes of the classes of a file."""
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    for node in (node for body in bodies for node in body):
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign):
+            yield ast.unparse(node.target)
+
+
+def reached_through_any(tree, names):
+    """Attributes among `names` that are read from what has the type Any."""
+    for part in tree.body:  # a function or a class
+        unknown = untyped(part)
+        for node in ast.walk(part):
+            if isinstance(node, ast.Attribute) and node.attr in names:
+                owner = getattr(node.value, "id", getattr(node.value, "attr", ""))
+                if owner in unknown:
+                    yield ast.unparse(node)
+
+
+# Classes of tasks from the ground up, and what users pass has the type Any: it may be anything.
+TASK_CLASSES = ("rank_table", "rank_variance", "accuracy_curve", "task_statistics", "source_task")
+OF_ARRAYS = {*dir(np.ndarray), *dir(pd.DataFrame)}
+
+
+def test_no_circles_through_any():
+    """Tables, their variance, checks and tasks are used with their types, which a circle lacks."""
+    room = {file.stem: ast.parse(file.read_text()) for file in FILES if room_of(file) == "task"}
+    names = {name for stem in TASK_CLASSES for name in members(room[stem])} - OF_ARRAYS
+    assert {"weight", "design_effect", "require", "warnings"} <= names
+    found = {stem: [*reached_through_any(tree, names)] for stem, tree in room.items()}
+    assert {stem: uses for stem, uses in found.items() if uses} == {}
+    hidden = (
+        "def f(tests: Sequence[Any]):\n    return [test.weight for test in tests]",
+        "def f(table: Any):\n    return table.weight",
+        "class A:\n    def __init__(self, table: Any): self.table = table\n"
+        "    def f(self): return self.table.weight",
+    )
+    assert all([*reached_through_any(ast.parse(source), names)] for source in hidden)
 
 
 OTHERS = {"_asdict", "_cache", "_fields", "_make", "_meta", "_replace"}  # of libraries

@@ -25,8 +25,10 @@ from classex_bayes.formatting import by_fields, html_block, html_facts
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_name, interval_settings
 from classex_bayes.results.extrapolation import REACHED
-from classex_bayes.task.data_checks import Check, noted, participation
+from classex_bayes.task.check import Check, noted
+from classex_bayes.task.data_checks import participation
 from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.score_checks import scores_fit
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -208,7 +210,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     """
     source_task(task)
     table = task.table
-    checks = {check.name: check for check in table.checks(task.classes)}
+    checks = {check.name: check for check in task.checks}
     checks[_REACH] = _reach(task)
     title = f"{task.n_classes} classes, {task.n_test} test instances from {table.made_from}"
     exact = table.answered if isinstance(table, RankTable) and table.is_exact else None
@@ -234,7 +236,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
 def _class_errors(table: RankTable, facts: ScoreFacts) -> ClassErrors:
     repeats = np.bincount(table.y, minlength=table.n_classes)
     wrong = np.bincount(table.y, table.n_better > 0, minlength=table.n_classes)
-    squares = table.variance.unit_influence[:, -1] ** 2
+    squares = RankVariance(table).unit_influence[:, -1] ** 2
     total = squares.sum()
     share = squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
     return ClassErrors(

@@ -23,8 +23,9 @@ from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.results.reference_values import expected_accuracy
+from classex_bayes.task.check import Check
 from classex_bayes.task.classifier_scores import MEASURE_DRIFT
-from classex_bayes.task.data_checks import Check
+from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, RandomSeed
@@ -487,4 +488,4 @@ def _on_classes_of(task: SourceTask, small: SourceTask) -> SourceTask:
 def _accuracy_by_class(task: SourceTask) -> FloatArray:
     """Share of correct answers of each class; 0 for untested classes."""
     table = task.require("exact ranks")
-    return table.variance.unit_means(np.array([task.n_classes]), table.weight)[:, 0]
+    return RankVariance(table).unit_means(np.array([task.n_classes]), table.weight)[:, 0]

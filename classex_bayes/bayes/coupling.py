@@ -21,7 +21,11 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.estimators.base import fitted_copy
 from classex_bayes.results.extrapolation import Extrapolation
-from classex_bayes.task.rank_variance import FEWEST_ERRING_CLASSES, joint_covariance
+from classex_bayes.task.rank_variance import (
+    FEWEST_ERRING_CLASSES,
+    RankVariance,
+    joint_covariance,
+)
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -206,7 +210,9 @@ def sampling_correlation(tasks: Sequence[SourceTask], metric: MeanMetric = _ACCU
     covariance = joint_covariance(tests, k1, metric.given_n_better)
     erring = [
         np.count_nonzero(
-            test.variance.unit_means(k1, test.weight, metric.given_n_better)[test.class_weight > 0]
+            RankVariance(test).unit_means(k1, test.weight, metric.given_n_better)[
+                test.class_weight > 0
+            ]
             < 1 - _ROUNDING
         )
         for test in tests

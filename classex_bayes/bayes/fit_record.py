@@ -88,7 +88,7 @@ class FitRecord:
         Correlations between answers are averages by the number of classes. The other fields of
         their dependence are those of the task with the most classes.
         """
-        variances = [task.table.variance for task in tasks]
+        variances = [task.variance for task in tasks]
         dependences = [variance.dependence for variance in variances]
         sizes = np.array([task.n_classes for task in tasks])
         correlations = np.array([(of_task.within, of_task.between) for of_task in dependences])

@@ -24,8 +24,8 @@ from classex_bayes.exceptions import DataError, DataWarning, Interrupted, warn
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import read_tree, write_tree
 from classex_bayes.results.draws import interval_settings
-from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.task_statistics import notes_of
 from classex_bayes.task.validation import source_task
 
 

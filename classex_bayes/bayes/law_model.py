@@ -37,7 +37,6 @@ from classex_bayes.results.draws import (
 )
 from classex_bayes.results.extrapolation import ClassesUntil, Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import refuse_recall
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
@@ -164,7 +163,8 @@ class LawModel(FittedModel):
         predict_population : The accuracy in a finite population.
         """
         counts, chosen = class_counts(k), named_metric(metric)
-        refuse_recall(metric, [task.table for task in self.fit_.tasks])
+        for task in self.fit_.tasks:
+            task.table.reading.refuse_recall(metric)
         draws, limits = self.law_.expected(counts, chosen), self.fit_.rank_limits
         estimand, farthest = Estimand(metric=chosen.name), counts.argmax()
         notes = self._notes_on_scores(counts[farthest], draws[..., farthest], estimand)

@@ -16,7 +16,7 @@ import numpy as np
 from classex_bayes.core.ranks.device import Defeats
 from classex_bayes.core.ranks.packed_bits import PackedDefeats
 from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 # The competitors' part of the variance can only be estimated from scores. In simulations the ratio
 # of variance to class-clustered variance was 0.8 to 1.4 with one instance per class, and up to 2
@@ -26,7 +26,7 @@ UNSEEN_COMPETITORS = 1.25
 # first added over the instances of the class.
 _FEW_REPEATS = 64
 # Mean (n, n_k) of a metric over subsets of k classes, given n_better (n,), k1 and k (n_k,).
-GivenBetter = Callable[[IntArray, int, IntArray], FloatArray]
+GivenBetter = Callable[[IntArray, int, NumberArray], FloatArray]
 
 
 class Instances(NamedTuple):

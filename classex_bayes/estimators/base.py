@@ -14,8 +14,8 @@ from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.formatting import call
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.extrapolation import Estimand, Extrapolation
-from classex_bayes.task.data_checks import notes_of, warn_of
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.task_statistics import notes_of, warn_of
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
 

@@ -10,8 +10,8 @@ from classex_bayes.estimators.base import Parameters, checked_fit
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.extrapolation import REACHED, Bounds, Estimand
-from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.task_statistics import notes_of
 from classex_bayes.typing import ClassCounts
 
 
@@ -95,7 +95,7 @@ class MomentBounds(Parameters):
             The data are probably faulty (`SourceTask.warnings`).
         """
         evidence = task.require("ranks")
-        permanent = evidence.variance.permanent
+        permanent = task.variance.permanent
         self._limits = RankLimits.of(
             evidence.bin_probabilities(POINTS, thinned=False),
             evidence.histogram(evidence.n_better_bins),

@@ -15,6 +15,7 @@ from classex_bayes.estimators.base import Estimator, fitted_copy, require_estima
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results.extrapolation import Extrapolation
+from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_reading import redraw_groups, select
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task
@@ -200,7 +201,8 @@ def _units(task: SourceTask, with_scores: bool) -> tuple[Redraw, float, str]:
     of classes that came in groups need the scores.
     """
     table = task.require("ranks")
-    total, of_resamples = np.diag(task.accuracy_cov(task.grid())), table.variance.resampled_variance
+    total = np.diag(task.accuracy_cov(task.grid()))
+    of_resamples = RankVariance(table).resampled_variance
     # Equal accuracies differ by rounding errors, whose ratios are meaningless.
     varies = of_resamples > _ROUNDING
     n_units = np.unique(table.unit[table.weight > 0]).size

@@ -16,7 +16,6 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import refuse_recall
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 Method = Literal["maximum_likelihood", "maximum_entropy", "bias_variance", "least_squares"]
@@ -151,7 +150,7 @@ class SampledMetrics(PointEstimator):
             `k` is not a whole number of at least 2, or the metric is unknown or a median.
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
-        refuse_recall(metric, [self._table])
+        self._table.reading.refuse_recall(metric)
         share = 1.0 if chosen.is_rank else self._answered
         values, notes = share * self._curve(counts, chosen), self._data_notes
         estimand = Estimand(metric=chosen.name)

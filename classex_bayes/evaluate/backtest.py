@@ -175,12 +175,10 @@ def backtest(
             f"k: found {max(counts)} as the largest, expected at least the {max(sizes)} classes of "
             "the largest pilots"
         )
-    # Values that a task has computed on demand are not settings of the back-test.
-    fresh = SourceTask(task.table, task.classes)
     try:
         trials = run_trials(
             named,
-            Pilots(fresh, tuple(counts), metric_name),
+            Pilots(task, tuple(counts), metric_name),
             sizes,
             counts,
             n_simulations=how_many(n_pilots, "n_pilots"),

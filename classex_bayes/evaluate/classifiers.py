@@ -20,12 +20,8 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS, CurveDraws, DrawsTable, Tabulated
 from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import (
-    refuse_recall,
-    require_same_classes,
-    require_same_weights,
-    source_task,
-)
+from classex_bayes.task.task_statistics import require_same_classes, require_same_weights
+from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL, _ACCURACY = BayesianExtrapolator(), Estimand()
@@ -285,7 +281,8 @@ def compare_classifiers(
             )
         posterior, predictions = predict_engines(named, k, metric, model, **fitting)
         return ClassifierComparison(predictions, posterior, True)
-    refuse_recall(metric, [task.table for task in named.values()])
+    for task in named.values():
+        task.table.reading.refuse_recall(metric)
     checked_model(model)
     if truth_value(paired, "paired"):
         _require_same_instances(named, chosen)

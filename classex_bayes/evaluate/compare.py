@@ -28,8 +28,8 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_columns, interval_name, interval_settings
 from classex_bayes.results.extrapolation import RISK, Bounds, Extrapolation, far_beyond
 from classex_bayes.results.reference_values import reference_values, shared_metric, whose_notes
-from classex_bayes.task.data_checks import warn_of
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.task_statistics import warn_of
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 

@@ -28,8 +28,8 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS, interval_label, interval_of, interval_settings
-from classex_bayes.task.data_checks import notes_of
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.task.task_statistics import notes_of
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import RandomSeed
 

@@ -121,7 +121,7 @@ def populations_of_task(
         model.fit(task, sampler=SAMPLER, random_seed=fit_seed, progressbar=progressbar)
     dependence, law = model.fit_.record.dependence, model.law_
     notes = dependence.notes
-    if not task.table.variance.has_influence:
+    if not task.variance.has_influence:
         # Fits to ranks without scores are wider by the competitors that they do not see.
         dependence = dependence.without_influence()
     weights = law.weights.reshape(-1, law.weights.shape[-1])

@@ -17,7 +17,7 @@ from classex_bayes.results.extrapolation import Extrapolation, IntervalType
 from classex_bayes.results.reference_values import expected_accuracy
 from classex_bayes.task.rank_variance import joint_covariance
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import require_same_classes, require_same_weights
+from classex_bayes.task.task_statistics import require_same_classes, require_same_weights
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 # Numbers of classes that represent all those at which the curve of a model is compared.

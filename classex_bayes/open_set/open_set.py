@@ -40,6 +40,7 @@ from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import far_beyond
+from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.score_checks import refuse_softmax
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import source_task
@@ -240,7 +241,7 @@ class OpenSetExtrapolator(FittedModel):
         seeds = seed_sequence(random_seed)
         halves_rng, rng, wrong_rng = map(np.random.default_rng, seeds.spawn(3))
         effect = max(answered.design_effect(), 1.0)
-        shared = whole.answered.variance.competitor_effect
+        shared = RankVariance(whole.answered).competitor_effect
         scale = ThresholdScale.of(nearest)
         (fit,) = form_fits(answered, prior, halves_rng, [ScoreForm(scale.scale)])
         halves = random_halves(task.n_classes, halves_rng)

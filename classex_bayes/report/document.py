@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
     from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
     from classex_bayes.report.findings import Findings
-    from classex_bayes.task.data_checks import Check
+    from classex_bayes.task.check import Check
     from classex_bayes.task.source_task import SourceTask
 
 

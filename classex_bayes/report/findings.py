@@ -90,7 +90,7 @@ class Findings:
     def excluded(self) -> dict[str, str]:
         """Reasons not to use the estimates of some references, by name."""
         # Without the other checks of the assessment, which take seconds.
-        of_data = {check.name: check for check in self.task.table.checks(self.task.classes)}
+        of_data = {check.name: check for check in self.task.checks}
         few = of_data["number of classes"]
         reasons = {
             prediction.estimator: few.sentence

@@ -1,5 +1,5 @@
+from .check import Check as Check
 from .class_priors import accuracy_under_priors as accuracy_under_priors
-from .data_checks import Check as Check
 from .glyphs import Glyphs as Glyphs
 from .glyphs import load_glyphs as load_glyphs
 from .sampling_design import Sampling as Sampling

@@ -1,6 +1,5 @@
 """An accuracy curve: accuracies at some numbers of classes, without ranks or scores."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,8 +9,7 @@ from classex_bayes.arguments import as_numeric, as_vector, class_counts, number,
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
-from classex_bayes.task.data_checks import Check, better_than_chance, few_classes
-from classex_bayes.task.rank_variance import N_GRID
+from classex_bayes.task.rank_table import N_GRID
 from classex_bayes.task.reading import Reading
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -109,11 +107,6 @@ class AccuracyCurve:
         """The curve itself, which does not say which instances have no answer."""
         return self
 
-    @property
-    def variance(self) -> Self:
-        """The curve itself, which has its covariance, design effect and dependence."""
-        return self
-
     def grid(self, number: int = N_GRID) -> IntArray:
         """Return the numbers of classes with a known accuracy."""
         return self.k
@@ -136,11 +129,6 @@ class AccuracyCurve:
     def data(self) -> tuple[IntArray, FloatArray]:
         """Numbers of classes and accuracies."""
         return self.k, self.values
-
-    def checks(self, names: Sequence[Any] | None) -> list[Check]:
-        """Check the number of classes, and the first accuracy."""
-        chance = better_than_chance(int(self.k[0]), float(self.values[0]), 0.0)
-        return [few_classes(self.n_classes), chance]
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of the accuracies at `k`: shape (n_k, n_k)."""

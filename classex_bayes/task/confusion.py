@@ -7,13 +7,13 @@ import numpy as np
 from classex_bayes.arguments import as_matrix
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
     class_names,
     class_weights,
     refuse_unnamed,
     tested_classes,
 )
-from classex_bayes.task.data_checks import Check
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.reading import DECISIONS, Reading
 from classex_bayes.task.table_reading import instance_weights

@@ -1,71 +1,18 @@
-"""Checks of a task's data, its warnings and notes.
-
-A *warning* means that the data are probably faulty. Every fit warns of it once. A *note* is a
-sentence with every prediction: each warning, and facts about small samples that sound data may have
-too. The checks are cheap, because none reads the scores again.
-"""
+"""Checks of the data of a task. They are cheap, because none reads the scores again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.core.metrics import Accuracy
-from classex_bayes.exceptions import DataWarning, warn
-from classex_bayes.formatting import folded
-from classex_bayes.task.rank_variance import FEWEST_ERRING_CLASSES
+from classex_bayes.core.ranks.rank_counts import RankCounts
+from classex_bayes.task.accuracy_curve import AccuracyCurve
+from classex_bayes.task.check import Check, noted
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.rank_variance import FEWEST_ERRING_CLASSES, RankVariance
 from classex_bayes.typing import FloatArray, IntArray
-
-_WORDS = {True: "ok", False: "WARNING", None: "not checked"}
-
-
-@dataclass(frozen=True)
-class Check:
-    """One question about a task and its answer.
-
-    Attributes
-    ----------
-    name : str
-        Name of the check.
-    passed : bool or None
-        False if the data are probably faulty. None where it could not be checked.
-    sentence : str
-        The finding, its meaning and the remedy, or the reason why nothing was checked.
-    value : float
-        Number that decided the check; NaN if nothing was checked.
-    limit : float
-        Limit that `value` was compared with; NaN if there is none.
-    is_note : bool
-        Whether predictions show the sentence although the check passed. It is a fact about small
-        samples, which sound data may have too.
-    """
-
-    name: str
-    passed: bool | None
-    sentence: str
-    value: float = float("nan")
-    limit: float = float("nan")
-    is_note: bool = False
-
-    @property
-    def _word(self) -> str:
-        return "note" if self.is_note else _WORDS[self.passed]
-
-    def gravity(self) -> int:
-        """2 for a fault, 1 for a note, 0 otherwise."""
-        return 2 if self.passed is False else int(self.is_note)
-
-    @property
-    def verdict(self) -> str:
-        """The answer and the sentence: "WARNING: ..."."""
-        return f"{self._word}: {self.sentence}"
-
-    def __repr__(self) -> str:
-        """One line: the verdict, the name and the sentence."""
-        return folded(f"{self._word:<11}  {self.name}: {self.sentence}", indent=13)
-
 
 FEW_CLASSES, FEWEST_ERRORS, MOST_TIES, FARTHEST_RULES = 20, 10, 0.05, 2.0
 FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 20
@@ -81,8 +28,14 @@ _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
 _LABELS = "y is in another order than the scores or counts from 1"
 
 
-def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
-    """Checks of the instances of a table of ranks; `names` are those of the classes."""
+def checks_of(
+    variance: RankVariance | AccuracyCurve, names: Sequence[Any] | None
+) -> tuple[Check, ...]:
+    """Checks of a table of ranks or of an accuracy curve. `names` are those of the classes."""
+    if isinstance(variance, AccuracyCurve):
+        chance = better_than_chance(int(variance.k[0]), float(variance.values[0]), 0.0)
+        return few_classes(variance.n_classes), chance
+    table = variance.table
     checks = [
         few_classes(table.n_classes),
         few_weighty_classes(table.class_weight),
@@ -94,7 +47,7 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
         if table.competitors_shared and not table.has_scores:
             checks.append(ranks_end_early(table))
     if table.is_simple_random:
-        checks.append(grouped_ranks(table))
+        checks.append(grouped_ranks(variance))
     answered = table.answered
     grid = answered.grid()
     if grid.size:
@@ -105,32 +58,17 @@ def instance_checks(table: Any, names: Sequence[Any] | None) -> list[Check]:
             accuracy = float(average[0])
         size = int(k[0])
         sd = (1 / size * (1 - 1 / size)) ** 0.5 if answered.why_unknown else _GUESSING_SD
-        error = sd * (answered.variance.design_effect / answered.n_test) ** 0.5
+        of_answered = variance if answered is table else RankVariance(answered)
+        error = sd * (of_answered.design_effect / answered.n_test) ** 0.5
         order = _LABELS if table.competitors_shared else "the true item is not first in its row"
         checks.append(better_than_chance(size, accuracy, _STANDARD_ERRORS * error, order))
     if table.are_decisions:
         checks.append(decisions(table.n_classes))
     if table.counts is not None and table.is_exact:
-        checks.append(ties(table))
+        checks.append(ties(variance, table.counts))
         if table.is_simple_random and table.influence is not None:
-            checks.append(concentrated_errors(table, names))
-    return checks
-
-
-def warn_of(*tasks: Any) -> None:
-    """Warn of the probable faults of tasks."""
-    for sentence in dict.fromkeys(sentence for task in tasks for sentence in task.warnings):
-        warn(sentence, DataWarning)
-
-
-def notes_of(tasks: Sequence[Any]) -> tuple[str, ...]:
-    """Sentences on the data of tasks that every prediction shows, each once."""
-    return tuple(dict.fromkeys(note for task in tasks for note in task.notes))
-
-
-def noted(name: str, enough: bool, sentence: str, value: float, threshold: float) -> Check:
-    """A check that sound data may not meet. It passes, with a note if they do not."""
-    return Check(name, True, sentence, value, threshold, is_note=not enough)
+            checks.append(concentrated_errors(variance, names))
+    return tuple(checks)
 
 
 def better_than_chance(k: int, accuracy: float, margin: float, order: str = _LABELS) -> Check:
@@ -157,7 +95,7 @@ def better_than_chance(k: int, accuracy: float, margin: float, order: str = _LAB
     return Check("accuracy on few classes", passed, sentence, accuracy, threshold)
 
 
-def ties(table: Any) -> Check:
+def ties(variance: RankVariance, counts: RankCounts) -> Check:
     """How far the rule for ties moves the extrapolation, in standard errors.
 
     The check compares the rules by the accuracy among all k1 classes and by its decline from about
@@ -165,7 +103,8 @@ def ties(table: Any) -> Check:
     error of an accuracy is at least that of one instance. Ties of the true class in fewer than 10
     instances and in at most 5% of them have little effect and pass; more are a note.
     """
-    touched = int(np.count_nonzero(table.counts.lowest < table.counts.highest))
+    table = variance.table
+    touched = int(np.count_nonzero(counts.lowest < counts.highest))
     distance = 0.0
     sentence = (
         f"the true class is tied with a competitor in {touched} of {table.n_test} instances "
@@ -181,11 +120,11 @@ def ties(table: Any) -> Check:
         else:
             worst, best = (
                 Accuracy().average(n_better, table.n_classes, k, table.weight)
-                for n_better in (table.counts.highest, table.counts.lowest)
+                for n_better in (counts.highest, counts.lowest)
             )
         moved = np.abs(contrast @ (best - worst))
-        variance = np.diag(contrast @ table.variance.covariance(k) @ contrast.T)
-        distances = moved / np.sqrt(np.maximum(variance, table.n_test**-2))
+        squares = np.diag(contrast @ variance.covariance(k) @ contrast.T)
+        distances = moved / np.sqrt(np.maximum(squares, table.n_test**-2))
         distance = float(distances.max())
         if distance > FARTHEST_RULES:
             of_what = ("accuracy", "decline of accuracy towards k1")[int(distances.argmax())]
@@ -199,7 +138,7 @@ def ties(table: Any) -> Check:
                 f". The rule moves the {of_what} by up to {distance:.1f} standard errors. {remedy}"
             )
     others = table.n_classes - 1 if table.competitors_shared else table.met
-    n_flat = int(np.count_nonzero((table.counts.lowest == 0) & (table.counts.highest == others)))
+    n_flat = int(np.count_nonzero((counts.lowest == 0) & (counts.highest == others)))
     if n_flat:
         sentence += (
             f". {n_flat} of them have one score for all classes: if nothing was found for these, "
@@ -220,7 +159,7 @@ def decisions(n_classes: int) -> Check:
     return Check("scores that rank the classes", False, sentence)
 
 
-def concentrated_errors(table: Any, names: Sequence[Any] | None) -> Check:
+def concentrated_errors(variance: RankVariance, names: Sequence[Any] | None) -> Check:
     r"""Whether a few classes make up the sampling error of ATA at a large k on the grid.
 
     It is the largest k that leaves 20 right answers. With fewer, the few classes that have them
@@ -230,7 +169,8 @@ def concentrated_errors(table: Any, names: Sequence[Any] | None) -> Check:
     value of 10 to 40, which grows with k1. Unequal class weights reduce it although the data are
     sound. The number of classes is therefore the participation number of the squared weights.
     """
-    name, n_classes = "concentration of errors", round(participation(table.class_weight**2))
+    table, name = variance.table, "concentration of errors"
+    n_classes = round(participation(table.class_weight**2))
     n_errors = int(np.count_nonzero(table.n_better))
     k = table.grid()
     n_right = table.n_test * table.metric_bounds(Accuracy(), k)[0]
@@ -243,7 +183,7 @@ def concentrated_errors(table: Any, names: Sequence[Any] | None) -> Check:
             f"without, found {n_classes}, {n_errors} and {n_right[0]:.0f}",
         )
     place = np.flatnonzero(n_right >= ERRORS_FOR_CONCENTRATION)[-1]
-    squares = table.variance.unit_influence[:, place] ** 2
+    squares = variance.unit_influence[:, place] ** 2
     if not squares.any():
         return Check(name, None, "the accuracy among all classes has no sampling error")
     effective = participation(squares)
@@ -264,7 +204,7 @@ def concentrated_errors(table: Any, names: Sequence[Any] | None) -> Check:
     return Check(name, passed, sentence, effective, FEWEST_EFFECTIVE)
 
 
-def grouped_ranks(table: Any) -> Check:
+def grouped_ranks(variance: RankVariance) -> Check:
     r"""Whether the numbers of better classes are those of competitors that were drawn one by one.
 
     Then the number of better classes is binomial, given the probability that a random class is
@@ -275,6 +215,7 @@ def grouped_ranks(table: Any) -> Check:
     in standard errors, of square roots of counts. In simulations of competitors that are all
     equally good, where both sides are equal, the largest of 3,600 was 3.7.
     """
+    table = variance.table
     known = table.lowest == table.highest
     n, most = table.n_classes - 1, int(table.lowest[~known].min(initial=_MOST_IN_GROUP + 2))
     weight = table.n_test * table.weight
@@ -284,8 +225,8 @@ def grouped_ranks(table: Any) -> Check:
     usable = (before > 0) & (here > 0)
     before, here, after, j = before[usable], here[usable], after[usable], j[usable]
     least = here**2 / before * j * (n - j) / ((j + 1) * (n - j + 1))
-    variance = table.variance.design_effect * (1 + least * (4 / here + 1 / before))
-    violation = 2 * (np.sqrt(least + _ANSCOMBE) - np.sqrt(after + _ANSCOMBE)) / np.sqrt(variance)
+    square = variance.design_effect * (1 + least * (4 / here + 1 / before))
+    violation = 2 * (np.sqrt(least + _ANSCOMBE) - np.sqrt(after + _ANSCOMBE)) / np.sqrt(square)
     if not violation.size:
         return Check("gaps between ranks", None, "needs two neighbouring ranks that are known")
     place = int(np.argmax(violation))
@@ -304,7 +245,7 @@ def grouped_ranks(table: Any) -> Check:
     return Check("gaps between ranks", passed, sentence, float(violation[place]), _MOST_GROUPED)
 
 
-def last_ranks(table: Any) -> Check:
+def last_ranks(table: RankTable) -> Check:
     """Whether instances that lose to all competitors are no more than those that lose to most.
 
     A search that failed loses to all of them, and to a few more or fewer at larger k. So they make
@@ -325,7 +266,7 @@ def last_ranks(table: Any) -> Check:
     return Check("last ranks", passed, sentence, share, _MOST_LAST)
 
 
-def ranks_end_early(table: Any) -> Check:
+def ranks_end_early(table: RankTable) -> Check:
     """Whether ranks end far before the number of classes, as ranks in shorter lists do.
 
     With a smooth law, ranks thin out towards the last one. Ranks among few negatives of each

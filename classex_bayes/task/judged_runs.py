@@ -9,8 +9,9 @@ import pandas as pd
 from classex_bayes.arguments import as_numeric, as_vector, one_of, truth_value, whole_number
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import is_frame
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_labels
-from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES, Check
+from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import (
     MOST_IDENTICAL,

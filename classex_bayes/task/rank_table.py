@@ -1,7 +1,6 @@
 """RankTable: what a test says, one row an instance."""
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -18,13 +17,12 @@ from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
-from classex_bayes.task.data_checks import Check, instance_checks
-from classex_bayes.task.rank_variance import N_GRID, RankVariance
 from classex_bayes.task.reading import DECISIONS, TIED_SCORES, Reading
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Values count as known if their bounds differ by no more than this.
 KNOWN = 1e-6
+N_GRID = 12  # numbers of classes at which accuracies and their covariance are computed
 _CACHED = 16  # accuracies that are kept
 _SIZES = 200  # values of k among which the smallest with a known accuracy is sought
 # Share of the unknown ranks that may differ from the others, such as those of a few shorter lists.
@@ -497,12 +495,6 @@ class RankTable:
             )
         return f"{self.reading.unknown.why}; {where}"
 
-    @cached_property
-    def variance(self) -> RankVariance:
-        """Covariance of ATA_k, design effect and dependence."""
-        # Of a copy, since tables that refer to themselves are freed late, with all their scores.
-        return RankVariance(copy(self))
-
     # Likelihood
 
     @cached_property
@@ -600,10 +592,6 @@ class RankTable:
         return counts if group is not None else counts[0]
 
     # Sentences
-
-    def checks(self, names: Sequence[Any] | None) -> list[Check]:
-        """Checks of the data that read no scores. `names` are those of the classes."""
-        return instance_checks(self, names)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ are correlated. A class that is hard, or that beats many instances, changes both
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,10 @@ from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import accuracy_given_n_better, log_spaced
+from classex_bayes.task.rank_table import N_GRID, RankTable
 from classex_bayes.typing import FloatArray, IntArray
 
 FEWEST_ERRING_CLASSES = 5
-N_GRID = 12
 # The design effect of a sampling design is averaged with a typical one, which has the weight of
 # this many units, and to which each further instance of a unit adds this much.
 _TYPICAL_UNITS, _TYPICAL_WITHIN = 4.0, 0.1
@@ -50,8 +50,8 @@ class PermanentLosses(NamedTuple):
 class RankVariance:
     """Covariance of ATA_k, design effect and dependence of a table of ranks."""
 
-    def __init__(self, table: Any) -> None:
-        self.table = table  # a RankTable, whose file imports this one
+    def __init__(self, table: RankTable) -> None:
+        self.table = table
 
     @cached_property
     def has_influence(self) -> bool:
@@ -364,7 +364,7 @@ def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:
 
 
 def joint_covariance(
-    tests: Sequence[Any],
+    tests: Sequence[RankTable],
     k: IntArray,
     given_n_better: GivenBetter = accuracy_given_n_better,
 ) -> FloatArray:
@@ -384,7 +384,7 @@ def joint_covariance(
     that metric.
     """
     n_classes = tests[0].n_classes
-    accuracies = [test.variance.unit_means(k, test.weight, given_n_better) for test in tests]
+    accuracies = [RankVariance(test).unit_means(k, test.weight, given_n_better) for test in tests]
     weights = [np.repeat(test.class_weight[:, None], k.size, axis=1) for test in tests]
     class_weight = np.hstack(weights)
     clustered = clustered_covariance(np.hstack(accuracies), class_weight)
@@ -398,7 +398,7 @@ def joint_covariance(
 
 
 def _blocks_of_classes(
-    tests: Sequence[Any], sources: Sequence[ScoreSource]
+    tests: Sequence[RankTable], sources: Sequence[ScoreSource]
 ) -> Iterator[tuple[RankBlock, ...]]:
     """Tuples with one block of each test; all blocks of a tuple have the same complete classes."""
     ends = np.cumsum([test.y.size for test in tests])
@@ -413,7 +413,7 @@ def _blocks_of_classes(
 
 
 def _instances_of_all_tests(
-    tests: Sequence[Any],
+    tests: Sequence[RankTable],
     blocks: Sequence[RankBlock],
     k: IntArray,
     given_n_better: GivenBetter,

@@ -12,8 +12,9 @@ from classex_bayes.core.ranks.rank_counts import tie_noise
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import ClassLabels, Untested, class_labels, class_names
-from classex_bayes.task.data_checks import MOST_TIES, Check
+from classex_bayes.task.data_checks import MOST_TIES
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.reading import CUT_RANKS, Reading
 from classex_bayes.task.table_reading import table_of_ranks, tie_seed

@@ -16,8 +16,8 @@ from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import Ties
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.check import Check
 from classex_bayes.task.dask_sources import DaskSource
-from classex_bayes.task.data_checks import Check
 from classex_bayes.task.sampling_design import SamplingDesign
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -118,6 +118,17 @@ class Reading:
         if isinstance(self.source, ComparedScores):
             return self.source.nearest
         return NearestClasses.of(self.source, y)
+
+    def refuse_recall(self, metric: str) -> None:
+        """Raise for recall and nDCG if queries have several relevant documents, but one counts."""
+        if metric.lower().startswith(("recall", "ndcg")):
+            for check in self.checks:
+                if check.name == "relevant documents" and check.is_note:
+                    raise DataError(
+                        f"metric: found {metric!r}, but {check.sentence.split(',')[0]}, of which a "
+                        "task counts the best one; ask for 'success@m' or 'mrr', or predict recall "
+                        "and nDCG with RelevantDocuments.from_run"
+                    )
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Reading of the instances `rows`, scored on the classes `columns`."""

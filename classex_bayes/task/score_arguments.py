@@ -10,6 +10,7 @@ from classex_bayes.core.ranks.embeddings import Distance, EmbeddingScores, Reduc
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
     class_names,
     column_names,
@@ -19,7 +20,6 @@ from classex_bayes.task.class_labels import (
     template_classes,
 )
 from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
-from classex_bayes.task.data_checks import Check
 from classex_bayes.task.validation import as_matrix_anywhere, enough_classes, finite_embeddings
 from classex_bayes.typing import IntArray
 

@@ -14,7 +14,7 @@ from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.nearest import ROUNDING
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource, is_negated, split_scores
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.data_checks import Check
+from classex_bayes.task.check import Check
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _MOST_ROWS, _MOST_ENTRIES = 1000, 2**21

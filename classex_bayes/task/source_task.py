@@ -34,7 +34,7 @@ from classex_bayes.task.table_reading import (
     with_unanswered,
 )
 from classex_bayes.task.task_statistics import TaskStatistics
-from classex_bayes.task.validation import class_total, enough_classes
+from classex_bayes.task.validation import class_total, enough_classes, source_task
 from classex_bayes.typing import RandomSeed
 
 
@@ -770,4 +770,18 @@ class SourceTask(TaskStatistics):
         >>> bool(np.allclose(merged.accuracy_cov([2, 4]), whole.accuracy_cov([2, 4])))
         True
         """
-        return cls(*merged_table(parts, class_weight))
+        if not isinstance(parts, Iterable):
+            raise DataError(f"parts: expected a sequence of tasks, found {parts!r}")
+        tasks = list(parts)
+        if not tasks:
+            raise DataError("parts: expected at least one task, found none")
+        for number, task in enumerate(tasks):
+            source_task(task, f"parts[{number}]")
+            if (first := next(j for j, other in enumerate(tasks) if other is task)) < number:
+                raise DataError(f"parts: part {number} is part {first} once more")
+        tables = [
+            task.require("ranks among all classes", f"parts[{number}]")
+            for number, task in enumerate(tasks)
+        ]
+        names = [task.classes for task in tasks]
+        return cls(merged_table(tables, names, class_weight), names[0])

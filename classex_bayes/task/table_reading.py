@@ -1,7 +1,7 @@
 """Tables of ranks from scores, of some of the classes or instances, and of parts of a test."""
 
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -14,13 +14,11 @@ from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource, is_negated
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import ClassLabels, class_weights
 from classex_bayes.task.dask_sources import DaskSource
-from classex_bayes.task.data_checks import Check
-from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.rank_variance import N_GRID
+from classex_bayes.task.rank_table import N_GRID, RankTable
 from classex_bayes.task.reading import WITHIN_BOUNDS, Reading
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _OTHER_CLASSES = (
@@ -201,31 +199,25 @@ def redraw_groups(table: RankTable, rng: np.random.Generator) -> RankTable:
 # Parts of one test
 
 
-def merged_table(parts: Iterable[Any], class_weight: Any) -> tuple[RankTable, list[Any] | None]:
-    """Table and class names of the whole test; see `SourceTask.merge`."""
-    if not isinstance(parts, Iterable):
-        raise DataError(f"parts: expected a sequence of tasks, found {parts!r}")
-    tasks = list(parts)
-    if not tasks:
-        raise DataError("parts: expected at least one task, found none")
-    tables: list[RankTable] = []
-    for number, task in enumerate(tasks):
-        name = f"parts[{number}]"
-        if (first := next(j for j, other in enumerate(tasks) if other is task)) < number:
-            raise DataError(f"parts: part {number} is part {first} once more")
-        source_task(task, name)
-        tables.append(task.require("ranks among all classes", name))
-        for what in ("n_classes", "classes"):
-            _same(what, getattr(task, what), getattr(tasks[0], what), number, _OTHER_CLASSES)
+def merged_table(
+    tables: Sequence[RankTable], names: Sequence[list[Any] | None], class_weight: Any
+) -> RankTable:
+    """Table of the whole test from those of its parts, whose classes have `names`.
+
+    See `SourceTask.merge`.
+    """
+    for number, (part, of_part) in enumerate(zip(tables, names, strict=True)):
+        _same("n_classes", part.n_classes, tables[0].n_classes, number, _OTHER_CLASSES)
+        _same("classes", of_part, names[0], number, _OTHER_CLASSES)
     directions = {number: _direction(part) for number, part in enumerate(tables)}
     scored = {number: direction for number, direction in directions.items() if direction}
     for number, direction in scored.items():
         _same("the best score", direction, next(iter(scored.values())), number)
-    warn_of_equal_positions([part.y for part in tables], tasks[0].n_classes, tasks[0].classes)
+    warn_of_equal_positions([part.y for part in tables], tables[0].n_classes, names[0])
     tied = {number: part.ties for number, part in enumerate(tables) if part.n_tied}
     for number, ties in tied.items():
         _same("ties", ties, next(iter(tied.values())), number)
-    return _joined(tables, tasks[0].classes, class_weight), tasks[0].classes
+    return _joined(tables, names[0], class_weight)
 
 
 def warn_of_equal_positions(

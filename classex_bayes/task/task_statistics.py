@@ -1,5 +1,9 @@
-"""TaskStatistics: accuracies of a task with their covariance, its ranks, and its smaller tasks."""
+"""TaskStatistics: accuracies of a task with their covariance, its ranks, and its smaller tasks.
 
+Functions of several tasks warn of their faults, join their notes, and compare their classes.
+"""
+
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -9,15 +13,16 @@ from classex_bayes.arguments import class_count, class_counts, how_many, seed_se
 from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreSource
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.formatting import folded, html_block, html_facts, with_error
 from classex_bayes.task.accuracy_curve import AccuracyCurve
+from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import encode_labels
-from classex_bayes.task.data_checks import Check
-from classex_bayes.task.rank_table import KNOWN, RankTable
-from classex_bayes.task.rank_variance import N_GRID
+from classex_bayes.task.data_checks import checks_of
+from classex_bayes.task.rank_table import KNOWN, N_GRID, RankTable
+from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.table_reading import draw_classes, select
-from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes, refuse_recall
+from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 Need = Literal["ranks", "ranks among all classes", "exact ranks", "scores"]
@@ -32,6 +37,10 @@ class TaskStatistics:
     def __init__(self, table: RankTable | AccuracyCurve, classes: list[Any] | None = None) -> None:
         self.table, self.classes = table, classes
         self.n_classes, self.n_test = table.n_classes, table.n_test
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave out what was computed on demand, so that equal data are equal when pickled."""
+        return type(self), (self.table, self.classes)
 
     def require(self, need: Need, argument: str = "task") -> RankTable:
         """Return the table of ranks, if the task has what an estimator needs.
@@ -143,18 +152,25 @@ class TaskStatistics:
         return self.require("ranks").nearest_classes
 
     @cached_property
-    def _checks(self) -> list[Check]:
-        return self.table.checks(self.classes)
+    def variance(self) -> RankVariance | AccuracyCurve:
+        """Covariance of ATA_k, design effect and dependence, for authors of estimators."""
+        table = self.table
+        return table if isinstance(table, AccuracyCurve) else RankVariance(table)
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Checks of the data that read no scores; `classex_bayes.diagnose` makes all."""
+        return checks_of(self.variance, self.classes)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences that say why the data may be faulty. `fit` warns of each."""
-        return tuple(check.sentence for check in self._checks if check.passed is False)
+        return tuple(check.sentence for check in self.checks if check.passed is False)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on the data that every prediction shows, `warnings` among them."""
-        noted = [check.sentence for check in self._checks if check.is_note]
+        noted = [check.sentence for check in self.checks if check.is_note]
         return tuple(dict.fromkeys([*self.table.assumptions, *self.warnings, *noted]))
 
     def grid(self, number: int = N_GRID) -> IntArray:
@@ -260,7 +276,7 @@ class TaskStatistics:
         [[0.875, 0.708], [1.25, 1.75]]
         """
         chosen = named_metric(metric)
-        refuse_recall(metric, [self.table])
+        self.table.reading.refuse_recall(metric)
         return self._average(chosen, k)
 
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:
@@ -299,7 +315,7 @@ class TaskStatistics:
         --------
         classex_bayes.core.influence.Influence : The dyadic formula.
         """
-        return self.table.variance.covariance(class_counts(k, largest=self.table.most_classes))
+        return self.variance.covariance(class_counts(k, largest=self.table.most_classes))
 
     def design_effect(self) -> float:
         r"""Ratio of the variance of ATA_k to its variance with independent instances.
@@ -317,7 +333,7 @@ class TaskStatistics:
         --------
         classex_bayes.core.influence.design_effect : The formula.
         """
-        return self.table.variance.design_effect
+        return self.variance.design_effect
 
     def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
         """Task on some of the classes, drawn at random without replacement.
@@ -432,3 +448,46 @@ class TaskStatistics:
 
     def _repr_html_(self) -> str:
         return html_block("SourceTask", html_facts(self._facts()))
+
+
+# Several tasks
+
+
+def warn_of(*tasks: TaskStatistics) -> None:
+    """Warn of the probable faults of tasks."""
+    for sentence in dict.fromkeys(sentence for task in tasks for sentence in task.warnings):
+        warn(sentence, DataWarning)
+
+
+def notes_of(tasks: Iterable[TaskStatistics]) -> tuple[str, ...]:
+    """Sentences on the data of tasks that every prediction shows, each once."""
+    return tuple(dict.fromkeys(note for task in tasks for note in task.notes))
+
+
+def require_same_classes(
+    pair: str, first: TaskStatistics, second: TaskStatistics, remedy: str
+) -> None:
+    """Raise if two tasks, called `pair`, cannot be tests on the same classes in the same order."""
+    if first.n_classes != second.n_classes:
+        raise DataError(
+            f"{pair}: found {first.n_classes} and {second.n_classes} classes, expected the same; "
+            f"{remedy}"
+        )
+    for place, names in enumerate(zip(first.classes or (), second.classes or (), strict=False)):
+        if names[0] != names[1]:
+            raise DataError(
+                f"{pair}: class {place} is {names[0]!r} and {names[1]!r}, expected the same "
+                f"classes in the same order; {remedy}"
+            )
+
+
+def require_same_weights(pair: str, first: TaskStatistics, second: TaskStatistics) -> None:
+    """Raise if two tasks on the same classes weigh them differently."""
+    weight, other = (task.require("ranks").class_weight for task in (first, second))
+    differing = ~np.isclose(weight, other)
+    if differing.any():
+        place = int(np.argmax(differing))
+        raise DataError(
+            f"{pair}: class {place} has the weights {weight[place]:g} and {other[place]:g}, "
+            "expected the same; pass the same class_weight"
+        )

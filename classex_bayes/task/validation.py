@@ -1,6 +1,5 @@
-"""Checks of scores, embeddings and tasks; errors where a task lacks ranks or scores."""
+"""Checks of scores, embeddings and numbers of classes, and whether a value is a task."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -78,33 +77,6 @@ def class_total(n_classes: int) -> int:
     return total
 
 
-def require_same_classes(pair: str, first: Any, second: Any, remedy: str) -> None:
-    """Raise if two tasks, called `pair`, cannot be tests on the same classes in the same order."""
-    if first.n_classes != second.n_classes:
-        raise DataError(
-            f"{pair}: found {first.n_classes} and {second.n_classes} classes, expected the same; "
-            f"{remedy}"
-        )
-    for place, names in enumerate(zip(first.classes or (), second.classes or (), strict=False)):
-        if names[0] != names[1]:
-            raise DataError(
-                f"{pair}: class {place} is {names[0]!r} and {names[1]!r}, expected the same "
-                f"classes in the same order; {remedy}"
-            )
-
-
-def require_same_weights(pair: str, first: Any, second: Any) -> None:
-    """Raise if two tasks on the same classes weigh them differently."""
-    weight, other = (task.require("ranks").class_weight for task in (first, second))
-    differing = ~np.isclose(weight, other)
-    if differing.any():
-        place = int(np.argmax(differing))
-        raise DataError(
-            f"{pair}: class {place} has the weights {weight[place]:g} and {other[place]:g}, "
-            "expected the same; pass the same class_weight"
-        )
-
-
 def source_task(task: Any, name: str = "task") -> None:
     """Raise if the value is not a task."""
     if not hasattr(task, "table"):
@@ -112,16 +84,3 @@ def source_task(task: Any, name: str = "task") -> None:
             f"{name}: expected a SourceTask, found {type(task).__name__}; make one with "
             "SourceTask.from_scores or another from_ method"
         )
-
-
-def refuse_recall(metric: str, tables: Iterable[Any]) -> None:
-    """Raise for recall and nDCG if queries have several relevant documents, of which one counts."""
-    if metric.lower().startswith(("recall", "ndcg")):
-        for table in tables:
-            for check in table.reading.checks:
-                if check.name == "relevant documents" and check.is_note:
-                    raise DataError(
-                        f"metric: found {metric!r}, but {check.sentence.split(',')[0]}, of which a "
-                        "task counts the best one; ask for 'success@m' or 'mrr', or predict recall "
-                        "and nDCG with RelevantDocuments.from_run"
-                    )

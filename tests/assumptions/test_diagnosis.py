@@ -16,7 +16,8 @@ from classex_bayes.assumptions.score_facts import (
 )
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task import Check
-from classex_bayes.task.data_checks import notes_of, participation
+from classex_bayes.task.data_checks import participation
+from classex_bayes.task.task_statistics import notes_of
 from studies.laws import HierarchicalNormal, UniformSphere
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)

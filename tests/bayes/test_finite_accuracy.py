@@ -223,13 +223,13 @@ def weights():
 
 
 def dependence_of(task, **changes):
-    return replace(task.table.variance.dependence, **changes)
+    return replace(task.variance.dependence, **changes)
 
 
 def drawn(weights, task, k, population, dependence=None):
     grid = task.grid(25)
     observed = xr.DataArray(task.accuracy(grid), {"k": grid}, "k")
-    dependence = dependence or task.table.variance.dependence
+    dependence = dependence or task.variance.dependence
     law, rng = MixtureLaw(BASIS, weights), np.random.default_rng(1)
     return population_accuracy(law, observed, dependence, np.array(k), population, rng)
 

@@ -103,7 +103,7 @@ def test_the_record_adds_information_and_averages_correlations(tasks):
     record, alone = FitRecord.of_tasks(tasks), FitRecord.of_tasks(tasks[:1])
     information = [task.n_test / task.design_effect() for task in tasks]
     assert record.n_test / record.design_effect == pytest.approx(sum(information))
-    dependences = [task.table.variance.dependence for task in tasks]
+    dependences = [task.variance.dependence for task in tasks]
     assert dependences[0].within != dependences[1].within
     for name in ("within", "between"):
         small, large = (getattr(dependence, name) for dependence in dependences)

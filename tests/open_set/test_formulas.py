@@ -156,7 +156,7 @@ def test_random_weights_have_the_variance_of_classes_that_share_competitors():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(80, 80)) + 4 * np.eye(80) + 1.2 * rng.standard_normal(80)
     task = cb.SourceTask.from_scores(scores, range(80))
-    effect = task.table.variance.competitor_effect
+    effect = task.variance.competitor_effect
     assert effect > 1.15
     others = rng.normal(size=(80, 80))
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, **MANY)

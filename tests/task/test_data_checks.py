@@ -185,7 +185,7 @@ def test_a_curve_up_to_all_classes_knows_their_accuracy(n_classes, accuracy):
     curve = SourceTask.from_accuracies(
         [2, 10, 50], [0.98, 0.9, 0.8], n_test=200, n_classes=n_classes
     )
-    assert curve.table.variance.dependence.accuracy == accuracy
+    assert curve.variance.dependence.accuracy == accuracy
 
 
 def test_small_samples_are_notes_without_a_warning():
@@ -235,7 +235,7 @@ def twins(group=2, repeats=3, k1=200):
 
 
 def grouped(task):
-    return next(check for check in task.table.checks(None) if check.name == "gaps between ranks")
+    return next(check for check in task.checks if check.name == "gaps between ranks")
 
 
 def test_twins_are_named_with_one_confusion_a_class():
@@ -288,7 +288,7 @@ def test_a_weak_classifier_has_no_concentrated_errors(k1, lead):
     y = np.arange(k1)
     for seed in range(30):
         scores = np.random.default_rng(seed).normal(size=(k1, k1)) + lead * np.eye(k1)
-        checks = SourceTask.from_scores(scores, y).table.checks(None)
+        checks = SourceTask.from_scores(scores, y).checks
         assert all(check.passed is not False for check in checks if "errors" in check.name)
 
 

@@ -118,7 +118,7 @@ def test_lists_that_hold_every_true_class_are_ranks():
     task = cb.SourceTask.from_ranks([1, 2, 3, 1], range(4), n_classes=4, truncated_at=3)
     assert task.table.is_exact and task.table.made_from == "ranks"
     cut = cb.SourceTask.from_ranks([1, 2, 3, 4], range(4), n_classes=4, truncated_at=2)
-    assert cut.table.variance.competitor_effect == 1.25  # who beat whom is unknown
+    assert cut.variance.competitor_effect == 1.25  # who beat whom is unknown
 
 
 @pytest.mark.parametrize(
@@ -341,14 +341,13 @@ def test_histograms_spread_instances_over_their_intervals(kind):
 
 def test_unknown_orders_widen_the_variance_by_that_between_the_bounds():
     task = rounded()
-    random = cb.SourceTask.from_scores(
-        np.rint(scores_of(40)[0]), scores_of(40)[1], ties="random"
-    ).table
+    scores, y = scores_of(40)
+    random = cb.SourceTask.from_scores(np.rint(scores), y, ties="random")
     lower, upper = task.accuracy_bounds(random.grid())
     of_orders = (upper - lower) ** 2 / 12  # of a uniform law
-    chance = accuracy_given_n_better(random.n_better, 40, random.grid())
+    chance = accuracy_given_n_better(random.ranks - 1, 40, random.grid())
     added = (of_orders / (chance.var(axis=0) / task.n_test)).max()
-    assert task.design_effect() == pytest.approx(random.variance.design_effect + added, abs=1e-5)
+    assert task.design_effect() == pytest.approx(random.design_effect() + added, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", OPEN)

@@ -310,9 +310,7 @@ def test_losses_to_siblings_do_not_grow():
     assert float(draws.sel(k=100).mean()) == pytest.approx(share, abs=0.02)
     assert float(draws.sel(k=5_000).mean()) == pytest.approx(share, abs=0.05)
     assert 0.7 * error < float(draws.sel(k=100).std()) < 1.4 * error
-    measured = (
-        task.table.variance.dependence.variance(np.array([share]), np.array([80]), 2)[0] ** 0.5
-    )
+    measured = task.variance.dependence.variance(np.array([share]), np.array([80]), 2)[0] ** 0.5
     assert 0.7 * error < measured < 1.4 * error
     left = 1 - model.law_.cdf(np.array([1e-9]))
     assert left.mean() == pytest.approx(share, abs=0.02)
@@ -337,7 +335,7 @@ def test_tests_of_whole_groups_vary_as_drawn_ones():
     for _ in range(60):
         task = in_groups(probes, gallery, group, rng.choice(500, 17, replace=False))
         accuracy.append(task.accuracy(task.n_classes)[0])
-        dependence = task.table.variance.dependence
+        dependence = task.variance.dependence
         variance.append(dependence.variance(np.array(dependence.accuracy), np.array(102), 1))
     # The estimate leans on a typical design effect; 60 draws tell the variance to 18%.
     ratio = np.mean(variance) / np.var(accuracy)
@@ -426,9 +424,7 @@ def test_redrawn_pilots_vary_as_groups_drawn_with_replacement():
     by_hand = (times * share) @ accuracy / (times @ share)
     assert found.mean() == pytest.approx(by_hand.mean(), abs=0.01)
     assert found.std() == pytest.approx(by_hand.std(), rel=0.15)
-    assert np.sqrt(evidence.variance.resampled_variance[-1]) == pytest.approx(
-        by_hand.std(), rel=0.15
-    )
+    assert np.sqrt(task.variance.resampled_variance[-1]) == pytest.approx(by_hand.std(), rel=0.15)
 
 
 def only(evidence, kept):

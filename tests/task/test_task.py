@@ -466,7 +466,7 @@ def test_the_trial_that_found_heavy_classes_unseen():
     weight[:] = 1e-9
     weight[[3, 5]] = 1
     heavy = SourceTask.from_ranks(ranks, np.arange(50), n_classes=50, class_weight=weight)
-    assert heavy.table.variance.competitor_effect == 1
+    assert heavy.variance.competitor_effect == 1
 
 
 def test_a_curve_knows_no_metric_but_the_accuracy():

@@ -19,6 +19,7 @@ from classex_bayes.bayes.tails.tail_model import (
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.linear_split import add_linearly, between_points, on_grid, split_linearly
+from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -94,7 +95,7 @@ def tail_laws(
     depth = depths_of(task.nearest_classes, form, instances)
     bounds = instances.lowest, instances.highest
     cells = TailCells.of(depth, bounds, class_place, task.n_classes, basis)
-    effect = instances.variance.competitor_effect
+    effect = RankVariance(instances).competitor_effect
     return cells.draw_laws(parameters, instances.class_weight[tested], effect, rng)
 
 
