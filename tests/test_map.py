@@ -163,9 +163,9 @@ def test_negatives_of_their_own_are_no_classes(run):
 def test_lost_instances_stay_lost_in_a_part_of_the_task():
     y = np.repeat(np.arange(40), 5)
     lost = y < 8
-    table = RankTable(y, 40, np.full(200, 1 / 200), np.where(lost, 39, y % 5), lost=lost)
+    table = RankTable(y, 40, np.full(200, 1 / 200), np.where(lost, 39, y % 5), unanswered=lost)
     part = SourceTask(table).select(np.arange(4, 24))
-    assert part.table.weight @ part.table.lost == pytest.approx(4 / 20)
+    assert part.table.weight @ part.table.unanswered == pytest.approx(4 / 20)
 
 
 def test_plot(run):

@@ -40,8 +40,9 @@ class RankStatistics(NamedTuple):
         Influence of each class, or of each group, on ATA_k.
     columns : dict of arrays (n,)
         The number `lowest` of competitors that beat each instance, ties decided. With a design
-        these are classes of other groups; `met` is the number of equally weighted competitors that
-        represent all such classes, and `siblings_better` counts the classes of its own group.
+        these are classes of other groups; `n_competitors` is the number of equally weighted
+        competitors that represent all such classes, and `siblings_better` counts the classes of its
+        own group.
     """
 
     counts: RankCounts
@@ -169,7 +170,7 @@ def design_statistics(
     of_group = np.bincount(group, competitor_weight, n_groups)
     present = sibling_share * (np.bincount(group)[group[y]] - 1)
     counts = RankCounts.zeros(n)
-    n_better, met, siblings_better = np.zeros((3, n), dtype=np.int64)
+    n_better, represented, siblings_better = np.zeros((3, n), dtype=np.int64)
     influence = Influence.zeros(n_groups, k.size)
     done = 0
     for block in rank_blocks(source, y, _whole_groups(group[y], group.size), ties, seed):
@@ -182,7 +183,7 @@ def design_statistics(
         number = others / nearest_weight[rows]
         np.divide(better, share, out=number, where=better >= N_NEAREST)
         number = np.maximum(number, np.maximum(better, 1))
-        n_better[rows], met[rows], siblings_better[rows] = better, np.rint(number), siblings
+        n_better[rows], represented[rows], siblings_better[rows] = better, np.rint(number), siblings
         sizes = np.maximum(k - present[rows, None], 1.0)
         weight = (instance_weight[rows] * np.power(1.0 - sibling_share, siblings))[:, None]
         influence.add_contributions(
@@ -196,7 +197,8 @@ def design_statistics(
         influence.add_shares(own_group[erring], excess, gain)
         done += rows.size
         report_progress(done, n)
-    columns = {"lowest": n_better, "met": met, "siblings_better": siblings_better}
+    columns = {"lowest": n_better, "n_competitors": represented}
+    columns["siblings_better"] = siblings_better
     return RankStatistics(counts, influence, columns)
 
 

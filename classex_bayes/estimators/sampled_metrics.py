@@ -159,7 +159,7 @@ class SampledMetrics(PointEstimator):
         return Extrapolation.from_point(counts, values, name, self._n_classes, notes, estimand)
 
     def _curve(self, k: IntArray, metric: MeanMetric = _ACCURACY) -> FloatArray:
-        table, n = self._table, int(self._table.met[0])
+        table, n = self._table, int(self._table.n_competitors[0])
         observed = np.bincount(table.lowest, table.weight, n + 1)
         values = table.metric_bounds(metric, np.minimum(k, n + 1))[0]
         for place in np.flatnonzero(k > n + 1):
@@ -254,7 +254,7 @@ def _negatives(task: SourceTask) -> RankTable:
     table = task.require("ranks")
     if table.competitors_shared:
         return task.require("exact ranks")
-    fewest, most = int(table.met.min()), int(table.met.max())
+    fewest, most = int(table.n_competitors.min()), int(table.n_competitors.max())
     if fewest < most:
         found = f"its instances met {fewest} to {most} negatives"
     elif table.is_exact and not table.siblings.any():

@@ -232,7 +232,7 @@ def _group_task(task: SourceTask, name: Any, rows: IntArray) -> SourceTask:
             f"groups: {name!r} has instances of {n_tested} of the {task.n_classes} classes, "
             f"expected at least {FEWEST_CLASSES}; merge it with another group"
         )
-    if evidence.lost[rows].all():
+    if evidence.unanswered[rows].all():
         raise DataError(f"groups: found no answer of {name!r}, expected at least one")
     return SourceTask(take(evidence, rows, weight / weight.sum()), task.classes)
 

@@ -37,7 +37,7 @@ class RelevantRanks(NamedTuple):
     level: IntArray  # (n_pairs,): number of relevant documents of the query that are better
     lowest: IntArray  # (n_pairs,): fewest irrelevant documents that are better
     highest: IntArray  # (n_pairs,): most of them
-    lost: BoolArray  # (n_pairs,): whether the list is empty
+    unanswered: BoolArray  # (n_pairs,): whether the list is empty
 
 
 def relevant_ranks(lists: JudgedLists, n_classes: int) -> RelevantRanks:
@@ -53,9 +53,9 @@ def relevant_ranks(lists: JudgedLists, n_classes: int) -> RelevantRanks:
     lowest, highest = np.minimum(lists.length, irrelevant), irrelevant
     listed = np.flatnonzero(level < n_right[query])
     lowest[listed] = highest[listed] = wrong_before[right]
-    lost = lists.is_empty[query]
-    lowest[lost] = highest[lost] = n_classes - 1
-    return RelevantRanks(query, level, lowest, highest, lost)
+    unanswered = lists.is_empty[query]
+    lowest[unanswered] = highest[unanswered] = n_classes - 1
+    return RelevantRanks(query, level, lowest, highest, unanswered)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,7 +273,7 @@ class RelevantDocuments:
                 self.n_classes - 1,
                 self.ranks.highest[rows],
             ),
-            lost=self.ranks.lost[rows],
+            unanswered=self.ranks.unanswered[rows],
             reading=Reading(unknown=CUT_RANKS),
         )
         return SourceTask(table)

@@ -137,7 +137,7 @@ def ties(variance: RankVariance, counts: RankCounts) -> Check:
             sentence += (
                 f". The rule moves the {of_what} by up to {distance:.1f} standard errors. {remedy}"
             )
-    others = table.n_classes - 1 if table.competitors_shared else table.met
+    others = table.n_classes - 1 if table.competitors_shared else table.n_competitors
     n_flat = int(np.count_nonzero((counts.lowest == 0) & (counts.highest == others)))
     if n_flat:
         sentence += (
@@ -251,8 +251,8 @@ def last_ranks(table: RankTable) -> Check:
     A search that failed loses to all of them, and to a few more or fewer at larger k. So they make
     up an atom of the law of U*, which a mixture of smooth laws does not have.
     """
-    last = (table.lowest >= table.met) & ~table.lost
-    most = (table.lowest >= _MOST_COMPETITORS * table.met) & ~last
+    last = (table.lowest >= table.n_competitors) & ~table.unanswered
+    most = (table.lowest >= _MOST_COMPETITORS * table.n_competitors) & ~last
     share, n = float(np.mean(last)), int(np.count_nonzero(last))
     n_most = int(np.count_nonzero(most))
     few = n <= FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
@@ -273,7 +273,7 @@ def ranks_end_early(table: RankTable) -> Check:
     instance's own, or in lists that were cut, end in many: at least 10 are in the last tenth, and
     half as many as in the tenth before.
     """
-    ranks = table.lowest[~table.lost] + 1
+    ranks = table.lowest[~table.unanswered] + 1
     largest = int(ranks.max(initial=1))
     tenths = np.bincount(np.ceil(10 * ranks / largest).astype(int), minlength=11)
     n_before, n_last = tenths[9:11].tolist()

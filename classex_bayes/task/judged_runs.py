@@ -45,7 +45,7 @@ def run_table(
     lists = judged_lists(qrels, run, k1, relevance_level, missing, ignored)
     n_queries = np.bincount(lists.y, minlength=k1)
     labels = class_labels(lists.y, lists.y.size, k1, None, n_queries, "competitors")
-    return best_relevant(lists, k1).table(labels, (), lost=lists.is_empty)
+    return best_relevant(lists, k1).table(labels, (), unanswered=lists.is_empty)
 
 
 class _Entries(NamedTuple):

@@ -32,31 +32,31 @@ def own_table(
     """Table of instances that met `n_negatives` competitors, a number or (n,), of their own.
 
     The labels `y` (n,) are the units, whose names are returned. They weigh the same, and so do the
-    instances of each. Those of `unanswered` come last and are lost.
+    instances of each. Those of `unanswered` come last.
     """
     unit, names = _units(y, unanswered)
     n, given = as_vector(y, "y").size, as_vector(n_negatives, "n_negatives")
-    met = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
-    met = np.broadcast_to(met.astype(np.int64), n)
-    n_better = read_ranks(ranks, y, int(met.max()) + 1) - 1
+    n_competitors = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
+    n_competitors = np.broadcast_to(n_competitors.astype(np.int64), n)
+    n_better = read_ranks(ranks, y, int(n_competitors.max()) + 1) - 1
     if n_better.size != n:
         raise DataError(f"y: found {n} labels for {n_better.size} rows, expected one for each")
-    beyond = n_better > met
+    beyond = n_better > n_competitors
     if beyond.any():
         row = int(np.argmax(beyond))
         raise DataError(
-            f"ranks: found {n_better[row] + 1} at row {row}, whose instance has {met[row]} "
-            f"negatives; expected a rank in 1..{met[row] + 1}"
+            f"ranks: found {n_better[row] + 1} at row {row}, whose instance has "
+            f"{n_competitors[row]} negatives; expected a rank in 1..{n_competitors[row] + 1}"
         )
-    n_classes, n_lost = int(met.min()) + 1, unit.size - n
-    repeats, last = np.bincount(unit), np.full(n_lost, n_classes - 1)
+    n_classes, n_unanswered = int(n_competitors.min()) + 1, unit.size - n
+    repeats, last = np.bincount(unit), np.full(n_unanswered, n_classes - 1)
     table = RankTable(
         unit,
         n_classes,
         1 / (repeats.size * repeats[unit]),
         np.append(n_better, last),
-        met=np.append(met, last),
-        lost=np.arange(unit.size) >= n,
+        n_competitors=np.append(n_competitors, last),
+        unanswered=np.arange(unit.size) >= n,
         competitors_shared=False,
         reading=Reading("ranks among negatives of their own"),
     )

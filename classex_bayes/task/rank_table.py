@@ -35,11 +35,11 @@ _ROWS = (
     "lowest",
     "highest",
     "equally_likely",
-    "met",
+    "n_competitors",
     "unit",
     "siblings",
     "siblings_better",
-    "lost",
+    "unanswered",
 )
 # A column that is left out. It has its type after `__post_init__`.
 _DEFAULT: Any = None
@@ -51,13 +51,13 @@ class Cells(NamedTuple):
     rows: slice | IntArray  # places of the rows in the table
     n_better: IntArray  # distinct numbers of better competitors, increasing
     place: IntArray  # of each row among these
-    met: int  # number of competitors
+    n_competitors: int
     siblings: float  # number of siblings among the k classes
     siblings_better: int  # number of siblings in the pilot that are better
 
     def sizes(self, k: IntArray) -> FloatArray:
         """Numbers of classes (n_k,) without the siblings, at most those that were met."""
-        return np.minimum(np.maximum(k - self.siblings, 1.0), self.met + 1)
+        return np.minimum(np.maximum(k - self.siblings, 1.0), self.n_competitors + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,8 @@ class RankTable:
       for those that were met (`classex_bayes.core.rank_pass.design_statistics`).
 
     The likelihood counts rows in bins of L. Bounds lie within a bin, or their numbers are equally
-    likely. An instance that loses at every k, because a sibling beats it or it is `lost`, counts in
-    the last bin that it can reach. The share of these instances is taken as observed
+    likely. An instance that loses at every k, because a sibling beats it or it is `unanswered`,
+    counts in the last bin that it can reach. The share of these instances is taken as observed
     (`RankVariance.permanent`). Words for readers are in `reading`, and no statistic depends on
     them.
 
@@ -104,7 +104,7 @@ class RankTable:
         Bounds a and b of the number of better competitors; one array if ranks are exact.
     equally_likely : bool array of shape (n,)
         Whether all numbers from a to b are equally likely. By default they are only possible.
-    met : int array of shape (n,)
+    n_competitors : int array of shape (n,)
         Number N of competitors; k1 - 1 by default.
     unit : int array of shape (n,)
         Number of the unit that was drawn; by default the class.
@@ -112,7 +112,7 @@ class RankTable:
         Numbers s and S of siblings in the pilot, and of those that are better.
     sibling_share : float
         Probability phi.
-    lost : bool array of shape (n,)
+    unanswered : bool array of shape (n,)
         Whether the instance loses to everyone at every k, like a search without an answer.
     competitors_shared : bool
         Whether all instances meet the same competitors, which makes their answers dependent.
@@ -134,12 +134,12 @@ class RankTable:
     lowest: IntArray
     highest: IntArray = _DEFAULT
     equally_likely: BoolArray = _DEFAULT
-    met: IntArray = _DEFAULT
+    n_competitors: IntArray = _DEFAULT
     unit: IntArray = _DEFAULT
     siblings: IntArray = _DEFAULT
     siblings_better: IntArray = _DEFAULT
     sibling_share: float = 1.0
-    lost: BoolArray = _DEFAULT
+    unanswered: BoolArray = _DEFAULT
     competitors_shared: bool = True
     largest_k: int = _DEFAULT
     influence: Influence | None = None
@@ -151,13 +151,13 @@ class RankTable:
 
     def __post_init__(self) -> None:
         """Fill in the columns that are left out."""
-        columns = {"met": self.n_classes - 1, "siblings": 0, "siblings_better": 0}
-        columns |= {"equally_likely": False, "lost": False}
+        columns = {"n_competitors": self.n_classes - 1, "siblings": 0, "siblings_better": 0}
+        columns |= {"equally_likely": False, "unanswered": False}
         for name, default in columns.items():
             given = getattr(self, name)
             values = np.asarray(default if given is None else given, type(default))
             object.__setattr__(self, name, np.broadcast_to(values, self.y.shape))
-        most = int((self.met + self.sibling_share * self.siblings).min() + 1 + 1e-9)
+        most = int((self.n_competitors + self.sibling_share * self.siblings).min() + 1 + 1e-9)
         others = {"highest": self.lowest, "unit": self.y, "largest_k": max(most, 2)}
         for name, value in others.items():
             if getattr(self, name) is None:
@@ -187,7 +187,7 @@ class RankTable:
     @cached_property
     def has_one_size(self) -> bool:
         """Whether every instance met k1 - 1 competitors, which were drawn one by one, equally."""
-        others = self.siblings.any() or (self.met != self.n_classes - 1).any()
+        others = self.siblings.any() or (self.n_competitors != self.n_classes - 1).any()
         return self.reading.design is None and not others
 
     @property
@@ -235,7 +235,7 @@ class RankTable:
     @property
     def source(self) -> ScoreSource | None:
         """The scores of all instances, if they are still known."""
-        return None if self.lost.any() else self.reading.source
+        return None if self.unanswered.any() else self.reading.source
 
     @property
     def distance(self) -> str | None:
@@ -263,23 +263,23 @@ class RankTable:
     @property
     def data(self) -> tuple[Any, ...]:
         """Arrays of numbers from which everything else follows."""
-        ranks = self.y, self.lowest, self.highest, self.class_weight, self.met, self.unit
+        ranks = self.y, self.lowest, self.highest, self.class_weight, self.n_competitors, self.unit
         siblings = self.siblings, self.siblings_better, np.array([self.sibling_share])
-        return *ranks, *siblings, self.bounded, self.lost, np.array([self.competitors_shared])
+        return *ranks, *siblings, self.bounded, self.unanswered, np.array([self.competitors_shared])
 
     @cached_property
     def answered_share(self) -> float:
-        """Weight of the instances that are not lost."""
-        return float(self.weight[~self.lost].sum()) if self.lost.any() else 1.0
+        """Weight of the instances that have an answer."""
+        return float(self.weight[~self.unanswered].sum()) if self.unanswered.any() else 1.0
 
     @property
     def answered(self) -> Self:
-        """Table without the instances that are lost, with the weights of the others."""
-        return self._answered if self.lost.any() else self
+        """Table without the unanswered instances, with the weights of the others."""
+        return self._answered if self.unanswered.any() else self
 
     @cached_property
     def _answered(self) -> Self:
-        rows, share = np.flatnonzero(~self.lost), self.answered_share
+        rows, share = np.flatnonzero(~self.unanswered), self.answered_share
         influence = None if self.influence is None else self.influence.scaled(1 / share)
         return replace(self.at(rows, self.weight[rows] / share), influence=influence)
 
@@ -318,7 +318,7 @@ class RankTable:
         if len(of_tables) == len(tables):
             counts = RankCounts.joined(of_tables)
         # A table of answered instances alone reads its lists from the scores when they are needed.
-        whole = reading.source is not None and not columns["lost"].any()
+        whole = reading.source is not None and not columns["unanswered"].any()
         if not whole and all(table.has_scores for table in tables):
             nearest = NearestClasses.joined(table.nearest_classes for table in tables)
         return replace(
@@ -360,7 +360,7 @@ class RankTable:
     @cached_property
     def _kinds(self) -> list[tuple[slice | IntArray, list[int]]]:
         """Rows that met equally many competitors and siblings, with these numbers."""
-        columns = self.met, self.siblings, self.siblings_better
+        columns = self.n_competitors, self.siblings, self.siblings_better
         if all(column[0] == column[-1] and np.ptp(column) == 0 for column in columns):
             return [(slice(None), [int(column[0]) for column in columns])]
         kinds, place = np.unique(np.stack(columns), axis=1, return_inverse=True)
@@ -370,11 +370,11 @@ class RankTable:
 
     def cells(self, n_better: IntArray) -> Iterator[Cells]:
         """Rows by their number of better competitors, for `lowest`, `highest` or between."""
-        for rows, (met, siblings, siblings_better) in self._kinds:
+        for rows, (n_competitors, siblings, siblings_better) in self._kinds:
             yield Cells(
                 rows,
                 *distinct_n_better(n_better[rows]),
-                met,
+                n_competitors,
                 self.sibling_share * siblings,
                 siblings_better,
             )
@@ -410,7 +410,7 @@ class RankTable:
                 chance = binom.pmf(n_ahead, cells.siblings_better, self.sibling_share)
                 if chance > 0:
                     total += chance * metric.behind(n_ahead).weighted_sum(
-                        cells.n_better, cells.met + 1, sizes, counts / self.n_test
+                        cells.n_better, cells.n_competitors + 1, sizes, counts / self.n_test
                     )
         return metric.within_limits(total, k)
 
@@ -500,7 +500,7 @@ class RankTable:
     @cached_property
     def unbeaten(self) -> FloatArray:
         """Probability (n,) that an instance does not lose at every k."""
-        return np.power(1.0 - self.sibling_share, self.siblings_better) * ~self.lost
+        return np.power(1.0 - self.sibling_share, self.siblings_better) * ~self.unanswered
 
     @property
     def loses_permanently(self) -> BoolArray:
@@ -510,10 +510,10 @@ class RankTable:
     @cached_property
     def _levels(self) -> tuple[IntArray, IntArray]:
         """Level (n,) of rows that met about equally many competitors; the number (n_levels,)."""
-        log_met = np.log(np.maximum(self.met, 1))
-        level = np.floor((log_met - log_met.min()) / np.log(_STEP)).astype(np.int64)
+        log_number = np.log(np.maximum(self.n_competitors, 1))
+        level = np.floor((log_number - log_number.min()) / np.log(_STEP)).astype(np.int64)
         share = np.bincount(level, self.weight)
-        total = np.bincount(level, self.weight * log_met)
+        total = np.bincount(level, self.weight * log_number)
         mean = np.exp(np.divide(total, share, out=np.zeros_like(total), where=share > 0))
         return level, np.where(share > 0, np.rint(mean), 0).astype(np.int64)
 
@@ -551,12 +551,12 @@ class RankTable:
         share = np.bincount(level, self.weight)
         unbeaten = np.bincount(level, self.weight * self.unbeaten) if thinned else share
         matrix = np.zeros((bins.size, basis.knots.size))
-        for met, of_level, left in zip(
+        for n_competitors, of_level, left in zip(
             numbers.tolist(), share / share.sum(), unbeaten / share.sum(), strict=True
         ):
-            if met:
-                last = np.append(bins[:-1][bins[:-1] < met], met)
-                matrix[: last.size] += left * basis.bin_probabilities(last, met + 1)
+            if n_competitors:
+                last = np.append(bins[:-1][bins[:-1] < n_competitors], n_competitors)
+                matrix[: last.size] += left * basis.bin_probabilities(last, n_competitors + 1)
                 matrix[last.size - 1] += of_level - left
         return matrix
 
@@ -598,11 +598,9 @@ class RankTable:
         """How the classes were drawn, and the treatment of unknown ranks."""
         design = self.reading.design
         facts = () if design is None else design.assumptions(self.class_weight)
-        if self.lost.any():
-            n_lost = np.count_nonzero(self.lost)
-            facts += (
-                f"{n_lost} of {self.n_test} instances are unanswered: they rank last at every k",
-            )
+        if self.unanswered.any():
+            found = f"{np.count_nonzero(self.unanswered)} of {self.n_test} instances"
+            facts += (f"{found} are unanswered: they rank last at every k",)
         if self.is_exact:
             return facts
         n_open = int(np.count_nonzero(self.lowest < self.highest))

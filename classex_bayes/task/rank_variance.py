@@ -40,7 +40,7 @@ _TYPICAL_UNITS, _TYPICAL_WITHIN = 4.0, 0.1
 
 
 class PermanentLosses(NamedTuple):
-    """Instances that lose at every k, because a sibling beats them or they are lost."""
+    """Instances that lose at every k, because a sibling beats them or they have no answer."""
 
     n_open: float  # effective number of the other instances
     n_lost: float  # and of these
@@ -100,7 +100,7 @@ class RankVariance:
         sums = np.zeros((of_units.size, k.size))
         for cells in self.table.cells(self._typical):
             sizes = cells.sizes(k)
-            chances = given_n_better(cells.n_better, cells.met + 1, sizes)
+            chances = given_n_better(cells.n_better, cells.n_competitors + 1, sizes)
             unit, share = self.table.unit[cells.rows], weight[cells.rows]
             for column, chance in enumerate(chances.T):
                 sums[:, column] += np.bincount(unit, share * chance[cells.place], of_units.size)
@@ -114,7 +114,9 @@ class RankVariance:
         """Variance (n_k,) of the weighted accuracy if the instances were independent."""
         chances, shares = [], []
         for cells in self.table.cells(self._typical):
-            chances.append(accuracy_given_n_better(cells.n_better, cells.met + 1, cells.sizes(k)))
+            chances.append(
+                accuracy_given_n_better(cells.n_better, cells.n_competitors + 1, cells.sizes(k))
+            )
             shares.append(np.bincount(cells.place, weight[cells.rows]))
         chance, share = np.concatenate(chances), np.concatenate(shares)
         share = share / share.sum()  # so that equal chances have no variance

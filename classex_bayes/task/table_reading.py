@@ -108,19 +108,19 @@ def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
         )
     last = np.full(n, table.n_classes - 1)
     counts = None if table.counts is None else RankCounts(last, last, last, np.ones_like(last))
-    lost = RankTable(
+    unanswered = RankTable(
         labels.unanswered,
         table.n_classes,
         np.full(n, 1 / n),
         last,
-        lost=np.ones(n, dtype=bool),
+        unanswered=np.ones(n, dtype=bool),
         influence=None if table.influence is None else table.influence.scaled(0.0),
         counts=counts,
         nearest=table.nearest_classes.empty(n) if table.has_scores else None,
     )
     y = np.append(table.y, labels.unanswered)
     weight = instance_weights(y, labels.class_weight)
-    return RankTable.stacked([table, lost], weight, table.reading)
+    return RankTable.stacked([table, unanswered], weight, table.reading)
 
 
 def draw_classes(table: RankTable, n_classes: int, rng: np.random.Generator) -> IntArray:
@@ -158,7 +158,7 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
     above = table.n_better[rows]
     n_better = rng.hypergeometric(above, table.n_classes - 1 - above, kept.size - 1)
     weights = instance_weights(y, weight / weight.sum())
-    return RankTable(y, kept.size, weights, n_better, lost=table.lost[rows])
+    return RankTable(y, kept.size, weights, n_better, unanswered=table.unanswered[rows])
 
 
 def take(table: RankTable, rows: IntArray, class_weight: FloatArray) -> RankTable:
@@ -176,9 +176,9 @@ def _read_again(
     table: RankTable, rows: IntArray, columns: IntArray, y: IntArray, class_weight: FloatArray
 ) -> RankTable:
     """Table of some instances against some classes, of which `y` are the true ones."""
-    lost = table.lost[rows]
-    labels = ClassLabels.of(y[~lost], y[lost], class_weight)
-    place = (np.cumsum(~table.lost) - 1)[rows[~lost]]  # among those with an answer
+    unanswered = table.unanswered[rows]
+    labels = ClassLabels.of(y[~unanswered], y[unanswered], class_weight)
+    place = (np.cumsum(~table.unanswered) - 1)[rows[~unanswered]]  # among those with an answer
     reading = table.reading.subset(place, columns)
     return with_unanswered(read_table(reading, labels.y, labels.weight, table.ties), labels)
 

@@ -91,7 +91,7 @@ class TaskStatistics:
             )
         if need == "scores" and table.source is None:
             gone = "has no" if table.influence is None else "no longer has"
-            how = ", without unanswered=" if table.lost.any() else ""
+            how = ", without unanswered=" if table.unanswered.any() else ""
             raise DataError(
                 f"{made_from} and {gone} scores, which are needed; make it with from_scores or "
                 f"from_embeddings{how}"

@@ -40,7 +40,7 @@ def own_negatives(n_better, n_negatives=NEGATIVES, weight=None):
     """Task of items with `n_better` (n,) better negatives of their own."""
     n = len(n_better)
     weight = np.full(n, 1 / n) if weight is None else np.asarray(weight)
-    options = {"met": n_negatives, "competitors_shared": False}
+    options = {"n_competitors": n_negatives, "competitors_shared": False}
     return SourceTask(RankTable(np.arange(n), n, weight, np.asarray(n_better), **options))
 
 
@@ -247,7 +247,7 @@ def test_bad_tasks():
     n_better, n = np.arange(4), np.full(4, 9)
     table = own_negatives(n_better, n).table
     cases = {
-        "met 5 to 9 negatives": replace(table, met=np.array([9, 9, 5, 9])),
+        "met 5 to 9 negatives": replace(table, n_competitors=np.array([9, 9, 5, 9])),
         "bounds of ranks": replace(table, highest=table.lowest + 1),
         "siblings": replace(table, siblings=np.ones(4, int)),
     }

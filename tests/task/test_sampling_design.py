@@ -68,7 +68,7 @@ def test_competitors_of_an_instance_count_by_the_weight_of_the_nearest(size):
         nearest = others[np.argsort(distance[row, others])]
         n_better = int((distance[row, others] < distance[row, true]).sum())
         expected = weight[others].sum() / weight[nearest[: max(n_better, 8)]].mean()
-        assert task.table.met[row] == round(expected)
+        assert task.table.n_competitors[row] == round(expected)
 
 
 @pytest.mark.parametrize("design", [{"inclusion": np.full(60, 0.3)}, {"groups": range(60)}])
@@ -246,7 +246,7 @@ def test_bins_have_the_probabilities_of_drawn_pilots(unequal_population):
     counts = task.table.histogram(task.table.n_better_bins)
     assert counts.sum() == pytest.approx(task.n_test)
     # One element: U* = Phi(t + h eps); losses are binomial among N competitors.
-    number = task.table.met
+    number = task.table.n_competitors
     weight = instance_weights(np.arange(kept.size), 1 / inclusion)
     place = 12
     u = norm.cdf(basis.knots[place] + basis.bandwidth * rng.standard_normal((400, kept.size)))
