@@ -57,8 +57,8 @@ class ScoreFacts:
         # Least and largest mean and standard deviation of a row.
         self._least, self._largest = np.full(2, np.inf), np.full(2, -np.inf)
         as_competitor, edges = np.zeros((n_classes, 1)), []
-        groups, reading = row_groups(y, n_classes), table.reading
-        for block in rank_blocks(table.source, y, groups, reading.ties, reading.tie_seed):
+        groups, provenance = row_groups(y, n_classes), table.provenance
+        for block in rank_blocks(table.source, y, groups, provenance.ties, provenance.tie_seed):
             gain = weight[block.rows, None]
             block.defeats.add_gains(block.n_better, gain, as_competitor)
             edges.append(_edges(block, y[block.rows], kept))

@@ -301,7 +301,7 @@ class FileVerb(DataOptions, Verb):
             # Ties are broken by the fixed seed of `read_task`, as in Python.
             task = cb.read_task(files or self.files, **arguments)
         self.terminal.message(str(task))
-        task.table.reading.refuse_recall(getattr(self, "metric", "accuracy"))
+        task.table.provenance.refuse_recall(getattr(self, "metric", "accuracy"))
         if any("reversed" in warning for warning in task.warnings):
             remedy = "leave {} out" if self.lower_is_better else "pass {} for distances"
             self.terminal.message(f"note: {remedy.format('--lower-is-better')}")

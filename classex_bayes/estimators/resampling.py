@@ -17,7 +17,7 @@ from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.table_reading import redraw_groups, select
+from classex_bayes.task.table_parts import redraw_groups, select
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray, RandomSeed
 
@@ -216,7 +216,7 @@ def _units(task: SourceTask, with_scores: bool) -> tuple[Redraw, float, str]:
         scale = 1.0
         note += " with equal accuracies"
     if table.is_simple_random and not with_scores:
-        table = replace(table, reading=replace(table.reading, source=None))
+        table = replace(table, provenance=replace(table.provenance, source=None))
     return lambda rng: SourceTask(redraw_groups(table, rng), task.classes), scale, note
 
 
@@ -302,12 +302,12 @@ def n_better_among(task: SourceTask, copies: NumberArray) -> IntArray:
     by the rule for ties of the task. `copies` c (n_classes, n_sets) are the numbers of times that
     each class is in each set. All sets are counted in one pass over the scores.
     """
-    reading = task.require("exact ranks").reading
+    provenance = task.require("exact ranks").provenance
     groups = row_groups(task.y, task.n_classes)
     # Sums of whole numbers below 2^24 are exact in single precision.
     factor = copies.astype(np.float32)
     n_better = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
-    for block in rank_blocks(task.scores, task.y, groups, reading.ties, reading.tie_seed):
+    for block in rank_blocks(task.scores, task.y, groups, provenance.ties, provenance.tie_seed):
         erring = np.flatnonzero(block.n_better)
         n_better[block.rows[erring]] = block.defeats.beaten(erring).astype(np.float32) @ factor
     return n_better

@@ -282,7 +282,7 @@ def compare_classifiers(
         posterior, predictions = predict_engines(named, k, metric, model, **fitting)
         return ClassifierComparison(predictions, posterior, True)
     for task in named.values():
-        task.table.reading.refuse_recall(metric)
+        task.table.provenance.refuse_recall(metric)
     checked_model(model)
     if truth_value(paired, "paired"):
         _require_same_instances(named, chosen)
@@ -317,7 +317,7 @@ def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric)
     for name, task in tasks.items():
         argument, k1 = f"tasks[{name!r}]", np.array([task.n_classes])
         table = task.require("ranks", argument)
-        if table.reading.design is not None or not table.known_counts(metric, k1).size:
+        if table.provenance.design is not None or not table.known_counts(metric, k1).size:
             task.require("exact ranks", argument)
     (first_name, first), *others = tasks.items()
     for name, task in others:

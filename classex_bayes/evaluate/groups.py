@@ -17,7 +17,7 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import DrawsTable, Tabulated
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.table_reading import take
+from classex_bayes.task.table_parts import take
 from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 

@@ -19,8 +19,8 @@ from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.io.tables import read_entries
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.judged_runs import JudgedLists, Missing, judged_lists
+from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.reading import CUT_RANKS, Reading
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.validation import class_total
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
@@ -274,7 +274,7 @@ class RelevantDocuments:
                 self.ranks.highest[rows],
             ),
             unanswered=self.ranks.unanswered[rows],
-            reading=Reading(unknown=CUT_RANKS),
+            provenance=Provenance(unknown=CUT_RANKS),
         )
         return SourceTask(table)
 

@@ -27,7 +27,7 @@ from classex_bayes.io.arrays import (
 from classex_bayes.io.tables import read_csv, read_entries, read_parquet
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.table_reading import warn_of_equal_positions
+from classex_bayes.task.table_parts import warn_of_equal_positions
 from classex_bayes.typing import RandomSeed
 
 type AnyPath = str | os.PathLike[str]

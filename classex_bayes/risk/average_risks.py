@@ -176,15 +176,15 @@ def ranked_errors(
     higher scores in double precision come first, and equal scores in the order of the tie-breaking
     noise. Blocks are so small that `width` numbers of each pair fit into memory.
     """
-    source, reading = task.scores, task.require("scores").reading
+    source, provenance = task.scores, task.require("scores").provenance
     groups = row_groups(task.y, task.n_classes)
-    for block in rank_blocks(source, task.y, groups, reading.ties, reading.tie_seed):
+    for block in rank_blocks(source, task.y, groups, provenance.ties, provenance.tie_seed):
         erring = np.flatnonzero(block.n_better)
         if erring.size:
             rows, n_better = block.rows[erring], block.n_better[erring]
             row, competitor = block.defeats.pairs(erring)
             score = source.scores(rows)
-            noise = tie_noise(reading.tie_seed, rows[row], competitor)
+            noise = tie_noise(provenance.tie_seed, rows[row], competitor)
             order = np.lexsort((-noise, -score[row, competitor], row))
             rank = np.arange(row.size) - np.repeat(np.cumsum(n_better) - n_better, n_better)
             instance, competitor = rows[row], competitor[order]

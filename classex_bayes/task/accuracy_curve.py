@@ -9,8 +9,8 @@ from classex_bayes.arguments import as_numeric, as_vector, class_counts, number,
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
+from classex_bayes.task.provenance import Provenance
 from classex_bayes.task.rank_table import N_GRID
-from classex_bayes.task.reading import Reading
 from classex_bayes.typing import FloatArray, IntArray
 
 _WARN_AT, _REFUSE_AT = 2.0, 4.0
@@ -44,7 +44,7 @@ class AccuracyCurve:
     permanent: ClassVar[None] = None
     answered_share: ClassVar[float] = 1.0
     distance: ClassVar[None] = None
-    reading: ClassVar[Reading] = Reading("accuracies")
+    provenance: ClassVar[Provenance] = Provenance("accuracies")
 
     @classmethod
     def checked(

@@ -17,13 +17,13 @@ from classex_bayes.task.class_labels import (
     first_moved,
     refuse_positions,
 )
-from classex_bayes.task.score_arguments import (
+from classex_bayes.task.score_checks import source_checks
+from classex_bayes.task.score_reading import (
     LabelledScores,
     read_embeddings,
     read_probes,
     read_scores,
 )
-from classex_bayes.task.score_checks import source_checks
 from classex_bayes.typing import IntArray
 
 _DEFAULTS = {"distance": "sqeuclidean", "gallery_y": None, "reduce": "max"}

@@ -12,8 +12,8 @@ from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.score_reading import instance_weights
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.table_reading import instance_weights
 from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, RandomSeed
 
@@ -117,7 +117,9 @@ def _within_subsets(table: RankTable, k: int, rng: np.random.Generator) -> float
     source = table.source
     assert source is not None
     groups = row_groups(table.y, table.n_classes)
-    for block in rank_blocks(source, table.y, groups, table.reading.ties, table.reading.tie_seed):
+    for block in rank_blocks(
+        source, table.y, groups, table.provenance.ties, table.provenance.tie_seed
+    ):
         beaten = block.defeats.beaten(np.arange(block.rows.size)).astype(np.float32)
         for start in range(0, member.shape[1], _AT_ONCE):
             part = slice(start, start + _AT_ONCE)

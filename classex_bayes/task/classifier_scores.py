@@ -11,7 +11,7 @@ from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import refuse_masked, refuse_unread, with_labels
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_names, encode_labels, refuse_positions
-from classex_bayes.task.score_arguments import LabelledScores, refuse_disorder
+from classex_bayes.task.score_reading import LabelledScores, refuse_disorder
 from classex_bayes.task.validation import enough_classes
 from classex_bayes.typing import IntArray, NumberArray
 

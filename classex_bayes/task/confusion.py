@@ -14,9 +14,9 @@ from classex_bayes.task.class_labels import (
     refuse_unnamed,
     tested_classes,
 )
+from classex_bayes.task.provenance import DECISIONS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.reading import DECISIONS, Reading
-from classex_bayes.task.table_reading import instance_weights
+from classex_bayes.task.score_reading import instance_weights
 from classex_bayes.task.validation import enough_classes
 from classex_bayes.typing import IntArray
 
@@ -67,8 +67,8 @@ def confusion_table(
     names = class_names(classes, n_classes)
     tested_classes(y, n_classes, names, "error")
     weight = instance_weights(y, class_weights(class_weight, y, n_classes, names))
-    reading = Reading("decisions", checks=(_percentages(whole),), unknown=DECISIONS)
-    return RankTable(y, n_classes, weight, fewest, most, reading=reading), names
+    provenance = Provenance("decisions", checks=(_percentages(whole),), unknown=DECISIONS)
+    return RankTable(y, n_classes, weight, fewest, most, provenance=provenance), names
 
 
 def _percentages(counts: IntArray) -> Check:

@@ -40,7 +40,7 @@ def checks_of(
         few_classes(table.n_classes),
         few_weighty_classes(table.class_weight),
         few_errors(table.n_better, table.y),
-        *table.reading.checks,
+        *table.provenance.checks,
     ]
     if table.is_exact:
         checks.append(last_ranks(table))
@@ -115,7 +115,7 @@ def ties(variance: RankVariance, counts: RankCounts) -> Check:
         half = int(np.abs(k - table.n_classes / 2).argmin())
         contrast = np.zeros((2, k.size))
         contrast[:, -1], contrast[1, half] = 1.0, -1.0
-        if table.reading.design is None:
+        if table.provenance.design is None:
             worst, best = table.with_open_ties().metric_bounds(Accuracy(), k)
         else:
             worst, best = (

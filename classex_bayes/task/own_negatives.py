@@ -17,9 +17,9 @@ from classex_bayes.arguments import (
 )
 from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.provenance import Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.reading import Reading
-from classex_bayes.task.score_arguments import read_ranks
+from classex_bayes.task.score_reading import read_ranks
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types
@@ -58,7 +58,7 @@ def own_table(
         n_competitors=np.append(n_competitors, last),
         unanswered=np.arange(unit.size) >= n,
         competitors_shared=False,
-        reading=Reading("ranks among negatives of their own"),
+        provenance=Provenance("ranks among negatives of their own"),
     )
     return table, names
 
@@ -121,4 +121,4 @@ def scored_table(
     lowest = np.append(above, table.lowest[above.size :])
     highest = lowest + np.pad(tied, (0, lowest.size - tied.size))
     counts = RankCounts(table.lowest, lowest, highest, np.zeros_like(lowest))
-    return replace(table, counts=counts, reading=replace(table.reading, ties=rule)), names
+    return replace(table, counts=counts, provenance=replace(table.provenance, ties=rule)), names

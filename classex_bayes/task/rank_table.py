@@ -17,7 +17,7 @@ from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
-from classex_bayes.task.reading import DECISIONS, TIED_SCORES, Reading
+from classex_bayes.task.provenance import DECISIONS, TIED_SCORES, Provenance
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Values count as known if their bounds differ by no more than this.
@@ -86,7 +86,7 @@ class RankTable:
     The likelihood counts rows in bins of L. Bounds lie within a bin, or their numbers are equally
     likely. An instance that loses at every k, because a sibling beats it or it is `unanswered`,
     counts in the last bin that it can reach. The share of these instances is taken as observed
-    (`RankVariance.permanent`). Words for readers are in `reading`, and no statistic depends on
+    (`RankVariance.permanent`). Words for readers are in `provenance`, and no statistic depends on
     them.
 
     Columns that are left out are those of exact ranks among all classes. One number is the same for
@@ -124,7 +124,7 @@ class RankTable:
         Numbers of better classes as counted from the scores.
     nearest : NearestClasses or None
         The wrong classes that score best, if they are known without the scores.
-    reading : Reading
+    provenance : Provenance
         Where the ranks come from, with words for readers.
     """
 
@@ -145,7 +145,7 @@ class RankTable:
     influence: Influence | None = None
     counts: RankCounts | None = None
     nearest: NearestClasses | None = None
-    reading: Reading = field(default_factory=Reading)
+    provenance: Provenance = field(default_factory=Provenance)
     has_ranks: ClassVar[bool] = True
     __repr__ = by_fields
 
@@ -188,7 +188,7 @@ class RankTable:
     def has_one_size(self) -> bool:
         """Whether every instance met k1 - 1 competitors, which were drawn one by one, equally."""
         others = self.siblings.any() or (self.n_competitors != self.n_classes - 1).any()
-        return self.reading.design is None and not others
+        return self.provenance.design is None and not others
 
     @property
     def is_simple_random(self) -> bool:
@@ -213,12 +213,12 @@ class RankTable:
     @property
     def made_from(self) -> str:
         """Word for what the task is made from."""
-        return self.reading.made_from if self.is_exact else self.reading.unknown.made_from
+        return self.provenance.made_from if self.is_exact else self.provenance.unknown.made_from
 
     @property
     def ties(self) -> TieHandling:
         """Rule for competitors with the score of the true class."""
-        return self.reading.ties if self.is_exact else "unknown"
+        return self.provenance.ties if self.is_exact else "unknown"
 
     @property
     def n_tied(self) -> int:
@@ -235,12 +235,12 @@ class RankTable:
     @property
     def source(self) -> ScoreSource | None:
         """The scores of all instances, if they are still known."""
-        return None if self.unanswered.any() else self.reading.source
+        return None if self.unanswered.any() else self.provenance.source
 
     @property
     def distance(self) -> str | None:
         """How embeddings are compared; None without embeddings."""
-        return getattr(self.reading.source, "distance", None)
+        return getattr(self.provenance.source, "distance", None)
 
     @property
     def has_scores(self) -> bool:
@@ -258,7 +258,7 @@ class RankTable:
                 "score best; make it with from_scores, from_embeddings, or from_search with "
                 "distances"
             )
-        return self.reading.nearest(self.y)
+        return self.provenance.nearest(self.y)
 
     @property
     def data(self) -> tuple[Any, ...]:
@@ -295,7 +295,7 @@ class RankTable:
         )
 
     @classmethod
-    def stacked(cls, tables: Sequence[Self], weight: FloatArray, reading: Reading) -> Self:
+    def stacked(cls, tables: Sequence[Self], weight: FloatArray, provenance: Provenance) -> Self:
         """Rows of all tables, one table after the other, with weights that sum to 1.
 
         Influences add up, each in proportion to the weight of its rows.
@@ -318,7 +318,7 @@ class RankTable:
         if len(of_tables) == len(tables):
             counts = RankCounts.joined(of_tables)
         # A table of answered instances alone reads its lists from the scores when they are needed.
-        whole = reading.source is not None and not columns["unanswered"].any()
+        whole = provenance.source is not None and not columns["unanswered"].any()
         if not whole and all(table.has_scores for table in tables):
             nearest = NearestClasses.joined(table.nearest_classes for table in tables)
         return replace(
@@ -328,7 +328,7 @@ class RankTable:
             influence=influence,
             counts=counts,
             nearest=nearest,
-            reading=reading,
+            provenance=provenance,
         )
 
     def with_open_ties(self) -> Self:
@@ -345,15 +345,15 @@ class RankTable:
             lowest=lowest,
             highest=highest,
             equally_likely=~undecided,
-            reading=replace(self.reading, unknown=words),
+            provenance=replace(self.provenance, unknown=words),
         )
 
     def without_source(self) -> Self:
         """Table without the scores, with the statistics that were computed from them."""
-        reading = replace(self.reading, source=None)
+        provenance = replace(self.provenance, source=None)
         if self.source is None:
-            return replace(self, reading=reading)
-        return replace(self, nearest=self.nearest_classes, reading=reading)
+            return replace(self, provenance=provenance)
+        return replace(self, nearest=self.nearest_classes, provenance=provenance)
 
     # Accuracies and other metrics
 
@@ -493,7 +493,7 @@ class RankTable:
                 f"; metrics of the {known} best, such as mrr@{known}, are known at k = "
                 f"{self.n_classes}"
             )
-        return f"{self.reading.unknown.why}; {where}"
+        return f"{self.provenance.unknown.why}; {where}"
 
     # Likelihood
 
@@ -596,7 +596,7 @@ class RankTable:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """How the classes were drawn, and the treatment of unknown ranks."""
-        design = self.reading.design
+        design = self.provenance.design
         facts = () if design is None else design.assumptions(self.class_weight)
         if self.unanswered.any():
             found = f"{np.count_nonzero(self.unanswered)} of {self.n_test} instances"
@@ -604,6 +604,6 @@ class RankTable:
         if self.is_exact:
             return facts
         n_open = int(np.count_nonzero(self.lowest < self.highest))
-        note = self.reading.unknown.note
+        note = self.provenance.unknown.note
         instances = f"{n_open} of {self.n_test}"
         return (*facts, note.format(instances=instances, wrong=self.n_classes - 1))

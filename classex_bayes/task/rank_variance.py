@@ -181,7 +181,7 @@ class RankVariance:
         if table.source is None:
             between = _interpolation(k, grid)
         elif not np.array_equal(k, grid):
-            influence = table.reading.statistics(table.y, table.weight, k).influence
+            influence = table.provenance.statistics(table.y, table.weight, k).influence
         scaled = influence if share == 1 else influence.scaled(1 / share)
         dyadic = scaled.covariance(of_units)
         if between is not None:
@@ -211,7 +211,7 @@ class RankVariance:
         design, and the median is averaged with a typical value (`_averaged`).
         """
         k, weight, n = self._grid, self._open_weight, self._n_open
-        if self.table.reading.design is not None:
+        if self.table.provenance.design is not None:
             return self._of_design(k, weight)
         of_units = self._of_units(weight)
         effect, equal = float(weight_effect(of_units)), self._equal(weight)
@@ -322,7 +322,7 @@ class RankVariance:
 
         The dependence within a group of classes is treated as common to all classes.
         """
-        table, design = self.table, self.table.reading.design
+        table, design = self.table, self.table.provenance.design
         if design is None:
             # From ranks alone, the part of shared competitors is unknown.
             variance = float(self.covariance(self._grid)[-1, -1]) if self.has_influence else None
@@ -410,7 +410,9 @@ def _blocks_of_classes(
     for test, source, end in zip(tests, sources, ends, strict=True):
         start = end - test.y.size
         rows = [group[(group >= start) & (group < end)] - start for group in groups]
-        walks.append(rank_blocks(source, test.y, rows, test.reading.ties, test.reading.tie_seed))
+        walks.append(
+            rank_blocks(source, test.y, rows, test.provenance.ties, test.provenance.tie_seed)
+        )
     return zip(*walks, strict=True)
 
 

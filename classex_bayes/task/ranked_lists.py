@@ -15,9 +15,9 @@ from classex_bayes.frames import is_frame
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import ClassLabels, Untested, class_labels, class_names
 from classex_bayes.task.data_checks import MOST_TIES
+from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.reading import CUT_RANKS, Reading
-from classex_bayes.task.table_reading import table_of_ranks, tie_seed
+from classex_bayes.task.score_reading import table_of_ranks, tie_seed
 from classex_bayes.task.validation import class_total
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
@@ -41,8 +41,8 @@ class SearchResults(NamedTuple):
 
     def table(self, labels: ClassLabels, checks: tuple[Check, ...], **columns: Any) -> RankTable:
         """Table of the instances, with further checks and columns."""
-        reading = Reading(unknown=CUT_RANKS, checks=(*self.checks, *checks))
-        columns |= {"nearest": self.nearest, "reading": reading}
+        provenance = Provenance(unknown=CUT_RANKS, checks=(*self.checks, *checks))
+        columns |= {"nearest": self.nearest, "provenance": provenance}
         return table_of_ranks(labels, self.lowest, self.highest, **columns)
 
 

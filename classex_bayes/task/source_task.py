@@ -16,23 +16,21 @@ from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, run_table
 from classex_bayes.task.own_negatives import own_table, scored_table
+from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.ranked_lists import search_table
-from classex_bayes.task.reading import CUT_RANKS, Reading
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
-from classex_bayes.task.score_arguments import (
+from classex_bayes.task.score_checks import source_checks
+from classex_bayes.task.score_reading import (
     LabelledScores,
+    rank_scores,
     read_embeddings,
     read_ranks,
     read_scores,
-)
-from classex_bayes.task.score_checks import source_checks
-from classex_bayes.task.table_reading import (
-    merged_table,
-    read_table,
     table_of_ranks,
     tie_seed,
     with_unanswered,
 )
+from classex_bayes.task.table_parts import merged_table
 from classex_bayes.task.task_statistics import TaskStatistics
 from classex_bayes.task.validation import class_total, enough_classes, source_task
 from classex_bayes.typing import RandomSeed
@@ -362,8 +360,8 @@ class SourceTask(TaskStatistics):
         checks = labelled.checks + source_checks(source, labels.y)
         rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
         seed = tie_seed(random_seed)
-        reading = Reading(labelled.made_from, source, rule, seed, design, checks)
-        table = read_table(reading, labels.y, labels.weight, ties)
+        provenance = Provenance(labelled.made_from, source, rule, seed, design, checks)
+        table = rank_scores(provenance, labels.y, labels.weight, ties)
         return cls(with_unanswered(table, labels), names)
 
     @classmethod
@@ -446,9 +444,9 @@ class SourceTask(TaskStatistics):
         if length is None:
             return cls(table_of_ranks(labels, n_better, n_better), names)
         highest = np.where(n_better < length, n_better, k1 - 1)
-        words = Reading(unknown=CUT_RANKS)
+        words = Provenance(unknown=CUT_RANKS)
         lowest = np.minimum(n_better, length)
-        return cls(table_of_ranks(labels, lowest, highest, reading=words), names)
+        return cls(table_of_ranks(labels, lowest, highest, provenance=words), names)
 
     @classmethod
     def from_negatives(

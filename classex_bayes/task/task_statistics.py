@@ -21,7 +21,7 @@ from classex_bayes.task.class_labels import encode_labels
 from classex_bayes.task.data_checks import checks_of
 from classex_bayes.task.rank_table import KNOWN, N_GRID, RankTable
 from classex_bayes.task.rank_variance import RankVariance
-from classex_bayes.task.table_reading import draw_classes, select
+from classex_bayes.task.table_parts import draw_classes, select
 from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -84,7 +84,7 @@ class TaskStatistics:
                 f"are needed; {remedy}"
             )
         if need != "ranks among all classes" and not table.is_exact:
-            unknown = table.reading.unknown
+            unknown = table.provenance.unknown
             raise DataError(
                 f"{made_from}, but the rank of every instance is needed: {unknown.why}; "
                 f"{unknown.remedy}"
@@ -276,7 +276,7 @@ class TaskStatistics:
         [[0.875, 0.708], [1.25, 1.75]]
         """
         chosen = named_metric(metric)
-        self.table.reading.refuse_recall(metric)
+        self.table.provenance.refuse_recall(metric)
         return self._average(chosen, k)
 
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:

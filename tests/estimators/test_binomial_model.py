@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from classex_bayes import SourceTask
 from classex_bayes.estimators import BinomialModel, binomial_model
-from classex_bayes.task.table_reading import redraw_groups
+from classex_bayes.task.table_parts import redraw_groups
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")

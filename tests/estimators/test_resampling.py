@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from classex_bayes import SourceTask
 from classex_bayes.estimators.resampling import halve, n_better_among, subtasks
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.table_reading import select
+from classex_bayes.task.table_parts import select
 
 
 def score_task(rng, k1, repeats, decimals=6, **options):

@@ -249,4 +249,6 @@ def test_groups_and_untested_classes_are_dealt_evenly(twins):
     task = cb.SourceTask.from_scores(scores, range(120), sampling=cb.Sampling(groups=groups))
     Oracle.tasks.clear()
     cb.extrapolation_check(Oracle(), task, progressbar=False)
-    assert all(np.ptp(np.bincount(part.table.reading.design.group)) == 0 for part in Oracle.tasks)
+    assert all(
+        np.ptp(np.bincount(part.table.provenance.design.group)) == 0 for part in Oracle.tasks
+    )

@@ -15,8 +15,8 @@ from classex_bayes.core import RadialBasis
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataWarning
 from classex_bayes.risk import average_test_risk
+from classex_bayes.task.provenance import UnknownRanks
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.reading import UnknownRanks
 
 RNG = np.random.default_rng(3)
 FEW = {"sampler": {"draws": 100, "tune": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
@@ -265,8 +265,8 @@ def test_the_likelihood_is_that_of_the_intervals(kind):
 def test_no_statistic_depends_on_words(kind):
     task = OPEN[kind]()
     other = UnknownRanks("votes", "votes are few", "count more", "{instances} votes are unknown")
-    reading = replace(task.table.reading, made_from="votes", unknown=other)
-    renamed = cb.SourceTask(replace(task.table, reading=reading))
+    reading = replace(task.table.provenance, made_from="votes", unknown=other)
+    renamed = cb.SourceTask(replace(task.table, provenance=reading))
     assert renamed.notes[0].endswith("votes are unknown") and "votes" in repr(renamed)
     k, basis = np.array([2, 40]), RadialBasis.regular(-2, 5, 0.5)
     assert renamed.design_effect() == task.design_effect()

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import classex_bayes as cb
 from classex_bayes.core import RadialBasis
-from classex_bayes.task.table_reading import redraw_groups
+from classex_bayes.task.table_parts import redraw_groups
 
 K = np.array([2, 3, 5])
 # 3,000 classes in groups of six that are alike: probes, gallery, group.

@@ -34,7 +34,7 @@ def cosines(dtype=float, seed=0):
 
 def check(scores, **options):
     task = cb.SourceTask.from_scores(scores, Y, **options)
-    return next(check for check in task.table.reading.checks if check.name == "scores")
+    return next(check for check in task.table.provenance.checks if check.name == "scores")
 
 
 SOUND = {
@@ -71,7 +71,7 @@ def test_sound_distances_are_silent(dim):
     for scores, higher in ((squares, False), (-squares, True), (np.sqrt(squares), False)):
         task = cb.SourceTask.from_scores(scores, y, higher_is_better=higher)
         assert not task.warnings
-        assert [c.sentence for c in task.table.reading.checks] == ["nothing unusual"]
+        assert [c.sentence for c in task.table.provenance.checks] == ["nothing unusual"]
 
 
 FAULTS = {

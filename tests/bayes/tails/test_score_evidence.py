@@ -168,7 +168,9 @@ def test_scores_far_down_are_another_task(distances):
 def test_equal_ranks_without_scores_are_another_task(model, task_of):
     """Everything that a fit to ranks sees is the same."""
     task = task_of()
-    without = replace(task.table, nearest=None, reading=replace(task.table.reading, source=None))
+    without = replace(
+        task.table, nearest=None, provenance=replace(task.table.provenance, source=None)
+    )
     bare = cb.SourceTask(without, task.classes)
     assert_array_equal(bare.ranks, task.ranks)
     assert model.is_fitted_to(task) and not model.is_fitted_to(bare)

@@ -1,17 +1,27 @@
-"""Scores, embeddings and ranks as users pass them, each read once: sources, labels, class names."""
+"""Scores, embeddings and ranks as users pass them, each read once, and tables made of them."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_array, as_numeric, as_vector, one_of, truth_value
+from classex_bayes.arguments import (
+    as_array,
+    as_numeric,
+    as_vector,
+    one_of,
+    seed_sequence,
+    truth_value,
+)
 from classex_bayes.core.ranks.embeddings import Distance, EmbeddingScores, Reduce
+from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
+from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
+    ClassLabels,
     class_names,
     column_names,
     first_moved,
@@ -20,8 +30,10 @@ from classex_bayes.task.class_labels import (
     template_classes,
 )
 from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
+from classex_bayes.task.provenance import Provenance
+from classex_bayes.task.rank_table import N_GRID, RankTable
 from classex_bayes.task.validation import as_matrix_anywhere, enough_classes, finite_embeddings
-from classex_bayes.typing import IntArray
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 
 class LabelledScores(NamedTuple):
@@ -180,3 +192,98 @@ def _refuse_other_columns(probes: Any, gallery: Any) -> None:
             f"column {place} is {right[place]!r}, in probes {left[place]!r}; pass "
             "gallery[probes.columns]"
         )
+
+
+def instance_weights(y: IntArray, class_weight: FloatArray) -> FloatArray:
+    """Weight of each instance: the weight of its class over the class's number of instances."""
+    return class_weight[y] / np.bincount(y, minlength=class_weight.size)[y]
+
+
+def tie_seed(random_seed: RandomSeed) -> int:
+    """Seed of the noise that breaks ties."""
+    return int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
+
+
+def table_of_ranks(
+    labels: ClassLabels, lowest: IntArray, highest: IntArray, **columns: Any
+) -> RankTable:
+    """Table of instances with bounds (n,) of their numbers of better classes.
+
+    Those without an answer follow. `columns` are further ones of the table.
+    """
+    weight = instance_weights(labels.y, labels.weight)
+    table = RankTable(labels.y, labels.weight.size, weight, lowest, highest, **columns)
+    return with_unanswered(table, labels)
+
+
+def rank_scores(
+    provenance: Provenance, y: IntArray, class_weight: FloatArray, ties: TieHandling = "auto"
+) -> RankTable:
+    """Table from one pass over the scores.
+
+    `y` (n,) are the true classes, `class_weight` (k1,) prior weights of the test classes that sum
+    to 1. `ties` "unknown" leaves the order of ties open, and "auto" does so for decisions.
+    """
+    design, largest_k = provenance.design, class_weight.size
+    columns: dict[str, Any] = {}
+    if design is not None:
+        class_weight, largest_k = class_weight * design.class_weight, design.largest_k(y)
+        if np.unique(design.group[class_weight > 0]).size < 2:
+            raise DataError(
+                "groups: found test instances with weight in one group, expected at least 2 "
+                "groups, because groups are the units that were drawn"
+            )
+        class_weight = class_weight / class_weight.sum()
+        siblings = np.bincount(design.group)[design.group[y]] - 1
+        columns |= {"unit": design.group[y], "siblings": siblings}
+        columns["sibling_share"] = design.sibling_share
+    weight = instance_weights(y, class_weight)
+    statistics = provenance.statistics(y, weight, log_spaced(2, largest_k, N_GRID))
+    columns |= statistics.columns
+    table = RankTable(
+        y,
+        class_weight.size,
+        weight,
+        largest_k=largest_k,
+        influence=statistics.influence,
+        counts=statistics.counts,
+        provenance=provenance,
+        **columns,
+    )
+    is_open = ties == "unknown" or (ties == "auto" and statistics.counts.are_decisions)
+    if is_open and design is not None:
+        raise DataError(
+            "sampling: found scores that do not determine ranks (decisions, or ties='unknown'), "
+            "expected scores that rank the classes"
+        )
+    return table.with_open_ties() if is_open else table
+
+
+def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
+    """Table of all instances: those of a table, and after them the ones without an answer.
+
+    The latter lose to every competitor at every k. No competitor changes this, so they add nothing
+    to the influence of the others.
+    """
+    n = labels.unanswered.size
+    if not n:
+        return table
+    if table.provenance.design is not None:
+        raise DataError(
+            "unanswered: found it together with sampling, expected one of them; leave sampling out"
+        )
+    last = np.full(n, table.n_classes - 1)
+    counts = None if table.counts is None else RankCounts(last, last, last, np.ones_like(last))
+    unanswered = RankTable(
+        labels.unanswered,
+        table.n_classes,
+        np.full(n, 1 / n),
+        last,
+        unanswered=np.ones(n, dtype=bool),
+        influence=None if table.influence is None else table.influence.scaled(0.0),
+        counts=counts,
+        nearest=table.nearest_classes.empty(n) if table.has_scores else None,
+    )
+    y = np.append(table.y, labels.unanswered)
+    weight = instance_weights(y, labels.class_weight)
+    return RankTable.stacked([table, unanswered], weight, table.provenance)

@@ -1,4 +1,4 @@
-"""Tables of ranks from scores, of some of the classes or instances, and of parts of a test."""
+"""Tables of ranks of some of the classes or instances of a test, and of all its parts."""
 
 import reprlib
 from collections.abc import Sequence
@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.arguments import seed_sequence
 from classex_bayes.core.ranks.compared_scores import ComparedScores
-from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource, is_negated
-from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import ClassLabels, class_weights
 from classex_bayes.task.dask_sources import DaskSource
-from classex_bayes.task.rank_table import N_GRID, RankTable
-from classex_bayes.task.reading import WITHIN_BOUNDS, Reading
-from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+from classex_bayes.task.provenance import WITHIN_BOUNDS
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.score_reading import instance_weights, rank_scores, with_unanswered
+from classex_bayes.typing import FloatArray, IntArray
 
 _OTHER_CLASSES = (
     "if they are different classes, as in folds over classes, fit all tasks together: "
@@ -28,104 +26,9 @@ _OTHER_CLASSES = (
 _SAME = 1e-9  # relative difference of weights that rounding can cause
 
 
-def instance_weights(y: IntArray, class_weight: FloatArray) -> FloatArray:
-    """Weight of each instance: the weight of its class over the class's number of instances."""
-    return class_weight[y] / np.bincount(y, minlength=class_weight.size)[y]
-
-
-def tie_seed(random_seed: RandomSeed) -> int:
-    """Seed of the noise that breaks ties."""
-    return int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
-
-
-def table_of_ranks(
-    labels: ClassLabels, lowest: IntArray, highest: IntArray, **columns: Any
-) -> RankTable:
-    """Table of instances with bounds (n,) of their numbers of better classes.
-
-    Those without an answer follow. `columns` are further ones of the table.
-    """
-    weight = instance_weights(labels.y, labels.weight)
-    table = RankTable(labels.y, labels.weight.size, weight, lowest, highest, **columns)
-    return with_unanswered(table, labels)
-
-
-def read_table(
-    reading: Reading, y: IntArray, class_weight: FloatArray, ties: TieHandling = "auto"
-) -> RankTable:
-    """Table from one pass over the scores.
-
-    `y` (n,) are the true classes, `class_weight` (k1,) prior weights of the test classes that sum
-    to 1. `ties` "unknown" leaves the order of ties open, and "auto" does so for decisions.
-    """
-    design, largest_k = reading.design, class_weight.size
-    columns: dict[str, Any] = {}
-    if design is not None:
-        class_weight, largest_k = class_weight * design.class_weight, design.largest_k(y)
-        if np.unique(design.group[class_weight > 0]).size < 2:
-            raise DataError(
-                "groups: found test instances with weight in one group, expected at least 2 "
-                "groups, because groups are the units that were drawn"
-            )
-        class_weight = class_weight / class_weight.sum()
-        siblings = np.bincount(design.group)[design.group[y]] - 1
-        columns |= {"unit": design.group[y], "siblings": siblings}
-        columns["sibling_share"] = design.sibling_share
-    weight = instance_weights(y, class_weight)
-    statistics = reading.statistics(y, weight, log_spaced(2, largest_k, N_GRID))
-    columns |= statistics.columns
-    table = RankTable(
-        y,
-        class_weight.size,
-        weight,
-        largest_k=largest_k,
-        influence=statistics.influence,
-        counts=statistics.counts,
-        reading=reading,
-        **columns,
-    )
-    is_open = ties == "unknown" or (ties == "auto" and statistics.counts.are_decisions)
-    if is_open and design is not None:
-        raise DataError(
-            "sampling: found scores that do not determine ranks (decisions, or ties='unknown'), "
-            "expected scores that rank the classes"
-        )
-    return table.with_open_ties() if is_open else table
-
-
-def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
-    """Table of all instances: those of a table, and after them the ones without an answer.
-
-    The latter lose to every competitor at every k. No competitor changes this, so they add nothing
-    to the influence of the others.
-    """
-    n = labels.unanswered.size
-    if not n:
-        return table
-    if table.reading.design is not None:
-        raise DataError(
-            "unanswered: found it together with sampling, expected one of them; leave sampling out"
-        )
-    last = np.full(n, table.n_classes - 1)
-    counts = None if table.counts is None else RankCounts(last, last, last, np.ones_like(last))
-    unanswered = RankTable(
-        labels.unanswered,
-        table.n_classes,
-        np.full(n, 1 / n),
-        last,
-        unanswered=np.ones(n, dtype=bool),
-        influence=None if table.influence is None else table.influence.scaled(0.0),
-        counts=counts,
-        nearest=table.nearest_classes.empty(n) if table.has_scores else None,
-    )
-    y = np.append(table.y, labels.unanswered)
-    weight = instance_weights(y, labels.class_weight)
-    return RankTable.stacked([table, unanswered], weight, table.reading)
-
-
 def draw_classes(table: RankTable, n_classes: int, rng: np.random.Generator) -> IntArray:
     """Positions of classes drawn as those of the table were: whole groups, if they came in such."""
-    design = table.reading.design
+    design = table.provenance.design
     if design is not None and design.is_grouped:
         tested = np.unique(design.group[table.class_weight > 0])
         return design.draw(n_classes, tested, rng)
@@ -146,9 +49,9 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
             "n_classes: fewer than 2 of the drawn classes have test instances and weight; draw "
             "more classes"
         )
-    if table.reading.source is not None:
-        if table.reading.design is not None:  # `read_table` multiplies by it
-            weight = weight / table.reading.design.class_weight[kept]
+    if table.provenance.source is not None:
+        if table.provenance.design is not None:  # `read_table` multiplies by it
+            weight = weight / table.provenance.design.class_weight[kept]
         return _read_again(table, rows, kept, y, weight / weight.sum())
     if not table.is_exact or not table.is_simple_random:
         raise DataError(
@@ -167,7 +70,7 @@ def take(table: RankTable, rows: IntArray, class_weight: FloatArray) -> RankTabl
     `class_weight` (k1,) are the weights of the classes among them.
     """
     y = table.y[rows]
-    if table.reading.source is not None:
+    if table.provenance.source is not None:
         return _read_again(table, rows, np.arange(table.n_classes), y, class_weight)
     return table.at(rows, instance_weights(y, class_weight))
 
@@ -179,8 +82,8 @@ def _read_again(
     unanswered = table.unanswered[rows]
     labels = ClassLabels.of(y[~unanswered], y[unanswered], class_weight)
     place = (np.cumsum(~table.unanswered) - 1)[rows[~unanswered]]  # among those with an answer
-    reading = table.reading.subset(place, columns)
-    return with_unanswered(read_table(reading, labels.y, labels.weight, table.ties), labels)
+    provenance = table.provenance.subset(place, columns)
+    return with_unanswered(rank_scores(provenance, labels.y, labels.weight, table.ties), labels)
 
 
 def redraw_groups(table: RankTable, rng: np.random.Generator) -> RankTable:
@@ -261,14 +164,14 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
         _refuse_other_weights(part, number, weight, classes)
     source = _joined_source(parts)
     scored = all(part.influence is not None for part in parts)
-    made_from = {part.reading.made_from for part in parts}
-    unknown = {part.reading.unknown for part in parts if not part.is_exact}
+    made_from = {part.provenance.made_from for part in parts}
+    unknown = {part.provenance.unknown for part in parts if not part.is_exact}
     tied = next((part for part in parts if part.n_tied), first)  # it has the rule of all parts
     # Of a check that several parts have, the worst one.
-    by_fault = sorted(chain(*(part.reading.checks for part in parts)), key=Check.gravity)
-    reading = replace(
-        tied.reading,
-        made_from=first.reading.made_from if scored or len(made_from) == 1 else "ranks",
+    by_fault = sorted(chain(*(part.provenance.checks for part in parts)), key=Check.gravity)
+    provenance = replace(
+        tied.provenance,
+        made_from=first.provenance.made_from if scored or len(made_from) == 1 else "ranks",
         unknown=unknown.pop() if len(unknown) == 1 else WITHIN_BOUNDS,
         source=source,
         checks=tuple({check.name: check for check in by_fault}.values()),
@@ -280,8 +183,8 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
                 "them has no scores at hand, which are needed to find shared competitors; put all "
                 "instances of a class into one part, keep the scores, or join arrays of Dask"
             )
-        return read_table(reading, y, weight, tied.ties)
-    return RankTable.stacked(parts, instance_weights(y, weight), reading)
+        return rank_scores(provenance, y, weight, tied.ties)
+    return RankTable.stacked(parts, instance_weights(y, weight), provenance)
 
 
 def _joined_source(parts: Sequence[RankTable]) -> ScoreSource | None:

@@ -1,4 +1,4 @@
-"""Reading: scores and how they are read into ranks, in passes over them; words for both."""
+"""Provenance of ranks: the scores, how passes over them read ranks, and words for both."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
@@ -60,7 +60,7 @@ CUT_RANKS = UnknownRanks(
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Provenance:
     """Where ranks come from: words for readers, and the scores and how they are read."""
 
     made_from: str = "ranks"  # what a task with known ranks is made from
@@ -131,7 +131,7 @@ class Reading:
                     )
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
-        """Reading of the instances `rows`, scored on the classes `columns`."""
+        """Provenance of the instances `rows`, scored on the classes `columns`."""
         assert self.source is not None
         if isinstance(self.source, ComparedScores) and self.design is not None:
             raise DataError(
