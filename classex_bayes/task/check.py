@@ -59,5 +59,5 @@ class Check:
 
 
 def noted(name: str, enough: bool, sentence: str, value: float, threshold: float) -> Check:
-    """A check that sound data may not meet. It passes, with a note if they do not."""
+    """A check that always passes. It adds a note below the threshold."""
     return Check(name, True, sentence, value, threshold, is_note=not enough)
