@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
 import classex_bayes
 from classex_bayes import SourceTask
 from classex_bayes.bayes.model import priors
+from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.core import RadialBasis, metrics
+from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task.rank_table import RankTable
 
 PAGE = (Path(__file__).parents[1] / "docs" / "map.md").read_text(encoding="utf-8")
@@ -112,52 +115,69 @@ def test_metric(run):
 
 
 def test_new_kind_of_data(run):
-    """Among negatives of their own, instances have the accuracy of plain tests of that size."""
+    """Choices among 4, 16 and 64 give the accuracy on 100 and on all 2,965 characters."""
     names = run("A new kind of data")
-    task, model, ranks = (names[name] for name in ("task", "model", "ranks"))
+    tasks, model, ranks = (names[name] for name in ("tasks", "model", "ranks"))
     whole = SourceTask.from_ranks(ranks, range(ranks.size), n_classes=ranks.size)
-    prediction = model.predict([2, 100, 2965])
-    truth, sd = whole.accuracy([2, 100, 2965]), prediction.summary()["sd"].to_numpy()
-    assert np.all(np.abs(prediction.mean - truth) < 3 * sd) and sd[-1] < 0.05
-    assert not any("same wrong classes" in note for note in prediction.notes)
+    prediction = model.predict([4, 100, 2965])
+    truth, sd = whole.accuracy([4, 100, 2965]), prediction.summary()["sd"].to_numpy()
+    assert np.all(np.abs(prediction.mean - truth) < 3 * sd) and sd[-1] < 0.12
+    # The notes are those of the recipe, of several pilots and of many instances.
+    assert ["choices were wrong" in note for note in prediction.notes[:3]] == [True] * 3
+    assert len(prediction.notes) == 5 and "pilots of 4, 16, 64 classes" in prediction.notes[3]
+    assert "from forced choices" in repr(model) and "from forced choices" in repr(tasks[0])
     # Independent instances: shares of n answers, without the factor of shared competitors.
-    right = task.accuracy(100).item()
-    variance = right * (1 - right) / (task.n_test - 1)
-    assert task.accuracy_cov(100).item() == pytest.approx(variance)
-    with pytest.raises(classex_bayes.DataError, match=r"k: expected numbers in 2\.\.100"):
-        task.accuracy(101)
+    right = tasks[0].accuracy(4).item()
+    variance = right * (1 - right) / (tasks[0].n_test - 1)
+    assert tasks[0].accuracy_cov(4).item() == pytest.approx(variance)
+    with pytest.raises(classex_bayes.DataError, match=r"between .* some of its alternatives"):
+        tasks[0].accuracy(3)
+    with pytest.raises(classex_bayes.DataError, match="made from forced choices"):
+        tasks[0].subsample(3, random_seed=1)
     with pytest.raises(classex_bayes.DataError, match="negatives of their own"):
-        classex_bayes.KDE().fit(task)
+        classex_bayes.KDE().fit(tasks[0])
 
 
-def test_lost_instances_lose_at_every_k(run):
-    """Of a test with 30% lost rows, 70% have the accuracy that they have without these."""
-    names = run("A new kind of data")
-    n_better, lost = names["n_better"][:400], np.arange(400) % 10 < 3
-    task = names["among_negatives"](n_better, 99, lost)
-    k = np.array([2, 10, 100])
-    others = names["among_negatives"](n_better[~lost], 99).accuracy(k)
-    np.testing.assert_allclose(task.accuracy(k), 0.7 * others)
-    model = classex_bayes.BayesianExtrapolator()
-    model.fit(task, sampler={"chains": 2}, random_seed=1, progressbar=False)
-    prediction = model.predict([2, 100, 1000])
-    sd = prediction.summary()["sd"].to_numpy()
-    assert np.all(prediction.mean <= 0.7) and np.all(np.diff(prediction.mean) < 0)
-    assert np.all(np.abs(prediction.mean[:2] - task.accuracy([2, 100])) < 2 * sd[:2])
-    assert model.law_.cdf(np.array([1e-9])).mean() == pytest.approx(0.3, abs=0.02)
+@pytest.mark.parametrize("m", [2, 3, 10, 200])
+def test_choices_are_right_as_often_as_the_accuracy_on_their_classes(run, m):
+    """The likelihood is that of right and wrong answers, for any word of the data."""
+    right, basis = np.arange(100) % 4 > 0, RadialBasis.regular(-2, 5, 0.5)
+    task = run("A new kind of data")["forced_choices"](np.arange(100), right, m)
+    weights = np.random.default_rng(1).dirichlet(np.ones(basis.knots.size), 5)
+    chance = weights @ basis.accuracy(np.array([m]))[0]
+    found = BernsteinData.of(task, basis).log_likelihood(weights) * task.design_effect()
+    np.testing.assert_allclose(found, 75 * np.log(chance) + 25 * np.log1p(-chance), rtol=1e-6)
+    assert task.design_effect() == pytest.approx(100 / 99)
+    assert task.accuracy(m) == pytest.approx(0.75)
+    assert not task.warnings
 
 
-def test_negatives_of_their_own_are_no_classes(run):
-    """As many items as each has competitors: these are not the other items."""
-    among_negatives = run("A new kind of data")["among_negatives"]
-    task = among_negatives(np.arange(100) % 9, 99)
-    with pytest.raises(classex_bayes.DataError, match="negatives of their own"):
-        task.subsample(50, random_seed=1)
-    # Better than chance, or worse, among those that each item met.
-    assert not among_negatives(np.full(20, 60) + np.arange(20), 999).warnings
-    assert any(
-        "reversed" in text for text in among_negatives(80 + np.arange(1000) % 9, 99).warnings
-    )
+@pytest.mark.slow
+def test_intervals_from_choices_hold(run):
+    """Pilots of 200 classes, each shown once among 4, 16 and 64, for five times as many."""
+    forced_choices, held = run("A new kind of data")["forced_choices"], []
+    laws = [(10, 0.1), (10, 0.2), (10, 0.4), (30, 0.5)]
+    for (dim, noise), seed in ((law, seed) for law in laws for seed in range(10)):
+        law = GaussianNearestNeighbor(dim, noise)
+        probes, gallery, y = law.sample(200, repeats=3, random_seed=seed)
+        distance, rng = cdist(probes, gallery), np.random.default_rng(seed)
+        true = distance[np.arange(600), y].copy()
+        distance[np.arange(600), y] = np.inf
+        tasks = []
+        for place, m in enumerate([4, 16, 64]):
+            rows = np.arange(place, 600, 3)
+            # The true class is never among the m - 1 wrong ones.
+            noise_of_pairs = np.where(np.isinf(distance[rows]), 1, rng.random((200, 200)))
+            shown = np.argsort(noise_of_pairs, axis=1)[:, : m - 1]
+            nearest = np.take_along_axis(distance[rows], shown, axis=1).min(axis=1)
+            tasks.append(forced_choices(y[rows], true[rows] < nearest, m))
+        model = classex_bayes.BayesianExtrapolator()
+        model.fit(tasks, sampler={"chains": 2}, random_seed=seed, progressbar=False)
+        lower, upper = model.predict([400, 1000]).interval(0.9).to_numpy().T
+        truth = law.accuracy([400, 1000])
+        held.append((lower <= truth) & (truth <= upper))
+    # Of 40 pilots, 36 on average; three standard errors are 6.
+    assert np.mean(held, axis=0).min() >= 0.75
 
 
 def test_lost_instances_stay_lost_in_a_part_of_the_task():

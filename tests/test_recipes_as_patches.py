@@ -16,10 +16,10 @@ from test_map import PAGE, RECIPES
 ROOT = Path(__file__).parents[1]
 FOLDERS = "classex_bayes", "docs", "notebooks", "tests"
 CODE = {
-    node.name: ast.unparse(node)
+    getattr(node, "name", None) or ast.unparse(node.targets[0]): ast.unparse(node)
     for recipe in RECIPES.values()
     for node in ast.parse(recipe).body
-    if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.Assign)
 }
 # "file @ words + new": the new line or word comes before the words, which occur once in the file.
 # Several new lines follow below. Without words the file is new. "<name>" is code of a recipe.
@@ -62,35 +62,37 @@ tests/core/test_rank_metrics.py @ "mean_rank",\n] + "rbp",
 tests/core/test_rank_metrics.py @ "mean_rank": lambda + "rbp": lambda r: 0.2 * 0.8 ** (r - 1),
 """,
     "a new kind of data": r"""
-task/better_negatives.py @
+task/choices.py @
 + import numpy as np
 + import classex_bayes as cb
++ from classex_bayes.task.provenance import Provenance, UnknownRanks
 + from classex_bayes.task.rank_table import RankTable
-+ from classex_bayes.task.reading import Reading
-+ <among_negatives>
++ <WRONG>
++ <forced_choices>
 task/source_task.py @ from classex_bayes.task.class_labels
-+ from classex_bayes.task.better_negatives import among_negatives
++ from classex_bayes.task.choices import forced_choices
 task/source_task.py @ @classmethod\n    def from_negatives
 + @classmethod
-+ def from_better_negatives(cls, n_better: Any, n_others: int) -> Self:
-+     '''Make a task from the numbers of better negatives that items have alone.
++ def from_choices(cls, right: Any, y: Any, n_alternatives: int) -> Self:
++     '''Make a task of choices among random alternatives, of which one is the true class.
 +
 +     Parameters
 +     ----------
-+     n_better : int array-like of shape (n,)
-+         Number of negatives that score better than each item.
-+     n_others : int
-+         Number of negatives of each item.
++     right : bool array-like of shape (n,)
++         Whether each choice was right.
++     y : int array-like of shape (n,)
++         True classes.
++     n_alternatives : int
++         Number of classes that each choice was made among.
 +     '''
-+     return cls(among_negatives(np.asarray(n_better), n_others).table)
++     return cls(forced_choices(np.asarray(y), right, n_alternatives).table)
 docs/data.md @ | a confusion matrix
-+ | numbers of better negatives | `cb.SourceTask.from_better_negatives(n_better, 99)` | |
-tests/task/test_better_negatives.py @
++ | choices among alternatives | `cb.SourceTask.from_choices(right, y, 4)` | |
+tests/task/test_choices.py @
 + import classex_bayes as cb
-+ def test_the_task_is_that_of_the_ranks():
-+     task = cb.SourceTask.from_better_negatives([0, 3, 0, 20], 99)
-+     same = cb.SourceTask.from_ranks([1, 4, 1, 21], range(4), n_negatives=99)
-+     assert task.accuracy([2, 100]).tolist() == same.accuracy([2, 100]).tolist()
++ def test_the_accuracy_is_the_share_of_right_choices():
++     task = cb.SourceTask.from_choices([True, True, False, True], range(4), 4)
++     assert task.accuracy(4) == 0.75
 """,
     "a plot": r"""
 plots/check_plots.py @ @plot_function("ci_band", "mean", "observed")\ndef plot_ppc + <plot_ranks>
@@ -141,13 +143,13 @@ assert again.prior == cb.bayes.LogisticPrior() and again.prior is not model.prio
 assert 0 < again.predict(500, metric="rbp").mean[500] < task.metric("rbp", 50)[0] < 0.2
 assert "PowerLaw" in [estimator.name for estimator in cb.literature()]
 assert 0 < cb.estimators.PowerLaw().fit(task).predict(500).mean[500] < task.accuracy(50)[0]
-assert cb.SourceTask.from_better_negatives([0, 3, 0, 20], 99).accuracy(100) == 0.5
+assert cb.SourceTask.from_choices([True, False], range(2), 4).accuracy(4) == 0.5
 """
 TESTS = """
 tests/test_architecture.py tests/test_docs.py tests/test_signatures.py tests/test_arguments.py
 tests/bayes/test_fitted.py::test_a_loaded_model_is_the_model_without_its_task
 tests/core/test_rank_metrics.py tests/estimators/test_contract.py tests/plots/test_every_plot.py
-tests/task/test_better_negatives.py
+tests/task/test_choices.py
 tests/cli/test_pipelines.py::test_every_verb_is_tried_and_documented
 tests/cli/test_pipelines.py::test_results_and_words_have_their_streams[ranks]
 """

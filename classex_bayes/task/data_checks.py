@@ -37,7 +37,7 @@ def checks_of(
         return few_classes(variance.n_classes), chance
     table = variance.table
     checks = [
-        few_classes(table.n_classes),
+        few_classes(table.class_weight.size),  # k1, or more if negatives are instances' own
         few_weighty_classes(table.class_weight),
         few_errors(table.n_better, table.y),
         *table.provenance.checks,
@@ -249,9 +249,10 @@ def last_ranks(table: RankTable) -> Check:
     """Whether instances that lose to all competitors are no more than those that lose to most.
 
     A search that failed loses to all of them, and to a few more or fewer at larger k. So they make
-    up an atom of the law of U*, which a mixture of smooth laws does not have.
+    up an atom of the law of U*, which a mixture of smooth laws does not have. A single competitor
+    shows no such atom.
     """
-    last = (table.lowest >= table.n_competitors) & ~table.unanswered
+    last = (table.lowest >= table.n_competitors) & (table.n_competitors > 1) & ~table.unanswered
     most = (table.lowest >= _MOST_COMPETITORS * table.n_competitors) & ~last
     share, n = float(np.mean(last)), int(np.count_nonzero(last))
     n_most = int(np.count_nonzero(most))

@@ -80,6 +80,7 @@ class RankTable:
     - tied scores: a < b in some rows, and L is equally likely to be any number between them;
     - classes in groups: siblings, and groups as the `unit` that was drawn;
     - negatives of each instance's own: N is their number, and no two instances share competitors;
+    - choices among m alternatives: N = m - 1 negatives, and a = 1 and b = N after a wrong choice;
     - classes with unequal probabilities: N is the number of equally weighted competitors that stand
       for those that were met (`classex_bayes.core.rank_pass.design_statistics`).
 
@@ -158,10 +159,18 @@ class RankTable:
             values = np.asarray(default if given is None else given, type(default))
             object.__setattr__(self, name, np.broadcast_to(values, self.y.shape))
         most = int((self.n_competitors + self.sibling_share * self.siblings).min() + 1 + 1e-9)
-        others = {"highest": self.lowest, "unit": self.y, "largest_k": max(most, 2)}
-        for name, value in others.items():
+        defaults = {"highest": self.lowest, "unit": self.y, "largest_k": max(most, 2)}
+        for name, value in defaults.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+        if self.competitors_shared and self.provenance.design is None:
+            others = self.n_classes - 1
+            if (self.n_competitors != others).any():
+                raise DataError(
+                    f"n_competitors: found {self.n_competitors.min()}, expected {others}, all "
+                    "other classes, because competitors_shared is True; pass False if instances "
+                    "have negatives of their own, and their number + 1 as n_classes"
+                )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was computed on demand, so that equal data are equal when pickled."""
@@ -536,7 +545,7 @@ class RankTable:
         if not (place >= 0).any():
             raise DataError(
                 "task: the bounds of its ranks overlap, so that no number of better classes "
-                "divides them; make a task of instances with alike bounds, and fit all together: "
+                "divides them; make a task of instances with similar bounds, and fit all together: "
                 "model.fit([first, second])"
             )
         return np.append(np.unique(ends[place[place >= 0]]), largest)
@@ -563,7 +572,8 @@ class RankTable:
     def histogram(self, bin_ends: IntArray, group: IntArray | None = None) -> FloatArray:
         """Weighted number of instances in each bin of L, of each group (n,); sums to n.
 
-        Rows with bounds are spread evenly between them, which often lie within one bin.
+        Rows with bounds are spread evenly between them, which often lie within one bin. Numbers
+        beyond the last bin, if instances had different numbers of competitors, count in it.
         """
         groups = np.zeros(self.n_test, dtype=np.int64) if group is None else group
         shape = int(groups.max()) + 1, bin_ends.size
@@ -574,7 +584,7 @@ class RankTable:
         if not self.is_exact:
             weight = weight / (self.highest - self.lowest + 1)
             first = 0
-            for column, last in enumerate(bin_ends):
+            for column, last in enumerate([*bin_ends[:-1], self.highest.max()]):
                 within = np.minimum(self.highest, last) - np.maximum(self.lowest, first) + 1
                 counts[:, column] = np.bincount(groups, weight * np.maximum(within, 0), shape[0])
                 first = last + 1

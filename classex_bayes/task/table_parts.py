@@ -50,7 +50,7 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
             "more classes"
         )
     if table.provenance.source is not None:
-        if table.provenance.design is not None:  # `read_table` multiplies by it
+        if table.provenance.design is not None:  # `rank_scores` multiplies by it
             weight = weight / table.provenance.design.class_weight[kept]
         return _read_again(table, rows, kept, y, weight / weight.sum())
     if not table.is_exact or not table.is_simple_random:

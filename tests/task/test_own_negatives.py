@@ -222,3 +222,64 @@ def test_ranks_among_negatives_are_no_ranks_among_all_classes(seed):
     ):
         task = cb.SourceTask.from_ranks(sound, np.arange(1000), **options)
         assert not any("n_negatives" in warning for warning in task.warnings)
+
+
+def among_negatives(n_better, n_negatives, unanswered=None):
+    """Task of items with `n_better` (n,) better negatives of their own."""
+    items = np.arange(n_better.size)
+    return cb.SourceTask.from_ranks(
+        1 + n_better, items, n_negatives=n_negatives, unanswered=unanswered
+    )
+
+
+@pytest.fixture(scope="module")
+def characters():
+    """Ranks among all characters, and numbers of better ones among 99 random others."""
+    ranks = cb.load_glyphs().task("brush").ranks
+    n_better = np.random.default_rng(1).hypergeometric(ranks - 1, ranks.size - ranks, 99)
+    return ranks, n_better
+
+
+def test_items_among_negatives_have_the_accuracy_of_tests_of_that_size(characters):
+    ranks, n_better = characters
+    task, model = among_negatives(n_better, 99), cb.BayesianExtrapolator()
+    model.fit(task, sampler={"chains": 2}, random_seed=1, progressbar=False)
+    whole = cb.SourceTask.from_ranks(ranks, range(ranks.size), n_classes=ranks.size)
+    prediction = model.predict([2, 100, 2965])
+    truth, sd = whole.accuracy([2, 100, 2965]), prediction.summary()["sd"].to_numpy()
+    assert np.all(np.abs(prediction.mean - truth) < 3 * sd) and sd[-1] < 0.05
+    assert not any("same wrong classes" in note for note in prediction.notes)
+    # Independent instances: shares of n answers, without the factor of shared competitors.
+    right = task.accuracy(100).item()
+    variance = right * (1 - right) / (task.n_test - 1)
+    assert task.accuracy_cov(100).item() == pytest.approx(variance)
+    with pytest.raises(cb.DataError, match=r"k: expected numbers in 2\.\.100"):
+        task.accuracy(101)
+    with pytest.raises(cb.DataError, match="negatives of their own"):
+        cb.KDE().fit(task)
+
+
+def test_items_without_an_answer_lose_at_every_k(characters):
+    """Of a test with 30% lost rows, 70% have the accuracy that they have without these."""
+    _, n_better = characters
+    task = among_negatives(n_better[:280], 99, np.arange(280, 400))
+    k = np.array([2, 10, 100])
+    others = among_negatives(n_better[:280], 99).accuracy(k)
+    np.testing.assert_allclose(task.accuracy(k), 0.7 * others)
+    model = cb.BayesianExtrapolator()
+    model.fit(task, sampler={"chains": 2}, random_seed=1, progressbar=False)
+    prediction = model.predict([2, 100, 1000])
+    sd = prediction.summary()["sd"].to_numpy()
+    assert np.all(prediction.mean <= 0.7) and np.all(np.diff(prediction.mean) < 0)
+    assert np.all(np.abs(prediction.mean[:2] - task.accuracy([2, 100])) < 2 * sd[:2])
+    assert model.law_.cdf(np.array([1e-9])).mean() == pytest.approx(0.3, abs=0.02)
+
+
+def test_negatives_of_their_own_are_no_classes():
+    """As many items as each has competitors: these are not the other items."""
+    with pytest.raises(cb.DataError, match="negatives of their own"):
+        among_negatives(np.arange(100) % 9, 99).subsample(50, random_seed=1)
+    # Better than chance, or worse, among those that each item met.
+    assert not among_negatives(np.full(20, 60) + np.arange(20), 999).warnings
+    reversed_items = among_negatives(80 + np.arange(1000) % 9, 99)
+    assert any("reversed" in text for text in reversed_items.warnings)

@@ -265,8 +265,8 @@ def test_the_likelihood_is_that_of_the_intervals(kind):
 def test_no_statistic_depends_on_words(kind):
     task = OPEN[kind]()
     other = UnknownRanks("votes", "votes are few", "count more", "{instances} votes are unknown")
-    reading = replace(task.table.provenance, made_from="votes", unknown=other)
-    renamed = cb.SourceTask(replace(task.table, provenance=reading))
+    provenance = replace(task.table.provenance, made_from="votes", unknown=other)
+    renamed = cb.SourceTask(replace(task.table, provenance=provenance))
     assert renamed.notes[0].endswith("votes are unknown") and "votes" in repr(renamed)
     k, basis = np.array([2, 40]), RadialBasis.regular(-2, 5, 0.5)
     assert renamed.design_effect() == task.design_effect()
@@ -298,6 +298,24 @@ def test_the_likelihood_of_ranks_in_groups_is_that_of_the_groups():
     # As if all were equally likely, the ranks are those between the ends.
     spread = grouped(ranks, ends, 500, equally_likely=np.ones(300, dtype=bool))
     assert spread.n_better_bins.size == 48 and cb.SourceTask(spread).design_effect() > 2
+
+
+def test_every_instance_counts_in_a_bin():
+    """Also one with bounds beyond the last bin, which is for the mean number of competitors."""
+    n_competitors = np.random.default_rng(1).integers(90, 111, 200)
+    table = RankTable(
+        np.arange(200), 91, np.full(200, 1 / 200), np.tile([0, 60], 100), n_competitors,
+        n_competitors=n_competitors, competitors_shared=False,
+    )  # fmt: skip
+    assert table.histogram(np.array([0, 50, 100])).sum() == pytest.approx(200)
+
+
+def test_shared_competitors_are_all_other_classes():
+    """Else the accuracy on more classes than instances met would be that on as many as they met."""
+    columns = np.arange(40), 40, np.full(40, 1 / 40), np.arange(40) % 2
+    with pytest.raises(cb.DataError, match=r"^n_competitors: found 3, expected 39.*pass False if"):
+        RankTable(*columns, n_competitors=3)
+    assert RankTable(*columns, n_competitors=3, competitors_shared=False).largest_k == 4
 
 
 def test_bounds_that_overlap_at_all_numbers_of_better_classes_are_refused():

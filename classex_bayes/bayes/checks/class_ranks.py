@@ -49,8 +49,9 @@ class ClassPosterior(NamedTuple):
     def is_unusual(self) -> bool:
         """Whether some classes very probably answer at random.
 
-        Posterior odds of some to none are at most 1 on average over sound tasks. So this holds for
-        at most one in 19 of them.
+        If sound classes follow the model, posterior odds of some to none are at most 1 on average
+        over sound tasks. So this holds for at most one in 19 of them. Effects of classes with
+        heavier tails raise more false alarms if classes have many instances.
         """
         return self.none_at_random < _UNUSUAL
 
@@ -116,7 +117,7 @@ class ClassRanks:
         )
 
     def replicates(self, rng: np.random.Generator) -> FloatArray:
-        """Accuracies (n_draws, n_tested) of replicated sound classes, of 500 draws of the law."""
+        """Accuracies (n_draws, n_tested) of replicated classes, from 500 draws of the law."""
         right = ndtri(rng.choice(self.share[:, 0], (_N_REPLICATES, 1)))
         rho = rng.choice(RHO, (_N_REPLICATES, 1), p=self.posterior.rho)
         effect = rng.standard_normal((_N_REPLICATES, self.weight.size))

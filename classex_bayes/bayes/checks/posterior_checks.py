@@ -130,7 +130,7 @@ def posterior_checks(
     - *ATA*: average test accuracy at six k.
     - *Classes*: the standard deviation and the minimum over classes of the accuracy at k1, and the
       number of classes that seem to answer at random, with the probability that no class does. It
-      is below 0.05 for at most one in 19 sound tasks.
+      is below 0.05 for at most one in 19 sound tasks whose classes differ as in the model.
     - *Extrapolation*: the result of `classex_bayes.extrapolation_check`, if it was made for this
       model; "mean" is the prediction. It is unusual if that check fails.
 

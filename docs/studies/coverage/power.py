@@ -1,4 +1,4 @@
-"""How often checks and notes speak where intervals miss beyond pilots: docs/calibration.md."""
+"""How often checks and notes warn where intervals miss beyond pilots: docs/calibration.md."""
 
 import numpy as np
 import pandas as pd
@@ -82,7 +82,7 @@ def cases(options):
 
 
 def tables(options):
-    """Shares of pilots for which each check speaks, by kind of score and by whether they miss.
+    """Numbers of pilots with an alarm of each check, by kind of score and by whether they miss.
 
     A pilot misses if the interval misses at one of the targets beyond it, or more.
     """
@@ -94,12 +94,13 @@ def tables(options):
     rows = []
     for scores, of_it in parts.items():
         for missed, pilots in of_it.groupby(of_it["held"] < 1):
-            row = {"score": scores, "intervals beyond": "miss" if missed else "hold"}
+            contains = "miss" if missed else "contain it"
+            row = {"score": scores, "intervals and true accuracy": contains}
             row["pilots"] = len(pilots)
-            rows.append(row | {title: pilots[name].mean() for name, title in CHECKS.items()})
+            rows.append(row | {title: pilots[name].sum() for name, title in CHECKS.items()})
     errors = trials.groupby("population")[["inner", "outer"]].mean()
     correlation = errors["inner"].corr(errors["outer"], method="spearman")
-    text = markdown(pd.DataFrame(rows), dict.fromkeys(CHECKS.values(), ".2f"))
+    text = markdown(pd.DataFrame(rows))
     text += f"\n\nRank correlation of the mean errors of {len(errors)} populations: "
     text += f"{correlation:.2f}. {version()}"
     return {"calibration.md": {"power of checks": text}}
