@@ -242,6 +242,11 @@ def _as_json(value: Any) -> Any:
     return asdict(value)  # raises TypeError for anything else
 
 
+def _hashable(value: Any) -> Any:
+    """Lists as tuples: JSON has no tuples, and priors, which have a hash, no lists."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
 def prior_of(description: dict[str, Any], prior: Any = None) -> Any:
     """Prior with this description. One whose class is not in `PRIORS` must be given."""
     if prior is not None:
@@ -252,12 +257,7 @@ def prior_of(description: dict[str, Any], prior: Any = None) -> Any:
                 "prior"
             )
         return prior
-    # JSON has no tuples, and priors, which have a hash, no lists.
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in description.items()
-        if name != "type"
-    }
+    fields = {name: _hashable(value) for name, value in description.items() if name != "type"}
     name, known = description["type"], PRIORS | {TailPrior.__name__: TailPrior}
     if name not in known:
         values = ", ".join(f"{field}={value!r}" for field, value in fields.items())

@@ -372,12 +372,12 @@ def confusion_information(
             f"confusion: found {counts[i, j]} in row {i}, column {j}; expected counts and not "
             "shares"
         )
-    counts = counts[:, counts.any(axis=0)]
-    n, m = counts.sum(axis=1), np.count_nonzero(counts, axis=1)
+    n = counts.sum(axis=1)
     if np.count_nonzero(n) < 2:
         raise DataError("confusion: expected instances of at least 2 true classes")
     prior = class_weights(class_weight, np.flatnonzero(n), n.size, None)
-    n = np.maximum(n, 1)
+    counts = counts[:, prior @ counts > 0]  # answers that no class with weight gives do not occur
+    n, m = np.maximum(n, 1), np.count_nonzero(counts, axis=1)
     share = counts / n[:, None]
     mean = prior @ share
     information = entr(mean).sum() - prior @ entr(share).sum(axis=1)

@@ -217,11 +217,12 @@ def test_a_prior_that_was_added_is_loaded_by_its_name(models, tmp_path, monkeypa
 @dataclass(frozen=True)
 class WithNumbers(LaplacePrior):
     places: tuple[float, ...] = (1.0, 2.5)
+    ranges: tuple[tuple[float, ...], ...] = ((0.0, 1.0),)
 
 
 def test_numbers_of_an_added_prior_come_back_as_they_were(monkeypatch):
     monkeypatch.setitem(priors.PRIORS, "WithNumbers", WithNumbers)
-    prior = WithNumbers(location=3.0, places=(2.0, 4.0))
+    prior = WithNumbers(location=3.0, places=(2.0, 4.0), ranges=((2.0, 3.0), (4.0,)))
     again = prior_of(described_parameters({"prior": prior}, strict=True)["prior"])
     assert again == prior and hash(again) == hash(prior)
 

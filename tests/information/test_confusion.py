@@ -26,6 +26,13 @@ def plug_in(counts, **options):
     return confusion_information(counts, correction="none", **options)
 
 
+@pytest.mark.parametrize("correction", ["none", "miller_madow"])
+def test_answers_of_classes_without_weight_do_not_count(correction):
+    whole = [[3, 0, 0], [0, 5, 0], [1, 0, 2]]
+    found = confusion_information(whole, class_weight=[1, 0, 1], correction=correction)
+    assert found == confusion_information([[3, 0], [1, 2]], correction=correction) > 0
+
+
 # Fano's bound
 
 
