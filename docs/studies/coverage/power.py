@@ -13,8 +13,8 @@ from studies.shared import CI_PROB, quiet
 SIZES, FACTORS = (100, 300), (3, 10, 30, 100)
 SAMPLER = {"draws": 300, "tune": 400, "chains": 2, "cores": 1}
 CHECKS = {
-    "extrapolation_check": "`extrapolation_check`",
-    "tail_checks": "`tail_checks`",
+    "extrapolation_check": "extrapolation check",
+    "tail_checks": "tail checks",
     "moved": "scores leave the interval of ranks",
 }
 COLUMNS = ["scores", "population", "pilot", "inner", "outer", "held", *CHECKS]
