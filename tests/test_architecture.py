@@ -248,7 +248,7 @@ def test_private_attributes_stay_in_their_modules():
     assert touched == []
 
 
-WORDS = {"made_from", "task_kind", "unknown"}  # of data, for readers
+WORDS = {"made_from", "unknown"}  # of data, for readers
 
 
 def conditions(tree):
@@ -283,7 +283,7 @@ def test_columns_decide_and_words_explain():
     for line in (
         "if task.table.made_from == 'decisions': pass",
         "bins = 2 if table.made_from in words else 48",
-        "[task for task in tasks if 'ranks' in task.record.task_kind]",
+        "[task for task in tasks if 'ranks' in task.record.made_from]",
         "note = NOTES[table.made_from]",
     ):
         assert steering(line)

@@ -108,8 +108,8 @@ def _check(task: SourceTask, small: SourceTask, name: str, n_checks: int) -> Che
             tested.accuracy(k)
         except DataError as unknown:
             return Check(name, None, f"{which} task: {str(unknown).removeprefix('k: ')}")
-    (expected,), ((expected_var,),), (measured,), (measured_var,) = _accuracies(task, [small])
-    variance = expected_var + measured_var
+    (expected,), covariance, (measured,), own, least = _accuracies(task, [small])
+    variance = float(covariance[0, 0] + np.maximum(own, least)[0])
     if variance <= _ROUNDING:
         return Check(name, None, "neither task has errors, so the difference cannot be assessed")
     threshold = float(student.isf(_MARGINAL_LEVEL / n_checks / 2, k - 1))
@@ -143,20 +143,18 @@ def _smaller_tasks(task: SourceTask, smaller_tasks: Any) -> list[SourceTask]:
     return smaller
 
 
-def _accuracies(
-    task: SourceTask, smaller: Sequence[SourceTask]
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _accuracies(task: SourceTask, smaller: Sequence[SourceTask]) -> tuple[FloatArray, ...]:
     """Accuracies at k of the smaller tasks: ATA_k, its covariance, measured ones, variances.
 
-    The variance of a small task is at least k1 / k times that of ATA_k: few classes estimate it
-    badly.
+    Few classes estimate the variance of a small task badly. The last array has its lower bounds,
+    k1 / k times the variance of ATA_k, if the classifiers have the same accuracy.
     """
     k, place = np.unique([small.n_classes for small in smaller], return_inverse=True)
     covariance = task.accuracy_cov(k)[np.ix_(place, place)]
     measured = np.array([small.accuracy(small.n_classes)[0] for small in smaller])
-    variance = [small.accuracy_cov(small.n_classes)[0, 0] for small in smaller]
+    variance = np.array([small.accuracy_cov(small.n_classes)[0, 0] for small in smaller])
     least = np.diag(covariance) * task.n_classes / k[place]
-    return task.accuracy(k)[place], covariance, measured, np.maximum(variance, least)
+    return task.accuracy(k)[place], covariance, measured, variance, least
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -441,12 +439,14 @@ def _unpaired(task: SourceTask, smaller: Sequence[SourceTask]) -> tuple[FloatArr
     """Measured and subsampled accuracies, drifts, and the covariance of their errors."""
     if not smaller:
         return np.empty(0), np.empty(0), np.empty(0), np.empty((0, 0))
-    subsampled, covariance, measured, variance = _accuracies(task, smaller)
+    subsampled, covariance, measured, variance, least = _accuracies(task, smaller)
     n = np.array([small.n_test for small in smaller])
     z, slope = _probit(measured, n)
     expected, large_slope = _probit(subsampled, task.n_test)
-    variance = np.maximum(variance, _HALF_AN_ANSWER / n**2)
-    noise = np.outer(large_slope, large_slope) * covariance + np.diag(slope**2 * variance)
+    variance = slope**2 * np.maximum(variance, _HALF_AN_ANSWER / n**2)
+    # In probits, since near 0 and 1 the accuracy of the retrained classifier varies less.
+    variance = np.maximum(variance, large_slope**2 * least)
+    noise = np.outer(large_slope, large_slope) * covariance + np.diag(variance)
     return measured, subsampled, z - expected, noise
 
 

@@ -51,7 +51,7 @@ class FitRecord:
     """
 
     # The data
-    task_kind: str  # words for what the fitted tasks were made from, separated by commas
+    made_from: str  # words for what the fitted tasks were made from, separated by commas
     n_classes: int  # k1, of the task with the most classes
     n_test: int  # instances in all tasks
     design_effect: float  # number of instances with the information of one independent instance
@@ -98,7 +98,7 @@ class FitRecord:
         n_test = np.array([task.n_test for task in tasks])
         permanent = np.array([v.permanent for v in variances if v.permanent is not None])
         return cls(
-            task_kind=", ".join(sorted({task.table.made_from for task in tasks})),
+            made_from=", ".join(sorted({task.table.made_from for task in tasks})),
             n_classes=max(task.n_classes for task in tasks),
             n_test=int(n_test.sum()),
             design_effect=float(n_test.sum() / (n_test / effects).sum()),

@@ -278,7 +278,7 @@ class FittedModel(Parameters, ABC):
         coarsened = record.sampler is not None and record.counted < 0.99 * record.n_effective
         return (
             f"{record.n_classes} {self._counted[0]} and {record.n_test} {self._counted[1]}"
-            f"{f' in {record.n_tasks} tasks' * (record.n_tasks > 1)}, from {record.task_kind}, "
+            f"{f' in {record.n_tasks} tasks' * (record.n_tasks > 1)}, from {record.made_from}, "
             f"design effect {record.design_effect:g}"
             f"{f', counted as {record.counted} independent ones' * coarsened}"
         )

@@ -197,9 +197,9 @@ def design_statistics(
         influence.add_shares(own_group[erring], excess, gain)
         done += rows.size
         report_progress(done, n)
-    columns = {"lowest": n_better, "n_competitors": represented}
-    columns["siblings_better"] = siblings_better
-    return RankStatistics(counts, influence, columns)
+    columns = "lowest", "n_competitors", "siblings_better"
+    values = n_better, represented, siblings_better
+    return RankStatistics(counts, influence, dict(zip(columns, values, strict=True)))
 
 
 def _gain(n_better: IntArray, number: FloatArray, sizes: FloatArray) -> FloatArray:

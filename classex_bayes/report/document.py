@@ -93,7 +93,7 @@ def facts(model: "FittedModel", task: "SourceTask") -> dict[str, Any]:
         "version": record.modeling_interface_version,
         "seed": record.random_seed,
         "task": {
-            "kind": record.task_kind,
+            "made_from": record.made_from,
             "distance": task.table.distance,
             "n_classes": int(record.n_classes),
             "n_test": int(record.n_test),

@@ -17,6 +17,7 @@ from classex_bayes.assumptions import Drift
 from classex_bayes.assumptions.drift import SLOPE
 from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.results import Estimand
+from classex_bayes.simulate import GaussianNearestNeighbor
 
 SIZE = 80
 
@@ -124,6 +125,15 @@ def test_accuracies_alone(task):
     pd.testing.assert_frame_equal(drift.table, measure_drift(task, few).table)
     shares = (0.9 * 80 + 0.5) / 81, (task.accuracy(20)[0] * 320 + 0.5) / 321
     assert drift.table["delta"][20] == pytest.approx(-np.diff(ndtri(shares)).item())
+
+
+def test_a_larger_difference_is_more_drift_near_1_too():
+    """The sampling error of few classes is that of similar accuracies, not of the measured one."""
+    law = GaussianNearestNeighbor(dim=8, noise_variance=0.15)
+    task = SourceTask.from_embeddings(*law.sample(100, repeats=10, random_seed=2))
+    assert 0.85 < task.accuracy(50)[0] < 0.95
+    slopes = [measure_drift(task, {50: measured}).slope_mean for measured in (0.95, 0.98)]
+    assert slopes[1] < slopes[0] < 0
 
 
 def test_perfect_tasks_and_one_size_twice():

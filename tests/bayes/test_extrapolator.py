@@ -38,7 +38,7 @@ def test_posterior_holds_the_truth(fit, noise, k1):
 
 
 def test_curve_alone_holds_the_truth(fitted_curve, pilot):
-    assert fitted_curve.idata.attrs["task_kind"] == "accuracies"
+    assert fitted_curve.idata.attrs["made_from"] == "accuracies"
     k = [60, 200, 1000, 4000]
     predicted, truth = fitted_curve.predict(k), pilot.law.accuracy(k)
     interval = predicted.interval(0.999, "eti")

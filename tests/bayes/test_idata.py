@@ -47,7 +47,7 @@ def test_groups_and_attributes(fit, pilot):
     assert attributes["modeling_interface_version"] == classex_bayes.__version__
     assert (attributes["n_classes"], attributes["n_test"]) == (200, 400)
     assert attributes["design_effect"] == pilot.task.design_effect()
-    assert attributes["task_kind"] == "embeddings"
+    assert attributes["made_from"] == "embeddings"
     parameters = json.loads(attributes["parameters"])
     assert parameters["evidence"] == "all"
     fields = parameters["prior"]

@@ -68,7 +68,7 @@ def test_one_accuracy_curve_makes_all_tasks_curves(tasks):
     curve = SourceTask.from_accuracies([10, 50], [0.9, 0.8], n_test=100, n_classes=50)
     data, tree = pooled_groups([tasks[1], curve], BASIS)
     assert isinstance(data, PowerData)
-    assert FitRecord.of_tasks([tasks[1], curve]).task_kind == "accuracies, embeddings"
+    assert FitRecord.of_tasks([tasks[1], curve]).made_from == "accuracies, embeddings"
     weights = flat_weights(3)
     group = predictive_group(
         weights, tree, MixtureLaw(BASIS, weights.values), np.random.default_rng(1)
