@@ -54,7 +54,7 @@ def pilot(scores, name, task, size, seed):
             scores, name, size, result.results[model.name].error,
             predicted.mean.to_numpy()[-1] - truth[-1],
             float(np.mean((lower <= truth) & (truth <= upper))),
-            not result.passed, unlike, any("interval of ranks" in note for note in predicted.notes),
+            not result.passed, unlike, any("scores move" in note for note in predicted.notes),
         )
     ]  # fmt: skip
 
