@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import seed_sequence
+from classex_bayes.arguments import seed_sequence, source_task
 from classex_bayes.assumptions.score_facts import (
     ScoreFacts,
     linked_share,
@@ -31,7 +31,6 @@ from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.score_checks import scores_fit
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _MOST_REPEATED, _MOST_DOUBLE_CLASSES = 0.01, 0.005

@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 from scipy.stats import t as student
 
-from classex_bayes.arguments import class_counts, seed_sequence, truth_value
+from classex_bayes.arguments import class_counts, seed_sequence, source_task, truth_value
 from classex_bayes.assumptions.diagnosis import TaskReport
 from classex_bayes.core.influence import (
     clustered_covariance,
@@ -27,7 +27,6 @@ from classex_bayes.task.check import Check
 from classex_bayes.task.classifier_scores import MEASURE_DRIFT
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, RandomSeed
 
 _MARGINAL_LEVEL, _LINE_LEVEL = 0.01, 0.05

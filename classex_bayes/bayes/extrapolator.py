@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence
+from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence, source_task
 from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import predictive_group
@@ -58,7 +58,6 @@ from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a graph do

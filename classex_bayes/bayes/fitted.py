@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 from arviz_stats import summary as arviz_summary
 
-from classex_bayes.arguments import file_path
+from classex_bayes.arguments import file_path, source_task
 from classex_bayes.bayes.convergence import Diagnosis, warn_of_problems
 from classex_bayes.bayes.fit import Fit
 from classex_bayes.bayes.fit_record import FitRecord, described_parameters, fingerprint, prior_of
@@ -26,7 +26,6 @@ from classex_bayes.io.whole_files import read_tree, write_tree
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import notes_of
-from classex_bayes.task.validation import source_task
 
 
 def checked_tasks(task: Any) -> tuple[SourceTask, ...]:

@@ -9,14 +9,13 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from classex_bayes.arguments import as_array, class_counts, shares
+from classex_bayes.arguments import as_array, class_counts, shares, source_task
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.formatting import call
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import notes_of, warn_of
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
 
 # Errors that data may cause in a fit. A comparison then continues without the estimator.

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
+from classex_bayes.arguments import (
+    FEWEST_CLASSES,
+    class_counts,
+    how_many,
+    seed_sequence,
+    source_task,
+    truth_value,
+)
 from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
 from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
@@ -18,7 +25,6 @@ from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_parts import redraw_groups, select
-from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray, RandomSeed
 
 _ROUNDING = 1e-24

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, how_many
+from classex_bayes.arguments import FEWEST_CLASSES, class_counts, how_many, source_task
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.base import Estimator, named_estimators
 from classex_bayes.evaluate.scoring import LEVELS, score_trials
@@ -18,7 +18,6 @@ from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts
 
 _FACTORS = (1, 2, 4, 10, 20)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.arguments import class_counts, is_real, one_of, truth_value
+from classex_bayes.arguments import class_counts, is_real, one_of, source_task, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of_predictions
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
@@ -21,7 +21,6 @@ from classex_bayes.results.draws import SAMPLE_DIMS, CurveDraws, DrawsTable, Tab
 from classex_bayes.results.extrapolation import Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import require_same_classes, require_same_weights
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL, _ACCURACY = BayesianExtrapolator(), Estimand()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, how_many, seed_sequence, truth_value
+from classex_bayes.arguments import class_counts, how_many, seed_sequence, source_task, truth_value
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.base import (
@@ -30,7 +30,6 @@ from classex_bayes.results.extrapolation import RISK, Bounds, Extrapolation, far
 from classex_bayes.results.reference_values import reference_values, shared_metric, whose_notes
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import warn_of
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 # Level of the limits that contradict an estimate. It is high because several k are compared.

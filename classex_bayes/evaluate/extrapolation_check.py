@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from classex_bayes.arguments import seed_sequence, whole_number
+from classex_bayes.arguments import FEWEST_CLASSES, seed_sequence, source_task, whole_number
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, named_estimators
@@ -19,7 +19,6 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import FloatArray, IntArray
 
 _FEWEST_IN_PART, _FEWEST_PARTS, _MOST_PARTS = 25, 3, 10

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, number
+from classex_bayes.arguments import FEWEST_CLASSES, class_counts, number, source_task
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of_predictions
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
@@ -18,7 +18,6 @@ from classex_bayes.results.draws import DrawsTable, Tabulated
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_parts import take
-from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()

@@ -9,6 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.arguments import (
+    FEWEST_CLASSES,
     class_count,
     class_counts,
     how_many,
@@ -16,6 +17,7 @@ from classex_bayes.arguments import (
     probability,
     seed_sequence,
     share,
+    source_task,
     truth_value,
 )
 from classex_bayes.core.metrics import MeanMetric, named_metric
@@ -30,7 +32,6 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS, interval_label, interval_of, interval_settings
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import notes_of
-from classex_bayes.task.validation import FEWEST_CLASSES, source_task
 from classex_bayes.typing import RandomSeed
 
 USUAL_POWER = 0.8

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from arviz_stats.base import array_stats
 
+from classex_bayes.arguments import FEWEST_CLASSES
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE, BernsteinData, coarsening
 from classex_bayes.bayes.model.priors import MixturePrior
@@ -26,7 +27,6 @@ from classex_bayes.core.metrics import MeanMetric
 from classex_bayes.exceptions import ConvergenceWarning
 from classex_bayes.parallel import with_progress
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import FEWEST_CLASSES
 from classex_bayes.typing import FloatArray, IntArray
 
 PRIOR = MixturePrior()

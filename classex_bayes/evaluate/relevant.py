@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, truth_value
+from classex_bayes.arguments import class_counts, class_total, truth_value
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of_predictions
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
@@ -22,7 +22,6 @@ from classex_bayes.task.judged_runs import JudgedLists, Missing, judged_lists
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import class_total
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, IntArray, RandomSeed
 
 _MODEL = BayesianExtrapolator()

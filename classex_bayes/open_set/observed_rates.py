@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import class_counts, numbers, whole_number
+from classex_bayes.arguments import class_counts, numbers, source_task, whole_number
 from classex_bayes.core.ranks.sources import is_negated
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.core.subsets import (
@@ -15,7 +15,6 @@ from classex_bayes.core.subsets import (
 )
 from classex_bayes.task.score_checks import refuse_softmax
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 _BLOCK = 2**22

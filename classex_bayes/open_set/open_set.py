@@ -16,6 +16,7 @@ from classex_bayes.arguments import (
     numbers,
     probability,
     seed_sequence,
+    source_task,
     whole_number,
 )
 from classex_bayes.bayes.fit import Fit
@@ -43,7 +44,6 @@ from classex_bayes.results.extrapolation import far_beyond
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.score_checks import refuse_softmax
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _DEFAULT_TAIL_PRIOR = TailPrior()

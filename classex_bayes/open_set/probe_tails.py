@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import boxcox, digamma, gammaln, polygamma
 
-from classex_bayes.arguments import as_matrix, finite_rows
+from classex_bayes.arguments import as_matrix, finite_embeddings, finite_rows
 from classex_bayes.bayes.tails.depths import (
     LARGEST_TIED_SHARE,
     N_NEAREST,
@@ -34,7 +34,6 @@ from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.ranked_lists import read_distances, read_ids, search_results
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import finite_embeddings
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 # Sampling variances of log m and of m x, which are logarithms of gamma variables.

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from classex_bayes.arguments import class_counts, number, probability
+from classex_bayes.arguments import class_counts, number, probability, source_task
 from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, prediction_of
@@ -18,7 +18,6 @@ from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results.extrapolation import RISK, Bounds, Extrapolation
 from classex_bayes.results.reference_values import distinct_names, reference_values, shared_metric
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, NumberArray
 
 OBSERVED, BOUNDS, TRUTH, TARGET = "observed", "bounds of the observed", "truth", "target"

@@ -6,7 +6,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import one_of
+from classex_bayes.arguments import one_of, source_task
 from classex_bayes.assumptions.diagnosis import TaskReport
 from classex_bayes.assumptions.drift import Drift
 from classex_bayes.bayes.checks.class_ranks import class_ranks
@@ -31,7 +31,6 @@ from classex_bayes.plots.drawing import Drawing, chart_of, plot_function
 from classex_bayes.results.draws import SAMPLE_DIMS, interval_name
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, RandomSeed
 
 # Beyond k1, and numbers of classes, of prior and drift.

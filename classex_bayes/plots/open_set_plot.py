@@ -5,7 +5,7 @@ from typing import Any, Unpack
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import class_counts, whole_number
+from classex_bayes.arguments import class_counts, source_task, whole_number
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.observed_rates import open_set_rates
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
@@ -14,7 +14,6 @@ from classex_bayes.plots.chart import INK, Chart
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 TRUTH = "truth"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from classex_bayes import formatting
 from classex_bayes._version import __version__
-from classex_bayes.arguments import class_counts, file_path, probability
+from classex_bayes.arguments import class_counts, file_path, probability, source_task
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError, require_extra
@@ -34,7 +34,6 @@ from classex_bayes.results.sentences import (
     score_direction,
 )
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts
 
 if TYPE_CHECKING:

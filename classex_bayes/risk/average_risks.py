@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_matrix, class_counts
+from classex_bayes.arguments import as_matrix, class_counts, source_task
 from classex_bayes.core.influence import (
     Influence,
     class_sums,
@@ -22,7 +22,6 @@ from classex_bayes.core.ranks.rank_counts import ranges_to, rank_blocks, row_gro
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, NumberArray
 
 _NUMBERS_AT_ONCE = 2_000_000  # about 16 MB

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from classex_bayes.arguments import class_counts, one_of, seed_sequence
+from classex_bayes.arguments import class_counts, one_of, seed_sequence, source_task
 from classex_bayes.core.influence import equal_weights, weight_effect
 from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
@@ -14,7 +14,6 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import instance_weights
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, RandomSeed
 
 _N_SUBSETS, _AT_ONCE = 4000, 500

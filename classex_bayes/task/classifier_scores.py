@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from classex_bayes.arguments import enough_classes
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import refuse_masked, refuse_unread, with_labels
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_names, encode_labels, refuse_positions
 from classex_bayes.task.score_reading import LabelledScores, refuse_disorder
-from classex_bayes.task.validation import enough_classes
 from classex_bayes.typing import IntArray, NumberArray
 
 # In this order, because the first have the fewest ties: probabilities saturate at 0 and 1.

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.arguments import as_matrix
+from classex_bayes.arguments import as_matrix, enough_classes
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.check import Check
@@ -17,7 +17,6 @@ from classex_bayes.task.class_labels import (
 from classex_bayes.task.provenance import DECISIONS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import instance_weights
-from classex_bayes.task.validation import enough_classes
 from classex_bayes.typing import IntArray
 
 _MOST = 10**8  # instances, each of which is a row of the table of ranks

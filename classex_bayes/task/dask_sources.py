@@ -10,7 +10,12 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from classex_bayes.arguments import matrix_shape, numeric_type
+from classex_bayes.arguments import (
+    as_matrix_anywhere,
+    finite_embeddings,
+    matrix_shape,
+    numeric_type,
+)
 from classex_bayes.array_access import is_on_device, to_host
 from classex_bayes.core.influence import Influence
 from classex_bayes.core.rank_pass import RankStatistics, rank_statistics
@@ -19,7 +24,6 @@ from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts, Ties
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.validation import as_matrix_anywhere, finite_embeddings
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 _FAN_IN = 8

@@ -6,7 +6,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_numeric, as_vector, one_of, truth_value, whole_number
+from classex_bayes.arguments import (
+    as_numeric,
+    as_vector,
+    class_total,
+    one_of,
+    truth_value,
+    whole_number,
+)
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import is_frame
 from classex_bayes.task.check import Check
@@ -19,7 +26,6 @@ from classex_bayes.task.ranked_lists import (
     search_results,
     self_check,
 )
-from classex_bayes.task.validation import class_total
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 Missing = Literal["error", "unanswered", "unsearched"]

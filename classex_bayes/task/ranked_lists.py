@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_array, as_numeric, contents, truth_value
+from classex_bayes.arguments import as_array, as_numeric, class_total, contents, truth_value
 from classex_bayes.core.ranks.nearest import LENGTH, SHORTEST_LIST, NearestClasses
 from classex_bayes.core.ranks.rank_counts import tie_noise
 from classex_bayes.core.ranks.threads import ranges
@@ -18,7 +18,6 @@ from classex_bayes.task.data_checks import MOST_TIES
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import table_of_ranks, tie_seed
-from classex_bayes.task.validation import class_total
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 _BLOCK = 2**20  # entries at a time

@@ -7,8 +7,11 @@ import pandas as pd
 
 from classex_bayes.arguments import (
     as_array,
+    as_matrix_anywhere,
     as_numeric,
     as_vector,
+    enough_classes,
+    finite_embeddings,
     one_of,
     seed_sequence,
     truth_value,
@@ -32,7 +35,6 @@ from classex_bayes.task.class_labels import (
 from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
 from classex_bayes.task.provenance import Provenance
 from classex_bayes.task.rank_table import N_GRID, RankTable
-from classex_bayes.task.validation import as_matrix_anywhere, enough_classes, finite_embeddings
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_count, one_of
+from classex_bayes.arguments import class_count, class_total, enough_classes, one_of, source_task
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.core.ranks.rank_counts import TieHandling, Ties
 from classex_bayes.exceptions import DataError
@@ -32,7 +32,6 @@ from classex_bayes.task.score_reading import (
 )
 from classex_bayes.task.table_parts import merged_table
 from classex_bayes.task.task_statistics import TaskStatistics
-from classex_bayes.task.validation import class_total, enough_classes, source_task
 from classex_bayes.typing import RandomSeed
 
 

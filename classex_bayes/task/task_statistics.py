@@ -9,7 +9,14 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_count, class_counts, how_many, seed_sequence
+from classex_bayes.arguments import (
+    FEWEST_CLASSES,
+    class_count,
+    class_counts,
+    enough_classes,
+    how_many,
+    seed_sequence,
+)
 from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreSource
@@ -22,7 +29,6 @@ from classex_bayes.task.data_checks import checks_of
 from classex_bayes.task.rank_table import KNOWN, N_GRID, RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.table_parts import draw_classes, select
-from classex_bayes.task.validation import FEWEST_CLASSES, enough_classes
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 Need = Literal["ranks", "ranks among all classes", "exact ranks", "scores"]

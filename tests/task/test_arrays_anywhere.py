@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
+from classex_bayes import arguments as arguments_module
 from classex_bayes.array_access import numpy_if_in_memory, read_rows
 from classex_bayes.core.ranks import device as device_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
@@ -25,7 +26,6 @@ from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.device import packed
 from classex_bayes.core.ranks.packed_bits import unpack
 from classex_bayes.exceptions import DataError
-from classex_bayes.task import validation as validation_module
 
 METRICS = ["sqeuclidean", "dot", "cosine"]
 assert_same = partial(assert_same_task, rtol=1e-9)
@@ -138,7 +138,7 @@ def test_any_rows_can_be_read_from_a_disk(rows):
 def as_on_a_device():
     """Arrays of PyTorch and JAX in memory are treated like those on a device."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(validation_module, "numpy_if_in_memory", lambda array: array)
+        patch.setattr(arguments_module, "numpy_if_in_memory", lambda array: array)
         yield
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.arguments import probability
+from classex_bayes.arguments import probability, source_task
 from classex_bayes.bayes.checks.class_ranks import ClassRanks, class_ranks, task_position
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.fit_record import Stage
@@ -25,7 +25,6 @@ from classex_bayes.results.draws import (
     interval_settings,
 )
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.task.validation import source_task
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _N_K = 6
