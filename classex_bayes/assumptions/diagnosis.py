@@ -29,7 +29,7 @@ from classex_bayes.task.check import Check, noted
 from classex_bayes.task.data_checks import participation
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
-from classex_bayes.task.score_checks import scores_fit
+from classex_bayes.task.score_checks import checks_of_scores
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -220,7 +220,8 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
             reason = "the scores of all classes are no longer at hand"
         return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
     if not {_SCORES, _EMBEDDINGS} & checks.keys() and exact.distance is None:
-        checks[_SCORES] = scores_fit(exact.source, exact.y)
+        of_source = checks_of_scores(exact.source, exact.y, task.classes)
+        checks |= {check.name: check for check in of_source}
     rng = np.random.default_rng(seed_sequence(random_seed))
     facts = ScoreFacts(exact, rng)
     of_scores = [_copies_of_instances(facts), _copies_of_classes(facts.sketch, task.classes)]

@@ -223,6 +223,10 @@ class DataOptions:
         bool,
         flag("Lists contain the test instances themselves.", "--ignore-identical", panel="Input"),
     ] = False
+    own_candidates: Annotated[
+        bool,
+        flag("Each list has all candidates of its query alone.", "--own-candidates", panel="Input"),
+    ] = False
     truncated_at: Annotated[
         int | None, _input("N", "Length of lists that ranks come from; larger ranks are unknown.")
     ] = None

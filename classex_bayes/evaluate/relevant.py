@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, class_total, truth_value
+from classex_bayes.arguments import class_counts, class_total
 from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of_predictions
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
@@ -113,6 +113,7 @@ class RelevantDocuments:
         n_classes: int,
         relevance_level: int = 1,
         missing: Missing = "error",
+        higher_is_better: bool = True,
         ignore_identical: bool = False,
     ) -> Self:
         """Read a run and its judgements.
@@ -121,7 +122,7 @@ class RelevantDocuments:
         ----------
         qrels, run
             As in `SourceTask.from_run`, or paths of files as `read_task` takes.
-        n_classes, relevance_level, missing, ignore_identical
+        n_classes, relevance_level, missing, higher_is_better, ignore_identical
             As in `SourceTask.from_run`.
 
         Returns
@@ -136,14 +137,23 @@ class RelevantDocuments:
         Warns
         -----
         DataWarning
-            If queries find the document of their own name.
+            If queries find the document of their own name, the relevant documents are last in the
+            lists, or queries have candidates of their own.
         """
-        k1, ignored = class_total(n_classes), truth_value(ignore_identical, "ignore_identical")
+        k1 = class_total(n_classes)
         if isinstance(qrels, str | os.PathLike):
             qrels = read_entries(Path(qrels), "qrels")
         if isinstance(run, str | os.PathLike):
             run = read_entries(Path(run), "run")
-        lists = judged_lists(qrels, run, k1, relevance_level, missing, ignored)
+        lists = judged_lists(
+            qrels,
+            run,
+            k1,
+            relevance_level,
+            missing,
+            higher_is_better=higher_is_better,
+            ignore_identical=ignore_identical,
+        )
         for check in lists.checks:
             if not check.passed:
                 warn(check.sentence, DataWarning)

@@ -38,12 +38,13 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("ranks", "y", "n_classes"): SourceTask.from_ranks,
     ("ranks", "y", "n_negatives"): SourceTask.from_ranks,
     ("ids", "y", "n_classes"): SourceTask.from_search,
+    ("ids", "y", "own_candidates"): SourceTask.from_search,
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
     ("counts",): SourceTask.from_confusion,
 }
 _SAMPLING = set(inspect.signature(Sampling).parameters)
 _NAMES = _SAMPLING.union(*(inspect.signature(make).parameters for make in _LAYOUTS.values()))
-_LAYOUTS["qrels", "run", "n_classes"] = SourceTask.from_run  # files of their own
+_LAYOUTS["qrels", "run"] = SourceTask.from_run  # files of their own
 _NUMBERS = {"n_test", "n_classes", "n_negatives", "truncated_at", "design_effect"}
 _NAMED_ARRAYS = {
     ".npz": read_npz,

@@ -9,6 +9,7 @@ import numpy as np
 from classex_bayes.core.rank_pass import report_progress
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import (
@@ -17,7 +18,7 @@ from classex_bayes.task.class_labels import (
     first_moved,
     refuse_positions,
 )
-from classex_bayes.task.score_checks import source_checks
+from classex_bayes.task.score_checks import joined_rows, most_rows, source_checks
 from classex_bayes.task.score_reading import (
     LabelledScores,
     read_embeddings,
@@ -53,6 +54,8 @@ def read_batches(
     columns: list[Any] = []
     parts: list[ComparedScores] = []
     labels: list[IntArray] = []
+    checked: list[ScoreSource] = []  # the first batches, however they are cut
+    n_checked = 0
     total = length_hint(batches)
     for number, batch in enumerate(batches):
         try:
@@ -78,8 +81,10 @@ def read_batches(
                         f"{columns[place]!r}; expected columns in one order"
                     )
             positions = encode_labels(read.y, *read.source.shape, read.names)
-            if first is None:
-                first = read._replace(checks=source_checks(read.source, positions))
+            first = first or read
+            if n_checked < most_rows(read.source.shape[1]):
+                checked.append(read.source)
+                n_checked += read.source.shape[0]
             parts.append(ComparedScores.of(read.source, positions))
         except DataError as error:
             raise DataError(f"batches: in batch {number}: {error}") from None
@@ -88,9 +93,10 @@ def read_batches(
     if first is None:
         raise DataError("batches: found none; a generator can be read only once")
     y = np.concatenate(labels)
+    checks = source_checks(joined_rows(checked), y, first.names)
     if (names := first.names) is not None:  # positions might be read as names that are numbers
         y = [names[position] for position in y.tolist()]
-    return first._replace(source=ComparedScores.joined(parts), y=y)
+    return first._replace(source=ComparedScores.joined(parts), y=y, checks=checks)
 
 
 def _is_default(name: str, value: Any) -> bool:

@@ -9,7 +9,6 @@ import pandas as pd
 from classex_bayes.arguments import (
     as_numeric,
     as_vector,
-    class_total,
     one_of,
     truth_value,
     whole_number,
@@ -19,13 +18,10 @@ from classex_bayes.frames import is_frame
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_labels
 from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES
+from classex_bayes.task.misuse import order_of_lists, own_candidates_of, self_matches_by_name
+from classex_bayes.task.own_negatives import catalogue_size
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.ranked_lists import (
-    MOST_IDENTICAL,
-    SearchResults,
-    search_results,
-    self_check,
-)
+from classex_bayes.task.ranked_lists import SearchResults, search_results
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 Missing = Literal["error", "unanswered", "unsearched"]
@@ -43,15 +39,20 @@ def run_table(
     n_classes: Any,
     relevance_level: Any,
     missing: Missing,
-    ignore_identical: Any,
-) -> RankTable:
-    """Table of the arguments of `SourceTask.from_run`."""
-    k1 = class_total(n_classes)
-    ignored = truth_value(ignore_identical, "ignore_identical")
-    lists = judged_lists(qrels, run, k1, relevance_level, missing, ignored)
+    own_candidates: Any,
+    **order: Any,
+) -> tuple[RankTable, list[Any] | None]:
+    """Table of the arguments of `SourceTask.from_run`, and the names of units.
+
+    `order` are `higher_is_better` and `ignore_identical`.
+    """
+    k1 = catalogue_size(n_classes, own_candidates)
+    lists = judged_lists(qrels, run, k1, relevance_level, missing, **order)
+    if k1 is None:
+        return _own_table(lists)
     n_queries = np.bincount(lists.y, minlength=k1)
     labels = class_labels(lists.y, lists.y.size, k1, None, n_queries, "competitors")
-    return best_relevant(lists, k1).table(labels, (), unanswered=lists.is_empty)
+    return best_relevant(lists, k1).table(labels, (), unanswered=lists.is_empty), None
 
 
 class _Entries(NamedTuple):
@@ -71,9 +72,10 @@ class JudgedLists(NamedTuple):
     queries: pd.Index  # (n,): their names
     y: IntArray  # (n,): the first relevant document of each query in the judgements
     n_relevant: IntArray  # (n,): number of relevant documents of each query
+    n_documents: int  # of the corpus, or of all lists if each query has candidates of its own
     query: IntArray  # (n_entries,): queries of the listed documents
     document: IntArray  # (n_entries,): listed documents
-    score: FloatArray  # (n_entries,): their scores
+    score: FloatArray  # (n_entries,): their scores, larger is better
     is_relevant: BoolArray  # (n_entries,): whether they are relevant
     checks: tuple[Check, ...]
 
@@ -96,13 +98,20 @@ class JudgedLists(NamedTuple):
 def judged_lists(
     qrels: Any,
     run: Any,
-    n_classes: int,
+    n_classes: int | None,
     relevance_level: Any,
     missing: Missing,
-    ignore_identical: bool,
+    *,
+    higher_is_better: Any = True,
+    ignore_identical: Any = False,
 ) -> JudgedLists:
-    """Arguments of `SourceTask.from_run`, read and sorted like trec_eval."""
+    """Arguments of `SourceTask.from_run`, read and sorted like trec_eval.
+
+    `n_classes` is None if each query has candidates of its own.
+    """
     level = whole_number(relevance_level, "relevance_level", 1)
+    higher = truth_value(higher_is_better, "higher_is_better")
+    ignored = truth_value(ignore_identical, "ignore_identical")
     one_of(missing, ("error", "unanswered", "unsearched"), "missing")
     judged, listed = _read_entries(qrels, "qrels"), _read_entries(run, "run")
     numbers = judged.table["number"].to_numpy()
@@ -114,6 +123,8 @@ def judged_lists(
             "numbers; the arguments are qrels and run, in this order"
         )
     relevant = judged.table[numbers >= level]
+    if ignored:
+        relevant = relevant[relevant["query"] != relevant["document"]]
     if relevant.empty:
         raise DataError(
             f"qrels: found no document of relevance >= {level}, expected at least one; lower "
@@ -123,9 +134,8 @@ def judged_lists(
     own = (listed.table["query"] == listed.table["document"]).to_numpy()
     judged_own = (relevant["query"] == relevant["document"]).any()
     found = float(np.count_nonzero(own & listed.table["query"].isin(queries).to_numpy()))
-    share = 0.0 if ignore_identical or judged_own else found / queries.size
-    check = self_check(share <= MOST_IDENTICAL, share, "queries find the document of their name")
-    table = listed.table[~own] if ignore_identical else listed.table
+    check = self_matches_by_name(0.0 if ignored or judged_own else found / queries.size)
+    table = listed.table[~own] if ignored else listed.table
     first, second = (
         pd.Index(entries["document"].unique()).sort_values() for entries in (relevant, table)
     )
@@ -135,10 +145,11 @@ def judged_lists(
             "at least 2 documents"
         )
     documents = first.append(second).unique()
-    if documents.size > n_classes:
+    if documents.size > (n_documents := documents.size if n_classes is None else n_classes):
         raise DataError(
             f"n_classes: found {n_classes}, but qrels and run name {documents.size} documents; "
-            "expected the number of documents of the corpus"
+            "expected the number of documents of the corpus; if each query has candidates of its "
+            "own, pass own_candidates=True in its place"
         )
     relevant = relevant[relevant["query"].isin(queries)]
     of_query = relevant.drop_duplicates("query").set_index("query")["document"]
@@ -147,23 +158,42 @@ def judged_lists(
         query=queries.get_indexer(table["query"]), single=table["number"].astype(np.float32)
     )
     table = table[table["query"] >= 0].sort_values(
-        ["query", "single", "document"], ascending=[True, False, False]
+        ["query", "single", "document"], ascending=[True, not higher, False]
     )
     if table.empty:
         raise DataError("run: found no document for any query, expected at least one")
     query, document = table["query"].to_numpy(), documents.get_indexer(table["document"])
-    pairs = queries.get_indexer(relevant["query"]) * n_classes
+    pairs = queries.get_indexer(relevant["query"]) * n_documents
     pairs += documents.get_indexer(relevant["document"])
+    right = np.isin(query * n_documents + document, pairs)
+    n_wrong = np.bincount(query[~right], minlength=queries.size)
+    answered, place = np.unique(query[right], return_index=True)
+    before = np.cumsum(~right)[np.flatnonzero(right)[place]]
+    before -= (np.cumsum(n_wrong) - n_wrong)[answered]
+    remedy = f"pass higher_is_better={not higher}"
+    checks = [check, order_of_lists(answered, before, n_wrong[answered], remedy)]
+    if n_classes is not None:
+        checks.append(own_candidates_of(query[~right], document[~right], n_classes))
+    scores = table["number"].to_numpy()
     return JudgedLists(
         queries,
         documents.get_indexer(of_query.loc[queries]),
         np.bincount(queries.get_indexer(relevant["query"])),
+        n_documents,
         query,
         document,
-        table["number"].to_numpy(),
-        np.isin(query * n_classes + document, pairs),
-        (check,),
+        scores if higher else -scores,
+        right,
+        tuple(checks),
     )
+
+
+def _own_table(lists: JudgedLists) -> tuple[RankTable, list[Any]]:
+    """Table of queries whose best relevant document was ranked among their own candidates."""
+    results, answered = best_relevant(lists, lists.n_documents), ~lists.is_empty
+    lowest, highest, n_wrong = (column[answered] for column in results[:3])
+    of_answered = SearchResults(lowest, highest, n_wrong, None, results.checks)
+    return of_answered.own_table(lists.queries[answered], lists.queries[~answered], ())
 
 
 def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:

@@ -9,6 +9,7 @@ import pandas as pd
 from classex_bayes.arguments import (
     as_matrix,
     as_vector,
+    class_total,
     contents,
     one_of,
     seed_sequence,
@@ -24,6 +25,19 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types
 _FEWEST = 2  # negatives, because one alone does not show how accuracy falls with more
+
+
+def catalogue_size(n_classes: Any, own_candidates: Any) -> int | None:
+    """Number of classes that all lists are made of; None if they are each instance's own."""
+    own = truth_value(own_candidates, "own_candidates")
+    if own == (n_classes is not None):
+        found = "it together with own_candidates=True" if own else "none"
+        raise DataError(
+            f"n_classes: found {found}, expected the number of classes (documents) that are "
+            "searched; or pass own_candidates=True in its place if each list has candidates of its "
+            "own"
+        )
+    return None if own else class_total(n_classes)
 
 
 def own_table(
@@ -104,6 +118,7 @@ def scored_table(
     if not truth_value(higher_is_better, "higher_is_better"):
         matrix = -matrix
     positive, negatives = matrix[:, :1], matrix[:, 1:]
+    negatives[np.isneginf(negatives)] = np.nan  # items that the system does not offer
     if np.isnan(positive).any():
         row = int(np.argmax(np.isnan(positive)))
         raise DataError(f"scores: found NaN at row {row}, column 0, expected the true item's score")

@@ -1,12 +1,13 @@
 """Ranked lists of a vector index, read once into ranks and nearest classes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_array, as_numeric, class_total, contents, truth_value
+from classex_bayes.arguments import LARGEST_K, as_array, as_numeric, contents, truth_value
 from classex_bayes.core.ranks.nearest import LENGTH, SHORTEST_LIST, NearestClasses
 from classex_bayes.core.ranks.rank_counts import tie_noise
 from classex_bayes.core.ranks.threads import ranges
@@ -15,8 +16,18 @@ from classex_bayes.frames import is_frame
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import ClassLabels, Untested, class_labels, class_names
 from classex_bayes.task.data_checks import MOST_TIES
+from classex_bayes.task.misuse import (
+    Ranking,
+    order_of_lists,
+    own_candidates_of,
+    self_match_limit,
+    self_matches,
+    without_overflow,
+)
+from classex_bayes.task.own_negatives import catalogue_size, own_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.score_checks import sums_to_one
 from classex_bayes.task.score_reading import table_of_ranks, tie_seed
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
@@ -25,8 +36,7 @@ _ROUNDING = 1e-5  # of the largest number of a row: distances may have been comp
 # Shares of the lists that may end before the others, and before the length that tails need.
 _SHORT, _TOO_SHORT = 0.01, 0.1
 _MOST_LEFT_OUT = 0.5  # share of the entries that are tied with the last ones of their lists
-MOST_IDENTICAL = 0.5  # share of the lists that contain the test instance itself
-_FEWEST_LISTS = 10
+_FEWEST_REMOVED = 0.5  # share of the lists that contain the test instance itself
 _NO_CHANCE = 1e-3
 
 
@@ -35,6 +45,7 @@ class SearchResults(NamedTuple):
 
     lowest: IntArray
     highest: IntArray
+    n_wrong: IntArray  # (n,): number of wrong classes that are listed
     nearest: NearestClasses | None
     checks: tuple[Check, ...] = ()
 
@@ -43,6 +54,20 @@ class SearchResults(NamedTuple):
         provenance = Provenance(unknown=CUT_RANKS, checks=(*self.checks, *checks))
         columns |= {"nearest": self.nearest, "provenance": provenance}
         return table_of_ranks(labels, self.lowest, self.highest, **columns)
+
+    def own_table(
+        self, unit: Any, unanswered: Any, checks: tuple[Check, ...]
+    ) -> tuple[RankTable, list[Any]]:
+        """Table of instances whose lists contain all candidates, and the names of the units."""
+        lost = self.lowest < self.highest
+        if lost.any():
+            raise DataError(
+                f"own_candidates: the list of row {int(np.argmax(lost))}, of {unit[lost][0]!r}, "
+                "lacks its true class, expected all candidates; add it, or leave the row out"
+            )
+        table, names = own_table(self.lowest + 1, unit, self.n_wrong, unanswered)
+        provenance = replace(table.provenance, checks=(*self.checks, *checks))
+        return replace(table, provenance=provenance), names
 
 
 def search_table(
@@ -53,24 +78,52 @@ def search_table(
     classes: Any,
     higher_is_better: Any,
     ignore_identical: Any,
+    own_candidates: Any,
     class_weight: Any,
     untested: Untested,
     unanswered: Any,
 ) -> tuple[RankTable, list[Any] | None]:
     """Table of the arguments of `SourceTask.from_search`, and the names of the classes."""
-    k1, higher = class_total(n_classes), truth_value(higher_is_better, "higher_is_better")
+    higher = truth_value(higher_is_better, "higher_is_better")
+    k1 = catalogue_size(n_classes, own_candidates)
     names = class_names(classes, k1)
     _refuse_filler(names)
-    lists = read_ids(ids, k1, names)
+    size = k1 if k1 is not None else LARGEST_K if names is None else len(names)
+    lists = read_ids(ids, size, names)
+    size = int(lists.max()) + 1 if k1 is None and names is None else size
     if distances is not None:
         distances = read_distances(distances, lists)
-    labels = class_labels(y, len(lists), k1, names, class_weight, untested, unanswered)
+    if k1 is None:
+        untested = "competitors"
+    labels = class_labels(y, len(lists), size, names, class_weight, untested, unanswered)
     checks: tuple[Check, ...] = ()
+    values = _lists_of_scores(lists, distances, higher)
+    remedy = "pass ignore_identical=True"
     if truth_value(ignore_identical, "ignore_identical"):
-        lists = _without_identical(lists, labels.y, distances, higher)
-        checks = (_lone_classes(lists, labels.y),)
-    checks += (_self_matches(lists, labels.y, distances, higher),)
-    results = search_results(lists, labels.y, k1, distances, higher, tie_seed(0))
+        scored = distances is not None
+        lists, removed = _without_identical(lists, labels.y, values, scored, higher)
+        checks = _removed(removed), _lone_classes(lists, labels.y)
+        remedy = "leave the instances themselves out of the index"
+    results = search_results(lists, labels.y, size, distances, higher, tie_seed(0))
+    ranking = Ranking.of_lists(lists, values, labels.y)
+    limit = np.inf
+    if distances is not None and not (higher and sums_to_one(values)):  # which saturate
+        limit = self_match_limit(ranking)
+    listed = results.lowest == results.highest
+    checks += (
+        self_matches(ranking, limit, remedy),
+        order_of_lists(
+            labels.y[listed],
+            results.lowest[listed],
+            results.n_wrong[listed],
+            "pass ids with the best class first",
+        ),
+    )
+    if k1 is None:
+        table, units = results.own_table(labels.y, labels.unanswered, checks)
+        return table, units if names is None else [names[place] for place in units]
+    row, place = np.nonzero(ranking.classes >= 0)
+    checks += (own_candidates_of(row, ranking.classes[row, place], k1),)
     return results.table(labels, checks), names
 
 
@@ -148,18 +201,34 @@ def read_distances(distances: Any, ids: IntArray) -> NumberArray:
     return array
 
 
-def _without_identical(
-    ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
-) -> IntArray:
-    """Lists (n, M) without an entry each that can be the test instance itself.
+def _lists_of_scores(
+    ids: IntArray, distances: NumberArray | None, higher_is_better: bool
+) -> FloatArray:
+    """Scores (n, M) of the entries, larger is better; minus their places without distances."""
+    if distances is None:
+        return np.broadcast_to(-np.arange(ids.shape[1], dtype=float), ids.shape)
+    values = distances.astype(float) if higher_is_better else -distances.astype(float)
+    return without_overflow(np.where(ids >= 0, values, -np.inf))
 
-    It is of the true class, and its distance is 0. Similarities of instances to themselves differ,
-    so there the first entry is taken.
+
+def _without_identical(
+    ids: IntArray, y: IntArray, scores: FloatArray, scored: bool, higher_is_better: bool
+) -> tuple[IntArray, BoolArray]:
+    """Lists (n, M) without an entry each that can be the test instance itself, and which had one.
+
+    It is of the true class and exceeds the limit of `self_match_limit`. Where there is none, it is
+    at distance 0; similarities of instances to themselves differ, so there the first entry is
+    taken.
     """
-    if distances is None or higher_is_better:
-        identical = (ids == y[:, None]) & (np.arange(ids.shape[1]) == 0)
+    own = ids == y[:, None]
+    limit = self_match_limit(Ranking.of_lists(ids, scores, y)) if scored else np.inf
+    if np.isfinite(limit):
+        identical = own & (scores > limit)
+    elif scored and not higher_is_better:
+        scale = float(np.median(np.abs(scores[ids >= 0])))  # the largest distance may be a mask
+        identical = own & (np.abs(scores) <= _ROUNDING * scale)
     else:
-        identical = _perfect(ids, y, distances, higher_is_better)
+        identical = own & (np.arange(ids.shape[1]) == (ids >= 0).argmax(axis=1)[:, None])
     rows = np.flatnonzero(identical.any(axis=1))
     ids = ids.copy()
     ids[rows, identical[rows].argmax(axis=1)] = -1
@@ -168,28 +237,21 @@ def _without_identical(
             "ignore_identical: found nothing but the test instances themselves in the lists, "
             "expected other entries, too"
         )
-    return ids
+    return ids, identical.any(axis=1)
 
 
-def _perfect(
-    ids: IntArray, y: IntArray, distances: NumberArray, higher_is_better: bool
-) -> BoolArray:
-    """Whether entries (n, M) are of the true class and perfect matches."""
-    best = float(distances[:, 0].max()) if higher_is_better else 0.0
-    # The largest distance may be a mask. Most similarities are far below the best.
-    scale = max(abs(best), float(np.median(np.abs(distances[ids >= 0].astype(float)))))
-    return (ids == y[:, None]) & (np.abs(distances.astype(float) - best) <= _ROUNDING * scale)
-
-
-def _self_matches(
-    ids: IntArray, y: IntArray, distances: NumberArray | None, higher_is_better: bool
-) -> Check:
-    """Whether most lists have a perfect match of the true class."""
-    share = 0.0
-    if distances is not None:
-        share = float(_perfect(ids, y, distances, higher_is_better).any(axis=1).mean())
-    passed = share <= MOST_IDENTICAL or len(ids) < _FEWEST_LISTS
-    return self_check(passed, share, "lists have a perfect match of the true class")
+def _removed(removed: BoolArray) -> Check:
+    """Whether most lists had an entry of the test instance itself, which was left out."""
+    share = float(removed.mean())
+    passed = share >= _FEWEST_REMOVED
+    sentence = f"ignore_identical left out an entry of {share:.0%} of the lists"
+    if not passed:
+        sentence += (
+            "; the others have no entry of the true class at distance 0 or so near to it that it "
+            "must be the instance itself: leave ignore_identical out if the index lacks them, or "
+            "remove each instance from its list by its own number"
+        )
+    return Check("ignored entries", passed, sentence, share, _FEWEST_REMOVED)
 
 
 def _lone_classes(ids: IntArray, y: IntArray) -> Check:
@@ -204,16 +266,6 @@ def _lone_classes(ids: IntArray, y: IntArray) -> Check:
             "them is wrong: leave them out, and pass untested='competitors'"
         )
     return Check("classes with one entry", chance >= _NO_CHANCE, sentence, chance, _NO_CHANCE)
-
-
-def self_check(passed: bool, share: float, what: str) -> Check:
-    """Whether few lists find the test instance itself; `what` are those that do."""
-    sentence = f"{share:.0%} of the {what}"
-    if not passed:
-        sentence += (
-            ", as if the index contained the test instances themselves: pass ignore_identical=True"
-        )
-    return Check("self matches", passed, sentence, share, MOST_IDENTICAL)
 
 
 def search_results(
@@ -260,13 +312,13 @@ def search_results(
         scores[part] = np.where(ended, -np.inf, np.take_along_axis(values, order, axis=1))
     # A few lists that end early, and empty ones, are padded; all others would be cut to their
     # length. So are those without the length that tails need, if nine in ten have it.
-    n_wrong = n_wrong[(ids >= 0).any(axis=1)]
-    reached, usual = np.quantile(n_wrong, [_SHORT, _TOO_SHORT], method="lower").astype(int).tolist()
+    lengths = n_wrong[(ids >= 0).any(axis=1)]
+    reached, usual = np.quantile(lengths, [_SHORT, _TOO_SHORT], method="lower").astype(int).tolist()
     least = SHORTEST_LIST if usual >= SHORTEST_LIST else 0
     length = min(length, max(reached, least))
     checks = () if tie_seed is None else (_tied_ends(left_out, int((ids >= 0).sum())),)
     if distances is None or length == 0:
-        return SearchResults(lowest, highest, None, checks)
+        return SearchResults(lowest, highest, n_wrong, None, checks)
     # Negative distances, as of 1 - inner product, have no origin, unless they are rounding errors.
     rounding = _ROUNDING * float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
     perfect = None if higher_is_better or largest > rounding else 0.0
@@ -280,7 +332,7 @@ def search_results(
         perfect,
         not higher_is_better,
     )
-    return SearchResults(lowest, highest, nearest, checks)
+    return SearchResults(lowest, highest, n_wrong, nearest, checks)
 
 
 def _settled(

@@ -4,7 +4,7 @@ Scores may be ranks, cosines, negative distances or rounded probabilities. Embed
 numbers or labels among their coordinates, templates among the probes, or two units.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,30 @@ import numpy as np
 from classex_bayes.array_access import read_rows
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.nearest import ROUNDING
-from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource, is_negated, split_scores
+from classex_bayes.core.ranks.sources import (
+    ConcatenatedScores,
+    ScoreSource,
+    is_negated,
+    split_scores,
+)
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.check import Check
+from classex_bayes.task.dask_sources import DaskSource
+from classex_bayes.task.misuse import (
+    Ranking,
+    columns_are_classes,
+    counts_of_decisions,
+    floor_of_scores,
+    self_match_limit,
+    self_matches,
+    shifted_labels,
+    without_overflow,
+)
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _MOST_ROWS, _MOST_ENTRIES = 1000, 2**21
 _FEWEST_ROWS, _FEWEST_VALUES, _NEAREST = 3, 10, 4
 _MOSTLY, _FEW, _MANY_TIES = 0.5, 0.1, 0.05
-_STANDARD_ERRORS = 4  # by which the class before the true one is best more often
 _TINY = 1e-6  # votes have no smaller probability, but a softmax that rounds to 0 has
 _NEAR, _HALF_PRECISION = 0.5, 1e-3  # the largest cosine is above the first, at most 1 + the second
 _SUM_ROUNDING = 1e-2  # of probabilities and their logarithms in half precision
@@ -28,40 +43,75 @@ _FEWEST_PROBES, _MANY_PROBES, _FEWEST_CLASSES = 10, 20, 3
 _MOST_COORDINATES = 2**22
 _OTHER_UNIT = 10.0  # times the spread of the templates, which noise does not reach
 _SAME_MEAN = 1e-2  # of the distance of probes: rounding of half precision
-_LARGEST_WHOLE = 1e6  # of folds and row numbers; large scores are whole by rounding
-# Shares of perfect matches, of single precision, and of matches that are nearly perfect, as those
-# of scores that saturate are.
-_PERFECT, _MOST_PERFECT, _NEARLY, _FEW_NEARLY = 1e-6, 0.9, 1e-2, 0.05
+# Distance of a probe to itself, in shares of that to the nearest wrong templates.
+_SAME_VECTOR = 1e-6
 _STEP_ROUNDING = 1e-6  # of row numbers that were divided by their number
 
 
-def source_checks(source: ScoreSource, y: IntArray) -> tuple[Check, ...]:
+def source_checks(
+    source: ScoreSource, y: IntArray, names: Sequence[Any] | None
+) -> tuple[Check, ...]:
     """Checks of scores or embeddings of instances of the classes `y` (n,), by their first rows.
 
-    Files are read only once, and are not checked.
+    `names` are those of the classes. Dask arrays are not checked.
     """
+    if isinstance(source, DaskSource):
+        return ()
     if isinstance(source, EmbeddingScores):
         _refuse_foreign_coordinates(source, y)
-        return (_embeddings_fit(source, y),)
-    if isinstance(source, ScoreMatrix) and not source.in_order:
-        return (scores_fit(source, y),)
-    return ()
+        return _checks_of_embeddings(source, y, names)
+    return checks_of_scores(source, y, names)
 
 
-def scores_fit(source: ScoreSource, y: IntArray) -> Check:
+def joined_rows(sources: Sequence[ScoreSource]) -> ScoreSource:
+    """Source of the instances of several ones on the same classes, for checks."""
+    first = sources[0]
+    if isinstance(first, EmbeddingScores):
+        parts = [_first_rows(source.probes) for source in sources if hasattr(source, "probes")]
+        return first.with_probes(np.concatenate(parts))
+    return ConcatenatedScores(sources)
+
+
+def checks_of_scores(
+    source: ScoreSource, y: IntArray, names: Sequence[Any] | None
+) -> tuple[Check, ...]:
+    """Checks of the first rows of scores of instances of the classes `y` (n,)."""
+    rows = np.arange(min(source.shape[0], most_rows(source.shape[1])))
+    scores = without_overflow(source.scores(rows))
+    ranking = Ranking.of_matrix(scores, y[: len(scores)])
+    are_probabilities = sums_to_one(scores)  # which saturate
+    limit = np.inf if are_probabilities else self_match_limit(ranking)
+    remedy = "compare each instance with templates that are made without it"
+    return (
+        _scores_fit(source, scores, ranking.y),
+        self_matches(ranking, limit, remedy),
+        _labels_fit(ranking, scores.shape[1], names),
+        columns_are_classes(scores, y, names),
+        counts_of_decisions(scores, ranking.y, y.size),
+        floor_of_scores(scores),
+    )
+
+
+def most_rows(width: int) -> int:
+    """Number of rows of a matrix that are few enough to be read at once."""
+    return min(_MOST_ROWS, max(_MOST_ENTRIES // width, _FEWEST_PROBES))
+
+
+def _labels_fit(ranking: Ranking, n_classes: int, names: Sequence[Any] | None) -> Check:
+    return shifted_labels(
+        ranking, n_classes, "pass {}" if names is None else "check the order of the names"
+    )
+
+
+def _scores_fit(source: ScoreSource, scores: FloatArray, y: IntArray) -> Check:
     """Whether scores measure how near the classes `y` (n,) are, with all their digits.
 
     A fault is a warning. Scores that look like cosines are a note.
     """
-    n, n_classes = source.shape
-    rows = np.arange(min(n, _MOST_ROWS, max(_MOST_ENTRIES // n_classes, _FEWEST_ROWS)))
-    scores = source.scores(rows)
-    faults = [*_same_values(scores), *_rounded_probabilities(scores, y[rows])]
-    faults += [*_shifted_labels(scores, y), *_no_classes(scores, y)]
-    faults += [*_self_matches(scores, y[rows])]
+    faults = [*_same_values(scores), *_rounded_probabilities(scores, y)]
     if is_negated(source):
         faults += [*_negative_distances(-scores), *_probabilities_as_distances(scores)]
-    notes = [] if is_negated(source) else [*_cosines(scores), *_counts(scores, y)]
+    notes = [] if is_negated(source) else [*_cosines(scores)]
     sentence = ". ".join(faults + notes) or "nothing unusual"
     return Check("scores", not faults, sentence, is_note=bool(notes and not faults))
 
@@ -93,71 +143,6 @@ def _rounded_probabilities(scores: FloatArray, y: IntArray) -> Iterator[str]:
         yield (
             f"in {share:.0%} of the rows some of the best classes have the same probability, 0 or "
             "1, because a softmax or sigmoid was rounded: pass the logits"
-        )
-
-
-def _shifted_labels(scores: FloatArray, y: IntArray) -> Iterator[str]:
-    """Sentence if class 0 has no instance, and the class before the true one is best instead."""
-    n, n_classes = scores.shape
-    ahead = scores.argmax(axis=1) - y[:n]
-    of_classes = ahead[np.unique(y[:n], return_index=True)[1]]  # independent: one row of each
-    before, true = (int(np.count_nonzero(of_classes == place)) for place in (-1, 0))
-    usual = max(true, of_classes.size / (n_classes - 1))  # wrong classes are best by chance
-    far_better = before > 2 * usual and before - usual > _STANDARD_ERRORS * (before + usual) ** 0.5
-    if y.min() == 1 and far_better:
-        yield (
-            f"class 0 has no test instance, and the best score is that of class y - 1 in "
-            f"{np.mean(ahead == -1):.0%} of the rows, that of class y in "
-            f"{np.mean(ahead == 0):.0%}. If y counts from 1, pass y - 1"
-        )
-
-
-def _no_classes(scores: FloatArray, y: IntArray) -> Iterator[str]:
-    """Sentence if untested columns alone have whole numbers, such as a fold or the row number."""
-    size = np.abs(scores).max(axis=0)
-    whole = (scores == np.floor(scores)).all(axis=0) & (size > 0) & (size < _LARGEST_WHOLE)
-    tested = np.isin(np.arange(whole.size), y)
-    if len(scores) >= _FEWEST_ROWS and (whole & ~tested).any() and not (whole & tested).any():
-        yield (
-            f"column {np.argmax(whole)} of scores has no test instance, and whole numbers unlike "
-            "all tested columns, like a fold or the number of the row: leave it out if it is no "
-            "class"
-        )
-
-
-def _counts(scores: FloatArray, y: IntArray) -> Iterator[str]:
-    """Sentence if scores are a square of whole counts, most rows of which have the same sum."""
-    n, n_classes = scores.shape
-    if n != n_classes or y.size != n or not np.array_equal(y, np.arange(n)) or scores.min() < 0:
-        return
-    total = scores.sum(axis=1)
-    if (scores == np.floor(scores)).all() and (total == np.median(total)).mean() > _MOSTLY:
-        yield (
-            "scores are a square of whole numbers with rows of equal sums, like a confusion "
-            "matrix: pass counts of decisions to SourceTask.from_confusion"
-        )
-
-
-def _self_matches(scores: FloatArray, y: IntArray) -> Iterator[str]:
-    """Sentence if nearly all true scores are perfect matches, which wrong ones hardly ever are.
-
-    Scores between 0 and 1 saturate, so only distances and scores of both signs are looked at.
-    """
-    true, wrong = split_scores(scores.copy(), y)
-    best, lowest = float(scores.max()), float(scores.min())
-    few_values = np.unique(scores).size <= 2 * len(scores)  # as those of decisions and votes
-    if len(scores) < _FEWEST_PROBES or few_values or lowest >= 0 or not np.isfinite(lowest):
-        return
-    with np.errstate(over="ignore"):
-        if np.array_equal(scores, scores.astype(np.float16)):  # rounding makes matches perfect
-            return
-    scale = float(np.median(np.abs(scores)))
-    perfect, nearly = ((true >= best - part * scale).mean() for part in (_PERFECT, _NEARLY))
-    of_wrong = (wrong.max(axis=1) >= best - _PERFECT * scale).mean()
-    if perfect > _MOST_PERFECT and nearly - perfect < _FEW_NEARLY and of_wrong < _FEW_NEARLY:
-        yield (
-            f"{perfect:.0%} of the true classes match perfectly, as if the test instances were "
-            "among the templates: compare each instance with templates that are made without it"
         )
 
 
@@ -250,20 +235,22 @@ def _refuse_foreign_coordinates(source: EmbeddingScores, y: IntArray) -> None:
                 )
 
 
-def _embeddings_fit(source: EmbeddingScores, y: IntArray) -> Check:
+def _checks_of_embeddings(
+    source: EmbeddingScores, y: IntArray, names: Sequence[Any] | None
+) -> tuple[Check, ...]:
     """Whether the probes of classes `y` (n,) are new and have the unit of the templates."""
+    # Few rows, because their scores would not be computed otherwise.
+    rows = np.arange(min(source.probes.shape[0], most_rows(8 * source.template_class.size)))
+    ranking = Ranking.of_matrix(source.scores(rows), y[rows])
+    remedy = (
+        "use test instances that the classifier has not seen, or compare each with the others by "
+        "SourceTask.from_search(..., ignore_identical=True)"
+    )
+    same = self_matches(ranking, self_match_limit(ranking, _SAME_VECTOR), remedy)
     probes, gallery = _first_rows(source.probes), _first_rows(source.gallery)
     sentences = []
     if len(probes) >= _FEWEST_PROBES:
-        templates = {template.tobytes() for template in gallery}
-        share = np.mean([probe.tobytes() in templates for probe in probes])
-        if share > _MOSTLY:
-            sentences.append(
-                f"{100 * share:.0f}% of the first {len(probes)} probes are templates of the "
-                "gallery; use test instances that the classifier has not seen, or compare each "
-                "with the others by SourceTask.from_search(..., ignore_identical=True)"
-            )
-        if not sentences and _are_means(source, probes, y, gallery):
+        if same.passed and _are_means(source, probes, y, gallery):
             sentences.append(
                 "templates are the means of the probes of their classes; make them of other "
                 "instances than those that are tested"
@@ -275,7 +262,8 @@ def _embeddings_fit(source: EmbeddingScores, y: IntArray) -> Check:
                 f"probes lie {ratio:.3g} times as far from the mean of the gallery as templates "
                 "do; check that both have the same unit and normalisation"
             )
-    return Check("embeddings", not sentences, "; ".join(sentences) or "nothing unusual")
+    fit = Check("embeddings", not sentences, "; ".join(sentences) or "nothing unusual")
+    return fit, same, _labels_fit(ranking, source.shape[1], names)
 
 
 def _are_means(

@@ -8,7 +8,7 @@ import numpy as np
 from classex_bayes.arguments import class_count, class_total, enough_classes, one_of, source_task
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.core.ranks.rank_counts import TieHandling, Ties
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.batches import read_batches
 from classex_bayes.task.class_labels import Untested, class_labels, class_names
@@ -17,6 +17,7 @@ from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, run_table
 from classex_bayes.task.own_negatives import own_table, scored_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import search_table
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.task.score_checks import source_checks
@@ -356,12 +357,20 @@ class SourceTask(TaskStatistics):
         design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
         shape = source.shape
         labels = class_labels(labelled.y, *shape, names, class_weight, untested, unanswered)
-        checks = labelled.checks + source_checks(source, labels.y)
+        checks = labelled.checks or source_checks(source, labels.y, names)
         rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
         seed = tie_seed(random_seed)
         provenance = Provenance(labelled.made_from, source, rule, seed, design, checks)
         table = rank_scores(provenance, labels.y, labels.weight, ties)
-        return cls(with_unanswered(table, labels), names)
+        return cls._read(with_unanswered(table, labels), names)
+
+    @classmethod
+    def _read(cls, table: RankTable, names: list[Any] | None) -> Self:
+        """Task of a table that was just read. Warns of faults of its scores or lists."""
+        for check in table.provenance.checks:
+            if check.passed is False:
+                warn(check.sentence, DataWarning)
+        return cls(table, names)
 
     @classmethod
     def from_ranks(
@@ -466,7 +475,7 @@ class SourceTask(TaskStatistics):
         ----------
         scores : array-like of shape (n, 1 + n_negatives)
             In each row, first the score of the true item, then those of its negatives. NaN fills
-            rows with fewer negatives.
+            rows with fewer negatives, and -inf items that are not offered, which are no negatives.
         y : array-like of shape (n,)
             User (or item) of each row, by any label. Users weigh the same.
         higher_is_better : bool
@@ -501,7 +510,8 @@ class SourceTask(TaskStatistics):
         ids: Any,
         y: Any,
         *,
-        n_classes: int,
+        n_classes: int | None = None,
+        own_candidates: bool = False,
         distances: Any = None,
         classes: Any = None,
         higher_is_better: bool = False,
@@ -525,6 +535,9 @@ class SourceTask(TaskStatistics):
             True classes: positions 0..n_classes - 1, or names.
         n_classes : int
             Number k1 of classes in the index.
+        own_candidates : bool
+            Whether each list contains all candidates of its instance, drawn at random for it alone.
+            Pass it in place of `n_classes`. The task is that of `from_ranks` with `n_negatives`.
         distances : array-like of shape (n, M), optional
             Distances of these entries. They are needed for `nearest_classes`. Negative distances,
             such as 1 - inner product, are allowed. A distance of 0 has no meaning then.
@@ -569,11 +582,12 @@ class SourceTask(TaskStatistics):
             classes,
             higher_is_better,
             ignore_identical,
+            own_candidates,
             class_weight,
             untested,
             unanswered,
         )
-        return cls(table, names)
+        return cls._read(table, names)
 
     @classmethod
     def from_run(
@@ -581,9 +595,11 @@ class SourceTask(TaskStatistics):
         qrels: Any,
         run: Any,
         *,
-        n_classes: int,
+        n_classes: int | None = None,
+        own_candidates: bool = False,
         relevance_level: int = 1,
         missing: Missing = "error",
+        higher_is_better: bool = True,
         ignore_identical: bool = False,
     ) -> Self:
         """Make a task from a run of a retrieval system and relevance judgements, as in TREC.
@@ -600,6 +616,10 @@ class SourceTask(TaskStatistics):
             Retrieved documents with scores, higher is better. Columns: query_id, doc_id, score.
         n_classes : int
             Number k1 of documents in the corpus, retrieved or not.
+        own_candidates : bool
+            Whether each list contains all candidates of its query, drawn at random for this query
+            alone, as in tests of rerankers. Pass it in place of `n_classes`. The task is that of
+            `from_ranks` with `n_negatives`.
         relevance_level : int
             Documents with at least this relevance are relevant.
         missing : {"error", "unanswered", "unsearched"}
@@ -607,6 +627,8 @@ class SourceTask(TaskStatistics):
             raises `DataError`. "unanswered" counts an empty list, like ``trec_eval -c``. A query
             with an empty list ranks last at every k.
             "unsearched" leaves the query out, like pytrec_eval.
+        higher_is_better : bool
+            Whether higher scores are better. Pass False for distances and places.
         ignore_identical : bool
             Whether to leave out the document that has the name of its query, as for corpora whose
             queries are documents.
@@ -640,7 +662,17 @@ class SourceTask(TaskStatistics):
         >>> task.metric("recall@2", 10).round(3).tolist()
         [0.667]
         """
-        return cls(run_table(qrels, run, n_classes, relevance_level, missing, ignore_identical))
+        table, names = run_table(
+            qrels,
+            run,
+            n_classes,
+            relevance_level,
+            missing,
+            own_candidates,
+            higher_is_better=higher_is_better,
+            ignore_identical=ignore_identical,
+        )
+        return cls._read(table, names)
 
     @classmethod
     def from_confusion(cls, counts: Any, *, classes: Any = None, class_weight: Any = None) -> Self:

@@ -6,6 +6,8 @@ import pytest
 
 import classex_bayes as cb
 
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+
 
 def made(n_classes=25, repeats=8, seed=1):
     rng = np.random.default_rng(seed)

@@ -11,6 +11,8 @@ from classex_bayes.exceptions import DataWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.laws import HierarchicalNormal, UniformSphere
 
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+
 FEW = {"sampler": {"draws": 50, "tune": 100, "chains": 2}, "random_seed": 1, "progressbar": False}
 WRONG_SIGN = "the sign of the scores is reversed"
 

@@ -12,6 +12,8 @@ import classex_bayes.core.ranks.embeddings as embeddings_module
 from classex_bayes import MixturePrior, SourceTask, literature
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+
 BASIS = MixturePrior().basis
 # Halves are drawn by position, so that an order of the classes draws others.
 DETERMINISTIC = [e for e in literature(random_seed=1) if not e.name.startswith("ClassExReg")]

@@ -14,6 +14,8 @@ from classex_bayes import KDE, SourceTask, diagnose, read_task
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
 
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+
 ATOL = 1e-10
 SEEDS = st.integers(0, 2**32 - 1)
 

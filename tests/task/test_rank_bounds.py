@@ -18,6 +18,8 @@ from classex_bayes.risk import average_test_risk
 from classex_bayes.task.provenance import UnknownRanks
 from classex_bayes.task.rank_table import RankTable
 
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+
 RNG = np.random.default_rng(3)
 FEW = {"sampler": {"draws": 100, "tune": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
 

@@ -11,6 +11,8 @@ import pytest
 from classex_bayes import DataError, SourceTask, diagnose
 from classex_bayes.exceptions import DataWarning
 
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+
 GOLDEN = json.loads((Path(__file__).parents[1] / "reference/pytrec_eval.json").read_text())
 CASES = GOLDEN["cases"]
 N_DOCUMENTS = GOLDEN["n_documents"]

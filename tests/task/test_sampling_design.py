@@ -12,6 +12,8 @@ import classex_bayes as cb
 from classex_bayes.core import RadialBasis
 from classex_bayes.task.table_parts import redraw_groups
 
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+
 K = np.array([2, 3, 5])
 # 3,000 classes in groups of six that are alike: probes, gallery, group.
 SIXES = *embedded(3000, 1, 21, groups=6, noise=0.35, dim=8)[:2], np.arange(3000) // 6

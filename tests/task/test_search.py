@@ -7,6 +7,8 @@ import pytest
 from classex_bayes import DataError, SourceTask, read_task
 from classex_bayes.task import ranked_lists
 
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+
 N_CLASSES = 60
 NAMES = [f"class {j}" for j in range(N_CLASSES)]
 SCORED = {"n_classes": N_CLASSES, "untested": "competitors"}

@@ -5,6 +5,8 @@ import pytest
 
 import classex_bayes as cb
 
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+
 N_CLASSES, REPEATS = 60, 3
 
 
@@ -183,7 +185,7 @@ def sound_tasks():
     logits = np.where(true, rng.normal(17, 2, (120, 40)), rng.normal(-9, 2, (120, 40)))
     yield "saturated sigmoids", 1 / (1 + np.exp(-logits.astype(np.float32))), True
     gallery = rng.normal(size=(40, 64))
-    probes = gallery[y] + 0.01 * rng.normal(size=(120, 64))
+    probes = gallery[y] + 0.1 * rng.normal(size=(120, 64))
     squares = ((probes[:, None] - gallery) ** 2).sum(axis=2)
     yield "small distances of true classes", squares, False
     unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (probes, gallery)]

@@ -1,0 +1,263 @@
+"""Six kinds of misuse, each found by one rule for every scale, type and constructor.
+
+The rules look at ranks, at the order of the scores of a row, or at scores relative to others of the
+same test. All but the last are faults.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from classex_bayes.task.check import Check
+from classex_bayes.typing import FloatArray, IntArray
+
+_FEWEST = 10  # instances, lists or classes that a rule needs
+_STANDARD_ERRORS = 4
+# A true score is that of the instance itself if it is so near to the best one, in shares of the
+# distance of the nearest wrong classes or of rounding; noise varies by no more than this factor.
+_SELF, _MOST_SELF, _TYPICAL, _NOISE, _LOST = 1e-3, 0.95, 0.75, 2.0, 0.01
+_SINGLE, _HALF = 1e-6, 1e-3  # rounding, in shares of the score
+_LARGEST = 1e300  # larger numbers mask classes, and their differences would overflow
+_SATURATED = 3e-3  # median wrong score of scores that saturate at both ends
+_FEWEST_MET_TWICE, _TOO_FEW, _MOST_ENTRIES = 30, 0.25, 2**21
+_SHIFTED = 0.1  # least share of the instances
+_OUTSIDE, _MARGIN, _LARGEST_WHOLE = 0.25, 0.1, 1e6
+_LARGEST_TOTAL, _SHARE_ROUNDING, _LEAST_DIAGONAL, _MOST_COUNTS = 300, 2e-5, 0.35, 0.9
+_MOSTLY, _AT_FLOOR, _ABOVE_FLOOR, _JUST_ABOVE = 0.5, 1e-2, 0.1, 0.01
+
+
+def without_overflow(scores: FloatArray) -> FloatArray:
+    """Scores whose differences are finite where they are."""
+    return np.where(np.isfinite(scores), np.clip(scores, -_LARGEST, _LARGEST), scores)
+
+
+class Ranking(NamedTuple):
+    """Some test instances with the scores of their true classes and of wrong ones.
+
+    Larger scores are better. Lists that have ended are padded with class -1 and score -inf, and a
+    true class that is not listed has the score -inf.
+    """
+
+    y: IntArray  # (n,)
+    true: FloatArray  # (n,)
+    classes: IntArray  # (n, m): of the wrong scores
+    wrong: FloatArray  # (n, m)
+
+    @classmethod
+    def of_matrix(cls, scores: FloatArray, y: IntArray) -> "Ranking":
+        """Ranking of all classes by scores (n, k1)."""
+        n, n_classes = scores.shape
+        others = np.arange(n_classes - 1) + (np.arange(n_classes - 1) >= y[:, None])
+        return cls(y, scores[np.arange(n), y], others, np.take_along_axis(scores, others, axis=1))
+
+    @classmethod
+    def of_lists(cls, ids: IntArray, scores: FloatArray, y: IntArray) -> "Ranking":
+        """Ranking of lists (n, m) of classes with these scores; entries of -1 are skipped."""
+        own = ids == y[:, None]
+        wrong = (ids >= 0) & ~own
+        true = np.where(own, scores, -np.inf).max(axis=1)
+        return cls(y, true, np.where(wrong, ids, -1), np.where(wrong, scores, -np.inf))
+
+    @property
+    def best_wrong(self) -> FloatArray:
+        """Best wrong score (n,)."""
+        return self.wrong.max(axis=1)
+
+    @property
+    def first(self) -> IntArray:
+        """Class (n,) that scores best."""
+        rival = np.take_along_axis(self.classes, self.wrong.argmax(axis=1)[:, None], axis=1)[:, 0]
+        return np.where(self.true >= self.best_wrong, self.y, rival)
+
+
+def self_match_limit(ranking: Ranking, largest: float = _SELF) -> float:
+    """Score that a true class exceeds only by comparison of an instance with itself; else inf.
+
+    Of instances that are among their own templates, the true scores hardly vary and are the best
+    that occur, while the best wrong ones vary far below: their distance is `largest` times as large
+    or more. If typical wrong scores lie at the lower end, scores saturate, and then they may do so
+    at the upper end too.
+    """
+    true, wrong = ranking.true, ranking.best_wrong
+    known = np.isfinite(true) & np.isfinite(wrong)
+    if np.count_nonzero(known) < _FEWEST:
+        return np.inf
+    some, true, wrong = ranking.wrong[np.isfinite(ranking.wrong)], true[known], wrong[known]
+    with np.errstate(over="ignore"):
+        half = np.array_equal(some, some.astype(np.float16))
+    best, lowest = float(true.max()), float(some.min())
+    rounding = (_HALF if half else _SINGLE) * max(abs(best), float(np.median(np.abs(some))))
+    typical, near = np.quantile(best - true, [_TYPICAL, _MOST_SELF])
+    far = float(np.quantile(best - wrong, 1 - _MOST_SELF))
+    are_one = near <= max(largest * far, 2 * rounding) and far > 10 * rounding
+    is_noise = typical <= rounding or near <= _NOISE * typical
+    lost = float((true < wrong - near).mean())
+    saturated = np.median(some) - lowest < _SATURATED * (best - lowest)
+    if not (are_one and is_noise and lost <= _LOST) or saturated:
+        return np.inf
+    return best - float(np.sqrt(max(near, rounding) * far))
+
+
+def self_matches(ranking: Ranking, limit: float, remedy: str) -> Check:
+    """Whether no true score exceeds the `limit` of `self_match_limit`."""
+    share = float((ranking.true > limit).mean())
+    sentence = f"{share:.0%} of the true classes match perfectly"
+    if share:
+        sentence += f", as if each test instance were compared with itself: {remedy}"
+    return Check("self matches", share == 0, sentence, share, 0.0)
+
+
+def self_matches_by_name(share: float) -> Check:
+    """Whether at most half of the queries find the document of their own name."""
+    sentence = f"{share:.0%} of the queries find the document of their name"
+    if share > _MOSTLY:
+        sentence += (
+            ", as if the index contained the test instances themselves: pass ignore_identical=True"
+        )
+    return Check("self matches", share <= _MOSTLY, sentence, share, _MOSTLY)
+
+
+def order_of_lists(y: IntArray, n_better: IntArray, n_wrong: IntArray, remedy: str) -> Check:
+    """Whether the true classes that are listed stand in the better half of their lists.
+
+    `n_better` (n,) of the `n_wrong` (n,) wrong classes of each list stand before the true one.
+    """
+    usable = n_wrong > 0
+    _, of_class = np.unique(y[usable], return_inverse=True)
+    number = np.bincount(of_class)
+    if number.size < _FEWEST:
+        return Check("order of lists", None, f"needs lists with {_FEWEST} true classes")
+    mean = np.bincount(of_class, n_better[usable] / n_wrong[usable]) / number
+    value, error = float(mean.mean()), float(mean.std()) / number.size**0.5
+    passed = value - 0.5 <= _STANDARD_ERRORS * error
+    sentence = f"true classes stand behind {value:.0%} of the wrong ones in their lists, on average"
+    if not passed:
+        sentence += f", as if the order were reversed and the scores distances or places: {remedy}"
+    return Check("order of lists", passed, sentence, value, 0.5)
+
+
+def own_candidates_of(row: IntArray, listed: IntArray, n_classes: int) -> Check:
+    """Whether lists of wrong classes share as many classes as random lists would.
+
+    `listed` are the classes of all lists, and `row` the ascending numbers of their lists. Two lists
+    of :math:`m_i` and :math:`m_j` classes out of k1 share :math:`m_i m_j / k_1` of them by chance,
+    and more if they are the best of all classes. The value is the ratio to this number.
+    """
+    # A class may have several entries in a list.
+    pairs = np.unique(row[:_MOST_ENTRIES] * n_classes + listed[:_MOST_ENTRIES])
+    sizes, met = (np.bincount(part).astype(float) for part in np.divmod(pairs, n_classes))
+    by_chance = float(sizes.sum() ** 2 - (sizes**2).sum()) / (2 * n_classes)
+    shared = float((met * (met - 1)).sum() / 2)
+    value = shared / by_chance if by_chance else 1.0
+    passed = by_chance < _FEWEST_MET_TWICE or value >= _TOO_FEW
+    sentence = f"lists share {shared:,.0f} wrong classes, random ones {by_chance:,.0f}"
+    if not passed:
+        sentence += (
+            ", as if each instance had been ranked among candidates of its own, and not among all "
+            f"{n_classes:,} classes: pass own_candidates=True in place of n_classes to "
+            "SourceTask.from_run or from_search, or ranks with n_negatives"
+        )
+    return Check("own candidates", passed, sentence, value, _TOO_FEW)
+
+
+def shifted_labels(ranking: Ranking, n_classes: int, remedy: str) -> Check:
+    """Whether another class than that of y, always as far from it, is often the best one."""
+    first_rows = np.unique(ranking.y, return_index=True)[1]  # independent: one row of each class
+    ahead = (ranking.first - ranking.y)[first_rows] % n_classes
+    number = np.bincount(ahead, minlength=n_classes)
+    place, right, n = 1 + int(number[1:].argmax()), int(number[0]), first_rows.size
+    most, usual = int(number[place]), max(right, n / (n_classes - 1))
+    far = most > 2 * usual and most - usual > _STANDARD_ERRORS * (most + usual) ** 0.5
+    passed = not (far and most > _SHIFTED * n)
+    sentence = f"{right} of {n} classes are best for their first instance"
+    if not passed:
+        by = place if place <= n_classes // 2 else place - n_classes
+        label = f"y {'+' if by > 0 else '-'} {abs(by)}"
+        if by + ranking.y.min() < 0 or by + ranking.y.max() >= n_classes:
+            label = f"({label}) % {n_classes}"
+        sentence += f", and class {label} for {most}, as if labels were off by {abs(by)}: "
+        sentence += remedy.format(label)
+    return Check("labels", passed, sentence, most / n, _SHIFTED)
+
+
+def columns_are_classes(scores: FloatArray, y: IntArray, names: Sequence[Any] | None) -> Check:
+    """Whether untested columns of scores (n, k1) have values like those of the tested ones.
+
+    A quarter of the scores of a class may lie outside their range, and its scores are whole numbers
+    only if those of others are.
+    """
+    tested = np.isin(np.arange(scores.shape[1]), y)
+    others, finite = scores[:, ~tested], np.isfinite(scores)
+    known = scores[finite & tested]
+    outside = np.zeros(others.shape[1])
+    if known.size and len(scores) >= _FEWEST:
+        lowest, highest = known.min(), known.max()
+        margin = _MARGIN * (highest - lowest)
+        beyond = np.isfinite(others) & ((others < lowest - margin) | (others > highest + margin))
+        outside = beyond.mean(axis=0)
+        whole = (scores == np.floor(scores)).all(axis=0) & (scores != 0).any(axis=0)
+        whole &= np.abs(scores).max(axis=0) < _LARGEST_WHOLE
+        if not whole[tested].any():
+            outside = np.where(whole[~tested], 1.0, outside)
+    value = float(outside.max(initial=0.0))
+    passed, sentence = value <= _OUTSIDE, "untested columns have scores like the others"
+    if not passed:
+        column = int(np.flatnonzero(~tested)[outside.argmax()])
+        name = column if names is None else repr(names[column])
+        sentence = (
+            f"column {name} of scores has no test instance and other values than all tested "
+            "columns, like a time, a place or the number of the row: leave it out if it is no class"
+        )
+    return Check("columns", passed, sentence, value, _OUTSIDE)
+
+
+def counts_of_decisions(scores: FloatArray, y: IntArray, n: int) -> Check:
+    """Whether scores are rows of a confusion matrix: counts or shares of them, one row a class.
+
+    `n` is the number of all instances. Most rows consist of whole numbers, or of fractions with one
+    denominator of at most 300, and the true class has a quarter of them or more.
+    """
+    passed, value, n_classes = True, 0.0, scores.shape[1]
+    one_each = n == n_classes and np.unique(y).size == len(y)
+    if one_each and np.isfinite(scores).all() and scores.min() >= 0:
+        total = scores.sum(axis=1, keepdims=True)
+        share = scores / np.where(total > 0, total, 1.0)
+        are_whole = (scores == np.floor(scores)).all(axis=1)
+        whole = are_whole.copy()
+        for number in range(2, _LARGEST_TOTAL + 1):
+            error = np.abs(number * share - np.rint(number * share))
+            whole |= (error <= _SHARE_ROUNDING).all(axis=1)
+        # Other rows may be decisions.
+        counted = (are_whole & (scores.max(axis=1) > 1)) | (
+            share.max(axis=1) < 1 - 1 / _LARGEST_TOTAL
+        )
+        value = float((whole & counted).sum() / max(counted.sum(), 1))
+        diagonal = float(share[np.arange(len(y)), y].mean())
+        passed = counted.sum() < 3 or value <= _MOST_COUNTS or diagonal <= _LEAST_DIAGONAL
+    sentence = "scores are no counts of decisions"
+    if not passed:
+        sentence = (
+            "scores are whole numbers or shares of them, one row for each class, like a confusion "
+            "matrix: pass counts of decisions to SourceTask.from_confusion"
+        )
+    return Check("counts", passed, sentence, value, _MOST_COUNTS)
+
+
+def floor_of_scores(scores: FloatArray) -> Check:
+    """Whether half of all scores lie at the lowest one, unless it is 0 or masks classes; a note."""
+    finite = scores[np.isfinite(scores)]
+    if not finite.size:
+        return Check("floor", None, "needs finite scores")
+    lowest, span = float(finite.min()), float(np.ptp(finite))
+    at_floor = float((finite <= lowest + _AT_FLOOR * span).mean())
+    just_above = float((finite <= lowest + _ABOVE_FLOOR * span).mean()) - at_floor
+    is_floor = at_floor > _MOSTLY and just_above > _JUST_ABOVE and abs(lowest) > _AT_FLOOR * span
+    sentence = f"{at_floor:.0%} of the scores are near the lowest one"
+    if is_floor:
+        sentence = (
+            f"{at_floor:.0%} of the scores are near the lowest one, {lowest:.4g}, a floor such as "
+            "that of log(p + 1e-4), which hides how far apart classes are: pass scores without it, "
+            "such as logits"
+        )
+    return Check("floor", True, sentence, at_floor, _MOSTLY, is_note=is_floor)
