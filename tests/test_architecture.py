@@ -202,7 +202,9 @@ def reached_through_any(tree, names):
 
 
 # Classes of tasks from the ground up, and what users pass has the type Any: it may be anything.
-TASK_CLASSES = ("rank_table", "rank_variance", "accuracy_curve", "task_statistics", "source_task")
+TASK_CLASSES = (
+    "rank_table", "rank_bins", "rank_variance", "accuracy_curve", "task_statistics", "source_task"
+)  # fmt: skip
 OF_ARRAYS = {*dir(np.ndarray), *dir(pd.DataFrame)}
 
 

@@ -75,7 +75,7 @@ def pooled_groups(
     data, row, k = form.joined(parts), form.rows, [task.grid(_N_OBSERVED_K) for task in tasks]
     positions: list[IntArray] = [np.arange(len(part.matrix)) for part in parts]
     if form is BernsteinData:
-        positions = [task.require("ranks").n_better_bins + 1 for task in tasks]
+        positions = [task.bins.ends + 1 for task in tasks]
     coords: dict[str, Any] = {row: np.concatenate(positions), "k": np.concatenate(k)}
     if len(tasks) > 1:
         for name, several in ((row, positions), ("k", k)):
@@ -200,8 +200,7 @@ def class_log_likelihood(
     parts = []
     for task, part in zip(tasks, data.parts, strict=True):
         classes, position = np.unique(task.y, return_inverse=True)
-        ranks = task.require("ranks")
-        counts = ranks.histogram(ranks.n_better_bins, position) * part.precision[0]
+        counts = task.bins.counts(position) * part.precision[0]
         parts.append(part.log_shares(weights.values) @ counts.T)
         names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]
     coords: dict[str, Any] = {name: weights[name].values for name in SAMPLE_DIMS}

@@ -94,11 +94,10 @@ class MomentBounds(Parameters):
         DataWarning
             The data are probably faulty (`SourceTask.warnings`).
         """
-        evidence = task.require("ranks")
-        permanent = task.variance.permanent
+        bins, permanent = task.bins, task.variance.permanent
         self._limits = RankLimits.of(
-            evidence.bin_probabilities(POINTS, thinned=False),
-            evidence.histogram(evidence.n_better_bins),
+            bins.probabilities(POINTS, thinned=False),
+            bins.counts(),
             task.design_effect(),
             permanent.n_siblings if permanent else 0.0,
         )

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.stats import binom
 
-from classex_bayes.core.basis import N_BINS, Basis, n_better_bins, rank_histogram
 from classex_bayes.core.influence import Influence
 from classex_bayes.core.metrics import Accuracy, MeanMetric, MedianRank, Metric
 from classex_bayes.core.ranks.nearest import NearestClasses
@@ -23,12 +22,10 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 # Values count as known if their bounds differ by no more than this.
 KNOWN = 1e-6
 N_GRID = 12  # numbers of classes at which accuracies and their covariance are computed
-_CACHED = 16  # accuracies that are kept
+_CACHED = 16  # bounds of accuracies that are kept
 _SIZES = 200  # values of k among which the smallest with a known accuracy is sought
 # Share of the unknown ranks that may differ from the others, such as those of a few shorter lists.
-_FEW = 0.01
-# Numbers of competitors that differ by a smaller factor are treated as equal by the likelihood.
-_STEP = 1.25
+FEW = 0.01
 # Columns with a value for each row, next to the weight.
 _ROWS = (
     "y",
@@ -54,6 +51,7 @@ class Cells(NamedTuple):
     n_competitors: int
     siblings: float  # number of siblings among the k classes
     siblings_better: int  # number of siblings in the pilot that are better
+    counts: FloatArray  # weighted number of rows at each number of better competitors
 
     def sizes(self, k: IntArray) -> FloatArray:
         """Numbers of classes (n_k,) without the siblings, at most those that were met."""
@@ -84,11 +82,7 @@ class RankTable:
     - classes with unequal probabilities: N is the number of equally weighted competitors that stand
       for those that were met (`classex_bayes.core.rank_pass.design_statistics`).
 
-    The likelihood counts rows in bins of L. Bounds lie within a bin, or their numbers are equally
-    likely. An instance that loses at every k, because a sibling beats it or it is `unanswered`,
-    counts in the last bin that it can reach. The share of these instances is taken as observed
-    (`RankVariance.permanent`). Words for readers are in `provenance`, and no statistic depends on
-    them.
+    Words for readers are in `provenance`, and no statistic depends on them.
 
     Columns that are left out are those of exact ranks among all classes. One number is the same for
     all rows.
@@ -277,6 +271,16 @@ class RankTable:
         return *ranks, *siblings, self.bounded, self.unanswered, np.array([self.competitors_shared])
 
     @cached_property
+    def unbeaten(self) -> FloatArray:
+        """Probability (n,) that an instance does not lose at every k."""
+        return np.power(1.0 - self.sibling_share, self.siblings_better) * ~self.unanswered
+
+    @property
+    def loses_permanently(self) -> BoolArray:
+        """Whether each instance may lose at every k."""
+        return self.unbeaten < 1
+
+    @cached_property
     def answered_share(self) -> float:
         """Weight of the instances that have an answer."""
         return float(self.weight[~self.unanswered].sum()) if self.unanswered.any() else 1.0
@@ -379,39 +383,37 @@ class RankTable:
 
     def cells(self, n_better: IntArray) -> Iterator[Cells]:
         """Rows by their number of better competitors, for `lowest`, `highest` or between."""
+        weight = self.n_test * self.weight
         for rows, (n_competitors, siblings, siblings_better) in self._kinds:
+            distinct, place = distinct_n_better(n_better[rows])
             yield Cells(
                 rows,
-                *distinct_n_better(n_better[rows]),
+                distinct,
+                place,
                 n_competitors,
                 self.sibling_share * siblings,
                 siblings_better,
+                np.bincount(place, weight[rows]),
             )
 
     @cached_property
-    def _counted(self) -> dict[int, list[tuple[Cells, FloatArray]]]:
-        return {}
+    def cells_of_lowest(self) -> list[Cells]:
+        """Rows by their smallest number of better competitors."""
+        return [*self.cells(self.lowest)]
 
-    def _weighted_cells(self, n_better: IntArray) -> list[tuple[Cells, FloatArray]]:
-        """Cells with the weighted number of instances at each number of better competitors."""
-        key = id(n_better)
-        if key not in self._counted:
-            weight = self.n_test * self.weight
-            self._counted[key] = [
-                (cells, np.bincount(cells.place, weight[cells.rows]))
-                for cells in self.cells(n_better)
-            ]
-        return self._counted[key]
+    @cached_property
+    def _cells_of_highest(self) -> list[Cells]:
+        return [*self.cells(self.highest)]
 
-    def _average(self, metric: Metric, k: IntArray, n_better: IntArray) -> FloatArray:
-        """Average (n_k,) of a metric over subsets of k classes, at `lowest` or `highest`."""
+    def _average(self, metric: Metric, k: IntArray, of_rows: list[Cells]) -> FloatArray:
+        """Average (n_k,) of a metric over subsets of k classes."""
         if isinstance(metric, MedianRank):
             return metric.by_top_accuracy(
-                lambda m, size: float(self._average(Accuracy(m), np.array([size]), n_better)[0]), k
+                lambda m, size: float(self._average(Accuracy(m), np.array([size]), of_rows)[0]), k
             )
         assert isinstance(metric, MeanMetric)
         total = np.zeros(k.size)
-        for cells, counts in self._weighted_cells(n_better):
+        for cells in of_rows:
             sizes = cells.sizes(k)
             if metric != Accuracy():
                 sizes = np.rint(sizes)
@@ -419,36 +421,27 @@ class RankTable:
                 chance = binom.pmf(n_ahead, cells.siblings_better, self.sibling_share)
                 if chance > 0:
                     total += chance * metric.behind(n_ahead).weighted_sum(
-                        cells.n_better, cells.n_competitors + 1, sizes, counts / self.n_test
+                        cells.n_better, cells.n_competitors + 1, sizes, cells.counts / self.n_test
                     )
         return metric.within_limits(total, k)
 
     @cached_property
-    def _accuracies(self) -> dict[tuple[int, bytes], FloatArray]:
+    def _known_bounds(self) -> dict[bytes, tuple[FloatArray, FloatArray]]:
         return {}
-
-    def _accuracy(self, k: IntArray, n_better: IntArray) -> FloatArray:
-        """ATA_k (n_k,) at `lowest` or `highest`."""
-        # Every fit needs the same grid, and there may be a million distinct numbers.
-        key = id(n_better), k.tobytes()
-        if key not in self._accuracies:
-            if len(self._accuracies) >= _CACHED:
-                del self._accuracies[next(iter(self._accuracies))]
-            self._accuracies[key] = self._average(Accuracy(), k, n_better)
-        return self._accuracies[key].copy()
 
     def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Bounds (n_k,) of a metric that falls, or rises, with the rank of every instance."""
-
-        def value(n_better: IntArray) -> FloatArray:
-            if metric == Accuracy():
-                return self._accuracy(k, n_better)
-            return self._average(metric, k, n_better)
-
-        if self.is_exact:
-            return (value(self.lowest),) * 2
-        ends = value(self.highest), value(self.lowest)
-        return np.minimum(*ends), np.maximum(*ends)
+        # Every fit needs accuracies on the same grid, and ranks may have a million distinct values.
+        known, key = self._known_bounds if metric == Accuracy() else {}, k.tobytes()
+        if key not in known:
+            ends = [self._average(metric, k, self.cells_of_lowest)] * 2
+            if not self.is_exact:
+                ends[0] = self._average(metric, k, self._cells_of_highest)
+            if len(known) >= _CACHED:
+                del known[next(iter(known))]
+            known[key] = np.minimum(*ends), np.maximum(*ends)
+        lower, upper = known[key]
+        return lower.copy(), upper.copy()
 
     def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
         """Numbers of classes among `k` (n_k,) at which a metric is known."""
@@ -496,110 +489,13 @@ class RankTable:
                 "gives its bounds"
             )
         # Better than those of the unknown ranks that are the best.
-        known = int(np.quantile(self.lowest[self.lowest < self.highest], _FEW, method="lower"))
+        known = int(np.quantile(self.lowest[self.lowest < self.highest], FEW, method="lower"))
         if known > 1:
             where += (
                 f"; metrics of the {known} best, such as mrr@{known}, are known at k = "
                 f"{self.n_classes}"
             )
         return f"{self.provenance.unknown.why}; {where}"
-
-    # Likelihood
-
-    @cached_property
-    def unbeaten(self) -> FloatArray:
-        """Probability (n,) that an instance does not lose at every k."""
-        return np.power(1.0 - self.sibling_share, self.siblings_better) * ~self.unanswered
-
-    @property
-    def loses_permanently(self) -> BoolArray:
-        """Whether each instance may lose at every k."""
-        return self.unbeaten < 1
-
-    @cached_property
-    def _levels(self) -> tuple[IntArray, IntArray]:
-        """Level (n,) of rows that met about equally many competitors; the number (n_levels,)."""
-        log_number = np.log(np.maximum(self.n_competitors, 1))
-        level = np.floor((log_number - log_number.min()) / np.log(_STEP)).astype(np.int64)
-        share = np.bincount(level, self.weight)
-        total = np.bincount(level, self.weight * log_number)
-        mean = np.exp(np.divide(total, share, out=np.zeros_like(total), where=share > 0))
-        return level, np.where(share > 0, np.rint(mean), 0).astype(np.int64)
-
-    @cached_property
-    def n_better_bins(self) -> IntArray:
-        """Largest L of each bin that the likelihood counts; data distinguish neighbouring bins.
-
-        Bounds of ranks that are not equally likely lie within one bin, but for a few.
-        """
-        largest = int(self._levels[1].max())
-        if not self.bounded.any():
-            return n_better_bins(largest + 1)
-        lowest, highest = (np.sort(bound[self.bounded]) for bound in (self.lowest, self.highest))
-        bins = n_better_bins(largest + 1, N_BINS - 2)[:-1]
-        # Bounds are crossed from a `lowest` on, so the number before it may be the end of a bin.
-        ends = np.union1d(bins, lowest[lowest > 0] - 1)
-        n_crossed = lowest.searchsorted(ends, "right") - highest.searchsorted(ends, "right")
-        ends = ends[n_crossed <= _FEW * (lowest.size - 1)]
-        place = ends.searchsorted(bins, "right") - 1  # of the last end up to that of each bin
-        if not (place >= 0).any():
-            raise DataError(
-                "task: the bounds of its ranks overlap, so that no number of better classes "
-                "divides them; make a task of instances with similar bounds, and fit all together: "
-                "model.fit([first, second])"
-            )
-        return np.append(np.unique(ends[place[place >= 0]]), largest)
-
-    def bin_probabilities(self, basis: Basis, *, thinned: bool = True) -> FloatArray:
-        """Probability (n_bins, m) of each of `n_better_bins` under each element of a basis.
-
-        `thinned`: the share of instances that lose at every k is as observed. Otherwise U* = 0
-        describes them.
-        """
-        bins, (level, numbers) = self.n_better_bins, self._levels
-        share = np.bincount(level, self.weight)
-        unbeaten = np.bincount(level, self.weight * self.unbeaten) if thinned else share
-        matrix = np.zeros((bins.size, basis.knots.size))
-        for n_competitors, of_level, left in zip(
-            numbers.tolist(), share / share.sum(), unbeaten / share.sum(), strict=True
-        ):
-            if n_competitors:
-                last = np.append(bins[:-1][bins[:-1] < n_competitors], n_competitors)
-                matrix[: last.size] += left * basis.bin_probabilities(last, n_competitors + 1)
-                matrix[last.size - 1] += of_level - left
-        return matrix
-
-    def histogram(self, bin_ends: IntArray, group: IntArray | None = None) -> FloatArray:
-        """Weighted number of instances in each bin of L, of each group (n,); sums to n.
-
-        Rows with bounds are spread evenly between them, which often lie within one bin. Numbers
-        beyond the last bin, if instances had different numbers of competitors, count in it.
-        """
-        groups = np.zeros(self.n_test, dtype=np.int64) if group is None else group
-        shape = int(groups.max()) + 1, bin_ends.size
-        level, numbers = self._levels
-        last_bin = np.searchsorted(bin_ends[:-1], numbers)  # that a row of each level can reach
-        weight = self.n_test * self.weight * self.unbeaten
-        counts = np.zeros(shape)
-        if not self.is_exact:
-            weight = weight / (self.highest - self.lowest + 1)
-            first = 0
-            for column, last in enumerate([*bin_ends[:-1], self.highest.max()]):
-                within = np.minimum(self.highest, last) - np.maximum(self.lowest, first) + 1
-                counts[:, column] = np.bincount(groups, weight * np.maximum(within, 0), shape[0])
-                first = last + 1
-        elif group is None and self.is_simple_random and not self.loses_permanently.any():
-            ((cells, of_cells),) = self._weighted_cells(self.lowest)
-            counts[0] = rank_histogram(cells.n_better, bin_ends, of_cells)
-        else:
-            for cells in self.cells(self.lowest):
-                bins = np.searchsorted(bin_ends, cells.n_better)[cells.place]
-                bins = np.minimum(bins, last_bin[level[cells.rows]])
-                np.add.at(counts, (groups[cells.rows], bins), weight[cells.rows])
-        if self.loses_permanently.any():
-            beaten = self.n_test * self.weight * (1 - self.unbeaten)
-            np.add.at(counts, (groups, last_bin[level]), beaten)
-        return counts if group is not None else counts[0]
 
     # Sentences
 

@@ -30,7 +30,7 @@ from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import accuracy_given_n_better, log_spaced
-from classex_bayes.task.rank_table import N_GRID, RankTable
+from classex_bayes.task.rank_table import N_GRID, Cells, RankTable
 from classex_bayes.typing import FloatArray, IntArray
 
 FEWEST_ERRING_CLASSES = 5
@@ -76,6 +76,12 @@ class RankVariance:
         return table.lowest
 
     @cached_property
+    def _cells(self) -> list[Cells]:
+        """Rows by their typical number of better competitors."""
+        table, typical = self.table, self._typical
+        return table.cells_of_lowest if typical is table.lowest else [*table.cells(typical)]
+
+    @cached_property
     def _grid(self) -> IntArray:
         """Numbers of classes at which the dependence between instances is estimated."""
         smallest = 2 if self.has_influence else self.table.smallest_k or 2
@@ -98,7 +104,7 @@ class RankVariance:
         """Weighted accuracy (n_units, n_k) of the units; 0 where a unit has no weight."""
         of_units = self._of_units(weight)
         sums = np.zeros((of_units.size, k.size))
-        for cells in self.table.cells(self._typical):
+        for cells in self._cells:
             sizes = cells.sizes(k)
             chances = given_n_better(cells.n_better, cells.n_competitors + 1, sizes)
             unit, share = self.table.unit[cells.rows], weight[cells.rows]
@@ -113,7 +119,7 @@ class RankVariance:
     def _independent(self, k: IntArray, weight: FloatArray) -> FloatArray:
         """Variance (n_k,) of the weighted accuracy if the instances were independent."""
         chances, shares = [], []
-        for cells in self.table.cells(self._typical):
+        for cells in self._cells:
             chances.append(
                 accuracy_given_n_better(cells.n_better, cells.n_competitors + 1, cells.sizes(k))
             )

@@ -26,6 +26,7 @@ from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import encode_labels
 from classex_bayes.task.data_checks import checks_of
+from classex_bayes.task.rank_bins import RankBins
 from classex_bayes.task.rank_table import KNOWN, N_GRID, RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.table_parts import draw_classes, select
@@ -162,6 +163,11 @@ class TaskStatistics:
         """Covariance of ATA_k, design effect and dependence, for authors of estimators."""
         table = self.table
         return table if isinstance(table, AccuracyCurve) else RankVariance(table)
+
+    @cached_property
+    def bins(self) -> RankBins:
+        """Ranks as the likelihood counts them, for authors of estimators."""
+        return RankBins(self.require("ranks"))
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:

@@ -292,14 +292,14 @@ def test_the_likelihood_of_ranks_in_groups_is_that_of_the_groups():
     """Such as of reports on the 10, 50 and 100 best: the bins are the groups."""
     ends, ranks = [10, 50, 100, 500], np.random.default_rng(1).geometric(0.02, 300)
     task = cb.SourceTask(grouped(ranks, ends, 500))
-    assert (task.table.n_better_bins + 1).tolist() == ends
-    assert task.table.histogram(task.table.n_better_bins).tolist() == pytest.approx(
+    assert (task.bins.ends + 1).tolist() == ends
+    assert task.bins.counts().tolist() == pytest.approx(
         np.histogram(ranks, [1, 11, 51, 101, 501])[0].tolist()
     )
     assert task.design_effect() == pytest.approx(1.25, abs=0.01)  # no order is assumed
     # As if all were equally likely, the ranks are those between the ends.
     spread = grouped(ranks, ends, 500, equally_likely=np.ones(300, dtype=bool))
-    assert spread.n_better_bins.size == 48 and cb.SourceTask(spread).design_effect() > 2
+    assert cb.SourceTask(spread).bins.ends.size == 48 and cb.SourceTask(spread).design_effect() > 2
 
 
 def test_every_instance_counts_in_a_bin():
@@ -309,7 +309,7 @@ def test_every_instance_counts_in_a_bin():
         np.arange(200), 91, np.full(200, 1 / 200), np.tile([0, 60], 100), n_competitors,
         n_competitors=n_competitors, competitors_shared=False,
     )  # fmt: skip
-    assert table.histogram(np.array([0, 50, 100])).sum() == pytest.approx(200)
+    assert cb.SourceTask(table).bins.counts(ends=np.array([0, 50, 100])).sum() == pytest.approx(200)
 
 
 def test_shared_competitors_are_all_other_classes():
@@ -338,25 +338,25 @@ def test_ties_and_cut_lists_are_put_together():
     )
     tied_part = cb.SourceTask.from_scores(np.rint(scores[40:]), y[40:], ties="unknown", **options)
     merged = cb.SourceTask.merge([lists_part, tied_part])
-    bins = merged.table.n_better_bins
+    bins = merged.bins.ends
     assert bins.tolist() == [0, 1, 2, 3, 4, 39]
-    expected = [part.table.histogram(bins) for part in (lists_part, tied_part)]
-    np.testing.assert_allclose(merged.table.histogram(bins), np.sum(expected, axis=0), atol=1e-9)
+    expected = [part.bins.counts(ends=bins) for part in (lists_part, tied_part)]
+    np.testing.assert_allclose(merged.bins.counts(), np.sum(expected, axis=0), atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", OPEN)
 def test_histograms_spread_instances_over_their_intervals(kind):
     task = OPEN[kind](class_weight=np.arange(1, 41)) if kind != "cut ranks" else lists()
-    bins = task.table.n_better_bins
+    bins = task.bins.ends
     expected = np.zeros((40, bins.size))
     ends = task.table.lowest, task.table.highest
     for i, (lowest, highest) in enumerate(zip(*ends, strict=True)):
         places = np.searchsorted(bins, np.arange(lowest, highest + 1))
         weight = task.n_test * task.table.weight[i] / places.size
         np.add.at(expected[task.y[i]], places, weight)
-    np.testing.assert_allclose(task.table.histogram(bins, task.y), expected, atol=1e-9)
-    np.testing.assert_allclose(task.table.histogram(bins), expected.sum(axis=0), atol=1e-9)
-    assert task.table.histogram(bins).sum() == pytest.approx(task.n_test)
+    np.testing.assert_allclose(task.bins.counts(task.y), expected, atol=1e-9)
+    np.testing.assert_allclose(task.bins.counts(), expected.sum(axis=0), atol=1e-9)
+    assert task.bins.counts().sum() == pytest.approx(task.n_test)
 
 
 def test_unknown_orders_widen_the_variance_by_that_between_the_bounds():

@@ -116,7 +116,7 @@ def test_lists_of_one_document_each_are_results_of_a_search(rng):
     k = np.arange(2, 51)
     for bound, expected in zip(task.accuracy_bounds(k), searched.accuracy_bounds(k), strict=True):
         np.testing.assert_allclose(bound, expected, rtol=1e-12)
-    assert task.table.n_better_bins.tolist() == searched.table.n_better_bins.tolist()
+    assert task.bins.ends.tolist() == searched.bins.ends.tolist()
     np.testing.assert_array_equal(task.nearest_classes.scores, searched.nearest_classes.scores)
     # Whole numbers are names like any other: positions follow their order as text.
     names = np.array(sorted(range(50), key=str))

@@ -104,13 +104,13 @@ def test_all_but_equal_chances_change_nothing():
     np.testing.assert_allclose(equal.accuracy_cov(k[:-1]), plain.accuracy_cov(k[:-1]), rtol=1e-3)
     assert equal.design_effect() == pytest.approx(plain.design_effect(), rel=0.1)
     np.testing.assert_allclose(
-        equal.table.histogram(equal.table.n_better_bins),
-        plain.table.histogram(plain.table.n_better_bins),
+        equal.bins.counts(),
+        plain.bins.counts(),
         atol=1e-9,
     )
     basis = RadialBasis.regular(-4, 8, 0.5)
     np.testing.assert_allclose(
-        equal.table.bin_probabilities(basis), plain.table.bin_probabilities(basis), atol=1e-12
+        equal.bins.probabilities(basis), plain.bins.probabilities(basis), atol=1e-12
     )
 
 
@@ -243,9 +243,9 @@ def test_bins_have_the_probabilities_of_drawn_pilots(unequal_population):
         probes[kept], gallery[kept], np.arange(kept.size), sampling=cb.Sampling(inclusion=inclusion)
     )
     basis = RadialBasis.regular(-4, 8, 0.5)
-    matrix = task.table.bin_probabilities(basis)
+    matrix = task.bins.probabilities(basis)
     np.testing.assert_allclose(matrix.sum(axis=0), 1, rtol=1e-9)
-    counts = task.table.histogram(task.table.n_better_bins)
+    counts = task.bins.counts()
     assert counts.sum() == pytest.approx(task.n_test)
     # One element: U* = Phi(t + h eps); losses are binomial among N competitors.
     number = task.table.n_competitors
@@ -269,9 +269,8 @@ def test_no_instance_is_counted_in_a_bin_that_cannot_occur():
     sampling = cb.Sampling(inclusion=np.where(heavy, 0.85, 1.0))
     task = cb.SourceTask.from_scores(scores, y, sampling=sampling)
     assert (task.ranks == 40).sum() == 25
-    bins = task.table.n_better_bins
-    possible = task.table.bin_probabilities(RadialBasis.regular(-4, 4, 0.5)).sum(axis=1) > 0
-    counts = task.table.histogram(bins)
+    possible = task.bins.probabilities(RadialBasis.regular(-4, 4, 0.5)).sum(axis=1) > 0
+    counts = task.bins.counts()
     assert not counts[~possible].any()
     assert counts[possible].sum() == pytest.approx(200)
 
@@ -285,10 +284,10 @@ def test_who_loses_to_a_sibling_is_counted_as_losing_to_all():
     by_sibling = (beaten & own).any(axis=1)
     n_better = np.where(by_sibling, 56, (beaten & ~own).sum(axis=1))
     expected = np.bincount(
-        np.searchsorted(task.table.n_better_bins, n_better),
-        minlength=task.table.n_better_bins.size,
+        np.searchsorted(task.bins.ends, n_better),
+        minlength=task.bins.ends.size,
     )
-    np.testing.assert_allclose(task.table.histogram(task.table.n_better_bins), expected)
+    np.testing.assert_allclose(task.bins.counts(), expected)
 
 
 def test_losses_to_siblings_do_not_grow():

@@ -60,7 +60,7 @@ def test_cut_lists_are_cut_ranks(matrix, length):
     assert task.table.made_from == cut.table.made_from == "cut ranks"
     for bound, expected in zip(task.accuracy_bounds(k), cut.accuracy_bounds(k), strict=True):
         np.testing.assert_array_equal(bound, expected)
-    assert task.table.n_better_bins.tolist() == cut.table.n_better_bins.tolist()
+    assert task.bins.ends.tolist() == cut.bins.ends.tolist()
     same_lists(task.nearest_classes, whole.nearest_classes, length - 1)
     kept = f"cut ranks with the scores of the {length - 1} nearest classes"
     assert kept in " ".join(repr(task).split()) and "nearest" not in repr(cut)
@@ -191,11 +191,11 @@ def test_a_few_ties_are_no_fault(matrix):
     distances, y = matrix
     ids, near = listed(distances, 10)
     assert not SourceTask.from_search(ids, y, distances=near, **SCORED).warnings
-    known = SourceTask.from_search(ids, y, distances=near, **SCORED).table.n_better_bins
+    known = SourceTask.from_search(ids, y, distances=near, **SCORED).bins.ends
     near[:2, 1:] = near[:2, 1:2]
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     assert not task.warnings and not any("equal distances" in note for note in task.notes)
-    assert task.table.n_better_bins.tolist() == known.tolist()
+    assert task.bins.ends.tolist() == known.tolist()
     near[:60, -2:] = near[:60, -2:-1]
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     assert not task.warnings and any("equal distances" in note for note in task.notes)

@@ -15,7 +15,6 @@ from scipy.stats import chisquare
 
 from classex_bayes import ClassExReg, SourceTask
 from classex_bayes.core import named_metric
-from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.influence import (
     clustered_covariance,
 )
@@ -65,9 +64,7 @@ def test_all_constructors_see_the_same_task(seed):
     k = np.arange(2, 9)
     from_ranks = SourceTask.from_ranks(task.ranks, y, n_classes=8)
     np.testing.assert_array_equal(from_ranks.accuracy(k), task.accuracy(k))
-    np.testing.assert_array_equal(
-        from_ranks.table.histogram(n_better_bins(8)), task.table.histogram(n_better_bins(8))
-    )
+    np.testing.assert_array_equal(from_ranks.bins.counts(), task.bins.counts())
     curve = SourceTask.from_accuracies(k, task.accuracy(k), n_test=16, n_classes=8)
     np.testing.assert_array_equal(curve.accuracy(k), task.accuracy(k))
 
@@ -171,7 +168,7 @@ def test_classes_weigh_the_same_or_as_told(seed, weighted):
         f = np.array([comb(5 - loss, k - 1) / comb(5, k - 1) for loss in task.table.n_better])
         expected = sum(share[j] * f[y == j].mean() for j in range(6))
         assert task.accuracy(k)[0] == pytest.approx(expected, rel=1e-12)
-    counts = task.table.histogram(n_better_bins(6))
+    counts = task.bins.counts()
     expected = [
         y.size * sum(share[j] * np.mean(task.ranks[y == j] == loss + 1) for j in range(6))
         for loss in range(6)

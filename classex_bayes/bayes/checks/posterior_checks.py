@@ -267,8 +267,7 @@ def observed_and_replicated(
         return observed, replicated
     observed = observed.copy()
     if "rank_histogram" in observed:
-        ranks = task.require("ranks")
-        counts = ranks.histogram(observed["bin"].values - 1)
+        counts = task.bins.counts(ends=observed["bin"].values - 1)
         observed["rank_histogram"] = ("bin", counts)
     if observed["k"].size:
         observed["accuracy"] = ("k", task.accuracy(observed["k"].values))

@@ -107,9 +107,8 @@ class BernsteinData(Likelihood):
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis, power: float = 1.0) -> Self:
         """Data of a task with ranks, exact or known up to intervals; `power` as of `coarsening`."""
-        ranks = task.require("ranks")
-        counts = ranks.histogram(ranks.n_better_bins)
-        return cls(ranks.bin_probabilities(basis), counts, power / task.design_effect())
+        bins = task.bins
+        return cls(bins.probabilities(basis), bins.counts(), power / task.design_effect())
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
