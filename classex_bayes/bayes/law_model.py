@@ -164,7 +164,7 @@ class LawModel(FittedModel):
         """
         counts, chosen = class_counts(k), named_metric(metric)
         for task in self.fit_.tasks:
-            task.table.provenance.refuse_recall(metric)
+            task.table.provenance.refuse(metric)
         draws, limits = self.law_.expected(counts, chosen), self.fit_.rank_limits
         estimand, farthest = Estimand(metric=chosen.name), counts.argmax()
         notes = self._notes_on_scores(counts[farthest], draws[..., farthest], estimand)

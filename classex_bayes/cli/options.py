@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,16 +23,6 @@ import classex_bayes as cb
 from classex_bayes.cli.terminal import ExitCode, Terminal, bad_data
 from classex_bayes.exceptions import DataError, no_such_file
 
-# What Python and the shell say in different ways.
-_PHRASES = {
-    "with higher_is_better=True": "without --lower-is-better",
-    "higher_is_better=False": "--lower-is-better",
-    "paired=False": "--unpaired",
-    r"sampling=Sampling\(groups=\.\.\.\)": "a file of --design",
-    r"SourceTask\.from_run": "--qrels",
-    r"to SourceTask\.from_confusion": "in an array counts",
-    r"to SourceTask\.from_(\w+)": r"in an array \1",
-}
 _PANELS = None, "Input", "Model", "Output"
 
 
@@ -92,28 +82,26 @@ def verb[T: type[Verb]](name: str, *examples: str) -> Callable[[T], T]:
     return registered
 
 
-def _of_the_shell(message: str, options: Mapping[str, str]) -> str:
-    """A message of the library in words of the shell: options of the verb, and arrays in files.
+def _with_options(message: str, parameters: Sequence[Any]) -> str:
+    """A message of the library with options, which have the names of the arguments.
 
-    An argument that is an option is one at the beginning, and in settings such as
-    ``ties='unknown'`` or ``labels=``. Anything else that Python would pass is stored in a file.
+    An argument stands at the beginning, or in a setting such as ``ties='unknown'`` or ``labels=``.
+    One that is no option is an array of a file.
     """
+    options = {o.name: o for o in parameters if o.opts[0].startswith("--")}
 
     def option(setting: re.Match[str]) -> str:
         name, value = setting.groups()
-        value = "" if value in (None, "True") else value
-        return f"{options[name]} {value}".strip() if name in options else setting[0]
-
-    def stored(passed: re.Match[str]) -> str:
-        word, name = passed.groups()
-        return f"{'Store' if word == 'Pass' else 'store'} {f'an array {name}' if name else ''}"
+        if name not in options:
+            return setting[0] if value else f"an array {name}"
+        found = options[name]
+        if found.is_flag:
+            return str((found.secondary_opts if value == "False" else found.opts)[0])
+        return f"{found.opts[0]} {'FILE' if found.metavar == 'FILE' else value}"
 
     if (begins := message.split(": ")[0]) in options:
-        message = options[begins] + message.removeprefix(begins)
-    for python, shell in _PHRASES.items():
-        message = re.sub(python, shell, message)
-    message = re.sub(r"\b([a-z_]+)=(?:'?(\w+)'?)?", option, message)
-    return re.sub(r"\b([Pp]ass) (?!--|')(?:(\w+)=(?!\w))?", stored, message)
+        message = options[begins].opts[0] + message.removeprefix(begins)
+    return re.sub(r"\b([a-z_]+)=(?:'?(\w+)'?(?:\(\S*\))?)?", option, message)
 
 
 def option(metavar: str | None, text: str, panel: str | None = None, **more: Any) -> Any:
@@ -197,12 +185,13 @@ Folder = Annotated[Path | None, output("FOLDER", "Write files (posterior, figure
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """Options of files: arguments of `read_task`, the direction of scores, and a design."""
+    """Options of files: arguments of `read_task`."""
 
     labels: Annotated[Path | None, _input("FILE", "Labels (.npy, .txt) of scores in .npy.")] = None
-    lower_is_better: Annotated[
-        bool, flag("Scores are distances.", "--lower-is-better", panel="Input")
-    ] = False
+    higher_is_better: Annotated[
+        bool,
+        flag("Scores, or distances.", "--higher-is-better/--lower-is-better", panel="Input"),
+    ] = True
     distance: Annotated[
         Literal["sqeuclidean", "cosine", "dot"] | None,
         _input(None, "How embeddings are compared; sqeuclidean if not given."),
@@ -230,7 +219,7 @@ class DataOptions:
     truncated_at: Annotated[
         int | None, _input("N", "Length of lists that ranks come from; larger ranks are unknown.")
     ] = None
-    design: Annotated[
+    sampling: Annotated[
         Path | None, _input("FILE", "How classes were drawn: a .csv with class, inclusion, group.")
     ] = None
     sibling_share: Annotated[
@@ -266,8 +255,7 @@ class Verb(ABC):
     def terminal(self) -> Terminal:
         """The streams of the shell, files that were written, and what failed."""
         command = self.context.command
-        options = {o.name: o.opts[0] for o in command.params if o.opts[0].startswith("--")}
-        words = partial(_of_the_shell, options=options)
+        words = partial(_with_options, parameters=command.params)
         return Terminal(self.quiet, self.as_json, command.name or "", words)
 
 
@@ -291,24 +279,15 @@ class FileVerb(DataOptions, Verb):
 
     def read(self, *files: Path) -> "cb.SourceTask":
         """The task in one file, or in the parts that several files hold; by default in all."""
-        given = {field.name: getattr(self, field.name) for field in fields(DataOptions)}
+        options = {field: getattr(self, field.name) for field in fields(DataOptions)}
         arguments = {
-            name: value for name, value in given.items() if value is not None and value is not False
+            field.name: value for field, value in options.items() if value != field.default
         }
-        if arguments.pop("lower_is_better", False):
-            arguments["higher_is_better"] = False
         with self.terminal.reading(), bad_data():
-            if self.design is not None:
-                from classex_bayes.io.tables import read_design
-
-                arguments |= read_design(arguments.pop("design"))
             # Ties are broken by the fixed seed of `read_task`, as in Python.
             task = cb.read_task(files or self.files, **arguments)
         self.terminal.message(str(task))
-        task.table.provenance.refuse_recall(getattr(self, "metric", "accuracy"))
-        if any("reversed" in warning for warning in task.warnings):
-            remedy = "leave {} out" if self.lower_is_better else "pass {} for distances"
-            self.terminal.message(f"note: {remedy.format('--lower-is-better')}")
+        task.table.provenance.refuse(getattr(self, "metric", "accuracy"))
         return task
 
 

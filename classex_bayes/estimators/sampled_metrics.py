@@ -150,7 +150,7 @@ class SampledMetrics(PointEstimator):
             `k` is not a whole number of at least 2, or the metric is unknown or a median.
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
-        self._table.provenance.refuse_recall(metric)
+        self._table.provenance.refuse(metric)
         share = 1.0 if chosen.is_rank else self._answered
         values, notes = share * self._curve(counts, chosen), self._data_notes
         estimand = Estimand(metric=chosen.name)

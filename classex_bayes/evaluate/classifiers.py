@@ -281,7 +281,7 @@ def compare_classifiers(
         posterior, predictions = predict_engines(named, k, metric, model, **fitting)
         return ClassifierComparison(predictions, posterior, True)
     for task in named.values():
-        task.table.provenance.refuse_recall(metric)
+        task.table.provenance.refuse(metric)
     checked_model(model)
     if truth_value(paired, "paired"):
         _require_same_instances(named, chosen)

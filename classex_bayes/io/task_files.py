@@ -24,7 +24,7 @@ from classex_bayes.io.arrays import (
     read_zarr,
     readable,
 )
-from classex_bayes.io.tables import read_csv, read_entries, read_parquet
+from classex_bayes.io.tables import read_csv, read_design, read_entries, read_parquet
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_parts import warn_of_equal_positions
@@ -102,7 +102,8 @@ def read_task(
     **arguments
         Further arguments of the constructor, such as ``ties="unknown"`` of `SourceTask.from_scores`
         or ``n_classes=1000`` of `SourceTask.from_run`; or of `Sampling`, as files have them, too.
-        They override those in the file. ``unanswered`` may be a file of labels.
+        They override those in the file. ``unanswered`` may be a file of labels, and ``sampling`` a
+        .csv with a column ``class`` and columns ``inclusion``, ``group`` or both.
 
     Returns
     -------
@@ -146,6 +147,8 @@ def read_task(
     else:
         names = arguments.get("classes", ())
         parts = [_arrays(file, label, names) for file, label in zip_longest(files, label_files)]
+        if isinstance(arguments.get("sampling"), str | os.PathLike):
+            arguments |= read_design(Path(arguments.pop("sampling")))
         if isinstance(arguments.get("unanswered"), str | os.PathLike):
             names = arguments.get("classes", parts[0].get("classes", ()))
             arguments["unanswered"] = _labels(Path(arguments["unanswered"]), names)

@@ -6,6 +6,7 @@ too.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from classex_bayes.formatting import folded
 
@@ -39,6 +40,8 @@ class Check:
     value: float = float("nan")
     limit: float = float("nan")
     is_note: bool = False
+    # Beginnings of names of metrics that would mislead here; the sentence says why.
+    misnamed: ClassVar[tuple[str, ...]] = ()
 
     @property
     def _word(self) -> str:

@@ -85,7 +85,8 @@ def better_than_chance(k: int, accuracy: float, margin: float, order: str = _LAB
     if accuracy < 1 / k - margin:
         sentence += (
             ". True classes score below most wrong ones. Check whether the sign of the scores is "
-            f"reversed (higher_is_better) or {order}"
+            "reversed (higher_is_better=False for distances, else higher_is_better=True) or "
+            f"{order}"
         )
     elif not passed:
         sentence += (

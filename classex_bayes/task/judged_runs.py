@@ -219,6 +219,10 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
     return results._replace(lowest=lowest, checks=(*lists.checks, *checks))
 
 
+class _SeveralRelevant(Check):
+    misnamed = "recall", "ndcg"
+
+
 def _relevant(lists: JudgedLists) -> Check:
     """Whether queries have one relevant document each, as recall and nDCG of a task assume."""
     n_several = int((lists.n_relevant > 1).sum())
@@ -226,10 +230,11 @@ def _relevant(lists: JudgedLists) -> Check:
     if n_several:
         sentence += (
             ", of which the best ranked one counts: recall@m here is success@m, the share of "
-            "queries with a relevant document among the m best; RelevantDocuments has the recall "
-            "of trec_eval"
+            "queries with a relevant document among the m best; ask for success@m or mrr, or use "
+            "RelevantDocuments.from_run, which has the recall and nDCG of trec_eval"
         )
-    return Check("relevant documents", True, sentence, is_note=n_several > 0)
+    form = _SeveralRelevant if n_several else Check
+    return form("relevant documents", True, sentence, is_note=n_several > 0)
 
 
 def _tied_documents(

@@ -119,16 +119,11 @@ class Provenance:
             return self.source.nearest
         return NearestClasses.of(self.source, y)
 
-    def refuse_recall(self, metric: str) -> None:
-        """Raise for recall and nDCG if queries have several relevant documents, but one counts."""
-        if metric.lower().startswith(("recall", "ndcg")):
-            for check in self.checks:
-                if check.name == "relevant documents" and check.is_note:
-                    raise DataError(
-                        f"metric: found {metric!r}, but {check.sentence.split(',')[0]}, of which a "
-                        "task counts the best one; ask for 'success@m' or 'mrr', or predict recall "
-                        "and nDCG with RelevantDocuments.from_run"
-                    )
+    def refuse(self, metric: str) -> None:
+        """Raise for a metric that a check found to be another one."""
+        for check in self.checks:
+            if metric.lower().startswith(check.misnamed):
+                raise DataError(f"metric: found {metric!r}, but {check.sentence}")
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Provenance of the instances `rows`, scored on the classes `columns`."""

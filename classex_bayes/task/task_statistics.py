@@ -288,7 +288,7 @@ class TaskStatistics:
         [[0.875, 0.708], [1.25, 1.75]]
         """
         chosen = named_metric(metric)
-        self.table.provenance.refuse_recall(metric)
+        self.table.provenance.refuse(metric)
         return self._average(chosen, k)
 
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:

@@ -8,7 +8,6 @@ import pytest
 from helpers import embedded
 
 import classex_bayes as cb
-from classex_bayes.io.tables import read_design
 from studies.laws import HierarchicalNormal
 
 K = np.array([2, 3, 5])
@@ -154,17 +153,17 @@ def test_files_tell_the_design(small, small_task, tmp_path):
     table = pd.DataFrame({"class": range(24), "inclusion": design["inclusion"]})
     table["group"] = [f"group {number}" for number in design["groups"]]
     table.sample(frac=1, random_state=1).to_csv(tmp_path / "design.csv", index=False)
-    task = cb.read_task(tmp_path / "task.npz", **read_design(tmp_path / "design.csv"))
+    task = cb.read_task(tmp_path / "task.npz", sampling=tmp_path / "design.csv")
     np.testing.assert_allclose(task.accuracy(K), small_task.accuracy(K), rtol=1e-12)
     np.savez(tmp_path / "whole.npz", scores=scores, y=y, **design)
     task = cb.read_task(tmp_path / "whole.npz", sibling_share=0.5)
     assert (task.accuracy(K) > small_task.accuracy(K)).all()
     table.assign(group=["", *table["group"][1:]]).to_csv(tmp_path / "gap.csv", index=False)
     with pytest.raises(cb.DataError, match="groups: class 0 has no group"):
-        cb.read_task(tmp_path / "task.npz", **read_design(tmp_path / "gap.csv"))
+        cb.read_task(tmp_path / "task.npz", sampling=tmp_path / "gap.csv")
     table.drop(columns=["inclusion", "group"]).to_csv(tmp_path / "bad.csv", index=False)
     with pytest.raises(cb.DataError, match=r"bad\.csv: found columns class;"):
-        read_design(tmp_path / "bad.csv")
+        cb.read_task(tmp_path / "task.npz", sampling=tmp_path / "bad.csv")
 
 
 def test_scores_in_dask_are_refused(small):
