@@ -53,10 +53,6 @@ tests/estimators/test_contract.py @ SampledMetrics("least_squares"), + estimator
 core/metrics.py @ @dataclass(frozen=True)\nclass MeanRank + <RankBiasedPrecision>
 core/metrics.py @ "mean_rank": MeanRank, + "rbp": RankBiasedPrecision,
 bayes/law_model.py @ - "mean_rank" + - "rbp" or "rbp@m": the mean of 0.2 * 0.8^(R - 1).
-task/task_statistics.py @ "mean_rank" or + "rbp",
-evaluate/classifiers.py @ "ndcg" or + "rbp",
-cli/options.py @ mean_rank or + rbp,
-results/extrapolation.py @ "ndcg"  # of documents + "rbp",
 docs/questions.md @ | `"mean_rank"` | + | `"rbp"`, `"rbp@10"` | rank-biased precision |
 tests/core/test_rank_metrics.py @ "mean_rank",\n] + "rbp",
 tests/core/test_rank_metrics.py @ "mean_rank": lambda + "rbp": lambda r: 0.2 * 0.8 ** (r - 1),

@@ -163,7 +163,7 @@ Metric = Annotated[
     str,
     option(
         "METRIC",
-        "accuracy, accuracy@5 (recall@5), mrr, mrr@10, ndcg, ndcg@10, mean_rank or median_rank.",
+        "Such as accuracy@5 (recall@5), mrr, ndcg@10 or mean_rank.",
         callback=_metric,
     ),
 ]

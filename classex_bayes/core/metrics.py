@@ -46,6 +46,11 @@ class Metric(ABC):
     is_rank: ClassVar[bool] = False
     """Whether values are ranks in 1..k (smaller is better). Other metrics lie in [0, 1]."""
 
+    @property
+    def is_of_retrieval(self) -> bool:
+        """Whether classes are documents, which a query finds."""
+        return False
+
     def limits(self, k: FloatArray | IntArray) -> tuple[float, FloatArray]:
         """Smallest possible value, and largest possible values (n_k,), on k classes."""
         sizes = np.atleast_1d(np.asarray(k, dtype=float))
@@ -157,6 +162,11 @@ class Accuracy(MeanMetric):
             return "accuracy" if self.m == 1 else f"top-{self.m} accuracy"
         return self.name.replace("_", " ")
 
+    @property
+    def is_of_retrieval(self) -> bool:
+        """Whether it was requested by another name than accuracy."""
+        return self.called != "accuracy"
+
     def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
         """Hypergeometric probability, see `top_accuracy_given_n_better`."""
         return top_accuracy_given_n_better(n_better, n_classes, k, self.m)
@@ -197,6 +207,7 @@ class GainMetric(MeanMetric):
 
     short: ClassVar[str]
     long: ClassVar[str]
+    is_of_retrieval = True
 
     def __post_init__(self) -> None:
         """Raise DataError if m is so large that the sums take too long."""
@@ -365,7 +376,6 @@ METRICS: dict[str, Callable[..., Metric]] = {
     "mean_rank": MeanRank,
     "median_rank": MedianRank,
 }
-_WITHOUT_DEFAULT = "recall", "hit_rate", "success"  # these names need @m: no m is standard
 
 
 def named_metric(name: str) -> Metric:
@@ -399,10 +409,11 @@ def named_metric(name: str) -> Metric:
         raise DataError(
             f"metric: found {name!r}, expected one of {', '.join(METRICS)}, such as 'accuracy@5'"
         )
-    if not at and key in _WITHOUT_DEFAULT:
-        raise DataError(f"metric: found {name!r}, expected '{key}@1', '{key}@10' or similar")
     if not at:
-        return METRICS[key]()
+        metric = METRICS[key]()
+        if isinstance(metric, Accuracy) and metric.is_of_retrieval:  # no m is standard
+            raise DataError(f"metric: found {name!r}, expected '{key}@1', '{key}@10' or similar")
+        return metric
     if "m" not in signature(METRICS[key]).parameters:
         raise DataError(f"metric: found {name!r}, expected {key!r}, which has no m")
     if not (m.isascii() and m.isdigit() and len(m) <= _MOST_DIGITS and int(m) > 0):

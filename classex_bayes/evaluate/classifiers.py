@@ -213,9 +213,9 @@ def compare_classifiers(
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     metric : str
-        "accuracy", "accuracy@m", "recall@m", "hit_rate@m", "success@m", "mrr", "mrr@m", "ndcg" or
-        "ndcg@m". Lists of the M best classes can be paired if m is at most M. Of the metrics that
-        are 1 on up to m classes, such as "recall@m", m is below k1 if `paired`.
+        As in `BayesianExtrapolator.predict`, but no rank. Lists of the M best classes can be paired
+        if m is at most M. Of the metrics that are 1 on up to m classes, such as "recall@m", m is
+        below k1 if `paired`.
     model : LawModel
         `BayesianExtrapolator` or other model. Copies of it are fitted to each task.
     paired : bool

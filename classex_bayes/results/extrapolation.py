@@ -34,7 +34,6 @@ from classex_bayes.results.draws import (
 from classex_bayes.typing import FloatArray, IntArray
 
 RISK = "risk"
-_OF_RETRIEVAL = "recall", "hit_rate", "success", "mrr", "ndcg"  # of documents that queries find
 EstimandKind = Literal["expected", "observed"]
 IntervalType = Literal["credible", "bootstrap", "confidence", "none"]
 # Studies of calibration reach factors of 10 to 70. Beyond 100 the prior dominates.
@@ -106,7 +105,8 @@ class Estimand:
     @property
     def units(self) -> str:
         """Name of the ranked items: "documents" for metrics of retrieval, else "classes"."""
-        return "documents" if self.metric.startswith(_OF_RETRIEVAL) else "classes"
+        of_retrieval = self._chosen is not None and self._chosen.is_of_retrieval
+        return "documents" if of_retrieval else "classes"
 
     @property
     def is_rank(self) -> bool:

@@ -260,8 +260,7 @@ class TaskStatistics:
         Parameters
         ----------
         metric : str
-            As in `BayesianExtrapolator.predict`: "accuracy", "accuracy@5" (= "recall@5"), "mrr",
-            "mrr@10", "ndcg", "ndcg@10", "mean_rank" or "median_rank". At k = k1 the metric is
+            As in `BayesianExtrapolator.predict`, such as "accuracy@5" or "mrr". At k = k1 it is
             computed directly from the ranks. Lists of the M best classes determine the metrics with
             m <= M there.
         k : int or array-like of int
