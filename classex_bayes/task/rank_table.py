@@ -1,5 +1,6 @@
 """RankTable: what a test says, one row an instance."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 # Values count as known if their bounds differ by no more than this.
 KNOWN = 1e-6
 N_GRID = 12  # numbers of classes at which accuracies and their covariance are computed
+_SUM = 1e-6  # error of the sum of the weights
 _CACHED = 16  # bounds of accuracies that are kept
 _SIZES = 200  # values of k among which the smallest with a known accuracy is sought
 # Share of the unknown ranks that may differ from the others, such as those of a few shorter lists.
@@ -145,18 +147,21 @@ class RankTable:
     __repr__ = by_fields
 
     def __post_init__(self) -> None:
-        """Fill in the columns that are left out."""
+        """Fill in the columns that are left out, and check that columns fit each other."""
+        for name, value in {"highest": self.lowest, "unit": self.y}.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
         columns = {"n_competitors": self.n_classes - 1, "siblings": 0, "siblings_better": 0}
         columns |= {"equally_likely": False, "unanswered": False}
         for name, default in columns.items():
             given = getattr(self, name)
             values = np.asarray(default if given is None else given, type(default))
-            object.__setattr__(self, name, np.broadcast_to(values, self.y.shape))
+            column = values if values.ndim else np.broadcast_to(values, self.y.shape)
+            object.__setattr__(self, name, column)
+        self._check_columns()
         most = int((self.n_competitors + self.sibling_share * self.siblings).min() + 1 + 1e-9)
-        defaults = {"highest": self.lowest, "unit": self.y, "largest_k": max(most, 2)}
-        for name, value in defaults.items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, value)
+        if self.largest_k is None:
+            object.__setattr__(self, "largest_k", max(most, 2))
         if self.competitors_shared and self.provenance.design is None:
             others = self.n_classes - 1
             if (self.n_competitors != others).any():
@@ -165,6 +170,28 @@ class RankTable:
                     "other classes, because competitors_shared is True; pass False if instances "
                     "have negatives of their own, and their number + 1 as n_classes"
                 )
+
+    def _check_columns(self) -> None:
+        for name in ("weight", *_ROWS):
+            column, kind = getattr(self, name), "number" if name == "weight" else "whole number"
+            if column.shape != self.y.shape or (name != "weight" and column.dtype.kind == "f"):
+                found = f"found {column.dtype} of shape {column.shape}"
+                raise DataError(
+                    f"{name}: {found}, expected one {kind} for each of {self.n_test} rows"
+                )
+        if self.y.size and not abs((total := float(self.weight.sum())) - 1) < _SUM:
+            raise DataError(f"weight: found a sum of {total:g}, expected 1; divide by the sum")
+        for name, most, words in (
+            ("y", self.n_classes - 1 if self.competitors_shared else np.inf, "n_classes - 1"),
+            ("weight", 1 + _SUM, "1"),
+            ("lowest", self.highest, "highest"),
+            ("highest", self.n_competitors, "n_competitors"),
+            ("siblings_better", self.siblings, "siblings"),
+        ):
+            column = getattr(self, name)
+            if (wrong := (column < 0) | (column > most)).any():
+                row = int(np.argmax(wrong))
+                raise DataError(f"{name}: found {column[row]} in row {row}, expected 0..{words}")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was computed on demand, so that equal data are equal when pickled."""
@@ -462,14 +489,11 @@ class RankTable:
         if not known.size or known[-1] != self.n_classes:
             return None
         unknown_k = int(sizes[~np.isin(sizes, known)][-1])
-        known_k = int(known[known > unknown_k][0])
-        while known_k - unknown_k > 1:
-            middle = (known_k + unknown_k) // 2
-            if self.known_counts(Accuracy(), np.array([middle])).size:
-                known_k = middle
-            else:
-                unknown_k = middle
-        return known_k
+        between = range(unknown_k + 1, int(known[known > unknown_k][0]))
+        n_unknown = bisect_left(
+            between, 1, key=lambda k: self.known_counts(Accuracy(), np.array([k])).size
+        )
+        return between.start + n_unknown
 
     def grid(self, number: int = N_GRID) -> IntArray:
         """Log-spaced numbers of classes at which ATA_k is known; there may be none."""

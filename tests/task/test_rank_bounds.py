@@ -320,6 +320,31 @@ def test_shared_competitors_are_all_other_classes():
     assert RankTable(*columns, n_competitors=3, competitors_shared=False).largest_k == 4
 
 
+@pytest.mark.parametrize(
+    ("column", "values", "found"),
+    [
+        ("y", [0, 1, 3], r"found 3 in row 2, expected 0\.\.n_classes - 1"),
+        ("y", [0, -1, 2], "found -1 in row 1"),
+        ("weight", [0.5, 0.5, 0.5], "found a sum of 1.5, expected 1"),
+        ("weight", [0.5, 1, -0.5], "found -0.5 in row 2"),
+        ("weight", [0.5, np.nan, 0.5], "found a sum of nan"),
+        ("weight", [0.5, 0.5], r"found float64 of shape \(2,\), expected one number for each of 3"),
+        ("lowest", [0, 2, 0], r"found 2 in row 1, expected 0\.\.highest"),
+        ("lowest", [-1, 0, 0], "found -1 in row 0"),
+        ("lowest", [0.0, 0.5, 0.0], "found float64 .* expected one whole number"),
+        ("highest", [1, 1, 3], r"found 3 in row 2, expected 0\.\.n_competitors"),
+        ("n_competitors", [2, 2], r"found int64 of shape \(2,\)"),
+        ("siblings_better", [0, 1, 0], r"found 1 in row 1, expected 0\.\.siblings"),
+    ],
+)
+def test_columns_that_contradict_each_other_are_refused(column, values, found):
+    columns = {"y": [0, 1, 2], "weight": [0.5, 0.25, 0.25], "lowest": [0, 1, 0], "highest": [1] * 3}
+    columns = {name: np.array(given) for name, given in columns.items()}
+    assert not RankTable(n_classes=3, **columns).is_exact
+    with pytest.raises(cb.DataError, match=f"^{column}: {found}"):
+        RankTable(n_classes=3, **columns | {column: np.array(values)})
+
+
 def test_bounds_that_overlap_at_all_numbers_of_better_classes_are_refused():
     weight = np.full(40, 1 / 40)
     lowest, highest = np.tile([0, 3], 20), np.tile([5, 39], 20)
