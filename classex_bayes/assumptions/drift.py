@@ -34,6 +34,7 @@ _ROUNDING = 1e-20  # variance left by rounding where no instance errs
 # Prior scale of the slope in probits for each factor e, and of its change beyond k1.
 SLOPE = 0.1
 _HALF_AN_ANSWER = 0.5
+_WITH_DRIFT = " + drift"  # end of the names of predictions
 
 
 def check_marginality(
@@ -170,7 +171,8 @@ class Drift(Shown):
 
     with :math:`s = 0.1` probits for each factor e in the number of classes. Measurements at smaller
     numbers of classes inform b. Nothing informs c, so the interval beyond k1 stays wide, however
-    precise they are.
+    precise they are. If they contradict a line, their noise is multiplied by chi-squared over its
+    degrees of freedom (Birge's ratio).
 
     Attributes
     ----------
@@ -205,21 +207,27 @@ class Drift(Shown):
         return np.log(self.table.index.to_numpy(dtype=float) / self.n_classes)
 
     @cached_property
-    def _sums(self) -> FloatArray:
-        """Products x'x, x'y and y'y of x and y = delta, weighted by the inverse of the noise."""
-        x, delta = self._x, self.table["delta"].to_numpy()
+    def _line(self) -> tuple[float, float, float]:
+        """Posterior mean and standard deviation of b, and the p-value of a chi-squared test."""
+        x, delta, excess, p_value = self._x, self.table["delta"].to_numpy(), 1.0, 1.0
         by_x, by_delta = np.linalg.solve(self.noise, np.stack([x, delta], axis=1)).T
-        return np.array([x @ by_x, x @ by_delta, delta @ by_delta])
+        if np.unique(x).size > 1:
+            chi_squared = delta @ by_delta - (x @ by_delta) ** 2 / (x @ by_x)
+            p_value = float(chi2.sf(chi_squared, x.size - 1))
+            if p_value < _LINE_LEVEL:
+                excess = chi_squared / (x.size - 1)
+        sd = (SLOPE**-2 + x @ by_x / excess) ** -0.5
+        return float(x @ by_delta / excess * sd**2), float(sd), p_value
 
     @property
     def slope_mean(self) -> float:
         """Posterior mean of the slope b."""
-        return float(self._sums[1] * self.slope_sd**2)
+        return self._line[0]
 
     @property
     def slope_sd(self) -> float:
         """Posterior standard deviation of the slope b."""
-        return float((SLOPE**-2 + self._sums[0]) ** -0.5)
+        return self._line[1]
 
     def draws(self, k: ArrayLike, number: int, rng: np.random.Generator) -> FloatArray:
         """Draws of the drift in probits.
@@ -245,10 +253,7 @@ class Drift(Shown):
     @property
     def p_value_of_line(self) -> float:
         """Of a chi-squared test that the measured drifts are a line through 0; 1 for one alone."""
-        if np.unique(self._x).size < 2:
-            return 1.0
-        xx, xy, yy = self._sums
-        return float(chi2.sf(yy - xy**2 / xx, self._x.size - 1))
+        return self._line[2]
 
     def apply(self, prediction: Extrapolation, *, random_seed: RandomSeed = None) -> Extrapolation:
         r"""Add the drift to a prediction, :math:`\Phi(\Phi^{-1}(A_k) + \delta(k))` draw by draw.
@@ -282,6 +287,8 @@ class Drift(Shown):
                 f"prediction: found {kind} of {prediction.estimator} from {prediction.n_classes} "
                 f"classes, expected draws, which the drift can widen, from {self.n_classes}"
             )
+        if prediction.estimator.endswith(_WITH_DRIFT):
+            raise DataError("prediction: found one with drift, expected what predict returns")
         accuracy = expected_accuracy(prediction, "prediction")
         rng = np.random.default_rng(seed_sequence(random_seed))
         delta = self.draws(prediction.k, accuracy[..., 0].size, rng).reshape(accuracy.shape)
@@ -290,7 +297,7 @@ class Drift(Shown):
         return replace(
             prediction,
             draws=accuracy.copy(data=ndtr(ndtri(accuracy.values) + delta)).rename("accuracy"),
-            estimator=f"{prediction.estimator} + drift",
+            estimator=prediction.estimator + _WITH_DRIFT,
             base_notes=(*notes, *self._notes(int(prediction.k.max()))),
             rank_limits=None,
         )

@@ -249,20 +249,21 @@ def _hashable(value: Any) -> Any:
 
 def prior_of(description: dict[str, Any], prior: Any = None) -> Any:
     """Prior with this description. One whose class is not in `PRIORS` must be given."""
-    if prior is not None:
-        passed = described_parameters({"prior": checked_prior(prior)})["prior"]
-        if passed != description:
-            raise DataError(
-                f"prior: found {passed}, but the model was fitted with {description}; pass that "
-                "prior"
-            )
-        return prior
     fields = {name: _hashable(value) for name, value in description.items() if name != "type"}
     name, known = description["type"], PRIORS | {TailPrior.__name__: TailPrior}
-    if name not in known:
-        values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
+    values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
+    if prior is not None:
+        checked_prior(prior)
+    elif name not in known:
         raise DataError(
             f"prior: the model was fitted with your own prior; pass it, as in "
             f"load(path, prior={name}({values})), or add its class to PRIORS (docs/map.md)"
         )
-    return known[name](**fields)
+    else:
+        prior = known[name](**fields)
+    found = described_parameters({"prior": prior})["prior"]
+    if found != description:
+        raise DataError(
+            f"prior: found {found}, but the model was fitted with {description}; pass that prior"
+        )
+    return prior

@@ -370,7 +370,8 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
         return kind.from_idata(tree, prior)
     except (KeyError, TypeError) as error:
         raise DataError(
-            f"path: {path} is a file of another version ({error!r}); fit again"
+            f"path: {path} is a file of another version, or of a prior whose class has changed "
+            f"({error!r}); fit again"
         ) from error
 
 

@@ -352,8 +352,9 @@ class OpenSetVerb(FileVerb, FitVerb):
         ),
     ] = None
     prob_kept: Annotated[
-        float, option("P", "Probability with which a threshold keeps the rate.", parser=share)
-    ] = 0.95
+        float | None,
+        option("P", "Probability that the rate is kept; 0.95 if not given.", parser=share),
+    ] = None
     rank: Annotated[int, option("N", "Length R of the candidate lists in FNIR.", min=1)] = 1
     ci_prob: Level = None
     out: Folder = None
@@ -362,6 +363,10 @@ class OpenSetVerb(FileVerb, FitVerb):
         wanted = {name: getattr(self, name) for name in ("fpir", "fnir", "threshold")}
         if (number := sum(value is not None for value in wanted.values())) != 1:
             raise DataError(f"--fpir, --fnir, --threshold: expected one of them, found {number}")
+        if self.prob_kept is not None:
+            if self.threshold is not None:
+                raise DataError("--prob-kept: found --threshold, which keeps no rate; give --fpir")
+            wanted["prob_kept"] = self.prob_kept
         counts, terminal = parse_counts(self.k), self.terminal
         place = terminal.place(self.out, f"{self.name}-det.png")
         task = self.read()
@@ -369,7 +374,7 @@ class OpenSetVerb(FileVerb, FitVerb):
 
         level, _ = interval_settings(self.ci_prob, None)
         model = _open_set_model(self, self, task)
-        rates = model.predict(counts, rank=self.rank, prob_kept=self.prob_kept, **wanted)
+        rates = model.predict(counts, rank=self.rank, **wanted)
         terminal.save(model, place)
 
         def draw(path: Path) -> None:

@@ -6,7 +6,7 @@ from functools import wraps
 from inspect import Parameter
 from typing import Any, TypedDict
 
-from classex_bayes.exceptions import require_extra
+from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.plots.chart import TEXTS, Chart, Style, Visuals
 
 
@@ -75,7 +75,14 @@ def plot_function[**P](*visuals: str) -> Callable[[Callable[P, Chart]], Callable
             drawing = {p.name: bound.arguments.pop(p.name, None) for p in _DRAWN}
             chart = fill_chart(*bound.args, **bound.kwargs)
             chart.visuals = visuals
-            return draw(chart, **drawing)
+            try:
+                return draw(chart, **drawing)
+            except (AttributeError, TypeError, ValueError) as error:
+                styled = [name for name in ("visuals", "figure_kwargs") if drawing[name]]
+                if isinstance(error, DataError) or not styled:
+                    raise
+                found = "found what matplotlib refuses"
+                raise DataError(f"{', '.join(styled)}: {found}: {error}") from error
 
         vars(plot)["__signature__"] = signature
         text = inspect.getdoc(fill_chart) or ""  # empty with python -OO

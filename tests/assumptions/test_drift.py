@@ -200,6 +200,19 @@ def test_a_drift_that_bends_is_warned_of(prediction):
     assert any("Test the retrained classifier on" in n for n in drift.apply(prediction).notes)
 
 
+def test_the_noise_of_a_drift_that_bends_is_as_large_as_its_residuals():
+    """Weighted least squares with a normal prior; the noise has the variance of the residuals."""
+    x, delta, sd = np.log([0.1, 0.2, 0.5]), np.array([0.3, -0.4, 0.5]), 0.05
+    drift = drift_of(x, delta, sd**2 * np.eye(3))
+    residuals = delta - x * (x @ delta) / (x @ x)
+    precision = (x @ x) / (residuals @ residuals / 2)
+    slope = (x @ delta) / (x @ x) * precision / (precision + SLOPE**-2)
+    assert not drift.is_linear and drift.slope_mean == pytest.approx(slope)
+    draws = drift.draws([drift.n_classes // 2], 20_000, np.random.default_rng(1))
+    expected = np.log(2) / np.sqrt(precision + SLOPE**-2)
+    assert draws.std() == pytest.approx(expected, rel=0.03)
+
+
 def test_straight_drifts_are_seldom_called_bent():
     """At a level of 5%: a chi-squared test of lines that were measured with known errors."""
     rng = np.random.default_rng(6)
@@ -256,6 +269,7 @@ def test_predictions_refused(task, prediction):
         prediction_of(draws, k, n_classes=50),
         replace(prediction, estimand=Estimand(metric="accuracy@5")),
         replace(prediction, estimand=Estimand(kind="observed")),
+        drift.apply(prediction),
     ):
         with pytest.raises(DataError, match=r"^prediction"):
             drift.apply(bad)

@@ -212,6 +212,16 @@ def test_a_prior_that_was_added_is_loaded_by_its_name(models, tmp_path, monkeypa
         assert_array_equal(again.predict(K).draws, model.predict(K).draws)
     with pytest.raises(DataError, match=r"^prior:"):
         cb.load(path, prior=LaplacePrior(1.0))
+    for made, found in (
+        (lambda **fields: cb.MixturePrior(), "^prior: found {'type': 'MixturePrior'"),
+        (
+            lambda location: LaplacePrior(location),
+            "^path: .* prior whose class has changed .*'name'",
+        ),
+    ):
+        monkeypatch.setitem(priors.PRIORS, "LaplacePrior", made)
+        with pytest.raises(DataError, match=found):
+            cb.load(path)
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,7 @@ BAD = {
     "extrapolate s.npz --k 9 --draws 0": (2, "Usage"),
     "extrapolate s.npz --k 9 --chains two": (2, "Usage"),
     "extrapolate s.npz --k 9 --seed -1": (2, "Usage"),
+    "open-set s.npz --k 9 --threshold 1 --prob-kept 0.9": (2, "error: --prob-kept: found"),
     "extrapolate s.npz --k 9 --target high": (2, "Usage"),
     "extrapolate s.npz --k 9 --target 1": (2, "Usage"),
     "extrapolate s.npz --k 9 --ci-prob 90": (2, "Usage"),

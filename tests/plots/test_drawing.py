@@ -243,6 +243,20 @@ def test_wrong_visuals(wrong):
     assert cb.plot_accuracy(curve("a"), visuals={"observed": False})
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [
+        {"visuals": {"mean": {"colour": "red"}}},
+        {"visuals": {"mean": {"color": "no colour"}}},
+        {"figure_kwargs": {"figsize": "wide"}},
+        {"figure_kwargs": {"size": 3}},
+    ],
+)
+def test_what_matplotlib_refuses_names_the_argument(refused):
+    with pytest.raises(DataError, match=f"^{next(iter(refused))}: found what matplotlib refuses"):
+        cb.plot_accuracy(curve("a"), **refused)
+
+
 # Axes
 
 
