@@ -5,6 +5,7 @@ Each metric is defined once, for a pilot (`Metric.average`) and for a distributi
 its name.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -269,6 +270,12 @@ class MeanReciprocalRank(GainMetric):
         return 1 / rank
 
 
+class MeanAveragePrecision(MeanReciprocalRank):
+    """Mean average precision, which is MRR if each query has one relevant document."""
+
+    short, long = "map", "MAP"
+
+
 @dataclass(frozen=True)
 class DiscountedGain(GainMetric):
     r"""nDCG with one relevant document: :math:`\sum_{r \le m} P(R = r) / \log_2(1 + r)`.
@@ -365,6 +372,20 @@ class MedianRank(Metric):
 _ROUNDING = 1e-12
 _TABULATED, _REFINEMENTS = 129, 4
 _MOST_DIGITS = 12
+
+
+def _precision(m: int | None = None) -> Accuracy:
+    """Precision@1; with one relevant document, precision@m is recall@m / m."""
+    if m is None:
+        raise DataError("metric: found 'precision', expected 'precision@1'")
+    if m > 1:
+        raise DataError(
+            f"metric: found precision@{m}, which is recall@{m} / {m} if one document is relevant; "
+            f"ask for 'recall@{m}' and divide by {m}"
+        )
+    return Accuracy()
+
+
 # Constructors of the metrics by name. A name given as "name@m" passes m to the constructor.
 METRICS: dict[str, Callable[..., Metric]] = {
     "accuracy": Accuracy,
@@ -375,7 +396,46 @@ METRICS: dict[str, Callable[..., Metric]] = {
     "ndcg": DiscountedGain,
     "mean_rank": MeanRank,
     "median_rank": MedianRank,
+    "map": MeanAveragePrecision,
+    "precision": _precision,
 }
+# Names in other software, without the marks between their words.
+_SYNONYMS = {
+    name: key
+    for key, names in {
+        "accuracy": "acc top topk topaccuracy topkaccuracy rank",
+        "recall": "r",
+        "hit_rate": "hit hits hitrate hitratio hr",
+        "success": "s",
+        "mrr": "rr reciprank reciprocalrank meanreciprocalrank inverseharmonicmeanrank",
+        "mean_rank": "mr mnr meanrank arithmeticmeanrank",
+        "median_rank": "medr mdr medianrank",
+        "map": "ap averageprecision meanaverageprecision",
+        "precision": "p prec",
+    }.items()
+    for name in names.split()
+}
+_ONLY_WITH_M = "top", "topk", "rank"
+_NAME = re.compile(r"([a-z_-]+?)(?:(?:@|[_-]?(?:(?:at|cut)[_-]?)?)([0-9]+)((?:_acc|_accuracy)?))?")
+
+
+def standard_name(name: str) -> str:
+    """Name of a metric in the words of `METRICS`, from the names that other software gives it.
+
+    Examples
+    --------
+    >>> [standard_name(name) for name in ("HR@10", "ndcg_cut_10", "recip_rank", "top5", "MRR@10")]
+    ['hit_rate@10', 'ndcg@10', 'mrr', 'accuracy@5', 'mrr@10']
+    """
+    parts = _NAME.fullmatch(name.lower())
+    if parts is None:
+        return name.lower()
+    words, m, _ = parts.groups()
+    flat = re.sub("[_-]", "", words)
+    if m is None and flat in _ONLY_WITH_M:
+        return name
+    key = _SYNONYMS.get(flat, words)
+    return key if m is None else f"{key}@{m}"
 
 
 def named_metric(name: str) -> Metric:
@@ -384,7 +444,8 @@ def named_metric(name: str) -> Metric:
     Parameters
     ----------
     name : str
-        A key of `METRICS` in any case, such as "accuracy". If the metric has an m, "@m" may follow.
+        A key of `METRICS` in any case, such as "accuracy", or a name that other software gives it
+        (`standard_name`). If the metric has an m, "@m" may follow.
 
     Returns
     -------
@@ -394,8 +455,8 @@ def named_metric(name: str) -> Metric:
     ------
     DataError
         If the name is unknown or contains several names; if m is not a whole number in
-        1..10^12 - 1 (1..1000 for "mrr" and "ndcg"); if a metric without m is given one; or if
-        "recall", "hit_rate" or "success" is given without m.
+        1..10^12 - 1 (1..1000 for "mrr" and "ndcg"); if a metric without m is given one; if
+        "recall", "hit_rate" or "success" is given without m; or for the precision beyond m = 1.
 
     Examples
     --------
@@ -404,7 +465,7 @@ def named_metric(name: str) -> Metric:
     """
     if isinstance(name, str) and "," in name:
         raise DataError(f"metric: found {name!r}, expected one metric; make one call for each")
-    key, at, m = name.lower().partition("@") if isinstance(name, str) else ("", "", "")
+    key, at, m = standard_name(name).partition("@") if isinstance(name, str) else ("", "", "")
     if key not in METRICS:
         raise DataError(
             f"metric: found {name!r}, expected one of {', '.join(METRICS)}, such as 'accuracy@5'"

@@ -14,7 +14,7 @@ from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of_p
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
+from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric, standard_name
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.io.tables import read_entries
 from classex_bayes.results.extrapolation import Extrapolation
@@ -337,7 +337,7 @@ def predict_engines(
 def _checked(metric: str) -> MeanMetric:
     """Recall@m or nDCG."""
     chosen = named_metric(metric)
-    name = metric.partition("@")[0]
+    name = standard_name(metric).partition("@")[0]
     if name not in ("recall", "ndcg") or not isinstance(chosen, MeanMetric):
         raise DataError(
             f"metric: found {metric!r}, expected 'recall@m' or 'ndcg@m'; for the best relevant "

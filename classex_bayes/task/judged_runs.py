@@ -220,7 +220,7 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
 
 
 class _SeveralRelevant(Check):
-    misnamed = "recall", "ndcg"
+    misnamed = "recall", "ndcg", "map"
 
 
 def _relevant(lists: JudgedLists) -> Check:

@@ -5,6 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from classex_bayes.core.metrics import standard_name
 from classex_bayes.core.rank_pass import (
     N_NEAREST,
     RankStatistics,
@@ -122,7 +123,7 @@ class Provenance:
     def refuse(self, metric: str) -> None:
         """Raise for a metric that a check found to be another one."""
         for check in self.checks:
-            if metric.lower().startswith(check.misnamed):
+            if standard_name(metric).startswith(check.misnamed):
                 raise DataError(f"metric: found {metric!r}, but {check.sentence}")
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:

@@ -138,6 +138,7 @@ def test_metric_of_a_name(name, m):
             "accuracy@1.5",
             "accuracy@5@5",
             "recall",
+            "top",
         ),
         *(
             "accuracy@²",
@@ -155,6 +156,33 @@ def test_metric_of_a_name(name, m):
 def test_unknown_metrics_are_refused(name):
     with pytest.raises(DataError, match=r"^metric: "):
         named_metric(name)
+
+
+@pytest.mark.parametrize(
+    ("metric", "names"),
+    {
+        "accuracy": "acc@1 P@1 Precision@1 rank-1 top1 precision_at_1",
+        "accuracy@5": "top5 Top-5 top_5_accuracy top5_acc acc@5 top_k_accuracy@5",
+        "hit_rate@10": "hits@10 HR@10 Hit@10 hits_at_10 hit_ratio@10 hit_rate_10",
+        "recall@10": "R@10 recall_10 recall_at_10",
+        "success@10": "success_10 S@10",
+        "mrr": "recip_rank RR inverse_harmonic_mean_rank reciprocal-rank",
+        "mrr@10": "MRR@10 RR@10 mrr_at_10 recip_rank@10",
+        "ndcg@10": "ndcg_cut_10 nDCG@10 ndcg_at_10",
+        "map@5": "MAP@5 map_cut_5 AP@5 map_at_5",
+        "mean_rank": "MR MnR",
+        "median_rank": "MedR MdR",
+    }.items(),
+)
+def test_names_of_other_software(metric, names):
+    for name in names.split():
+        assert named_metric(name) == named_metric(metric)
+        assert named_metric(name).name == metric
+
+
+def test_precision_is_known_at_one():
+    with pytest.raises(DataError, match=r"precision@10.* recall@10 / 10"):
+        named_metric("P_10")
 
 
 @pytest.mark.parametrize("name", ["nDCG@10", "NDCG@10", "MRR", "Recall@5"])

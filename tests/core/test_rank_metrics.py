@@ -27,6 +27,8 @@ MEANS = [
     "ndcg@1",
     "ndcg@3",
     "mean_rank",
+    "map",
+    "map@7",
 ]
 NAMES = (*MEANS, "median_rank")
 BASES = st.builds(RadialBasis.regular, st.floats(-5, -1), st.floats(1, 9), st.floats(0.1, 1.5))
@@ -39,6 +41,7 @@ def function(name):
     gains = {
         "accuracy": lambda r: np.ones(r.shape),
         "mrr": lambda r: 1 / r,
+        "map": lambda r: 1 / r,  # the precision at the only relevant rank
         "ndcg": lambda r: np.log(2) / np.log(1 + r),
         "mean_rank": lambda r: r,
     }
@@ -55,7 +58,7 @@ def statistic(name, ranks, weights):
 
 
 def test_every_metric_is_tried():
-    of_accuracy = {"recall", "hit_rate", "success"}  # other names of it
+    of_accuracy = {"recall", "hit_rate", "success", "precision"}  # other names of it
     assert METRICS.keys() - of_accuracy == {name.partition("@")[0] for name in NAMES}
 
 
