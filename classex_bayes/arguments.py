@@ -5,10 +5,11 @@ An error names the argument and states the value found and the value expected.
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+import array_api_compat
 import numpy as np
 
 from classex_bayes import frames
@@ -32,23 +33,58 @@ _LARGEST_COORDINATE = 1e140
 
 
 def as_array(values: Any, name: str) -> Any:
-    """Array of anything with rows of equal lengths."""
+    """Array of anything with rows of equal lengths; bytes become text."""
     values = frames.with_labels(values)
-    frames.refuse_unread(values, name)
+    refuse_unread(values, name)
     frames.refuse_masked(values, name)
     if frames.is_frame(values):
-        return frames.from_frame(values, name)
-    if frames.is_series(values):
-        return frames.from_series(values, name)
-    if is_on_device(values):
-        return to_host(values)
+        array = frames.from_frame(values, name)
+    elif frames.is_series(values):
+        array = frames.from_series(values, name)
+    elif is_on_device(values):
+        array = to_host(values)
+    else:
+        try:
+            array = np.asarray(values)
+        # Such as rows of different lengths.
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise DataError(
+                f"{name}: expected an array with rows of equal lengths; NumPy finds: {error}"
+            ) from None
+    if array.ndim == 0 and array.dtype.kind == "O" and not isinstance(array[()], int):
+        found = "none" if values is None else f"a {type(values).__name__}"
+        has_order = isinstance(values, Iterable) and not isinstance(values, Mapping | Set)
+        remedy = f"; pass list({name})" if has_order else ""
+        raise DataError(f"{name}: expected a list or an array, found {found}{remedy}")
+    return _decoded(array, name)
+
+
+def refuse_unread(values: Any, name: str) -> None:
+    """Raise for values that are no dense numbers in memory, and say which method makes them so."""
+    method = "collect" if frames.is_lazy_frame(values) else ""
+    if array_api_compat.is_torch_array(values):
+        if values.is_meta:
+            raise DataError(f"{name}: expected values, found a meta tensor, which has none")
+        method = "dequantize" if values.is_quantized else ""
+        method = method or ("to_dense" if str(values.layout) != "torch.strided" else "")
+    elif not method and not frames.is_frame(values) and not is_on_device(values):
+        # SciPy and CuPy; JAX and pydata.
+        method = next((m for m in ("toarray", "todense") if hasattr(values, m)), "")
+    if method:
+        kind = type(values).__name__
+        raise DataError(f"{name}: expected an array, found a {kind}; pass {name}.{method}()")
+
+
+def _decoded(array: Any, name: str) -> Any:
+    """Array with text in place of bytes, which HDF5 returns."""
+    if array.dtype.kind == "O" and array.size and all(isinstance(v, bytes) for v in array.flat):
+        array = array.astype(np.bytes_)
+    if array.dtype.kind != "S":
+        return array
     try:
-        return np.asarray(values)
-    # Such as rows of different lengths.
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(
-            f"{name}: expected an array with rows of equal lengths; NumPy finds: {error}"
-        ) from None
+        return np.strings.decode(array, "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}: expected bytes of text in UTF-8, found {error}") from None
 
 
 def as_vector(values: Any, name: str) -> Any:
@@ -101,6 +137,7 @@ def is_lazy(values: Any) -> bool:
 
 def as_matrix_anywhere(values: Any, name: str) -> Any:
     """Numeric matrix, left where it is: in memory, memory-mapped, on a disk or on a device."""
+    refuse_unread(values, name)
     if not is_lazy(values):
         return as_matrix(values, name)
     shape = tuple(values.shape)

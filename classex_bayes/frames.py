@@ -25,10 +25,9 @@ def is_frame(values: Any) -> bool:
     return isinstance(values, pd.DataFrame) or _of_polars(values, "DataFrame")
 
 
-def refuse_unread(values: Any, name: str) -> None:
-    """Raise if values are a lazy frame of polars, which is not yet read."""
-    if _of_polars(values, "LazyFrame"):
-        raise DataError(f"{name}: expected a frame, found a LazyFrame; pass {name}.collect()")
+def is_lazy_frame(values: Any) -> bool:
+    """Whether values are a lazy frame of polars, which is not yet read."""
+    return _of_polars(values, "LazyFrame")
 
 
 def with_labels(values: Any) -> Any:

@@ -32,7 +32,10 @@ from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.nearest import ROUNDING, SHORTEST_LIST, NearestClasses
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
+from classex_bayes.frames import is_frame, with_labels
+from classex_bayes.task.class_labels import first_moved
 from classex_bayes.task.ranked_lists import read_distances, read_ids, search_results
+from classex_bayes.task.score_reading import refuse_disorder
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
@@ -106,9 +109,12 @@ def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
     embeddings (n, d).
     """
     n_classes, negated = task.n_classes, task.nearest_classes.negated
-    if isinstance(nonmated, tuple) and len(nonmated) == 2:
-        ids = read_ids(nonmated[0], n_classes, task.classes)
-        scores, no_class = read_distances(nonmated[1], ids), np.full(len(ids), -2)
+    matrices = isinstance(nonmated, list) and all(getattr(x, "ndim", 0) == 2 for x in nonmated)
+    if (isinstance(nonmated, tuple) or matrices) and len(nonmated) == 2:
+        ids, distances = map(with_labels, nonmated)
+        refuse_disorder(ids, distances, ("ids", "distances"))
+        ids = read_ids(ids, n_classes, task.classes)
+        scores, no_class = read_distances(distances, ids), np.full(len(ids), -2)
         lists = search_results(ids, no_class, n_classes, scores, not negated, 0).nearest
         if lists is None or lists.scores.shape[1] < SHORTEST_LIST:
             length = 0 if lists is None else lists.scores.shape[1]
@@ -116,6 +122,13 @@ def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
                 f"nonmated: found lists of {length} classes, expected {SHORTEST_LIST} or more"
             )
     else:
+        nonmated = with_labels(nonmated)
+        columns = list(nonmated.columns) if is_frame(nonmated) else []
+        if (place := first_moved(task.classes or (), columns)) is not None:
+            raise DataError(
+                f"nonmated: the columns are the classes of the task in another order; column "
+                f"{place} is {columns[place]!r}; pass nonmated[task.classes]"
+            )
         source = _nonmated_source(as_matrix(nonmated, "nonmated"), task)
         lists = NearestClasses.of(source, np.full(source.shape[0], -1))
     if len(lists.scores) < _FEWEST_PROBES:
@@ -166,9 +179,10 @@ def refuse_other_scores(lists: NearestClasses, task: SourceTask) -> None:
     limit += ROUNDING * float(np.abs(lists.scores[np.isfinite(lists.scores)]).max())
     too_good = best > limit if of_task.has_origin else (near > limit).mean() > _LARGEST_BEYOND
     if too_good:
+        found = -best if of_task.negated else best
         raise DataError(
-            f"nonmated: found {abs(best):g}, better than a perfect score or than the task "
-            "allows; expected scores of the same kind and direction as those of the task"
+            f"nonmated: found {found:g}, better than a perfect score or than the task allows; "
+            "expected scores of the same kind and direction as those of the task"
         )
 
 

@@ -54,7 +54,7 @@ def class_labels(
     """Positions of the true classes and weights of the classes, from a constructor's arguments."""
     positions = encode_labels(y, n, n_classes, names)
     lost: IntArray = np.empty(0, dtype=np.int64)
-    if unanswered is not None and as_vector(unanswered, "unanswered").size:
+    if unanswered is not None and label_vector(unanswered, "unanswered").size:
         lost = encode_labels(unanswered, None, n_classes, names, "unanswered")
     tested = np.append(positions, lost)
     tested_classes(tested, n_classes, names, untested)
@@ -75,7 +75,7 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
             "classes: expected names in the order of the columns, found a "
             f"{type(classes).__name__}, which has no order; pass a list"
         )
-    names = classes.tolist() if isinstance(classes, np.ndarray) else [*map(_of_python, classes)]
+    names = [*map(_of_python, classes.tolist() if isinstance(classes, np.ndarray) else classes)]
     if n_classes is not None and len(names) != n_classes:
         raise DataError(f"classes: found {len(names)} names for {n_classes} classes")
     seen: dict[Any, int] = {}
@@ -97,7 +97,7 @@ def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
     refuse_unnamed(labels, "scores")
     if classes is None:
         return _axis_classes(labels, as_vector(y, "y"), "column {} of scores", "scores.to_numpy()")
-    return _names_in_order(labels, class_names(classes, len(labels)) or labels, "column", "scores")
+    return names_in_order(labels, class_names(classes, len(labels)) or labels, "column", "scores")
 
 
 def refuse_unnamed(columns: Iterable[Any], name: str) -> None:
@@ -119,9 +119,7 @@ def row_names(gallery: Any, classes: Any, y: Any) -> Any:
     if classes is not None:
         if labels == list(range(len(labels))):
             return classes
-        return _names_in_order(
-            labels, class_names(classes, len(labels)) or labels, "row", "gallery"
-        )
+        return names_in_order(labels, class_names(classes, len(labels)) or labels, "row", "gallery")
     index, y = gallery.index, as_vector(y, "y")
     names = _axis_classes(labels, y, "row {} of gallery", "gallery.reset_index(drop=True)")
     if names is not None and not _are_text(names):
@@ -143,7 +141,7 @@ def row_names(gallery: Any, classes: Any, y: Any) -> Any:
     return names
 
 
-def _names_in_order(labels: list[Any], given: list[Any], kind: str, name: str) -> list[Any]:
+def names_in_order(labels: list[Any], given: list[Any], kind: str, name: str) -> list[Any]:
     """Names given for the columns or rows of a frame. They must not be its own names reordered."""
     place = first_moved(labels, given)
     if place is not None:
@@ -167,13 +165,27 @@ def first_moved(names: Sequence[Any], others: Sequence[Any]) -> int | None:
 
 def refuse_several(y: Any, name: str = "y") -> None:
     """Raise if a row of a list, or of an array of objects, has no label or several."""
-    objects = isinstance(y, np.ndarray | pd.Series) and y.dtype.kind == "O"
+    objects = isinstance(y, np.ndarray | pd.Series) and y.dtype.kind == "O" and y.ndim > 0
     rows = y if isinstance(y, list | tuple) or objects else ()
     for row, label in enumerate(rows if len(rows) > 1 else ()):
         if isinstance(label, list | set) and len(label) != 1:
             raise DataError(
                 f"{name}: expected one label per row, found {label} at row {row}; {_SEVERAL}"
             )
+
+
+def label_vector(y: Any, name: str = "y") -> Any:
+    """Labels (n,) of any type, one for each row; a column, or a row of MATLAB, is one axis."""
+    refuse_several(y, name)
+    labels = as_vector(y, name)
+    if labels.ndim == 2 and 1 in labels.shape:
+        labels = labels.ravel()
+    if labels.ndim != 1:
+        raise DataError(
+            f"{name}: expected one label per row, found shape {labels.shape}; if it is one-hot, "
+            f"pass {name}.argmax(axis=1); {_SEVERAL}"
+        )
+    return labels
 
 
 def encode_labels(
@@ -183,19 +195,12 @@ def encode_labels(
 
     If the names are text, numbers are positions, unless the names look like other numbers.
     """
-    refuse_several(y, name)
-    labels = as_vector(y, name)
-    if labels.ndim == 2 and 1 in labels.shape:  # a column, or a row of MATLAB
-        labels = labels.ravel()
-    named = classes is not None and _are_text(classes)
-    tuples_or_mixed = labels.ndim > 1 or labels.dtype.kind in "US"
-    if classes is not None and not named and isinstance(y, list | tuple) and tuples_or_mixed:
+    named, in_list = classes is not None and _are_text(classes), isinstance(y, list | tuple)
+    if in_list and any(isinstance(label, tuple) for label in classes or ()):
+        y = np.fromiter(y, dtype=object, count=len(y))
+    labels = label_vector(y, name)
+    if classes is not None and not named and in_list and labels.dtype.kind == "U":
         labels = np.fromiter(y, dtype=object, count=len(y))  # NumPy makes text of numbers beside it
-    if labels.ndim != 1:
-        raise DataError(
-            f"{name}: expected one label per row, found shape {labels.shape}; if it is one-hot, "
-            f"pass {name}.argmax(axis=1); {_SEVERAL}"
-        )
     if labels.size == 0:
         raise DataError(f"{name}: expected at least one label, found none")
     if n is not None and labels.size != n:
@@ -275,14 +280,19 @@ def template_classes(
 
 
 def tested_classes(
-    y: IntArray, n_classes: int, classes: Sequence[Any] | None, untested: str
+    y: IntArray, n_classes: int, classes: Sequence[Any] | None, untested: str, name: str = "y"
 ) -> None:
-    """Raise if a class has no test instance, unless the caller has allowed untested classes."""
+    """Raise if a class has no test instance, unless the caller has allowed untested classes.
+
+    `name` is the argument from which `y` is known.
+    """
     one_of(untested, ("error", "competitors"), "untested")
     repeats = np.bincount(y, minlength=n_classes)
+    if np.count_nonzero(repeats) < 2:
+        raise DataError(f"{name}: expected test instances of at least 2 classes, found 1")
     if untested == "error" and not repeats.all():
         first = int(np.argmin(repeats))
-        name, n_untested = first if classes is None else classes[first], (repeats == 0).sum()
+        label, n_untested = first if classes is None else classes[first], (repeats == 0).sum()
         remedies = [
             "untested='competitors' for mere competitors like documents",
             "one column for each class if some have several",
@@ -290,11 +300,9 @@ def tested_classes(
         ]
         remedies.insert(int(n_untested > 1), "scores without an index column")
         raise DataError(
-            f"y: class {name!r} (position {first}) has no test instance, like {n_untested} of "
-            f"{n_classes} classes; pass {', or '.join(remedies)}"
+            f"{name}: class {label!r} (position {first}) has no test instance, like {n_untested} "
+            f"of {n_classes} classes; pass {', or '.join(remedies)}"
         )
-    if np.count_nonzero(repeats) < 2:
-        raise DataError("y: expected test instances of at least 2 classes, found 1")
 
 
 def class_weights(
@@ -364,8 +372,9 @@ def _axis_classes(labels: list[Any], y: Any, place: str, remedy: str) -> list[An
 
 
 def _of_python(name: Any) -> Any:
-    """A NumPy scalar, such as a date, as `tolist` returns it."""
-    return name.item() if isinstance(name, np.generic) else name
+    """A NumPy scalar, such as a date, as `tolist` returns it, and bytes as text."""
+    name = name.item() if isinstance(name, np.generic) else name
+    return name.decode(errors="replace") if isinstance(name, bytes) else name
 
 
 def _are_text(names: Sequence[Any]) -> bool:

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from classex_bayes.arguments import enough_classes
+from classex_bayes.arguments import enough_classes, refuse_unread
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.frames import refuse_masked, refuse_unread, with_labels
+from classex_bayes.frames import is_lazy_frame, refuse_masked, with_labels
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_names, encode_labels, refuse_positions
 from classex_bayes.task.score_reading import LabelledScores, refuse_disorder
@@ -65,7 +65,8 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
 
 def _n_rows(X: Any) -> int:
     """Number of test instances of any input of a classifier: array, sparse matrix, frame, list."""
-    refuse_unread(X, "X")
+    if is_lazy_frame(X):
+        refuse_unread(X, "X")
     refuse_masked(X, "X")
     if not (hasattr(X, "__len__") or hasattr(X, "shape")):
         raise DataError(f"X: expected test instances in rows, found {type(X).__name__}")

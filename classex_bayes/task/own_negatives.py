@@ -18,10 +18,12 @@ from classex_bayes.arguments import (
 )
 from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.exceptions import DataError
+from classex_bayes.frames import with_labels
+from classex_bayes.task.class_labels import label_vector
 from classex_bayes.task.provenance import Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_reading import read_ranks
-from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+from classex_bayes.task.score_reading import read_ranks, refuse_disorder
+from classex_bayes.typing import IntArray, RandomSeed
 
 _REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types
 _FEWEST = 2  # negatives, because one alone does not show how accuracy falls with more
@@ -49,7 +51,8 @@ def own_table(
     instances of each. Those of `unanswered` come last.
     """
     unit, names = _units(y, unanswered)
-    n, given = as_vector(y, "y").size, as_vector(n_negatives, "n_negatives")
+    n, given = label_vector(y).size, as_vector(n_negatives, "n_negatives")
+    refuse_disorder(with_labels(n_negatives), with_labels(y), ("n_negatives", "y"))
     n_competitors = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
     n_competitors = np.broadcast_to(n_competitors.astype(np.int64), n)
     n_better = read_ranks(ranks, y, int(n_competitors.max()) + 1) - 1
@@ -79,20 +82,24 @@ def own_table(
 
 def _units(y: Any, unanswered: Any) -> tuple[IntArray, list[Any]]:
     """Number of the unit of each instance, from labels of any kind, and the names of the units."""
-    labels = as_vector(y, "y")
-    if labels.ndim != 1 or labels.size == 0:
-        raise DataError(f"y: expected the user or item of each row, found shape {labels.shape}")
-    if unanswered is not None:
-        lost = np.atleast_1d(as_vector(unanswered, "unanswered"))
+    labels, lost = (
+        label_vector(y),
+        label_vector(() if unanswered is None else unanswered, "unanswered"),
+    )
+    if not labels.size:
+        raise DataError("y: expected the user or item of each row, found none")
+    for name, values in (("y", labels), ("unanswered", lost)):
+        missing = pd.isna(values)
+        if missing.any():
+            row = int(np.argmax(missing))
+            raise DataError(f"{name}: found no label at row {row}, expected one")
+    if lost.size:
         if contents(labels) != contents(lost) and not {labels.dtype.kind, lost.dtype.kind} <= _REAL:
             raise DataError(
                 f"unanswered: found {contents(lost)}, expected labels like those of y, which are "
                 f"{contents(labels)}"
             )
         labels = np.append(labels, lost)
-    missing = pd.isna(labels)
-    if missing.any():
-        raise DataError(f"y: found no label at row {int(np.argmax(missing))}, expected one")
     try:
         names, unit = np.unique(labels, return_inverse=True)
     except TypeError:
@@ -114,9 +121,9 @@ def scored_table(
 ) -> tuple[RankTable, list[Any]]:
     """Table of the first score of each row among the others that are not NaN."""
     one_of(ties, ("auto", "random", "pessimistic", "optimistic"), "ties")
-    matrix: FloatArray = as_matrix(scores, "scores").astype(float)
-    if not truth_value(higher_is_better, "higher_is_better"):
-        matrix = -matrix
+    matrix = as_matrix(scores, "scores")
+    refuse_disorder(with_labels(scores), with_labels(y), ("scores", "y"))
+    higher = truth_value(higher_is_better, "higher_is_better")
     positive, negatives = matrix[:, :1], matrix[:, 1:]
     negatives[np.isneginf(negatives)] = np.nan  # items that the system does not offer
     if np.isnan(positive).any():
@@ -129,7 +136,7 @@ def scored_table(
         ahead = rng.integers(0, tied, endpoint=True)
     else:
         ahead = tied * (rule == "pessimistic")
-    above = (negatives > positive).sum(axis=1)
+    above = (negatives > positive if higher else negatives < positive).sum(axis=1)
     n_negatives = (~np.isnan(negatives)).sum(axis=1)
     table, names = own_table(1 + above + ahead, y, n_negatives, unanswered)
     # Instances without an answer are last, and tied with none.

@@ -12,7 +12,7 @@ from classex_bayes.core.ranks.nearest import LENGTH, SHORTEST_LIST, NearestClass
 from classex_bayes.core.ranks.rank_counts import tie_noise
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
-from classex_bayes.frames import is_frame
+from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import ClassLabels, Untested, class_labels, class_names
 from classex_bayes.task.data_checks import MOST_TIES
@@ -28,7 +28,7 @@ from classex_bayes.task.own_negatives import catalogue_size, own_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_checks import sums_to_one
-from classex_bayes.task.score_reading import table_of_ranks, tie_seed
+from classex_bayes.task.score_reading import refuse_disorder, table_of_ranks, tie_seed
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 _BLOCK = 2**20  # entries at a time
@@ -88,10 +88,13 @@ def search_table(
     k1 = catalogue_size(n_classes, own_candidates)
     names = class_names(classes, k1)
     _refuse_filler(names)
+    ids, distances, y = map(with_labels, (ids, distances, y))
+    refuse_disorder(ids, y, ("ids", "y"))
     size = k1 if k1 is not None else LARGEST_K if names is None else len(names)
     lists = read_ids(ids, size, names)
     size = int(lists.max()) + 1 if k1 is None and names is None else size
     if distances is not None:
+        refuse_disorder(distances, y, ("distances", "y"))
         distances = read_distances(distances, lists)
     if k1 is None:
         untested = "competitors"

@@ -1,0 +1,122 @@
+"""Every constructor reads labels, frames and unanswered instances in one way."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from classex_bayes import DataError, OpenSetExtrapolator, SourceTask
+
+Y = np.array([0, 1, 2, 3, 0])
+SCORES = np.eye(4)[Y] + np.arange(4) / 10
+RANKS, IDS = [1, 2, 1, 3, 1], np.argsort(-SCORES, axis=1)
+NAMES = np.array(list("abcd"))
+# Of labels, rows and further arguments. The rows may be a frame.
+CONSTRUCTORS = {
+    "scores": lambda y, rows=SCORES, **more: SourceTask.from_scores(rows, y, **more),
+    "embeddings": lambda y, rows=SCORES, **more: SourceTask.from_embeddings(
+        rows, SCORES[:4], y, **more
+    ),
+    "batches": lambda y, rows=SCORES, **more: SourceTask.from_batches([(rows, y)], **more),
+    "ranks": lambda y, rows=RANKS, **more: SourceTask.from_ranks(rows, y, n_classes=4, **more),
+    "own ranks": lambda y, rows=RANKS, **more: SourceTask.from_ranks(
+        rows, y, n_negatives=5, **more
+    ),
+    "negatives": lambda y, rows=SCORES, **more: SourceTask.from_negatives(rows, y, **more),
+    "search": lambda y, rows=IDS, **more: SourceTask.from_search(rows, y, n_classes=4, **more),
+}
+every_constructor = pytest.mark.parametrize("make", CONSTRUCTORS.values(), ids=CONSTRUCTORS)
+
+
+@every_constructor
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({0, 1, 2, 3}, "list or an array, found a set$"),
+        ({0: 1, 1: 2}, "list or an array, found a dict$"),
+        (iter([0, 1, 2, 3, 0]), r"found a list_iterator; pass list\("),
+        (10**30, r"one label per row, found shape \(\)"),
+        ("abcda", r"one label per row, found shape \(\)"),
+        (np.zeros((2, 2, 2)), r"one label per row, found shape \(2, 2, 2\)"),
+        ([[0], [1, 2]], r"one label per row, found \[1, 2\] at row 1"),
+        (pd.DataFrame({"a": Y, "b": Y}), "one column"),
+        (np.ma.array(Y, mask=Y == 3), r"masked value at \(3,\)"),
+        ([0, 1, np.nan, 3, 0], "found .* at row 2"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_no_label_for_each_row(make, labels, message):
+    with pytest.raises(DataError, match=f"y: .*{message}"):
+        make(labels)
+    with pytest.raises(DataError, match=f"unanswered: .*{message}"):
+        make(Y, unanswered=labels)
+
+
+@every_constructor
+def test_no_labels(make):
+    with pytest.raises(DataError, match=r"y: .*found none"):
+        make(None)
+    for nothing in (None, [], np.empty((0, 1))):
+        assert make(Y, unanswered=nothing).n_test == 5
+    assert make(Y, unanswered=Y[:2, None]).n_test == 7
+
+
+@every_constructor
+@pytest.mark.parametrize("dtype", [bytes, object])
+def test_labels_of_bytes_are_text(make, dtype):
+    coded = np.char.encode(NAMES[Y], "utf-8").astype(dtype)
+    by_label = make is CONSTRUCTORS["own ranks"] or make is CONSTRUCTORS["negatives"]
+    named = {} if by_label else {"classes": np.char.encode(NAMES, "utf-8").astype(dtype)}
+    task = make(coded, **named, unanswered=coded[:1])
+    assert task.classes == list("abcd") and task.y.tolist() == [*Y, 0]
+
+
+@every_constructor
+def test_rows_in_the_order_of_their_labels(make):
+    """Frames with the same entries of the index in another order are refused."""
+    index = list("vwxyz")
+    y = pd.Series(Y, index=index)
+    rows = make.__defaults__[0]
+    frame = pd.DataFrame(rows, index=index) if np.ndim(rows) == 2 else pd.Series(rows, index=index)
+    assert make(y, rows=frame).n_test == 5
+    with pytest.raises(
+        DataError, match=r"y: the index .* another order; row 0 is 'z'.*pass y\.loc"
+    ):
+        make(y[::-1], rows=frame)
+
+
+def test_frames_of_further_arguments():
+    index = list("vwxyz")
+    y, far = pd.Series(Y, index=index), pd.DataFrame(-SCORES, index=index)
+    negatives = pd.Series(5, index=index)
+    SourceTask.from_ranks(RANKS, y, n_negatives=negatives)
+    with pytest.raises(DataError, match="y: the index has the entries of that of n_negatives"):
+        SourceTask.from_ranks(RANKS, y, n_negatives=negatives[::-1])
+    with pytest.raises(DataError, match="y: the index has the entries of that of distances"):
+        SourceTask.from_search(IDS, y, n_classes=4, distances=far[::-1])
+
+
+def test_nonmated_frames_in_another_order():
+    rng = np.random.default_rng(0)
+    names = [f"c{j}" for j in range(40)]
+    y = np.repeat(np.arange(40), 3)
+    scores = rng.normal(size=(120, 40)) + 4 * np.eye(40)[y]
+    task = SourceTask.from_scores(pd.DataFrame(scores, columns=names), np.array(names)[y])
+    strangers = pd.DataFrame(rng.normal(size=(200, 40)), columns=names)
+    fitted = OpenSetExtrapolator().fit(task, nonmated=strangers, random_seed=1)
+    assert fitted.fit_.n_nonmated == 200
+    with pytest.raises(DataError, match=r"column 0 is 'c39'; pass nonmated\[task\.classes\]"):
+        OpenSetExtrapolator().fit(task, nonmated=strangers[names[::-1]])
+    best = pd.DataFrame(np.argsort(-strangers.to_numpy(), axis=1)[:, :20])
+    values = pd.DataFrame(-np.sort(-strangers.to_numpy(), axis=1)[:, :20])
+    for pair in ((best, values), [best, values]):
+        OpenSetExtrapolator().fit(task, nonmated=pair, random_seed=1)
+    with pytest.raises(DataError, match="distances: the index has the entries of that of ids"):
+        OpenSetExtrapolator().fit(task, nonmated=(best, values[::-1]))
+
+
+def test_large_whole_numbers_among_negatives():
+    """They differ by less than the spacing of doubles."""
+    scores = 2**60 + np.array([[1, 2, 0], [5, 4, 3], [0, 1, 2]])
+    assert SourceTask.from_negatives(scores, list("abc")).ranks.tolist() == [2, 1, 3]
+    lower = SourceTask.from_negatives(scores, list("abc"), higher_is_better=False)
+    assert lower.ranks.tolist() == [2, 3, 1]
