@@ -3,14 +3,18 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from classex_bayes.arguments import as_matrix, enough_classes
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, warn
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
+    Untested,
     class_names,
     class_weights,
+    first_moved,
+    names_in_order,
     refuse_unnamed,
     tested_classes,
 )
@@ -25,23 +29,19 @@ _ROUNDED = 2  # by which a sum of rounded percentages may differ from 100
 
 
 def confusion_table(
-    counts: Any, classes: Any, class_weight: Any
+    counts: Any, classes: Any, class_weight: Any, untested: Untested
 ) -> tuple[RankTable, list[Any] | None]:
     """Table of the decisions in a matrix of counts, and the names of the classes.
 
     Rows are true classes, columns predicted ones.
     """
-    counts = with_labels(counts)
+    counts = _without_margins(with_labels(counts))
     if is_frame(counts):
         refuse_unnamed(counts.columns, "counts")
+        counts = _with_equal_names(counts)
         columns = list(counts.columns)
-        classes = columns if classes is None else classes
-        rows = counts.index.tolist() if hasattr(counts, "index") else columns
-        if rows not in (columns, list(range(len(columns)))):
-            raise DataError(
-                "counts: rows and columns have different names, expected the true classes in the "
-                "order of the predicted ones; pass counts.loc[counts.columns]"
-            )
+        given = class_names(classes, len(columns)) or columns
+        classes = names_in_order(columns, given, "column", "counts")
     matrix = as_matrix(counts, "counts")
     n_classes = len(matrix)
     if matrix.shape != (n_classes, n_classes):
@@ -64,10 +64,42 @@ def confusion_table(
     y, wrong = (np.repeat(of_cell, whole.ravel()) for of_cell in (true, true != predicted))
     fewest, most = wrong.astype(np.int64), wrong * (n_classes - 1)
     names = class_names(classes, n_classes)
-    tested_classes(y, n_classes, names, "error")
+    tested_classes(y, n_classes, names, untested, "counts")
     weight = instance_weights(y, class_weights(class_weight, y, n_classes, names))
     provenance = Provenance("decisions", checks=(_percentages(whole),), unknown=DECISIONS)
     return RankTable(y, n_classes, weight, fewest, most, provenance=provenance), names
+
+
+def _without_margins(counts: Any) -> Any:
+    """Counts without their sums in the last row and column, such as the margins of pandas."""
+    matrix = as_matrix(counts, "counts")
+    inner = matrix[:-1, :-1]
+    sums = np.append(inner.sum(axis=1), inner.sum())
+    is_sum = np.array_equal(matrix[:, -1], sums) and np.array_equal(matrix[-1, :-1], inner.sum(0))
+    if not is_sum or min(inner.shape) < 2:
+        return counts
+    warn("counts: left out the last row and column, the totals of the others", UserWarning)
+    return counts.iloc[:-1, :-1] if isinstance(counts, pd.DataFrame) else counts[:-1, :-1]
+
+
+def _with_equal_names(counts: Any) -> Any:
+    """Frame with the names of rows and columns on both, because pandas leaves out empty ones.
+
+    Rows that are numbered from 0 have the names of the columns, unless these are numbers, too.
+    """
+    columns = list(counts.columns)
+    rows = counts.index.tolist() if isinstance(counts, pd.DataFrame) else columns
+    if set(columns) < set(rows):
+        return counts.reindex(columns=counts.index, fill_value=0)
+    is_numbered = rows == list(range(len(columns)))
+    if set(rows) < set(columns) and not is_numbered:
+        return counts.reindex(index=counts.columns, fill_value=0)
+    if rows != columns and (not is_numbered or first_moved(rows, columns) is not None):
+        raise DataError(
+            "counts: rows and columns have different names, expected the true classes in the "
+            "order of the predicted ones; pass counts.loc[counts.columns]"
+        )
+    return counts
 
 
 def _percentages(counts: IntArray) -> Check:

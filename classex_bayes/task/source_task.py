@@ -675,7 +675,14 @@ class SourceTask(TaskStatistics):
         return cls._read(table, names)
 
     @classmethod
-    def from_confusion(cls, counts: Any, *, classes: Any = None, class_weight: Any = None) -> Self:
+    def from_confusion(
+        cls,
+        counts: Any,
+        *,
+        classes: Any = None,
+        class_weight: Any = None,
+        untested: Untested = "error",
+    ) -> Self:
         r"""Make a task from a confusion matrix, for tests of which nothing else was kept.
 
         Instance i of class l is right if it is counted at :math:`n_{ll}`. Otherwise one class beat
@@ -685,8 +692,10 @@ class SourceTask(TaskStatistics):
         Parameters
         ----------
         counts : array-like of int, shape (k1, k1), or DataFrame
-            Number of instances of each true class (rows) by predicted class (columns).
-        classes, class_weight
+            Number of instances of each true class (rows) by predicted class (columns), such as
+            `pandas.crosstab` returns. Names of the rows that no column has are classes without
+            predictions. Totals in the last row and column are left out.
+        classes, class_weight, untested
             As in `from_scores`.
 
         Raises
@@ -694,12 +703,17 @@ class SourceTask(TaskStatistics):
         DataError
             If counts are not whole numbers in a square, or a class has no instances.
 
+        Warns
+        -----
+        UserWarning
+            If totals are left out.
+
         Examples
         --------
         >>> SourceTask.from_confusion([[6, 4, 0], [3, 5, 2], [1, 4, 5]]).accuracy(3).round(3)
         array([0.533])
         """
-        return cls(*confusion_table(counts, classes, class_weight))
+        return cls(*confusion_table(counts, classes, class_weight, untested))
 
     @classmethod
     def from_accuracies(

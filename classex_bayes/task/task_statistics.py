@@ -24,7 +24,7 @@ from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.formatting import folded, html_block, html_facts, with_error
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.check import Check
-from classex_bayes.task.class_labels import encode_labels
+from classex_bayes.task.class_labels import encode_labels, label_vector
 from classex_bayes.task.data_checks import checks_of
 from classex_bayes.task.rank_bins import RankBins
 from classex_bayes.task.rank_table import KNOWN, N_GRID, RankTable
@@ -378,13 +378,13 @@ class TaskStatistics:
         rng = np.random.default_rng(seed_sequence(random_seed))
         return self._on(draw_classes(self.require("ranks"), size, rng), rng)
 
-    def select(self, kept: IntArray, random_seed: RandomSeed = None) -> Self:
+    def select(self, kept: Any, random_seed: RandomSeed = None) -> Self:
         """Task on the given classes. For tasks made from ranks see `subsample`.
 
         Parameters
         ----------
-        kept : int array
-            Positions of the classes to keep, without repetition, at least 3.
+        kept : sequence of int or of names
+            Classes to keep, without repetition, at least 3. Numbers are positions.
         random_seed : int, SeedSequence or None
             Seed of the ranks on these classes if the scores are unknown.
 
@@ -393,10 +393,12 @@ class TaskStatistics:
         DataError
             If positions are outside 0..k1 - 1, repeated, or too few.
         """
-        places = encode_labels(kept, None, self.n_classes, None, "kept")
+        names = None if label_vector(kept, "kept").dtype.kind in "iuf" else self.classes
+        places = encode_labels(kept, None, self.n_classes, names, "kept")
         enough_classes(places.size, "kept")
-        if np.bincount(places).max() > 1:
-            raise DataError(f"kept: expected different positions, found {places.tolist()}")
+        repeats = np.bincount(places)
+        if repeats.max() > 1:
+            raise DataError(f"kept: expected different classes, found {repeats.argmax()} again")
         return self._on(places, np.random.default_rng(seed_sequence(random_seed)))
 
     def _on(self, places: IntArray, rng: np.random.Generator) -> Self:

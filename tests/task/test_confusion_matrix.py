@@ -50,6 +50,45 @@ def test_frames_name_the_classes():
         cb.SourceTask.from_confusion(frame.loc[list("badc")], classes=list("abcd"))
 
 
+def test_frames_of_numbers_and_other_orders():
+    """Whole numbers are names like others, and `classes` cannot reorder the names of a frame."""
+    frame = pd.DataFrame(np.diag([9, 8, 7]) + 1, index=[0, 1, 2], columns=[2, 0, 1])
+    with pytest.raises(cb.DataError, match=r"pass counts\.loc\[counts\.columns\]"):
+        cb.SourceTask.from_confusion(frame)
+    turned = cb.SourceTask.from_confusion(frame.loc[frame.columns])
+    assert turned.accuracy(3) == pytest.approx((1 / 10 + 1 / 11 + 1 / 12) / 3)
+    named = pd.DataFrame(np.diag([9, 8, 7]) + 1, index=list("abc"), columns=list("abc"))
+    with pytest.raises(cb.DataError, match=r"classes: .* column 0 is 'a', found 'c'; leave"):
+        cb.SourceTask.from_confusion(named, classes=list("cab"))
+    assert cb.SourceTask.from_confusion(named, classes=list("xyz")).classes == list("xyz")
+    numbered = named.reset_index(drop=True)
+    assert cb.SourceTask.from_confusion(numbered).classes == list("abc")
+
+
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_margins_are_no_class(kind):
+    y, predicted = list("aaabbbccc"), list("aabbbcccc")
+    counts = pd.crosstab(np.array(y), np.array(predicted), margins=True)
+    with pytest.warns(UserWarning, match="counts: left out the last row and column"):
+        task = cb.SourceTask.from_confusion(counts if kind == "frame" else counts.to_numpy())
+    assert task.n_classes == 3 and task.n_test == 9
+    assert task.accuracy(3) == pytest.approx(7 / 9)
+    assert task.classes == (list("abc") if kind == "frame" else None)
+
+
+def test_classes_without_predictions_or_instances():
+    """Pandas leaves out their columns and rows."""
+    y, predicted = np.array(list("aaabbbccc")), np.array(list("aabbbbaab"))
+    task = cb.SourceTask.from_confusion(pd.crosstab(y, predicted))
+    assert task.classes == list("abc") and task.accuracy(3) == pytest.approx(5 / 9)
+    counts = pd.crosstab(y, np.where(predicted == "a", "d", predicted))
+    counts = counts.reindex(columns=list("abcd"), fill_value=0)
+    with pytest.raises(cb.DataError, match=r"counts: class 'd' .* untested='competitors'"):
+        cb.SourceTask.from_confusion(counts)
+    task = cb.SourceTask.from_confusion(counts, untested="competitors")
+    assert task.n_classes == 4 and task.accuracy(4) == pytest.approx(3 / 9)
+
+
 def test_read_from_a_file(tmp_path):
     _, _, counts = made()
     np.savez(tmp_path / "counts.npz", counts=counts)
