@@ -265,7 +265,7 @@ BAD = [
     # Files
     (npz, "task.npz", "found nothing", {}),
     (npz, "task.npz", "found scores (5, 4)", {"scores": SCORES}),
-    (npz, "task.npz", "found x, labels", {"x": SCORES, "labels": Y}),
+    (npz, "task.npz", "found x, y", {"x": SCORES, "labels": Y}),
     (npz, "task.npz", "found probes, y, expected gallery", {"probes": SCORES, "y": Y}),
     (
         npz,
@@ -283,7 +283,6 @@ BAD = [
     (csv, "task.csv: scores", "", "y,ant,bee,cat\n"),
     (csv, "task.csv", "column y", "ant,bee,cat\n1,0,0\n"),
     (csv, "task.csv", "commas", "y;ant;bee;cat\nant;1,5;0,2;0,1\n"),
-    (csv, "task.csv", "commas", "y\tant\tbee\tcat\nant\t1\t0\t0\n"),
     (csv, "task.csv", "'1,5' column 'ant', row 0", 'y,ant,bee,cat\nant,"1,5",0,0\n'),
     (csv, "task.csv", "not a readable", b"\xff\xfe\x00\x80" * 9),
     (csv, "task.csv", "UTF-8", "y,ant,bé,cat\n".encode("latin-1")),
@@ -298,7 +297,7 @@ BAD = [
     (csv, "task.csv: y", "class 'cat'", "y,ant,bee,cat\nant,1,0,0\nbee,0,1,0\n"),
     (csv, "task.csv: y", "class 'ant.1'", "y,ant,ant,cat\nant,1,0,0\ncat,0,0,1\n"),
     (csv, "task.csv: scores", "no name", ",y,ant,bee,cat\n0,ant,1,0,0\n1,bee,0,1,0\n2,cat,0,0,1\n"),
-    (csv, "task.csv: scores", "", "rank,y\n1,0\n3,1\n2,2\n"),
+    (csv, "task.csv: scores", "", "size,y\n1,0\n3,1\n2,2\n"),
     (csv, "task.csv", "k, accuracy, n_test, n_classes", "k,accuracy\n2,0.9\n"),
     *[
         (partial(csv, n_test=50, n_classes=5), f"task.csv: {name}", "", f"k,accuracy\n{rows}")

@@ -122,7 +122,8 @@ def output(metavar: str, text: str) -> Any:
 def _present(files: list[Path] | Path | None) -> list[Path] | Path | None:
     """Files that are there, checked before anything is loaded."""
     for file in files if isinstance(files, list) else [files] if files else []:
-        if not file.exists() or (file.is_dir() and file.suffix != ".zarr"):
+        is_folder = file.is_dir() and file.suffix != ".zarr"
+        if str(file) != "-" and (is_folder or not file.exists()):
             raise no_such_file(file)
     return files
 
@@ -266,8 +267,9 @@ class FileVerb(DataOptions, Verb):
     files: Annotated[
         list[Path],
         files_argument(
-            "Scores, embeddings, ranks, search results or runs of TREC: .npz, .npy, .csv, "
-            ".parquet, .zarr, HDF5. Several files: parts of the test instances."
+            "Scores, embeddings, ranks, search results or runs of TREC: .npz, .npy, .csv, .tsv, "
+            ".parquet, .zarr, HDF5; - is standard input. Several files: parts of the test "
+            "instances."
         ),
     ]
 
@@ -275,7 +277,8 @@ class FileVerb(DataOptions, Verb):
     def name(self) -> str:
         """Name for files that are made from these."""
         more = f"-and-{len(self.files) - 1}-more" if len(self.files) > 1 else ""
-        return f"{self.files[0].stem}{more}"
+        stem = "stdin" if str(self.files[0]) == "-" else self.files[0].stem
+        return f"{stem}{more}"
 
     def read(self, *files: Path) -> "cb.SourceTask":
         """The task in one file, or in the parts that several files hold; by default in all."""

@@ -3,7 +3,11 @@
 Matrices in .npy, HDF5 and Zarr stay on the disk and are read in blocks. Other arrays are small.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+import gzip
+import io
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import shorten
@@ -32,6 +36,61 @@ def readable(path: Path) -> Iterator[None]:
         if "allow_pickle" in reason:
             reason = "it contains objects, which are never loaded; store text with .astype(str)"
         raise DataError(f"{path}: not a readable {path.suffix} file ({reason})") from None
+
+
+type Wanted = Callable[[str], bool]  # whether an array of this name is read
+STDIN = Path("-")
+# Usual names of arrays and columns, without marks and in lower case, and ours.
+_SYNONYMS = {
+    other: name
+    for name, others in {
+        "y": "label labels class target targets ytrue true truth truelabel groundtruth user userid",
+        "ranks": "rank",
+        "n_negatives": "nnegative numnegatives",
+        "candidates": "negatives",
+        "counts": "confusion confusionmatrix",
+    }.items()
+    for other in (name.replace("_", ""), *others.split())
+}
+_RENAMED = tuple(dict.fromkeys(_SYNONYMS.values()))
+
+
+def standard_name(name: Any) -> str:
+    """Our name of an array or a column, if `name` is a usual one for it; else the name itself."""
+    return _SYNONYMS.get(re.sub(r"[\W_]", "", str(name).lower()), str(name))
+
+
+def synonyms(names: Iterable[Any], wanted: Iterable[str] = _RENAMED) -> dict[Any, str]:
+    """Names that stand for those of `wanted` that are absent, and which ones.
+
+    Raises
+    ------
+    DataError
+        If several names stand for one.
+    """
+    present, found = list(names), dict[Any, str]()
+    for standard in wanted:
+        alike = [name for name in present if standard_name(name) == standard]
+        if standard in present or not alike:
+            continue
+        if len(alike) > 1:
+            raise DataError(
+                f"found {listed(alike)}, any of which may be {standard}; name one of them "
+                f"{standard!r}"
+            )
+        found[alike[0]] = standard
+    return found
+
+
+def content(path: Path) -> bytes:
+    """Bytes of a file, or of standard input for "-", decompressed if they were compressed."""
+    read = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+    return gzip.decompress(read) if read.startswith(b"\x1f\x8b") else read
+
+
+def ending_of(path: Path) -> str:
+    """Ending of a file in lower case, but for .gz; that of standard input is .csv."""
+    return ".csv" if path == STDIN else Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 class FileMatrix:
@@ -65,13 +124,11 @@ class FileMatrix:
         return self[:].astype(dtype or self.dtype, copy=False)
 
 
-def read_npz(path: Path, names: Set[str]) -> dict[str, Any]:
-    """Read the arrays of these names in an .npz file; others are None."""
+def read_npz(path: Path, wanted: Wanted) -> dict[str, Any]:
+    """Read the arrays of wanted names in an .npz file; others are None."""
     with readable(path), path.open("rb") as file:
         archive = np.load(file, allow_pickle=False)
-        return {
-            name: np.asarray(archive[name]) if name in names else None for name in archive.files
-        }
+        return {name: np.asarray(archive[name]) if wanted(name) else None for name in archive.files}
 
 
 def read_npy(path: Path, mapped: bool) -> Any:
@@ -83,7 +140,8 @@ def read_npy(path: Path, mapped: bool) -> Any:
 def read_text(path: Path, names: Iterable[Any]) -> Any:
     """Labels of a .txt file, one a line."""
     with readable(path):
-        lines = np.array(path.read_text(encoding="utf-8-sig").split("\n"))
+        text = io.StringIO(content(path).decode("utf-8-sig"), newline=None)  # any end of lines
+        lines = np.array(text.read().split("\n"))
     lines = np.char.strip(lines[:-1] if lines[-1] == "" else lines)
     if (lines == "").any():
         raise DataError(
@@ -107,8 +165,8 @@ def names_or_numbers(labels: Any, names: Iterable[Any]) -> Any:
     return numbers if np.all(np.isfinite(numbers) & (numbers == np.rint(numbers))) else labels
 
 
-def read_hdf5(path: Path, names: Set[str]) -> dict[str, Any]:
-    """Datasets of an HDF5 file by their paths, and its attributes of these names.
+def read_hdf5(path: Path, wanted: Wanted) -> dict[str, Any]:
+    """Datasets of an HDF5 file by their paths, and its attributes of wanted names.
 
     The file stays open as long as one of its matrices is in use.
     """
@@ -121,11 +179,11 @@ def read_hdf5(path: Path, names: Set[str]) -> dict[str, Any]:
         file.visit(paths.append)  # without links, which the top level may have
         items = {name: file.get(name) for name in paths}
         arrays = {name: item for name, item in items.items() if isinstance(item, h5py.Dataset)}
-        return _loaded(arrays, file.attrs, names, path)
+        return _loaded(arrays, file.attrs, wanted, path)
 
 
-def read_zarr(path: Path, names: Set[str]) -> dict[str, Any]:
-    """Arrays of a Zarr group, a folder or a .zip, and its attributes of these names."""
+def read_zarr(path: Path, wanted: Wanted) -> dict[str, Any]:
+    """Arrays of a Zarr group, a folder or a .zip, and its attributes of wanted names."""
     require_library(path)
     import zarr
 
@@ -133,15 +191,15 @@ def read_zarr(path: Path, names: Set[str]) -> dict[str, Any]:
         store = zarr.storage.ZipStore(path, mode="r") if path.is_file() else path
         group = zarr.open_group(store, mode="r")
         arrays = dict(group.arrays())
-        return _loaded(arrays, group.attrs, names, path)
+        return _loaded(arrays, group.attrs, wanted, path)
 
 
 def _loaded(
-    arrays: Mapping[str, Any], attributes: Mapping[str, Any], names: Set[str], path: Path
+    arrays: Mapping[str, Any], attributes: Mapping[str, Any], wanted: Wanted, path: Path
 ) -> dict[str, Any]:
-    """Load what has one of the names, but for matrices; other arrays stay where they are."""
-    every = {name: attributes[name] for name in names if name in attributes} | dict(arrays)
-    return {name: _values(array, path) if name in names else array for name, array in every.items()}
+    """Load what has a wanted name, but for matrices; other arrays stay where they are."""
+    every = {name: attributes[name] for name in attributes if wanted(name)} | dict(arrays)
+    return {name: _values(array, path) if wanted(name) else array for name, array in every.items()}
 
 
 def _values(array: Any, path: Path) -> Any:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from classex_bayes.arguments import as_array
 from classex_bayes.exceptions import DataError, no_such_file
-from classex_bayes.io.arrays import listed, names_or_numbers, readable
+from classex_bayes.io.arrays import content, listed, names_or_numbers, readable, synonyms
 from classex_bayes.io.whole_files import require_library
 from classex_bayes.task.class_labels import refuse_unnamed
 from classex_bayes.task.judged_runs import ENTRY_COLUMNS
@@ -24,6 +24,8 @@ _EXACT: dict[str, Any] = (
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
     else {}
 )
+_CURVE = {"k", "accuracy"}  # columns of a curve, and of ranks
+_RANKS = {"y", "ranks", "n_negatives", "n_classes", "truncated_at"}
 _TREC_COLUMNS = {
     "qrels": ("query_id", "iteration", "doc_id", "relevance"),
     "run": ("query_id", "iteration", "doc_id", "rank", "score", "tag"),
@@ -31,13 +33,20 @@ _TREC_COLUMNS = {
 
 
 def read_csv(path: Path) -> dict[str, Any]:
-    """Read the arrays of a .csv file with a header."""
+    """Read the arrays of a .csv or .tsv file with a header, which may be compressed."""
     with readable(path):
-        # Names of classes are text, also "01" and "NA".
-        names = {"dtype": {"y": str}, "keep_default_na": False, "na_values": [""]}
-        table = pd.read_csv(path, **names, **_EXACT)
+        text = content(path)
+        header = text[: text.find(b"\n")]
+        mark = "\t" if b"\t" in header and b"," not in header else ","
+        columns = pd.read_csv(io.BytesIO(text), sep=mark, nrows=0).columns
+        labels = _column_of_labels(columns)
+        # Names of classes are text, also "01" and "NA". So are the rows of a confusion matrix.
+        names: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
+        if not set(columns) >= _CURVE:
+            names["dtype"] = {labels or columns[0]: str}
+        table = pd.read_csv(io.BytesIO(text), sep=mark, **names, **_EXACT)
         _refuse_class_y(table)
-        if len(table.columns) == 1 and any(mark in table.columns[0] for mark in ";\t"):
+        if len(table.columns) == 1 and ";" in table.columns[0]:
             raise DataError(
                 f"found the columns {table.columns[0][:30]!r}..., expected commas between "
                 "columns, and points in numbers"
@@ -46,7 +55,7 @@ def read_csv(path: Path) -> dict[str, Any]:
             raise DataError(
                 "found rows with more entries than the header has names, expected equal numbers"
             )
-        for column in table.columns.drop("y") if "y" in table else ():
+        for column in table.columns.drop(labels) if labels else ():
             if pd.api.types.is_numeric_dtype(table[column]):
                 continue
             bad = pd.to_numeric(table[column], errors="coerce").isna() & table[column].notna()
@@ -66,30 +75,48 @@ def read_parquet(path: Path) -> dict[str, Any]:
     require_library(path)
     with readable(path):
         table = pd.read_parquet(path, engine="pyarrow")
-        if "y" in table:
+        if labels := _column_of_labels(table.columns):
             # Values that are not text raise an error only when they are read.
-            table["y"] = table["y"].to_numpy()
+            table[labels] = table[labels].to_numpy()
         _refuse_class_y(table)
         return _arrays(table)
 
 
+def _column_of_labels(columns: pd.Index) -> Any:
+    """Name of the column with the labels, or None."""
+    return "y" if "y" in columns else next(iter(synonyms(columns, ["y"])), None)
+
+
 def _arrays(table: pd.DataFrame) -> dict[str, Any]:
-    """Scores, labels and names of the classes, or k and accuracy."""
-    if {"k", "accuracy"} <= set(table.columns):
-        return {"k": table["k"].to_numpy(), "accuracy": table["accuracy"].to_numpy()}
-    if "y" not in table.columns:
-        alike = [c for c in table.columns if str(c).strip(" #").lower() == "y"]
+    """Scores, labels and names of the classes; ranks; k and accuracy; or a confusion matrix."""
+    if set(table.columns) >= _CURVE:
+        return {name: table[name].to_numpy() for name in _CURVE}
+    labels = _column_of_labels(table.columns)
+    if labels is None:
+        first, names = table.columns[0], [*map(str, table.columns[1:])]
+        if len(names) > 1 and set(names) & set(table[first].astype(str)):
+            return {"counts": table.set_axis(table[first].astype(str)).drop(columns=first)}
         raise DataError(
             f"found the columns {listed(table.columns)}; expected a column y and columns of "
             "scores, or columns k and accuracy"
-            + (f"; if the labels are in column {alike[0]!r}, rename it to 'y'" if alike else "")
         )
+    table = table.rename(columns={labels: "y"})
     if (missing := table["y"].isna()).any():
-        raise DataError(f"found no label in column y, row {missing.argmax()}; expected one")
+        raise DataError(f"found no label in column {labels}, row {missing.argmax()}; expected one")
+    text = table["y"].to_numpy().astype(str)
+    table = table.rename(columns=synonyms(table.columns, ["ranks", "n_negatives"]))
+    if "ranks" in table and set(table.columns) <= _RANKS:
+        of_rows = {name: table[name].to_numpy() for name in table.columns.drop("y")}
+        # Numbers that are the same in all rows, which they describe together.
+        alone = {name: of_rows[name][0] for name in of_rows if name not in ("ranks", "n_negatives")}
+        for name, value in alone.items():
+            if (of_rows[name] != value).any():
+                raise DataError(f"found different numbers in column {name}, expected one")
+        return of_rows | alone | {"y": names_or_numbers(text, ())}
     scores = table.drop(columns="y")
     refuse_unnamed(scores.columns, "scores")
     classes = [str(column) for column in scores.columns]
-    labels = names_or_numbers(table["y"].to_numpy().astype(str), classes)
+    labels = names_or_numbers(text, classes)
     return {"scores": as_array(scores, "scores"), "y": labels, "classes": np.array(classes)}
 
 

@@ -14,8 +14,10 @@ import pandas as pd
 from classex_bayes.arguments import as_matrix, file_path
 from classex_bayes.exceptions import DataError, no_such_file, warn
 from classex_bayes.io.arrays import (
+    STDIN,
     FileMatrix,
     described,
+    ending_of,
     listed,
     read_hdf5,
     read_npy,
@@ -23,6 +25,8 @@ from classex_bayes.io.arrays import (
     read_text,
     read_zarr,
     readable,
+    standard_name,
+    synonyms,
 )
 from classex_bayes.io.tables import read_csv, read_design, read_entries, read_parquet
 from classex_bayes.task.sampling_design import Sampling
@@ -31,6 +35,7 @@ from classex_bayes.task.table_parts import warn_of_equal_positions
 from classex_bayes.typing import RandomSeed
 
 type AnyPath = str | os.PathLike[str]
+
 
 _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("scores", "y"): SourceTask.from_scores,
@@ -41,9 +46,11 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("ids", "y", "own_candidates"): SourceTask.from_search,
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
     ("counts",): SourceTask.from_confusion,
+    ("candidates", "y"): SourceTask.from_negatives,  # which calls them scores
 }
 _SAMPLING = set(inspect.signature(Sampling).parameters)
 _NAMES = _SAMPLING.union(*(inspect.signature(make).parameters for make in _LAYOUTS.values()))
+_NAMES.update(*_LAYOUTS)
 _LAYOUTS["qrels", "run"] = SourceTask.from_run  # files of their own
 _NUMBERS = {"n_test", "n_classes", "n_negatives", "truncated_at", "design_effect"}
 _NAMED_ARRAYS = {
@@ -51,10 +58,10 @@ _NAMED_ARRAYS = {
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), read_hdf5),
     **dict.fromkeys((".zarr", ".zip"), read_zarr),
 }
-_TABLES = {".csv": read_csv, ".parquet": read_parquet}
+_TABLES = {".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
 _NONMATED, _LISTS = "nonmated", ("nonmated_ids", "nonmated_distances")
 # Arrays with one row for each test instance. All others are the same in every file.
-_BY_INSTANCE = ("scores", "probes", "ranks", "ids", "distances", "y")
+_BY_INSTANCE = ("scores", "probes", "ranks", "ids", "distances", "candidates", "y")
 _OF_EACH_FILE = ("unanswered", "n_negatives")  # joined, too, if they are arrays
 
 
@@ -186,9 +193,9 @@ def read_nonmated(paths: AnyPath | Iterable[AnyPath]) -> Any:
     """
     parts: dict[Path, dict[str, Any]] = {}
     for file in _paths(paths, "paths"):
-        read = _NAMED_ARRAYS.get(file.suffix.lower())
-        names = {_NONMATED, *_LISTS}
-        arrays = {} if read is None else {n: v for n, v in read(file, names).items() if n in names}
+        read, names = _NAMED_ARRAYS.get(ending_of(file)), {_NONMATED, *_LISTS}
+        found = {} if read is None else read(file, names.__contains__)
+        arrays = {name: values for name, values in found.items() if name in names}
         if arrays:
             parts[file] = arrays
     if not parts:
@@ -206,10 +213,10 @@ def read_nonmated(paths: AnyPath | Iterable[AnyPath]) -> Any:
 def _paths(paths: Any, name: str) -> list[Path]:
     if paths is None:
         return []
-    try:
-        files = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
-    except TypeError:
-        raise DataError(f"{name}: expected a path or several, found {paths!r}") from None
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not isinstance(several, Iterable):
+        raise DataError(f"{name}: expected a path or several, found {paths!r}")
+    files = [file_path(path, name) for path in several]
     if len(set(files)) < len(files):
         twice = next(file for place, file in enumerate(files) if file in files[:place])
         raise DataError(f"{name}: found {twice} more than once")
@@ -218,9 +225,9 @@ def _paths(paths: Any, name: str) -> list[Path]:
 
 def _arrays(path: Path, labels: Path | None, names: Any) -> dict[str, Any]:
     """Everything that a file has a name for."""
-    ending = path.suffix.lower()
+    ending = ending_of(path)
     with readable(path):
-        exists = path.exists() if ending == ".zarr" else path.is_file()
+        exists = path == STDIN or (path.exists() if ending == ".zarr" else path.is_file())
     if not exists:
         raise no_such_file(path)
     if (ending == ".npy") != (labels is not None):
@@ -236,9 +243,12 @@ def _arrays(path: Path, labels: Path | None, names: Any) -> dict[str, Any]:
         raise DataError(
             f"{path}: expected a file ending in {endings}, or a run of TREC with qrels="
         )
+    found = _NAMED_ARRAYS[ending](path, lambda name: standard_name(name) in _NAMES)
+    with readable(path):
+        renamed = synonyms(found)
+    arrays = {renamed.get(name, name): array for name, array in found.items()}
     return {
-        name: array.item() if _is_single(name, array) else array
-        for name, array in _NAMED_ARRAYS[ending](path, _NAMES).items()
+        name: array.item() if _is_single(name, array) else array for name, array in arrays.items()
     }
 
 
@@ -248,9 +258,9 @@ def _is_single(name: str, array: Any) -> bool:
 
 
 def _labels(path: Path, names: Any) -> Any:
-    if path.suffix not in (".npy", ".txt"):
+    if ending_of(path) not in (".npy", ".txt"):
         raise DataError(f"{path}: expected labels in a file ending in .npy or .txt")
-    if path.suffix == ".npy":
+    if ending_of(path) == ".npy":
         return read_npy(path, mapped=False)
     return read_text(path, names if isinstance(names, Iterable) else ())
 
@@ -277,7 +287,7 @@ def _layout(arrays: dict[str, Any], name: str, settings: dict[str, Any]) -> tupl
 
 def _accepted(layout: tuple[str, ...]) -> set[str]:
     """Arguments of the constructor of a layout; of `sampling`, also its own ones."""
-    names = set(inspect.signature(_LAYOUTS[layout]).parameters)
+    names = {*layout, *inspect.signature(_LAYOUTS[layout]).parameters}
     return names | _SAMPLING if "sampling" in names else names
 
 
@@ -291,6 +301,8 @@ def _task_of(
     for argument in settings.keys() - accepted - {"random_seed"}:
         raise DataError(f"{argument}: {name} has {', '.join(layout)}, to which it does not apply")
     values = {key: value for key, value in (arrays | settings).items() if key in accepted}
+    if "candidates" in layout:
+        values["scores"] = values.pop("candidates")
     if design := {key: values.pop(key) for key in _SAMPLING & values.keys()}:
         values["sampling"] = Sampling(**design)
     try:

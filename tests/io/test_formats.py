@@ -1,6 +1,7 @@
 """Every documented format of file, one or many, gives the task of the arrays in it."""
 
 import gzip
+import io
 import json
 import warnings
 from functools import partial
@@ -92,9 +93,9 @@ WRITERS = {
 }
 
 
-def write_table(stem, ending, scores, y, names):
+def write_table(stem, ending, scores, y, names, label="y"):
     table = pd.DataFrame(scores, columns=names)
-    table.insert(1, "y", names[y])
+    table.insert(1, label, names[y])
     path = stem.with_suffix(ending)
     table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
     return path
@@ -169,11 +170,110 @@ def test_a_class_named_like_the_column_of_labels(place, tmp_path):
         read_task(path)
 
 
-@pytest.mark.parametrize("header", [" y", "# y", "Y"])
-def test_headers_that_look_like_y(header, tmp_path):
-    pd.DataFrame(SCORES, columns=list("abcde")).assign(**{header: Y}).to_csv(tmp_path / "a.csv")
-    with pytest.raises(DataError, match=f"columns .*a, b, c, .* column '{header}', rename"):
-        read_task(tmp_path / "a.csv")
+USUAL = [
+    "label",
+    "Labels",
+    "class",
+    "TARGET",
+    "y_true",
+    " y",
+    "# y",
+    "Y",
+    "ground truth",
+    "user_id",
+]
+
+
+@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.parametrize("kind", ["npz", "hdf5", "zarr", ".csv", ".parquet"])
+def test_labels_by_their_usual_names(kind, name, tmp_path):
+    expected = SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES)
+    if kind in WRITERS:
+        arrays = {"scores": SCORES, name: NAMES[Y], "classes": NAMES}
+        path = WRITERS[kind](tmp_path / "a", arrays)
+    else:
+        path = write_table(tmp_path / "a", kind, SCORES, Y, NAMES, name)
+    assert_same(read_task(path), expected)
+
+
+@pytest.mark.parametrize("write", [write_npz, write_hdf5])
+def test_several_arrays_that_may_be_labels(write, tmp_path):
+    arrays = {"scores": SCORES, "label": Y, "target": Y}
+    with pytest.raises(DataError, match=r"found label, target, any of which may be y; name .* 'y'"):
+        read_task(write(tmp_path / "a", arrays))
+    with pytest.warns(UserWarning, match="ignored arrays of other names: label, target"):
+        read_task(write(tmp_path / "b", {**arrays, "y": Y}))
+
+
+CANDIDATES = RNG.normal(size=(30, 20))
+USERS = np.array([f"u{j}" for j in range(30)])
+OWN_RANKS = SourceTask.from_negatives(CANDIDATES, USERS).ranks
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("name", ["candidates", "negatives"])
+def test_candidates_of_each_user(write, name, tmp_path):
+    task = read_task(write(tmp_path / "a", {name: CANDIDATES, "user": USERS}))
+    assert_same(task, SourceTask.from_negatives(CANDIDATES, USERS))
+    halves = [
+        write(tmp_path / f"half{n}", {name: CANDIDATES[n::2], "y": USERS[n::2]}) for n in (0, 1)
+    ]
+    assert sorted(read_task(halves).ranks) == sorted(task.ranks)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".parquet"])
+def test_ranks_in_tables(ending, tmp_path):
+    def write(**columns):
+        table, path = pd.DataFrame(columns), tmp_path / f"a{ending}"
+        mark = "\t" if ending == ".tsv" else ","
+        table.to_parquet(path) if ending == ".parquet" else table.to_csv(
+            path, sep=mark, index=False
+        )
+        return path
+
+    expected = SourceTask.from_ranks(OWN_RANKS, USERS, n_negatives=19)
+    assert_same(read_task(write(y=USERS, ranks=OWN_RANKS, n_negatives=19)), expected)
+    assert_same(read_task(write(user=USERS, rank=OWN_RANKS, num_negatives=19)), expected)
+    assert_same(read_task(write(y=USERS, ranks=OWN_RANKS), n_negatives=19), expected)
+    expected = SourceTask.from_ranks(RANKS, Y, n_classes=5)
+    assert_same(read_task(write(label=Y, rank=RANKS, n_classes=5)), expected)
+    cut = SourceTask.from_ranks(np.minimum(RANKS, 3), Y, n_classes=5, truncated_at=2)
+    read = read_task(write(y=Y, ranks=np.minimum(RANKS, 3), n_classes=5, truncated_at=2))
+    assert read.accuracy_bounds([5])[0] == cut.accuracy_bounds([5])[0]
+    with pytest.raises(DataError, match="different numbers in column n_classes"):
+        read_task(write(y=Y, ranks=RANKS, n_classes=np.arange(8)))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".tsv.gz"])
+def test_tables_of_text(ending, tmp_path):
+    frame = pd.DataFrame(SCORES, columns=NAMES).assign(label=NAMES[Y])
+    path = tmp_path / f"A{ending.upper() if ending == '.tsv' else ending}"
+    frame.to_csv(path, index=False, sep="\t" if "tsv" in ending else ",")
+    assert_same(read_task(path), SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
+    np.save(tmp_path / "scores.npy", SCORES)
+    (tmp_path / "y.txt.gz").write_bytes(gzip.compress("\r\n".join(map(str, Y)).encode()))
+    task = read_task(tmp_path / "scores.npy", tmp_path / "y.txt.gz")
+    assert task.y.tolist() == Y.tolist()
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+def test_standard_input(packed, monkeypatch):
+    frame = pd.DataFrame(SCORES, columns=NAMES).assign(y=NAMES[Y])
+    stream = io.TextIOWrapper(io.BytesIO(packed(frame.to_csv(index=False).encode())))
+    monkeypatch.setattr("sys.stdin", stream)
+    assert_same(read_task("-"), SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
+
+
+def test_confusion_matrices_in_tables(tmp_path):
+    y, predicted = np.array(list("aaabbbccc")), np.array(list("aabbbcccc"))
+    expected = SourceTask.from_confusion(pd.crosstab(y, predicted))
+    for margins in (False, True):
+        pd.crosstab(y, predicted, margins=margins).to_csv(tmp_path / "a.csv")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "counts: left out the last row")
+            task = read_task(tmp_path / "a.csv")
+        assert task.classes == list("abc")
+        assert task.accuracy([3]) == expected.accuracy([3])
 
 
 def test_parquet_of_other_types(tmp_path):
