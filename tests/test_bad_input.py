@@ -213,7 +213,7 @@ BAD = [
     # Ranks
     (ranks, "ranks", "found 0 row 1 1 is best", [1, 0, 1, 3, 1]),
     (ranks, "ranks", "found 5 row 4", [1, 2, 1, 3, 5]),
-    (ranks, "ranks", "found 1.5 row 1", [1, 1.5, 1, 3, 1]),
+    (ranks, "ranks", "found 1.2 row 1", [1, 1.2, 1, 3, 1]),
     (ranks, "ranks", "found nan row 0", [NAN, 2, 1, 3, 1]),
     (ranks, "y", "4 labels for 5", [0, 1, 2, 3]),
     (ranks, "n_classes", "2 classes", {"ranks": [1, 2], "y": [0, 1], "n_classes": 2}),

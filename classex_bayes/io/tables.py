@@ -1,7 +1,6 @@
 """Tables in .csv and .parquet (scores, accuracy curves, designs), and files of TREC and ranx."""
 
 import csv
-import gzip
 import io
 import json
 import re
@@ -13,10 +12,18 @@ import pandas as pd
 
 from classex_bayes.arguments import as_array
 from classex_bayes.exceptions import DataError, no_such_file
-from classex_bayes.io.arrays import content, listed, names_or_numbers, readable, synonyms
+from classex_bayes.io.arrays import (
+    STDIN,
+    content,
+    ending_of,
+    listed,
+    names_or_numbers,
+    readable,
+    synonyms,
+)
 from classex_bayes.io.whole_files import require_library
 from classex_bayes.task.class_labels import refuse_unnamed
-from classex_bayes.task.judged_runs import ENTRY_COLUMNS
+from classex_bayes.task.judged_runs import ENTRY_COLUMNS, usual_columns
 
 # From pandas 3.1 on numbers are read to the last bit, and the option is deprecated.
 _EXACT: dict[str, Any] = (
@@ -151,49 +158,67 @@ def read_design(path: Path) -> dict[str, dict[Any, Any]]:
 
 
 def read_entries(path: Path, kind: Literal["qrels", "run"]) -> Any:
-    """Judgements or a run in a form of `from_run`: .json and .parquet of ranx, others of TREC."""
-    if not path.is_file():
+    """Judgements or a run in a form of `from_run`: .json and .parquet of ranx, others as text.
+
+    Files may be compressed. Text has a header (BEIR), the columns of TREC, or query, document and
+    rank (MS MARCO).
+    """
+    if path != STDIN and not path.is_file():
         raise no_such_file(path)
-    query, document, number = ENTRY_COLUMNS[kind]
     with readable(path):
-        match path.suffix.lower():
+        match ending_of(path):
             case ".json":
-                entries = json.loads(path.read_text(encoding="utf-8-sig"))
+                entries = json.loads(content(path).decode("utf-8-sig"))
                 of_queries = entries.values() if isinstance(entries, dict) else [None]
-                if not all(isinstance(documents, dict) for documents in of_queries):
+                if not all(isinstance(documents, dict | list) for documents in of_queries):
+                    number = ENTRY_COLUMNS[kind][2]
                     raise DataError(f"{kind}: expected {{query: {{document: {number}}}}}")
                 return entries
             case ".parquet":
                 require_library(path)
-                table = pd.read_parquet(path, engine="pyarrow")
-                return table.rename(columns={"q_id": query, "doc_id": document, "score": number})
+                return pd.read_parquet(path, engine="pyarrow")
             case _:
-                return _read_trec(path, kind)
+                return _read_entry_lines(path, kind)
 
 
-def _read_trec(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame:
-    """The used columns of a TREC file; a file ending in .gz is decompressed.
+def _read_entry_lines(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame:
+    """The used columns of a file of text, with a header or those of TREC.
 
-    The columns are separated by blanks or tabs. As by trec_eval, ranks of a run are ignored, text
-    after its tag, and lines that begin with #.
+    The columns are separated by blanks or tabs, or by commas if there is a header. As by trec_eval,
+    ranks of a run are ignored, text after its tag, and lines that begin with #.
     """
-    names, wanted = _TREC_COLUMNS[kind], [*ENTRY_COLUMNS[kind]]
-    content = path.read_bytes()
-    if path.suffix == ".gz":
-        content = gzip.decompress(content)
-    entries = re.sub(r"(?m)^\s*#.*", "", content.decode("utf-8-sig"))
+    names, wanted = [*_TREC_COLUMNS[kind], "more"], [*ENTRY_COLUMNS[kind]]
+    entries = re.sub(r"(?m)^\s*#.*", "", content(path).decode("utf-8-sig")).lstrip()
+    header, _, rest = entries.partition("\n")
+    mark = "," if "," in header else r"\s+"
+    columns = re.split(mark, header.strip())
+    ours = usual_columns(columns, kind)
+    if len(ours) == len(wanted):
+        names, entries = [ours.get(column, column) for column in columns], rest
+    else:
+        mark = r"\s+"
+        if len(header.split()) == len(wanted):
+            names = [*wanted, "more"]
     # The header sets the number of columns; pandas drops what a line has beyond them.
     table = pd.read_csv(
-        io.StringIO(" ".join([*names, "more"]) + "\n" + entries),
-        sep=r"\s+",
-        usecols=[*names, "more"],
+        io.StringIO((" " if mark != "," else ",").join(names) + "\n" + entries),
+        sep=mark,
+        usecols=names,
         dtype=str,
         quoting=csv.QUOTE_NONE,
         na_filter=False,
     )
-    bad = (table[[*names]] == "").any(axis=1) | ((kind == "qrels") & (table["more"] != ""))
+    bad = (table.drop(columns="more", errors="ignore") == "").any(axis=1)
+    if kind == "qrels" and "more" in table:
+        bad |= table["more"] != ""
     if bad.any():
         row = int(bad.argmax())
         found = " ".join(table.iloc[row]).strip()
-        raise DataError(f"{kind}: found {found!r} in row {row}, expected {' '.join(names)}")
-    return table[wanted].astype({wanted[2]: float})
+        expected = " ".join(name for name in names if name != "more")
+        raise DataError(f"{kind}: found {found!r} in row {row}, expected {expected}")
+    table = table[wanted].astype({wanted[2]: float})
+    if kind == "run" and wanted == names[:3]:
+        ranks = table.groupby(wanted[0]).cumcount() + 1
+        if (table[wanted[2]] == ranks).all():
+            table[wanted[2]] = -ranks
+    return table

@@ -1,6 +1,7 @@
 """Runs of a retrieval system and their relevance judgements, read like trec_eval."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -29,6 +30,13 @@ Missing = Literal["error", "unanswered", "unsearched"]
 ENTRY_COLUMNS = {
     "qrels": ("query_id", "doc_id", "relevance"),
     "run": ("query_id", "doc_id", "score"),
+}
+# Their usual names, without marks and in lower case.
+_USUAL_COLUMNS = {
+    "query_id": "queryid query qid topic topicid",
+    "doc_id": "docid docno document documentid did corpusid passageid pid",
+    "relevance": "relevance rel relevancy score label grade judgment judgement",
+    "score": "score sim similarity rsv",
 }
 _MOST_TIED = 0.5  # share of the queries whose relevant document is tied with others
 
@@ -292,37 +300,60 @@ def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) 
     return queries
 
 
+def usual_columns(names: Iterable[Any], name: str) -> dict[Any, str]:
+    """Our names of the columns of judgements or a run, by the names that they have."""
+    found, present = dict[Any, str](), list(names)
+    for column in ENTRY_COLUMNS[name]:
+        usual = _USUAL_COLUMNS[column].split()
+        alike = [n for n in present if re.sub(r"[\W_]", "", str(n).lower()) in usual]
+        if column in present or len(alike) == 1:
+            found[column if column in present else alike[0]] = column
+    return found
+
+
 def _read_entries(values: Any, name: str) -> _Entries:
-    """Queries and documents with their numbers, of mappings or a frame."""
+    """Queries and documents with their numbers, in any form that evaluations of retrieval use.
+
+    These are mappings, also to sets of relevant documents or lists of ranked ones; frames; objects
+    that turn into one of both, as those of ranx; and sequences of entries, as of ir_measures.
+    """
     columns = ENTRY_COLUMNS[name]
     if hasattr(values, "to_dict") and not is_frame(values):
-        values = values.to_dict()  # Qrels and Run of ranx
+        values = values.to_dict()
+    elif hasattr(values, name) and not isinstance(values, Mapping):
+        values = getattr(values, name)
+    if not isinstance(values, Mapping | str) and not is_frame(values) and np.iterable(values):
+        rows = list(values)
+        if rows and all(hasattr(row, column) for row in rows for column in columns):
+            values = pd.DataFrame({c: [getattr(row, c) for row in rows] for c in columns})
     if is_frame(values):
-        lacking = [column for column in columns if column not in values.columns]
-        if lacking:
+        present = {ours: theirs for theirs, ours in usual_columns(values.columns, name).items()}
+        if len(present) < len(columns):
             raise DataError(
                 f"{name}: found columns {', '.join(map(str, values.columns))}, expected "
                 f"{', '.join(columns)}"
             )
-        query, document = (as_vector(values[column], name).tolist() for column in columns[:2])
-        queries, numbers = list(dict.fromkeys(query)), values[columns[2]]
-    elif isinstance(values, Mapping) and all(isinstance(v, Mapping) for v in values.values()):
+        query, document = (as_vector(values[present[c]], name).tolist() for c in columns[:2])
+        queries, numbers = list(dict.fromkeys(query)), values[present[columns[2]]]
+    elif isinstance(values, Mapping) and all(_is_listed(v, name) for v in values.values()):
         queries = list(values)
-        query = [q for q, listed in values.items() for _ in listed]
-        document = [item for listed in values.values() for item in listed]
-        numbers = np.array([number for listed in values.values() for number in listed.values()])
+        entries = [(q, *pair) for q, listed in values.items() for pair in _pairs(listed, name)]
+        query, document, numbers = ([entry[place] for entry in entries] for place in range(3))
     else:
         found = type(values).__name__
         remedy = "read files by classex_bayes.read_task(run, qrels=qrels, n_classes=n)"
         if isinstance(values, Mapping):
-            other = next(value for value in values.values() if not isinstance(value, Mapping))
+            other = next(value for value in values.values() if not _is_listed(value, name))
             found += f" of {type(other).__name__}"
-            remedy = "relevant documents may have 1 as number, and ranked ones minus their rank"
+            remedy = "relevant documents may be a set, and ranked ones a list"
         raise DataError(
             f"{name}: expected a mapping {{query: {{document: {columns[2]}}}}}, or a frame with "
             f"columns {', '.join(columns)}, found {found}; {remedy}"
         )
-    number = as_numeric(as_vector(numbers, name), name)
+    numbers = as_vector(numbers, name)
+    if numbers.dtype.kind == "b" and name == "qrels":
+        numbers = numbers.astype(int)
+    number = as_numeric(numbers, name)
     table = pd.DataFrame(
         {"query": _names(query, name), "document": _names(document, name), "number": number}
     )
@@ -341,6 +372,22 @@ def _read_entries(values: Any, name: str) -> _Entries:
             f"{name}: found {place} twice, expected once; keep the one with the best {columns[2]}"
         )
     return _Entries(pd.Index(_names(queries, name)), table)
+
+
+def _is_listed(documents: Any, name: str) -> bool:
+    """Whether these are documents with numbers, or a list of them, or a set of relevant ones."""
+    return isinstance(documents, Mapping | list | tuple) or (
+        name == "qrels" and isinstance(documents, Set)
+    )
+
+
+def _pairs(documents: Any, name: str) -> Iterable[tuple[Any, Any]]:
+    """Documents with numbers: 1 for those that are relevant, minus the rank for ranked ones."""
+    if isinstance(documents, Mapping):
+        return documents.items()
+    if name == "run" and all(isinstance(pair, tuple) and len(pair) == 2 for pair in documents):
+        return documents
+    return [(item, 1 if name == "qrels" else -place) for place, item in enumerate(documents)]
 
 
 def _names(items: list[Any], name: str) -> list[str]:

@@ -55,14 +55,14 @@ def own_table(
     refuse_disorder(with_labels(n_negatives), with_labels(y), ("n_negatives", "y"))
     n_competitors = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
     n_competitors = np.broadcast_to(n_competitors.astype(np.int64), n)
-    n_better = read_ranks(ranks, y, int(n_competitors.max()) + 1) - 1
-    if n_better.size != n:
-        raise DataError(f"y: found {n} labels for {n_better.size} rows, expected one for each")
-    beyond = n_better > n_competitors
+    lowest, highest = read_ranks(ranks, y, int(n_competitors.max()) + 1)
+    if lowest.size != n:
+        raise DataError(f"y: found {n} labels for {lowest.size} rows, expected one for each")
+    beyond = highest > n_competitors
     if beyond.any():
         row = int(np.argmax(beyond))
         raise DataError(
-            f"ranks: found {n_better[row] + 1} at row {row}, whose instance has "
+            f"ranks: found {highest[row] + 1} at row {row}, whose instance has "
             f"{n_competitors[row]} negatives; expected a rank in 1..{n_competitors[row] + 1}"
         )
     n_classes, n_unanswered = int(n_competitors.min()) + 1, unit.size - n
@@ -71,7 +71,8 @@ def own_table(
         unit,
         n_classes,
         1 / (repeats.size * repeats[unit]),
-        np.append(n_better, last),
+        np.append(lowest, last),
+        np.append(highest, last),
         n_competitors=np.append(n_competitors, last),
         unanswered=np.arange(unit.size) >= n,
         competitors_shared=False,

@@ -128,24 +128,29 @@ def read_probes(probes: Any, y: Any, gallery: Any, source: EmbeddingScores) -> E
     return source.with_probes(matrix)
 
 
-def read_ranks(ranks: Any, y: Any, n_classes: int, length: int | None = None) -> IntArray:
-    """Ranks as whole numbers in 1..n_classes, in the order of the labels.
+def read_ranks(
+    ranks: Any, y: Any, n_classes: int, length: int | None = None
+) -> tuple[IntArray, IntArray]:
+    """Numbers (n,) of better classes, at least and at most, from ranks in the order of the labels.
 
-    `length` is that of the lists that they come from.
+    Half ranks are the means of the best and worst rank that ties allow, as in knowledge graphs.
+    `length` is that of the lists that the ranks come from.
     """
     refuse_disorder(with_labels(ranks), with_labels(y), ("ranks", "y"))
     array = as_numeric(as_vector(ranks, "ranks"), "ranks")
     if array.ndim != 1:
         raise DataError(f"ranks: expected one number per test instance, found shape {array.shape}")
-    bad = ~((array >= 1) & (array <= n_classes) & (array == np.floor(array)))
+    bad = ~((array >= 1) & (array <= n_classes) & (2 * array == np.floor(2 * array)))
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
             f"ranks: found {array[row]} at row {row}; expected whole numbers in 1..{n_classes}, "
-            "the rank of the true class, where 1 is best; "
+            "the rank of the true class, where 1 is best, or halves between two ranks that are "
+            "tied; "
             + ("add 1 if 0 is best" if length is None else f"{length + 1} if it is not in the list")
         )
-    return array.astype(np.int64)
+    lowest, highest = (rounded(array).astype(np.int64) - 1 for rounded in (np.floor, np.ceil))
+    return lowest, highest
 
 
 def _with_shape(values: Any, name: str) -> Any:

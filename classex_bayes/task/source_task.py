@@ -395,7 +395,8 @@ class SourceTask(TaskStatistics):
         Parameters
         ----------
         ranks : array-like of int, shape (n,)
-            Ranks 1 (best) to n_classes: one more than the number of wrong classes that win.
+            Ranks 1 (best) to n_classes: one more than the number of wrong classes that win. Halves,
+            such as 1.5, are tied between two ranks ("realistic" ranks of knowledge graphs).
         y : array-like of shape (n,)
             True classes: positions 0..n_classes - 1, or names. With `n_negatives`, the user (or
             item) of each instance, by any label. Users weigh the same.
@@ -416,9 +417,9 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            If ranks are not whole numbers in 1..n_classes, if the lists are as long as the number
-            of classes, or if other arguments than ranks and labels are given with `n_negatives`.
-            Labels are checked as in `from_scores`.
+            If ranks are not whole or half numbers in 1..n_classes, if the lists are as long as the
+            number of classes, or if other arguments than ranks and labels are given with
+            `n_negatives`. Labels are checked as in `from_scores`.
 
         Examples
         --------
@@ -445,15 +446,14 @@ class SourceTask(TaskStatistics):
         length = None
         if truncated_at is not None:
             length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
-        n_better = read_ranks(ranks, y, k1, length) - 1
+        lowest, highest = read_ranks(ranks, y, k1, length)
         names = class_names(classes, k1)
-        n = n_better.size
-        labels = class_labels(y, n, k1, names, class_weight, untested, unanswered)
+        labels = class_labels(y, lowest.size, k1, names, class_weight, untested, unanswered)
         if length is None:
-            return cls(table_of_ranks(labels, n_better, n_better), names)
-        highest = np.where(n_better < length, n_better, k1 - 1)
+            return cls(table_of_ranks(labels, lowest, highest), names)
+        highest = np.where(highest < length, highest, k1 - 1)
         words = Provenance(unknown=CUT_RANKS)
-        lowest = np.minimum(n_better, length)
+        lowest = np.minimum(lowest, length)
         return cls(table_of_ranks(labels, lowest, highest, provenance=words), names)
 
     @classmethod
@@ -610,10 +610,13 @@ class SourceTask(TaskStatistics):
 
         Parameters
         ----------
-        qrels : mapping {query: {document: relevance}}, Qrels of ranx, or DataFrame
-            Relevance judgements, as whole numbers. Columns of a frame: query_id, doc_id, relevance.
-        run : mapping {query: {document: score}}, Run of ranx, or DataFrame
+        qrels : mapping {query: {document: relevance}}, DataFrame, or judgements of other software
+            Relevance, as whole numbers or as truth values. Columns of a frame: query_id, doc_id,
+            relevance, or other usual names (docs/data.md). Also sets of relevant documents, Qrels
+            of ranx and sequences of Qrel of ir_measures.
+        run : mapping {query: {document: score}}, DataFrame, or run of other software
             Retrieved documents with scores, higher is better. Columns: query_id, doc_id, score.
+            Also lists of documents, best first, Run of ranx and sequences of ScoredDoc.
         n_classes : int
             Number k1 of documents in the corpus, retrieved or not.
         own_candidates : bool

@@ -1,5 +1,6 @@
 """Every documented format of file, one or many, gives the task of the arrays in it."""
 
+import csv
 import gzip
 import io
 import json
@@ -608,11 +609,53 @@ def test_files_of_ranx(ending, tmp_path):
     same_run(read_task(trec, qrels=paths["qrels"], n_classes=50), expected)
 
 
+BEIR = {"q": "query-id", "d": "corpus-id", "x": "score"}
+BENCHMARKS = [
+    ("a.tsv", True, BEIR, BEIR),
+    ("a.csv", True, BEIR, BEIR),
+    ("a.tsv.gz", True, BEIR, BEIR),
+    (
+        "a.csv",
+        True,
+        {"q": "qid", "d": "docno", "x": "label"},
+        {"q": "qid", "d": "docno", "x": "score"},
+    ),
+    ("a.parquet", True, {"q": "q_id", "d": "doc_id", "x": "score"}, BEIR),
+    # MS MARCO
+    (
+        "a.tsv",
+        False,
+        dict.fromkeys(["q", "0", "d", "x"], ""),
+        dict.fromkeys(["q", "d", "rank"], ""),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "has_header", "of_qrels", "of_run"), BENCHMARKS)
+def test_files_of_benchmarks(name, has_header, of_qrels, of_run, tmp_path):
+    paths = {}
+    for values, columns, kind in ((QRELS, of_qrels, "qrels"), (RUN, of_run, "run")):
+        rows = [(q, 0, d, x) for q, listed in values.items() for d, x in listed.items()]
+        table = pd.DataFrame(rows, columns=["q", "0", "d", "x"])
+        if kind == "run":
+            table = table.sort_values(["q", "x", "d"], ascending=[True, False, False])
+        table["rank"] = table.groupby("q").cumcount() + 1
+        table = table[[*columns]].rename(columns=columns)
+        paths[kind] = tmp_path / f"{kind}-{name}"
+        if name.endswith("parquet"):
+            table.to_parquet(paths[kind])
+        else:
+            written = {"sep": "," if "csv" in name else "\t", "header": has_header}
+            table.to_csv(paths[kind], index=False, quoting=csv.QUOTE_NONE, **written)
+    task = read_task(paths["run"], qrels=paths["qrels"], n_classes=50)
+    same_run(task, SourceTask.from_run(QRELS, RUN, n_classes=50))
+
+
 def test_json_that_is_no_run(tmp_path):
     qrels = write_trec(tmp_path / "qrels", QRELS)
     for content, message in (
         ("[1, 2]", r"a\.json: run: expected \{query: \{document: score\}\}"),
-        ('{"q1": ["d1"]}', r"a\.json: run: expected \{query: \{document: score\}\}"),
+        ('{"q1": 3}', r"a\.json: run: expected \{query: \{document: score\}\}"),
         ('{"q1": {', r"a\.json: not a readable \.json file"),
     ):
         (tmp_path / "a.json").write_text(content)

@@ -445,3 +445,20 @@ def test_point_estimates_stay_between_the_bounds_of_the_pilot():
     assert task.grid()[0] > 30  # far above the smallest numbers of classes
     mean = cb.estimators.MixedExponential().fit(task).predict(k).mean.values
     assert np.all((lower <= mean) & (mean <= upper))
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_half_ranks_are_ties_within_bounds(own):
+    """Realistic ranks are means of the best and the worst rank that ties allow."""
+    ranks, sizes = np.array([1, 1.5, 2, 3.5, 1, 2.5]), {"n_classes": 6}
+    if own:
+        sizes = {"n_negatives": 5}
+    task = cb.SourceTask.from_ranks(ranks, np.arange(6), **sizes)
+    lower, upper = task.accuracy_bounds([6])
+    assert (lower.item(), upper.item()) == pytest.approx((2 / 6, 3 / 6))
+    for rounded, bound in ((np.ceil, 0), (np.floor, 1)):
+        whole = cb.SourceTask.from_ranks(rounded(ranks), np.arange(6), **sizes)
+        for k in (2, 4):
+            assert task.accuracy_bounds([k])[bound] == pytest.approx(whole.accuracy(k))
+    with pytest.raises(cb.DataError, match=r"ranks: found 1.25 at row 0; .*halves"):
+        cb.SourceTask.from_ranks(np.full(6, 1.25), np.arange(6), **sizes)

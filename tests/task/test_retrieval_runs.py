@@ -2,6 +2,8 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -153,6 +155,56 @@ def test_other_forms_of_the_same(rng, kind):
         assert getattr(other.table, bound).tolist() == expected
 
 
+class Qrel(NamedTuple):
+    query_id: str
+    doc_id: str
+    relevance: int
+    iteration: str = "0"
+
+
+class ScoredDoc(NamedTuple):
+    query_id: str
+    doc_id: str
+    score: float
+
+
+@pytest.mark.parametrize("kind", ["ir_measures", "generators", "pyterrier", "ranx", "pairs"])
+def test_forms_of_other_software(rng, kind):
+    qrels, run = random_run(rng)
+    expected = SourceTask.from_run(qrels, run, n_classes=50)
+    if kind in ("ir_measures", "generators"):
+        made = (
+            [make(q, d, x) for q, listed in values.items() for d, x in listed.items()]
+            for make, values in ((Qrel, qrels), (ScoredDoc, run))
+        )
+        qrels, run = map(iter, made) if kind == "generators" else made
+    elif kind == "pyterrier":
+        qrels, run = frames(qrels, run, lambda rows, columns: pd.DataFrame(rows, columns=columns))
+        names = {"query_id": "qid", "doc_id": "docno", "relevance": "label"}
+        qrels, run = qrels.rename(columns=names), run.rename(columns=names)
+    elif kind == "ranx":
+        qrels, run = SimpleNamespace(qrels=qrels), SimpleNamespace(run=run)
+    else:
+        run = {q: list(listed.items()) for q, listed in run.items()}
+    task = SourceTask.from_run(qrels, run, n_classes=50)
+    assert task.table.lowest.tolist() == expected.table.lowest.tolist()
+    assert task.y.tolist() == expected.y.tolist()
+
+
+@pytest.mark.parametrize("make", [set, list, lambda documents: dict.fromkeys(documents, True)])
+def test_relevant_documents_and_lists_without_numbers(rng, make):
+    """Sentence Transformers has sets of relevant documents, and lists are ranked, best first."""
+    qrels, run = random_run(rng)
+    relevant = {q: [d for d, x in judged.items() if x > 0] for q, judged in qrels.items()}
+    expected = SourceTask.from_run(qrels, run, n_classes=50)
+    ranked = {
+        q: sorted(listed, key=lambda d, s=listed: (np.float32(s[d]), d), reverse=True)
+        for q, listed in run.items()
+    }
+    task = SourceTask.from_run({q: make(r) for q, r in relevant.items()}, ranked, n_classes=50)
+    assert task.table.lowest.tolist() == expected.table.lowest.tolist()
+
+
 def test_objects_that_turn_into_mappings(rng):
     """Qrels and Run of ranx have `to_dict`."""
 
@@ -215,17 +267,17 @@ WRONG = {
         {"run": "my.run"},
         r"run: .*\{query: \{document: score\}\}.*read_",
     ),
-    "lists": (
-        {"run": {"a": ["x"], "b": ["y"]}},
-        "run: .*dict of list; .* rank",
-    ),
     "sets": (
-        {"qrels": {"a": {"x"}, "b": {"y"}}},
-        "qrels: .*dict of set; .* may have 1",
+        {"run": {"a": {"x"}, "b": {"y"}}},
+        "run: .*dict of set; .* ranked ones a list",
     ),
     "other columns": (
-        {"run": pd.DataFrame({"qid": ["a"], "docno": ["x"], "score": [1.0]})},
-        "run: .*qid, docno, score, expected query_id, doc_id",
+        {"run": pd.DataFrame({"where": ["a"], "docno": ["x"], "score": [1.0]})},
+        "run: .*where, docno, score, expected query_id, doc_id",
+    ),
+    "ambiguous columns": (
+        {"qrels": pd.DataFrame({"qid": ["a"], "docno": ["x"], "score": [1.0], "rel": [1]})},
+        "qrels: .*qid, docno, score, rel, expected query_id, doc_id, relevance",
     ),
     "swapped": ({"qrels": {"a": {"x": 2.5}}}, "qrels: .*relevance 2.5 .*qrels and run"),
     "NaN": (
