@@ -7,6 +7,11 @@ from scipy.stats import hypergeom, norm
 import classex_bayes as cb
 
 LAW = cb.simulate.VonMisesFisher(dim=16, concentration=30)
+FEW = {
+    "sampler": {"draws": 300, "tune": 300, "chains": 2},
+    "random_seed": 1,
+    "progressbar": False,
+}
 
 
 def sampled_ranks(ranks, n_items, n_negatives, rng):
@@ -127,7 +132,7 @@ def test_fit_finds_the_metric_of_the_whole_catalogue():
     full = full_ranks(n_items, 5)
     ranks = sampled_ranks(full.ranks, n_items, 99, rng)
     task = cb.SourceTask.from_ranks(ranks, np.arange(n_items), n_negatives=99)
-    model = cb.BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
+    model = cb.BayesianExtrapolator().fit(task, **FEW)
     lower, upper = model.predict(n_items, metric="hit_rate@10").interval(0.999).to_numpy()[0]
     assert lower <= full.metric("hit_rate@10", n_items)[0] <= upper
     assert upper < task.metric("hit_rate@10", 100)[0]
@@ -144,14 +149,7 @@ def test_two_systems_are_compared_on_the_same_users():
         )
         for name, power in {"A": 1.0, "B": 1.1}.items()
     }
-    both = cb.compare_classifiers(
-        tasks,
-        [100, 10_000],
-        metric="hit_rate@10",
-        sampler={"draws": 300, "tune": 300},
-        random_seed=1,
-        progressbar=False,
-    )
+    both = cb.compare_classifiers(tasks, [100, 10_000], metric="hit_rate@10", **FEW)
     right = [np.asarray(task.ranks <= 10, dtype=float) for task in tasks.values()]
     expected = np.corrcoef(right)[0, 1]
     assert both.posterior.correlation.to_numpy()[0, 1] == pytest.approx(expected, abs=1e-6)
@@ -197,8 +195,7 @@ def test_a_prediction_says_what_the_sample_leaves_open():
     rng = np.random.default_rng(7)
     ranks = 1 + rng.binomial(99, rng.beta(0.2, 8, size=300))
     task = cb.SourceTask.from_ranks(ranks, np.arange(300), n_negatives=99)
-    sampler = {"draws": 200, "tune": 300, "chains": 2}
-    model = cb.BayesianExtrapolator().fit(task, sampler=sampler, random_seed=1, progressbar=False)
+    model = cb.BayesianExtrapolator().fit(task, **FEW)
     prediction = model.predict([5000], metric="hit_rate@10")
     assert any("the ranks alone allow" in note for note in prediction.notes)
     bounds = cb.MomentBounds().fit(task).predict([5000], metric="hit_rate@10")
@@ -242,8 +239,8 @@ def characters():
 
 def test_items_among_negatives_have_the_accuracy_of_tests_of_that_size(characters):
     ranks, n_better = characters
-    task, model = among_negatives(n_better, 99), cb.BayesianExtrapolator()
-    model.fit(task, sampler={"chains": 2}, random_seed=1, progressbar=False)
+    task = among_negatives(n_better, 99)
+    model = cb.BayesianExtrapolator().fit(task, **FEW)
     whole = cb.SourceTask.from_ranks(ranks, range(ranks.size), n_classes=ranks.size)
     prediction = model.predict([2, 100, 2965])
     truth, sd = whole.accuracy([2, 100, 2965]), prediction.summary()["sd"].to_numpy()
@@ -266,8 +263,7 @@ def test_items_without_an_answer_lose_at_every_k(characters):
     k = np.array([2, 10, 100])
     others = among_negatives(n_better[:280], 99).accuracy(k)
     np.testing.assert_allclose(task.accuracy(k), 0.7 * others)
-    model = cb.BayesianExtrapolator()
-    model.fit(task, sampler={"chains": 2}, random_seed=1, progressbar=False)
+    model = cb.BayesianExtrapolator().fit(task, **FEW)
     prediction = model.predict([2, 100, 1000])
     sd = prediction.summary()["sd"].to_numpy()
     assert np.all(prediction.mean <= 0.7) and np.all(np.diff(prediction.mean) < 0)

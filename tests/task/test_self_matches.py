@@ -241,21 +241,22 @@ def test_columns_that_are_no_classes(column):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
-@pytest.mark.parametrize("fill", [-65504, -1e9, np.finfo(np.float32).min, np.finfo(float).min])
-def test_numbers_that_mask_a_class_are_no_scores(fill, share):
+def test_numbers_that_mask_a_class_are_no_scores(share):
     rng, y = np.random.default_rng(0), np.arange(120) % 30
     scores = rng.normal(size=(120, 30))
     scores[np.arange(120), y] += 4.5
     masked = rng.random(scores.shape) < share
     lists, thresholds = [], []
-    for value in (-np.inf, fill):
+    for value in (-np.inf, -65504, -1e9, np.finfo(np.float32).min, np.finfo(float).min):
         scores[0, 5], scores[masked] = value, value
         task = cb.SourceTask.from_scores(scores, y)
         lists.append(task.nearest_classes.scores)
-        model = cb.OpenSetExtrapolator().fit(task, random_seed=1)
+        few = {"draws": 50, "chains": 1}
+        model = cb.OpenSetExtrapolator().fit(task, sampler=few, random_seed=1)
         thresholds.append(float(model.predict([30], fpir=0.1).threshold.values[0]))
-    assert np.array_equal(*lists)
-    assert thresholds[0] == thresholds[1]
+    for other in lists[1:]:
+        assert np.array_equal(other, lists[0])
+    assert len(set(thresholds)) == 1
 
 
 def test_an_atom_of_last_ranks_is_a_fault():
