@@ -5,7 +5,11 @@ import pytest
 
 import classex_bayes as cb
 
-FEW = {"sampler": {"draws": 300, "tune": 300}, "progressbar": False, "random_seed": 1}
+FEW = {
+    "sampler": {"draws": 300, "tune": 300, "chains": 2},
+    "progressbar": False,
+    "random_seed": 1,
+}
 
 
 def corpus(n_queries, n_documents, seed, dim=12):

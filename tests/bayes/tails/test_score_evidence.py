@@ -152,6 +152,12 @@ def test_a_file_keeps_the_evidence(model, task_of, distances, tmp_path):
     assert_array_equal(shifted.ranks, task_of().ranks)
     assert not loaded.is_fitted_to(shifted)
     assert_allclose(tail_checks(loaded).table, tail_checks(model).table)
+    # It has no depths, which the prior of the tails needs.
+    with pytest.raises(DataError, match=r"^task: .*tails needs the scores"):
+        loaded.predict_prior([120])
+    few = {"draws": 50, "random_seed": 1}
+    expected = model.predict_prior([120], **few).draws
+    assert_array_equal(loaded.predict_prior([120], task_of(), **few).draws, expected)
 
 
 def test_scores_far_down_are_another_task(distances):
@@ -555,16 +561,6 @@ def test_the_model_of_a_task_is_that_of_its_answered_instances(distances):
     before, after = cb.BayesianExtrapolator().build(task), quietly(task).model
     assert {v.name for v in before.free_RVs} == {v.name for v in after.free_RVs}
     assert "slope" in before.named_vars
-
-
-def test_a_file_has_no_depths_for_the_prior_of_the_tails(model, task_of, tmp_path):
-    loaded = cb.load(cb.save(model, tmp_path / "scores.nc"))
-    with pytest.raises(DataError, match=r"^task: .*tails needs the scores"):
-        loaded.predict_prior([120])
-    expected = model.predict_prior([120], draws=50, random_seed=1).draws
-    assert_array_equal(
-        loaded.predict_prior([120], task_of(), draws=50, random_seed=1).draws, expected
-    )
 
 
 # The prior of the tails
