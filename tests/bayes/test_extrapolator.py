@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from scipy.stats import binom
 from sklearn.base import clone
 
-from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask, load, save
+from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask
 from classex_bayes.bayes.model.likelihoods import BernsteinData, PowerData
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
 from classex_bayes.results import Estimand
@@ -310,13 +310,13 @@ def test_a_test_that_holds_a_pilot_of_unequal_weights_repeats_it(fit):
     assert f"k of them count as k / {spread:.3g} classes of equal weight" in found.notes[-1]
 
 
-def test_measured_accuracies_have_seeds_and_survive_a_file(fitted, tmp_path):
+def test_measured_accuracies_have_seeds_which_a_loaded_model_keeps(fitted):
     def draws(model, seed):
         return model.predict_test(300, repeats=3, random_seed=seed).accuracy.values
 
     assert_array_equal(draws(fitted, 1), draws(fitted, 1))
     assert not np.array_equal(draws(fitted, 1), draws(fitted, 2))
-    loaded = load(save(fitted, tmp_path / "model.nc"))
+    loaded = BayesianExtrapolator.from_idata(fitted.idata.copy())
     assert_array_equal(draws(loaded, None), draws(fitted, None))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes import BayesianExtrapolator, SourceTask, load, posterior_checks, save
+from classex_bayes import BayesianExtrapolator, SourceTask, posterior_checks
 from classex_bayes.bayes import PredictiveReport
 from classex_bayes.bayes.checks.class_ranks import class_ranks
 from classex_bayes.bayes.checks.posterior_checks import observed_and_replicated, rank_groups
@@ -159,8 +159,8 @@ def test_what_cannot_be_checked_is_said(fitted_curve):
     assert len(found.notes) == 2 and "fitted to accuracies" in found.notes[0]
 
 
-def test_a_loaded_model_needs_the_task_for_its_classes(fitted, pilot, tmp_path):
-    loaded = load(save(fitted, tmp_path / "model.nc"))
+def test_a_loaded_model_needs_the_task_for_its_classes(fitted, pilot):
+    loaded = BayesianExtrapolator.from_idata(fitted.idata.copy())
     found = posterior_checks(loaded)
     assert found.notes == ("classes: a loaded model has no task; pass its task to check them",)
     assert posterior_checks(loaded, pilot.task).table.shape[0] == found.table.shape[0] + 3

@@ -2,6 +2,7 @@
 
 import arviz_stats
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
@@ -179,6 +180,16 @@ def test_diagnoses(prior, likelihood, pulls, diagnosis):
     expected = diagnosis.replace("prior", "tail prior")
     if not np.isnan(prior):
         assert _diagnosis(row, ["prior", "tail_prior"], 0.05) == expected
+
+
+def test_diagnoses_of_neighbouring_numbers_of_classes_are_one_sentence():
+    diagnoses = ["data decide", "data decide", "prior matters", "data decide"]
+    table = pd.DataFrame({"diagnosis": diagnoses}, index=[20, 40, 80, 160])
+    assert Sensitivity(None, table, None).sentences[:3] == (
+        "data decide at k = 20 to 40",
+        "prior matters at k = 80",
+        "data decide at k = 160",
+    )
 
 
 def test_bad_arguments(fitted):
