@@ -119,8 +119,6 @@ class FitRecord:
     def of(cls, attributes: Mapping[Any, Any]) -> Self:
         """Record from the attributes of `idata`: the inverse of `attributes`."""
         attributes["estimator"], attributes["parameters"]  # without them it is another version
-        if "scales" in attributes:  # as is a file with scales of scores
-            raise KeyError("scales")
         values = {f.name: attributes[f.name] for f in fields(cls) if f.name in attributes}
         # Files have numbers of NumPy.
         values = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}

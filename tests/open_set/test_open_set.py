@@ -359,15 +359,6 @@ def test_saved_models_predict_the_same(world, pilot, of_similarities, tmp_path):
         xr.testing.assert_equal(predictions(again), predictions(model))
 
 
-def test_files_with_several_scales_are_refused(model, tmp_path):
-    """Earlier versions wrote a group for each scale."""
-    old = pickle.loads(pickle.dumps(model))
-    old.idata["scales"] = old.idata["tails"].copy()
-    del old.idata["tails"]
-    with pytest.raises(cb.DataError, match=r"^path: .* another version.*fit again"):
-        cb.load(cb.save(old, tmp_path / "old.nc"))
-
-
 # Scales of scores
 
 

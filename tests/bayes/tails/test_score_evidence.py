@@ -1,6 +1,5 @@
 """The posterior from ranks and scores, through the public surface."""
 
-import pickle
 import warnings
 from dataclasses import replace
 
@@ -520,13 +519,6 @@ def test_the_prior_that_is_drawn_is_that_of_the_tails(model, by_ranks, task_of):
     unsure = cb.BayesianExtrapolator(tail_prior=cb.TailPrior(slope_error_sd=0.5))
     wide = unsure.predict_prior(k, task, draws=800, random_seed=4)
     assert wide.draws.std("draw").values[0, 1] > 1.3 * prior.draws.std("draw").values[0, 1]
-
-
-def test_files_with_scales_of_the_scores_are_refused(model, tmp_path):
-    old = pickle.loads(pickle.dumps(model))
-    old.idata.attrs["scales"] = "[]"
-    with pytest.raises(DataError, match=r"^path: .* another version.*fit again"):
-        cb.load(cb.save(old, tmp_path / "old.nc"))
 
 
 def test_one_huge_score_does_not_move_the_origin(distances, model):
