@@ -22,6 +22,12 @@ def few_examples(number):
     return settings(max_examples=number * settings.default.max_examples // 20)
 
 
+def short_fit(draws, tune=200, chains=2):
+    """Arguments of a fit with few draws."""
+    sampler = {"draws": draws, "tune": tune, "chains": chains}
+    return {"sampler": sampler, "random_seed": 1, "progressbar": False}
+
+
 def paths(found):
     """Files of a document of the command line, by name."""
     return {row["name"]: row["path"] for row in found["files"]}

@@ -6,6 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 import xarray as xr
+from helpers import short_fit
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr
 from scipy.stats import binom, hypergeom, norm
@@ -383,14 +384,14 @@ def test_templates_without_instances_are_no_tested_classes():
     task = SourceTask.from_embeddings(
         sample.probes[rows], sample.gallery, sample.y[rows], untested="competitors"
     )
-    fit = {"sampler": {"draws": 500, "tune": 500, "chains": 2}, "random_seed": 1}
-    model = BayesianExtrapolator(evidence="ranks").fit(task, progressbar=False, **fit)
+    fit = short_fit(500, 500)
+    model = BayesianExtrapolator(evidence="ranks").fit(task, **fit)
     known = float(model.predict_population(300, 300).draws.std())
     unknown = float(model.predict(300).draws.std())
     # The finite population correction, by the 30 tested classes, and all of them for contrast.
     assert known > 0.8 * unknown
     whole = SourceTask.from_embeddings(*sample)
-    tested = BayesianExtrapolator(evidence="ranks").fit(whole, progressbar=False, **fit)
+    tested = BayesianExtrapolator(evidence="ranks").fit(whole, **fit)
     assert tested.predict_population(300, 300).draws.std() < 0.8 * tested.predict(300).draws.std()
 
 

@@ -7,7 +7,7 @@ import arviz_stats
 import numpy as np
 import pytest
 import xarray as xr
-from helpers import uncompiled
+from helpers import short_fit, uncompiled
 from numpy.testing import assert_array_equal
 
 import classex_bayes as cb
@@ -19,7 +19,7 @@ from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 K = [10, 100, 5000]
-FEW = {"sampler": {"draws": 60, "tune": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
+FEW = short_fit(60)
 COST = np.random.default_rng(0).random((60, 60)) * (1 - np.eye(60))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
+from helpers import short_fit
 from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes import BayesianExtrapolator, SourceTask, load, save
@@ -208,10 +209,9 @@ def test_names_that_occur_again_are_noted():
 
 def test_pilots_of_different_classifiers_contradict_their_pool():
     """Of 60 classes one got 54 right and the other 12; two that differ by chance are one law."""
-    few = {"sampler": {"draws": 100, "tune": 200, "chains": 2}, "random_seed": 1}
     model = BayesianExtrapolator()
     with pytest.warns(DataWarning, match="one classifier"):
-        model.fit([independent(60, 6), independent(60, 48)], progressbar=False, **few)
+        model.fit([independent(60, 6), independent(60, 48)], **short_fit(100))
     assert model.contradiction_ in " ".join(model.predict(60).notes)
     alike = [independent(60, 20), independent(60, 28)]  # 1.5 standard errors apart
-    assert not model.fit(alike, progressbar=False, **few).contradiction_
+    assert not model.fit(alike, **short_fit(100)).contradiction_

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
+from helpers import short_fit
 
 import classex_bayes as cb
 
-FEW = {
-    "sampler": {"draws": 300, "tune": 300, "chains": 2},
-    "progressbar": False,
-    "random_seed": 1,
-}
+FEW = short_fit(300, 300)
 
 
 def corpus(n_queries, n_documents, seed, dim=12):

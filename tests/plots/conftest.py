@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from helpers import short_fit
 
 import classex_bayes as cb
 from classex_bayes import Extrapolation, backtest, measure_drift
@@ -45,9 +46,7 @@ def results(fitted, pilot, prediction, point, open_set):
     table = table.assign(width_sd=0.01, reached=0.5, error=0.1)
     until = xr.DataArray([10 ** np.random.default_rng(1).normal(4, 1, 200)], dims=("chain", "draw"))
     few = pilot.task.subsample(60, random_seed=1)
-    informed = cb.BayesianExtrapolator().fit(
-        few, sampler={"draws": 100, "tune": 200, "chains": 2}, random_seed=1, progressbar=False
-    )
+    informed = cb.BayesianExtrapolator().fit(few, **short_fit(100))
     return {
         "model": fitted,
         "task": pilot.task,

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import short_fit
 
 import classex_bayes as cb
 
@@ -33,9 +34,8 @@ def test_same_as_one_hot_scores(weighted):
     assert task.accuracy_cov(25) == pytest.approx(one_hot.accuracy_cov(25))
     assert task.design_effect() == pytest.approx(one_hot.design_effect())
     assert task.warnings == () and any("decisions: " in note for note in task.notes)
-    few = {"sampler": {"draws": 300, "tune": 300, "chains": 2}, "random_seed": 1}
     means = [
-        cb.BayesianExtrapolator().fit(t, progressbar=False, **few).predict([25, 250]).mean
+        cb.BayesianExtrapolator().fit(t, **short_fit(300, 300)).predict([25, 250]).mean
         for t in (task, one_hot)
     ]
     np.testing.assert_allclose(*means, atol=0.02)

@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import embedded
+from helpers import embedded, short_fit
 
 import classex_bayes as cb
 from studies.laws import HierarchicalNormal
@@ -29,12 +29,7 @@ def small_task(small):
 
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
 def test_predictions_say_what_is_taken_for_granted(small_task, tmp_path):
-    model = cb.BayesianExtrapolator().fit(
-        small_task,
-        sampler={"draws": 100, "tune": 200, "chains": 2},
-        random_seed=1,
-        progressbar=False,
-    )
+    model = cb.BayesianExtrapolator().fit(small_task, **short_fit(100))
     prediction = model.predict([24, 240])
     text = " ".join(prediction.notes)
     assert "5 times the probability of others" in text and "8 groups" in text

@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
+from helpers import short_fit
 from scipy.stats import hypergeom, norm
 
 import classex_bayes as cb
 
 LAW = cb.simulate.VonMisesFisher(dim=16, concentration=30)
-FEW = {
-    "sampler": {"draws": 300, "tune": 300, "chains": 2},
-    "random_seed": 1,
-    "progressbar": False,
-}
+FEW = short_fit(300, 300)
 
 
 def sampled_ranks(ranks, n_items, n_negatives, rng):

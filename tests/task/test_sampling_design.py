@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from helpers import embedded
+from helpers import embedded, short_fit
 from scipy.stats import norm
 
 import classex_bayes as cb
@@ -302,9 +302,7 @@ def test_losses_to_siblings_do_not_grow():
     beaten = beaten_by(probes, gallery, y)
     share = np.mean(~beaten.any(axis=1))
     assert 0.3 < share < 0.9 and not beaten[group[y][:, None] != group].any()
-    model = cb.BayesianExtrapolator().fit(
-        task, sampler={"draws": 500, "tune": 500, "chains": 2}, random_seed=1, progressbar=False
-    )
+    model = cb.BayesianExtrapolator().fit(task, **short_fit(500, 500))
     draws = model.predict([100, 5_000]).draws
     right = np.bincount(group[y], ~beaten.any(axis=1)) / 8
     error = right.std(ddof=1) / np.sqrt(20)
@@ -341,9 +339,7 @@ def test_tests_of_whole_groups_vary_as_drawn_ones():
     # The estimate leans on a typical design effect; 60 draws tell the variance to 18%.
     ratio = np.mean(variance) / np.var(accuracy)
     assert 0.6 < ratio < 2, ratio
-    model = cb.BayesianExtrapolator().fit(
-        task, sampler={"draws": 500, "tune": 500, "chains": 2}, random_seed=1, progressbar=False
-    )
+    model = cb.BayesianExtrapolator().fit(task, **short_fit(500, 500))
     model.sample_posterior_predictive()
     replicated = model.idata["posterior_predictive"]["accuracy"].mean(["chain", "draw"])
     expected = model.predict(replicated["k"].values).mean

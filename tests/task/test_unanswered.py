@@ -4,15 +4,12 @@ import re
 
 import numpy as np
 import pytest
+from helpers import short_fit
 
 import classex_bayes as cb
 
 N, K1 = 300, 60
-FEW = {
-    "sampler": {"draws": 200, "tune": 200, "chains": 2},
-    "random_seed": 1,
-    "progressbar": False,
-}
+FEW = short_fit(200)
 
 
 def made(seed=1, failed=0.3):
@@ -127,9 +124,9 @@ def test_prediction_is_that_of_the_answered_times_their_share():
     repeats = np.bincount(y[~failed], minlength=K1)
     answered = cb.SourceTask.from_scores(scores[~failed], y[~failed], class_weight=repeats)
     share, k = float(repeats.sum() / N), [60, 600, 6000]
-    means, settings = [], {**FEW, "sampler": {"draws": 500, "tune": 300}}
+    means = []
     for pilot in (task, answered):
-        model = cb.BayesianExtrapolator().fit(pilot, **settings)
+        model = cb.BayesianExtrapolator().fit(pilot, **short_fit(500, 300, chains=4))
         assert not model.diagnosis_.problems
         means.append(model.predict(k).mean.to_numpy())
     np.testing.assert_allclose(means[0], share * means[1], atol=0.01)

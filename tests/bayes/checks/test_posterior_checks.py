@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import short_fit
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -260,5 +261,4 @@ def test_a_pilot_without_errors_is_reproduced(n_classes):
     """All instances belong to one group of ranks, whose share is 1 but for rounding."""
     y = np.repeat(np.arange(n_classes), 5)
     task = SourceTask.from_ranks(np.ones(y.size, dtype=int), y, n_classes=n_classes)
-    few = {"sampler": {"draws": 100, "tune": 200, "chains": 2}, "random_seed": 1}
-    assert posterior_checks(BayesianExtrapolator().fit(task, progressbar=False, **few)).passed
+    assert posterior_checks(BayesianExtrapolator().fit(task, **short_fit(100))).passed

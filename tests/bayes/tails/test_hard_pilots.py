@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers import unsound_data
+from helpers import short_fit, unsound_data
 
 import classex_bayes as cb
 
@@ -19,9 +19,7 @@ def pilot(distances):
 def fit(task):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return cb.BayesianExtrapolator().fit(
-            task, sampler={"draws": 60, "tune": 200, "chains": 2}, random_seed=1, progressbar=False
-        )
+        return cb.BayesianExtrapolator().fit(task, **short_fit(60))
 
 
 def note_of(model):

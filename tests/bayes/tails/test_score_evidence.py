@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pymc as pm
 import pytest
-from helpers import unsound_data
+from helpers import short_fit, unsound_data
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logit, logsumexp
 from scipy.stats import binomtest
@@ -22,7 +22,7 @@ from classex_bayes.core import MixtureLaw
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
 from classex_bayes.simulate import GaussianNearestNeighbor
 
-FEW = {"sampler": {"draws": 200, "tune": 200, "chains": 2}, "random_seed": 1, "progressbar": False}
+FEW = short_fit(200)
 LAW = GaussianNearestNeighbor(10, 0.14)
 K = np.array([120, 1200, 10_000])
 
