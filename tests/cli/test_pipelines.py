@@ -322,7 +322,7 @@ def test_a_requirement_is_an_exit_code(run, strict, two, target, required, code,
 
 
 def test_the_gate_states_what_decides_and_not_that_all_passed(run, two, monkeypatch):
-    options = ["s.npz", "--k", "60,400", *CONVERGED, "--strict"]
+    options = ["s.npz", "--k", "60,400", "--evidence", "ranks", *CONVERGED, "--strict"]
     diagnosis = "classex_bayes.bayes.checks.sensitivity._diagnosis"
     monkeypatch.setattr(diagnosis, lambda *_: "prior dominates")
     code, out, _ = run("extrapolate", *options)

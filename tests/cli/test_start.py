@@ -163,8 +163,9 @@ def test_a_full_disk_for_the_answer_is_an_exit_code():
     assert ended.returncode == 1 and b"Traceback" not in ended.stderr
 
 
-def test_streams_that_are_closed_or_without_letters(two, tmp_path, monkeypatch):
-    (tmp_path / "s.npz").rename(tmp_path / "nämé.npz")
+def test_streams_that_are_closed_or_without_letters(tmp_path, monkeypatch):
+    few = {"ranks": np.arange(90) % 9 + 1, "y": np.arange(90) % 30}
+    np.savez(tmp_path / "nämé.npz", **few, n_classes=30)
     letters = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(letters, encoding="ascii"))
     monkeypatch.setattr(sys, "stderr", None)
