@@ -389,6 +389,7 @@ def test_subsample_without_weight_is_refused():
     with pytest.raises(DataError, match="n_classes"):
         for seed in range(20):
             task.subsample(3, random_seed=seed)
+    assert task.select([0, 1, 5]).n_classes == 3  # two with weight are enough
 
 
 def test_repr():
