@@ -8,7 +8,6 @@ import xarray as xr
 from classex_bayes.arguments import (
     LARGEST_K,
     class_counts,
-    probability,
     shares,
     truth_value,
     whole_number,
@@ -325,30 +324,34 @@ class LawModel(FittedModel):
         levels = shares(u, "u")
         return by_draw(self.weights_, self.law_.cdf(levels), "D", "u", levels)
 
-    def classes_until(self, accuracy: float) -> ClassesUntil:
+    def classes_until(self, level: float, *, metric: str = "accuracy") -> ClassesUntil:
         """Posterior of the number of classes at which the expected accuracy falls to a level.
 
         Parameters
         ----------
-        accuracy : float
-            Level in (0, 1).
+        level : float
+            Level in (0, 1), of ranks in 1..10^12.
+        metric : str
+            As of `predict`. Ranks rise to the level.
 
         Returns
         -------
         ClassesUntil
             Draws, median and interval of k, infinite above 10^12. Sentences say "more than" from
             100 k1 on. `.prob_at_least(k)` is the probability that the level is kept up to k;
-            ``predict(k).prob_at_least(accuracy)`` is the same probability.
+            ``predict(k).prob_reached(level)`` is the same probability.
 
         Raises
         ------
         DataError
-            `accuracy` is not in (0, 1).
+            The level is outside its limits, or the metric is unknown.
         """
-        level = probability(accuracy, "accuracy")
-        k = self.law_.classes_until(level, LARGEST_K)
+        chosen = named_metric(metric)
+        estimand = Estimand(metric=chosen.name)
+        wanted = estimand.checked_level(level, "level")
+        k = self.law_.classes_until(wanted, LARGEST_K, chosen)
         draws = xr.DataArray(k, dims=("chain", "draw"), name="k")
-        return ClassesUntil(level, draws, LARGEST_K, self.fit_.record.n_classes)
+        return ClassesUntil(wanted, draws, LARGEST_K, self.fit_.record.n_classes, estimand)
 
     def sample_posterior_predictive(self, *, random_seed: RandomSeed = None) -> xr.DataTree:
         """Draw histograms of ranks and average test accuracies of replicated tasks.

@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import classex_bayes as cb
-from classex_bayes.cli.terminal import ExitCode, Terminal, bad_data
+from classex_bayes.cli.terminal import ExitCode, Terminal, bad_data, parse_counts
 from classex_bayes.exceptions import DataError, no_such_file
 
 _PANELS = None, "Input", "Model", "Output"
@@ -128,13 +128,18 @@ def _present(files: list[Path] | Path | None) -> list[Path] | Path | None:
     return files
 
 
-def share(text: Any) -> float:
-    """A number between 0 and 1, also as a percentage, checked before anything is read."""
+def level(text: Any) -> float:
+    """A number, also as a percentage."""
     number = str(text).strip()
     try:
-        value = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+        return float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a number.") from None
+
+
+def share(text: Any) -> float:
+    """A number between 0 and 1, also as a percentage, checked before anything is read."""
+    value = level(text)
     if not 0 < value < 1:
         raise typer.BadParameter(f"expected a share such as 0.9 or 90%, found {text}.")
     return value
@@ -159,12 +164,12 @@ def _input(metavar: str | None, text: str) -> Any:
     return option(metavar, text, "Input", callback=_present if metavar == "FILE" else None)
 
 
-Counts = Annotated[str, option("K,K,...", "Numbers of classes to predict for.")]
+Counts = Annotated[list[str], option("K,K,...", "Numbers of classes to predict for.")]
 Metric = Annotated[
     str,
     option(
         "METRIC",
-        "Such as accuracy@5 (recall@5), mrr, ndcg@10 or mean_rank.",
+        "Such as accuracy@5 (recall@5, hit_rate@5), mrr, ndcg@10 or mean_rank.",
         callback=_metric,
     ),
 ]
@@ -292,6 +297,27 @@ class FileVerb(DataOptions, Verb):
         self.terminal.message(str(task))
         task.table.provenance.refuse(getattr(self, "metric", "accuracy"))
         return task
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions:
+    """The metric that is predicted, and its target."""
+
+    k: Counts
+    metric: Metric = "accuracy"
+    target: Annotated[
+        float | None,
+        option("VALUE", "Wanted value of the metric: at least, or of ranks at most.", parser=level),
+    ] = None
+
+    def counts(self) -> list[int]:
+        """Numbers of classes; checked with the target before anything is read."""
+        counts = parse_counts(self.k)
+        if self.target is not None:
+            from classex_bayes.results.extrapolation import Estimand
+
+            Estimand(metric=self.metric).checked_level(self.target, "--target", max(counts))
+        return counts
 
 
 @dataclass(frozen=True, kw_only=True)

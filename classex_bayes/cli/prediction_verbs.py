@@ -14,17 +14,24 @@ from classex_bayes.cli.options import (
     Folder,
     Fpir,
     Level,
-    Metric,
     ReferenceVerb,
     Resamples,
     Seed,
+    TargetOptions,
     flag,
     option,
     output,
     share,
     verb,
 )
-from classex_bayes.cli.terminal import bad_data, faults_of, parse_counts, ready_folder, table
+from classex_bayes.cli.terminal import (
+    bad_data,
+    faults_of,
+    parse_counts,
+    ready_folder,
+    table,
+    target_gates,
+)
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.report.document import by_limits, document, listed, open_set_document
 
@@ -96,19 +103,15 @@ class PredictionVerb(FitVerb):
             if "posterior" in self.terminal.files:  # with the result of the last check
                 self.terminal.save(findings.model, Path(self.terminal.files["posterior"]))
         is_met = not failed
-        if findings.target is not None:
-            lines = [findings.model.classes_until(findings.target).describe(findings.ci_prob)]
+        if findings.until is not None:
+            lines = [findings.until.describe(findings.ci_prob)]
         met: list[str] = []
         if require is not None and findings.target is not None:
-            reached = findings.prediction.prob_at_least(findings.target)
-            enough = bool(reached.min() >= require)
+            passed = target_gates(findings.prediction, findings.target, require)
+            enough = all(passed.values())
             required, is_met = {"probability": require, "is_met": enough}, is_met and enough
-            for k, chance in reached.items():
-                (failed if strict and chance < require else met).append(
-                    f"accuracy at least {findings.target:g} on {k:,} classes: probability "
-                    f"{chance:.3f}, required {require:g}: "
-                    f"{'met' if chance >= require else 'not met'}"
-                )
+            for line, line_is_met in passed.items():
+                (met if line_is_met or not strict else failed).append(line)
         if strict:
             verdict = findings.assessment
             sound = [verdict.verdict, verdict.driver.sentences, *map(str, verdict.caveats)]
@@ -210,14 +213,9 @@ class DemoVerb(PredictionVerb, ReferenceVerb):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionVerb(FileVerb, PredictionVerb):
+class QuestionVerb(TargetOptions, FileVerb, PredictionVerb):
     """A verb that predicts a metric of a task on K classes, with requirements on it."""
 
-    k: Counts
-    metric: Metric = "accuracy"
-    target: Annotated[
-        float | None, option("ACCURACY", "Wanted accuracy: until how many classes?", parser=share)
-    ] = None
     require: Annotated[
         float | None,
         option("PROB", "Probability of the target at every K, or exit code 5.", parser=share),
@@ -228,14 +226,10 @@ class QuestionVerb(FileVerb, PredictionVerb):
         """Numbers of classes, with other checks that come before anything is read."""
         if self.require is not None and self.target is None:
             raise DataError(
-                f"--require: found {self.require:g} without --target; give the accuracy that is "
-                "to be reached with this probability"
+                f"--require: found {self.require:g} without --target; give the value that is to be "
+                "reached with this probability"
             )
-        if self.target is not None and self.metric != "accuracy":
-            from classex_bayes.report.findings import accuracy_target
-
-            accuracy_target(self.target, self.metric, "--target", "--metric")
-        return parse_counts(self.k)
+        return super().counts()
 
     def with_bounds(self, references: Sequence[Any]) -> list[Any]:
         """Estimators that are compared with the posterior."""

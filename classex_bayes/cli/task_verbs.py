@@ -8,19 +8,22 @@ import typer
 
 import classex_bayes as cb
 from classex_bayes.cli.options import (
-    Counts,
     FileVerb,
     FitVerb,
     Level,
-    Metric,
     Seed,
+    TargetOptions,
     files_argument,
     flag,
+    option,
+    share,
     verb,
 )
-from classex_bayes.cli.terminal import ExitCode, bad_data, parse_counts, table
+from classex_bayes.cli.terminal import ExitCode, bad_data, gates, table, target_gates
 from classex_bayes.exceptions import DataError
 from classex_bayes.report.document import by_limits, checks_of, note_records, records
+
+_ROW = "classifier", "k", "mean", "sd", "lower", "upper", "prob_best", "prob_reached"
 
 
 @verb(
@@ -54,16 +57,24 @@ class DiagnoseVerb(FileVerb):
     "classifiers",
     "classex-bayes classifiers first.npz second.npz --k 1000,10000",
     "classex-bayes classifiers bm25.npz dense.npz --k 100000 --metric recall@10 --json",
+    "classex-bayes classifiers new.npz old.npz --k 10000 --metric mrr --require 0.95",
 )
-class ClassifiersVerb(FileVerb, FitVerb):
+class ClassifiersVerb(TargetOptions, FileVerb, FitVerb):
     """Compare classifiers on K classes: each one, their differences, and which is best."""
 
     files: Annotated[
         list[Path],
         files_argument("One file for each classifier or search engine, as of `extrapolate`."),
     ]
-    k: Counts
-    metric: Metric = "accuracy"
+    require: Annotated[
+        float | None,
+        option(
+            "PROB",
+            "Probability at every K, or exit code 5: each classifier reaches the target; without "
+            "one, the first classifier is the best.",
+            parser=share,
+        ),
+    ] = None
     paired: Annotated[
         bool,
         flag("Whether row i of every file is the same instance.", "--paired/--unpaired"),
@@ -71,7 +82,7 @@ class ClassifiersVerb(FileVerb, FitVerb):
     ci_prob: Level = None
 
     def run(self) -> None:
-        counts = parse_counts(self.k)
+        counts = self.counts()
         if len(self.files) == 1:
             raise DataError(
                 f"FILES: expected one for each of several classifiers, found {self.files[0]}"
@@ -107,16 +118,28 @@ class ClassifiersVerb(FileVerb, FitVerb):
             f"(sd {row['sd']:.4f}), above 0 with probability {row['prob_above']:.3f}"
             for row in differences
         ]
+        passed: dict[str, bool] = {}
+        if self.target is not None:
+            reached = {n: p.prob_reached(self.target) for n, p in result.predictions.items()}
+            summary["prob_reached"] = [chance for name in names for chance in reached[name]]
+        if self.require is not None and self.target is not None:
+            for name, prediction in result.predictions.items():
+                passed |= target_gates(prediction, self.target, self.require, f"{name}: ")
+        elif self.require is not None:
+            best, units = result.prob_best()[names[0]], result.estimand.units
+            passed = gates(f"{names[0]} is the best", best, units, self.require)
+        is_met = all(passed.values())
         numbers = {
             "metric": self.metric,
             "paired": self.paired,
             "ci_prob": prob,
             "ci_kind": kind,
             "seed": self.seed,
-            "rows": records(by_limits(summary)),
+            "rows": records(by_limits(summary), _ROW),
             "differences": differences,
+            "required": self.require and {"probability": self.require, "is_met": is_met},
             "notes": note_records(result.notes),
         }
         title = f"{capitalized(result.estimand.describe())} of {len(names)} classifiers"
-        self.terminal.result([table(title, summary.reset_index()), *lines], numbers)
-        self.terminal.end([*result.posterior.models.values()])
+        self.terminal.result([*passed, table(title, summary.reset_index()), *lines], numbers)
+        self.terminal.end([*result.posterior.models.values()], is_met)

@@ -215,6 +215,25 @@ def faults_of(model: Any) -> list[str]:
     return of_data + [str(fault) for fault in faults_of_fit(model)]
 
 
+def gates(what: str, chances: Any, units: str, required: float) -> dict[str, bool]:
+    """Sentences on the probabilities of a requirement (a Series by k), and whether it is met."""
+    met = {k: bool(chance >= required) for k, chance in chances.items()}
+    return {
+        f"{what} on {k:,} {units}: probability {chances[k]:.3f}, required {required:g}: "
+        f"{'met' if is_met else 'not met'}": is_met
+        for k, is_met in met.items()
+    }
+
+
+def target_gates(
+    prediction: Any, target: float, required: float, name: str = ""
+) -> dict[str, bool]:
+    """Sentences on the probability that a prediction reaches a target, and whether it is met."""
+    estimand = prediction.estimand
+    what = f"{name}{estimand.label} at {'most' if estimand.less_is_better else 'least'} {target:g}"
+    return gates(what, prediction.prob_reached(target), estimand.units, required)
+
+
 def table(title: str, frame: Any) -> str:
     """A title and all columns of a frame: text to the left, numbers to the right."""
     columns = []
@@ -231,10 +250,11 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def parse_counts(text: str) -> list[int]:
-    """Numbers of classes from the text of --k, such as "1000,1e4,100_000"."""
+def parse_counts(texts: Sequence[str]) -> list[int]:
+    """Numbers of classes from the texts of --k, such as "1000,1e4,100_000"."""
     from classex_bayes.arguments import class_counts
 
+    text = ",".join(texts)
     try:
         # 20.000 may be twenty or twenty thousand, so only a power of ten has a decimal point.
         counts = [float(part) if "e" in part.lower() else int(part) for part in text.split(",")]
@@ -245,8 +265,8 @@ def parse_counts(text: str) -> list[int]:
     try:
         return class_counts(counts, "--k").tolist()
     except DataError as error:
-        remedy = f"; commas separate numbers, so write {text.replace(',', '_')} for one number"
-        raise DataError(f"{error}{remedy if ',' in text else ''}") from None
+        remedy = f"; commas separate numbers, so write {texts[0].replace(',', '_')} for one number"
+        raise DataError(f"{error}{remedy if ',' in texts[0] else ''}") from None
 
 
 def ready_folder(folder: Path) -> None:

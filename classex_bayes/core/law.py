@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.metrics import Accuracy, Metric
+from classex_bayes.core.metrics import Accuracy, MedianRank, Metric
 from classex_bayes.formatting import by_fields
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -83,27 +83,35 @@ class MixtureLaw:
             return k
         return np.maximum(np.rint(np.asarray(k) - self.siblings), 1).astype(np.int64)
 
-    def classes_until(self, level: float, largest: int) -> FloatArray:
+    def classes_until(self, level: float, largest: int, metric: Metric = _ACCURACY) -> FloatArray:
         """Largest number of classes whose expected accuracy is at least a level.
 
-        Accuracy is tabulated at 40 log-spaced k per decade and interpolated linearly in log k.
+        Other metrics are at least the level, too, and ranks at most. The metric, and the logarithm
+        of a mean rank, is tabulated at up to 40 log-spaced k per decade and interpolated linearly in
+        log k.
 
         Parameters
         ----------
         level : float
-            Level of the expected accuracy.
+            Level of the metric.
         largest : int
             Largest number of classes to try.
+        metric : Metric
+            As for `expected`.
 
         Returns
         -------
         array of shape (...)
-            Infinite if the accuracy at `largest` is at least `level`, and 1 if the accuracy on 2
-            classes is below it.
+            Infinite if `largest` classes keep the level, and 1 if 2 classes do not.
         """
+        if isinstance(metric, MedianRank):  # at most r if at least half of the ranks are
+            return self.classes_until(0.5, largest, Accuracy(int(level)))
         n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(largest / 2)))
-        grid = np.geomspace(2, largest, n_points)
-        curve = np.minimum.accumulate(self.expected(grid).reshape(-1, grid.size), axis=1)
+        grid = np.unique(np.rint(np.geomspace(2, largest, n_points)))
+        curve = self.expected(grid, metric).reshape(-1, grid.size)
+        if metric.is_rank:
+            curve, level = -np.log(curve), -np.log(level)
+        curve = np.minimum.accumulate(curve, axis=1)
         n_above = (curve >= level).sum(axis=1)
         after = np.clip(n_above, 1, grid.size - 1)
         rows = np.arange(curve.shape[0])

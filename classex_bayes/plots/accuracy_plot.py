@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from classex_bayes.arguments import class_counts, number, probability, source_task
+from classex_bayes.arguments import class_counts, source_task
 from classex_bayes.core.metrics import Accuracy, named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, prediction_of
@@ -126,9 +126,7 @@ def plot_accuracy(
     if truth is not None:
         _add_truth(chart, truth, ends, metric)
     if target is not None:
-        is_rank = estimand.is_rank
-        level = number(target, "target", 1) if is_rank else probability(target, "target")
-        chart.level(TARGET, ends, level, "target")
+        chart.level(TARGET, ends, estimand.checked_level(target, "target"), "target")
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
     units = estimand.units

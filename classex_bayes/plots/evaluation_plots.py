@@ -10,7 +10,7 @@ from classex_bayes.evaluate.classifiers import ClassifierComparison
 from classex_bayes.evaluate.groups import OVERALL, GroupedExtrapolation
 from classex_bayes.evaluate.plan import USUAL_POWER, Plan
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import INK, N_CLASSES, Chart, chosen_k
+from classex_bayes.plots.chart import INK, N_CLASSES, Chart, chosen_k, number_of
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results.draws import interval_label
 from classex_bayes.typing import ClassCounts
@@ -47,14 +47,14 @@ def plot_classifiers(
         Numbers of classes that are drawn; all of the result by default.
     {shared}
     """
-    metric = result.estimand.label
+    metric, units = result.estimand.label, result.estimand.units
     chart = Chart(ci_prob, ci_kind, panels=(metric, _BEST))
     best = result.prob_best().loc[chosen_k(result.k, k)]
     for name, prediction in result.predictions.items():
         series = chart.prediction(name, prediction, k, panel=metric)
         chart.curve(series, best.index, best[name], visual="prob_best", panel=_BEST)
     title = f"Expected {metric} of {len(result.predictions)} classifiers"
-    return chart.labelled(title, N_CLASSES, metric, _BEST)
+    return chart.labelled(title, number_of(units), metric, _BEST)
 
 
 @plot_function("ci_band", "mean")

@@ -13,7 +13,7 @@ from classex_bayes.estimators.base import Estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized, count
 from classex_bayes.plots.accuracy_plot import predictions_at
-from classex_bayes.plots.chart import INK, N_CLASSES, Chart, number_of
+from classex_bayes.plots.chart import INK, Chart, number_of
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results.extrapolation import ClassesUntil, Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray
@@ -30,25 +30,28 @@ def plot_prob_at_least(
     level: float | Sequence[float] | FloatArray,
     *,
     k: ClassCounts | None = None,
+    metric: str = "accuracy",
     **drawing: Unpack[Drawing],
 ) -> Chart:
-    """Draw the posterior probability of an accuracy or another metric, or more, against k.
+    """Draw the posterior probability that an accuracy or another metric reaches a level, against k.
 
     Parameters
     ----------
     prediction : Extrapolation or fitted estimator
-        With draws, at several k; an estimator predicts the accuracy from 2 classes to ten times its
-        source classes.
+        With draws, at several k; an estimator predicts from 2 classes to ten times its source
+        classes.
     level : float or array-like of float
-        Levels in (0, 1), of ranks in 1..k; one line each.
+        Levels in (0, 1), of ranks in 1..k; one line each. Ranks and risks are at most the level.
     k : int or array-like of int, optional
         Largest number of classes that is drawn, or all numbers; all of the prediction by default.
+    metric : str
+        As of `BayesianExtrapolator.predict`, for a fitted estimator; a prediction has its own.
     {shared}
 
     Raises
     ------
     DataError
-        No level, one twice or outside its limits; a point estimate or a risk.
+        No level, one twice or outside its limits; a point estimate.
 
     Examples
     --------
@@ -57,9 +60,10 @@ def plot_prob_at_least(
     >>> plot_prob_at_least(pred, [0.6, 0.8]).get_ylabel()
     'posterior probability'
     """
-    (prediction,) = predictions_at([prediction], k, name="prediction")
+    (prediction,) = predictions_at([prediction], k, metric=metric, name="prediction")
     levels = list(level) if isinstance(level, Sequence | np.ndarray) else [level]
-    probabilities = {f"at least {value:g}": prediction.prob_at_least(value) for value in levels}
+    side = "most" if prediction.estimand.less_is_better else "least"
+    probabilities = {f"at {side} {value:g}": prediction.prob_reached(value) for value in levels}
     if not levels or len(probabilities) < len(levels):
         raise DataError(f"level: expected one or more different levels, found {level!r}")
     chart = Chart()
@@ -121,7 +125,9 @@ def plot_classes_until(
         bar = result.largest * np.array([1.0, 10**_BAR])
         chart.add("band", name, bar, [0, 0], [beyond / _BAR] * 2, visual="beyond")
     label = "posterior density of log₁₀ k"
-    return chart.labelled(capitalized(result.describe_median()), N_CLASSES, label)
+    return chart.labelled(
+        capitalized(result.describe_median()), number_of(result.estimand.units), label
+    )
 
 
 def _density(log_k: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -30,8 +30,9 @@ _SENSITIVITY = "k", "mean", "sd", *_SENSITIVITIES, "prior_share", "diagnosis"
 def document(findings: "Findings") -> dict[str, Any]:
     """Return all findings as JSON types; numbers that are not finite or not requested are null."""
     model, comparison, level = findings.model, findings.comparison, findings.ci_prob
-    diagnosis, gap, target = model.diagnosis_, model.fit_gap_, findings.target
-    below_best = reached = until = rates = sensitive = None
+    diagnosis, gap, until = model.diagnosis_, model.fit_gap_, findings.until
+    below_best = reached = last = rates = sensitive = None
+    estimand = findings.prediction.estimand
     if gap is not None:
         replicates = float(gap.replicated.mean())
         below_best = {"mean": gap.mean, "best_draw": gap.best_draw, "replicates": replicates}
@@ -40,20 +41,19 @@ def document(findings: "Findings") -> dict[str, Any]:
         sensitive = records(findings.sensitivity.table, _SENSITIVITY)
     if findings.open_set is not None:
         rates = _rates(*findings.open_set, level)
-    if target is not None:
-        shares = findings.prediction.prob_at_least(target).to_dict()
+    if until is not None:
+        shares = findings.prediction.prob_reached(until.level).to_dict()
         rows = [{"k": k, "probability": share} for k, share in shares.items()]
-        reached = {"accuracy": target, "predictions": rows}
-        classes = model.classes_until(target)
-        lower, upper = classes.interval(level)
-        numbers = {"median": classes.median, "lower": lower, "upper": upper}
-        until = {name: finite(number) for name, number in numbers.items()}
-        until = {"accuracy": target, **until, "largest": classes.largest}
+        reached = {"target": until.level, "predictions": rows}
+        lower, upper = until.interval(level)
+        numbers = {"median": until.median, "lower": lower, "upper": upper}
+        last = {name: finite(number) for name, number in numbers.items()}
+        last = {"target": until.level, **last, "largest": until.largest}
     return {
         "schema": SCHEMA,
         **facts(model, findings.task),
         "evidence": model.fit_.record.evidence or None,
-        "metric": findings.prediction.estimand.metric,
+        "metric": estimand.metric,
         "ci_prob": level,
         "predictions": records(by_limits(comparison.table), _ROW),
         "left_out": [
@@ -72,8 +72,9 @@ def document(findings: "Findings") -> dict[str, Any]:
         "notes": [
             row for p in comparison.predictions for row in note_records(p.notes, p.estimator)
         ],
-        "prob_at_least": reached,
-        "classes_until": until,
+        "prob_at_least": None if estimand.less_is_better else reached,
+        "prob_at_most": reached if estimand.less_is_better else None,
+        "classes_until": last,
         "open_set": rates,
     }
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from classex_bayes.arguments import class_counts
 from classex_bayes.bayes.checks.posterior_checks import classes_at_random
 from classex_bayes.bayes.checks.sensitivity import Sensitivity
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, prediction_of
 from classex_bayes.estimators.published import literature
@@ -23,7 +23,7 @@ from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck, extra
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning, Interrupted
 from classex_bayes.report.assessment import Assessment, assess, sensitivity_of
 from classex_bayes.results.draws import interval_settings
-from classex_bayes.results.extrapolation import Extrapolation
+from classex_bayes.results.extrapolation import ClassesUntil, Estimand, Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
@@ -57,6 +57,13 @@ class Findings:
     def prediction(self) -> Extrapolation:
         """Prediction of the model."""
         return self.comparison.predictions[0]
+
+    @cached_property
+    def until(self) -> ClassesUntil | None:
+        """Number of classes up to which the target is reached; None without a target."""
+        if self.target is None:
+            return None
+        return self.model.classes_until(self.target, metric=self.prediction.estimand.metric)
 
     @cached_property
     def sensitivity(self) -> Sensitivity | None:
@@ -144,8 +151,7 @@ def findings_of(
 ) -> Findings:
     """Predict with a fitted model, and with references that are fitted to its task.
 
-    Arguments, and further ones, are those of `compare`. `target` is an accuracy and requires the
-    metric accuracy.
+    Arguments, and further ones, are those of `compare`. `target` is a value of the metric.
 
     Raises
     ------
@@ -156,7 +162,9 @@ def findings_of(
         or None.
     """
     level, _ = interval_settings(ci_prob, None)
-    accuracy_target(target, settings.get("metric", "accuracy"))
+    if target is not None:
+        estimand = Estimand(metric=settings.get("metric", "accuracy"))
+        target = estimand.checked_level(target, "target", int(class_counts(k).max()))
     try:
         comparison = compare([model, *references], task, k, ci_prob=level, **settings)
     except Interrupted as stop:
@@ -165,17 +173,6 @@ def findings_of(
         raise
     bars = bool(settings.get("progressbar", True))
     return Findings(model, task, comparison, level, target, progressbar=bars)
-
-
-def accuracy_target(
-    target: float | None, metric: str, name: str = "target", metric_name: str = "metric"
-) -> None:
-    """Raise if a target is given for a metric other than accuracy."""
-    if target is not None and named_metric(metric).name != "accuracy":
-        raise DataError(
-            f"{name}: found {target!r} with {metric_name} {metric!r}; only accuracy can have a "
-            f"target; leave out {name} or {metric_name}"
-        )
 
 
 def usual_references(random_seed: RandomSeed = None, metric: str = "accuracy") -> list[Estimator]:

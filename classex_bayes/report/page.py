@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from classex_bayes import formatting
 from classex_bayes._version import __version__
-from classex_bayes.arguments import class_counts, file_path, probability, source_task
+from classex_bayes.arguments import class_counts, file_path, source_task
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError, require_extra
@@ -87,7 +87,7 @@ def write_report(
         Estimators to compare with the posterior. By default ClassExReg, KDE(ucv) and KDE(bcv) for
         accuracy, and `SampledMetrics` for other metrics.
     target : float, optional
-        Target accuracy in (0, 1). It requires the metric accuracy.
+        Wanted value of the metric: at least this share in (0, 1), of ranks at most this rank.
     open_set : OpenSetExtrapolator, optional
         A model fitted to the same task. It adds a section on open-set identification: FNIR and FPIR
         at the thresholds that keep FPIR below `fpir`, and the DET curves.
@@ -152,7 +152,6 @@ def write_report(
         raise DataError("task: the model was fitted to another task or with other parameters")
     if not isinstance(date, datetime.date | None):
         raise DataError(f"date: expected a datetime.date, found {date!r}")
-    wanted = None if target is None else probability(target, "target")
     counts = class_counts(k)
     rates = None
     if open_set is not None:
@@ -176,7 +175,7 @@ def write_report(
         counts,
         metric=metric,
         ci_prob=ci_prob,
-        target=wanted,
+        target=target,
         n_resamples=n_resamples,
         random_seed=seeds,
     )
@@ -224,7 +223,6 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
         rate=lambda row: formatting.RATES.estimate(row["mean"], row["lower"], row["upper"]),
         value=numerals.value,
         chance=formatting.chance,
-        exact=formatting.exact_percent,
         sentence=formatting.capitalized,
         one_line=lambda text: Markup(" ").join(text.split()),
     )
@@ -245,8 +243,8 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
     rows = _rows(findings)
     references = shown.predictions[1:]
     until = None
-    if findings.target is not None:
-        until = f"{formatting.capitalized(model.classes_until(findings.target).describe(level))}."
+    if findings.until is not None:
+        until = f"{formatting.capitalized(findings.until.describe(level))}."
     drawn = _charts(findings, curves)
     largest, accuracy = pilot_accuracy(task)
     answers = [_headline(findings, row) for row in numbers["curve"]]
@@ -297,7 +295,7 @@ def _rows(findings: Findings) -> list[dict[str, Any]]:
     by_estimator = by_limits(findings.shown.table)
     table = posterior.interval(findings.ci_prob).assign(mean=posterior.mean)
     if findings.target is not None:
-        table["reached"] = posterior.prob_at_least(findings.target)
+        table["reached"] = posterior.prob_reached(findings.target)
     return [
         {**row, "references": [by_estimator.loc[(other.estimator, row["k"])] for other in others]}
         for row in records(table.sort_index())

@@ -296,7 +296,7 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
         drawn.append(_reference_series(number, "reference", reference.estimator, mark))
     drawn.append(mean)
     if target is not None:
-        name, mark = f"target {exact_percent(target)}", chart.mark(TARGET, "line")
+        name, mark = f"target {estimand.exact(target)}", chart.mark(TARGET, "line")
         drawn.append(PageSeries("target", name, "--target", [mark], is_read=False, dash="1,4"))
     if OBSERVED in chart.series:
         drawn.append(_pilot(chart.mark(OBSERVED, "points"), findings))
@@ -326,9 +326,10 @@ def _pilot(observed: Mark, findings: Findings) -> PageSeries:
 
 
 def reaching(posterior: Extrapolation, target: float) -> PageChart:
-    """Chart of the probability that accuracy reaches the target, against the number of classes."""
+    """Chart of the probability that the target is reached, against the number of classes."""
     chart = chart_of(plot_prob_at_least)(posterior, target)
-    name, units = f"probability of at least {exact_percent(target)}", posterior.estimand.units
+    estimand = posterior.estimand
+    name, units = f"probability of {estimand.reaching(target)}", estimand.units
     line = PageSeries("reaching", name, "--posterior", chart.marks, width=_WIDE)
     drawing = PageChart.of(
         "reaching",

@@ -114,9 +114,52 @@ class Estimand:
         return self._chosen is not None and self._chosen.is_rank
 
     @property
+    def less_is_better(self) -> bool:
+        """Whether a target is reached by values of at most it: of ranks and risks."""
+        return self.is_rank or self.metric == RISK
+
+    @property
     def numerals(self) -> Numerals:
         """Format of the values: accuracies and risks as percentages, others as decimals."""
         return PERCENTAGES if self.quantity in ("accuracy", RISK) else DECIMALS
+
+    def exact(self, level: float) -> str:
+        """Return a level that the user has chosen, with all its digits."""
+        return exact_percent(level) if self.numerals is PERCENTAGES else f"{level:.12g}"
+
+    def reaching(self, target: float) -> str:
+        """Return what a value does that reaches a target: "at least 80%", "at most 12"."""
+        return f"at {'most' if self.less_is_better else 'least'} {self.exact(target)}"
+
+    def checked_level(self, level: Any, name: str, largest: int = LARGEST_K) -> float:
+        """Check a level or a target.
+
+        Parameters
+        ----------
+        level : float
+            In (0, 1), of ranks in 1..`largest`.
+        name : str
+            Name of the argument in the error.
+        largest : int
+            Largest number of classes.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        DataError
+            If the level is outside these limits.
+        """
+        if not self.is_rank:
+            return probability(level, name)
+        if not (is_real(level) and 1 <= level <= largest):
+            raise DataError(
+                f"{name}: expected a rank in 1..{largest:,}, because the metric is the "
+                f"{self.label} and 1 is best, found {level!r}"
+            )
+        return float(level)
 
     @property
     def _chosen(self) -> Metric | None:
@@ -344,7 +387,7 @@ class Extrapolation(CurveDraws):
 
     def prob_at_least(self, level: float) -> pd.Series:
         """Posterior probability that the metric is at least `level`; for ranks a level in 1..k."""
-        value = self._level(level)
+        value = self.estimand.checked_level(level, "level", int(self.k.max()))
         if self.quantity == RISK:
             raise DataError(
                 f"{self.estimator} predicts risk, which is better if smaller; call "
@@ -354,20 +397,14 @@ class Extrapolation(CurveDraws):
 
     def prob_at_most(self, level: float) -> pd.Series:
         """Posterior probability that the metric, such as a mean rank, is at most `level`."""
-        value = self._level(level)
+        value = self.estimand.checked_level(level, "level", int(self.k.max()))
         return self._probability(self.draws <= value)
 
-    def _level(self, level: float) -> float:
-        """Return the level if it lies within the limits of the metric."""
-        if not self.estimand.is_rank:
-            return probability(level, "level")
-        largest = int(self.k.max())
-        if not (is_real(level) and 1 <= level <= largest):
-            raise DataError(
-                f"level: found {level!r}, expected a rank in 1..{largest:,}, because "
-                f"{self.estimator} predicts the {self.estimand.label}; 1 is best"
-            )
-        return float(level)
+    def prob_reached(self, target: float) -> pd.Series:
+        """Posterior probability of a metric as good as `target`: at most it for ranks and risks."""
+        if self.estimand.less_is_better:
+            return self.prob_at_most(target)
+        return self.prob_at_least(target)
 
     def _require_spread(self, statistic: str) -> None:
         if self.interval_type == "none":
@@ -473,19 +510,21 @@ class Bounds(Extrapolation):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ClassesUntil(Shown):
-    """Number of classes at which expected accuracy falls to a level.
+    """Number of classes at which expected accuracy falls to a level, or a rank rises to it.
 
     Attributes
     ----------
     level : float
-        Level of the expected accuracy.
+        Level of the expected metric.
     k : DataArray with dimensions (chain, draw)
-        Largest number of classes whose expected accuracy is at least `level`, interpolated. It is 1
-        if even two classes are too many, and infinite beyond `largest`.
+        Largest number of classes that keep the level, interpolated. It is 1 if even two classes are
+        too many, and infinite beyond `largest`.
     largest : int
         Largest number of classes that was tried.
     n_classes : int
         k1, the number of source classes. Sentences say "more than" beyond 100 times as many.
+    estimand : Estimand
+        The quantity that has the level.
     """
 
     plot = PlotMethod("plot_classes_until")
@@ -494,6 +533,7 @@ class ClassesUntil(Shown):
     k: xr.DataArray
     largest: int
     n_classes: int
+    estimand: Estimand = _ACCURACY
 
     @property
     def median(self) -> float:
@@ -537,17 +577,24 @@ class ClassesUntil(Shown):
             Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
         """
         if self.interval(ci_prob)[1] < 2:
-            return f"accuracy is below {exact_percent(self.level)} on any number of classes"
+            return f"{self._missed} on any number of {self.estimand.units}"
         return f"{self.describe_median()} ({self.describe_interval(ci_prob)})"
 
     def describe_median(self) -> str:
         """The sentence of `describe` without the interval."""
-        near = self._near()
-        accuracy, median = exact_percent(self.level), near.median
+        near, median = self._near(), self._near().median
         if median < 2:
-            return f"accuracy is below {accuracy} even on 2 classes"
-        verb = "stays above {} on" if np.isinf(median) else "falls to {} at"
-        return f"accuracy {verb.format(accuracy)} {near._text(median)} classes"
+            return f"{self._missed} even on 2 {self.estimand.units}"
+        turns, stays = ("rises", "below") if self.estimand.is_rank else ("falls", "above")
+        verb = f"stays {stays} {{}} on" if np.isinf(median) else f"{turns} to {{}} at"
+        level = verb.format(self.estimand.exact(self.level))
+        return f"{self.estimand.label} {level} {near._text(median)} {self.estimand.units}"
+
+    @property
+    def _missed(self) -> str:
+        """A clause that no number of classes keeps the level."""
+        side = "above" if self.estimand.is_rank else "below"
+        return f"{self.estimand.label} is {side} {self.estimand.exact(self.level)}"
 
     def describe_interval(self, ci_prob: float | None = None) -> str:
         """Name of the interval of `describe`, and its limits."""

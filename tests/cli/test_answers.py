@@ -31,7 +31,7 @@ def test_extrapolate(run, embeddings, python, pilot, tmp_path, strict):
     for side in ("lower", "upper"):
         np.testing.assert_allclose([row[side] for row in table], interval[side])
     until, stated = model.classes_until(0.6), found["classes_until"]
-    assert (stated["accuracy"], stated["median"]) == (0.6, until.median)
+    assert (stated["target"], stated["median"]) == (0.6, until.median)
     assert (stated["lower"], stated["upper"]) == until.interval(0.8)
     assert (found["task"]["n_classes"], found["task"]["n_test"]) == (60, 120)
     assert found["diagnostics"]["divergences"] == model.diagnosis_.divergences
@@ -375,5 +375,9 @@ def test_classifiers(run, strict, two):
     (first, last) = found["differences"]
     assert (first["first"], first["second"], last["k"]) == ("s", "t", 900)
     assert last["prob_above"] == difference["prob_above"].loc[900]
-    words = run(*options)[1]
-    assert "s minus t at k = 900: " in words and "above 0 with probability" in words
+    words = run(*options, "--target", "0.1")[1]
+    assert (
+        "prob_reached" in words
+        and "s minus t at k = 900: " in words
+        and "above 0 with probability" in words
+    )

@@ -105,10 +105,12 @@ def test_options_of_the_data_are_arguments_of_the_library():
 
 def test_numbers_of_classes():
     for text, k in (("1e4", [10_000]), ("1_000,5e3", [1000, 5000]), ("300,500", [300, 500])):
-        assert parse_counts(text) == k
+        assert parse_counts([text]) == k and parse_counts([text, "9"]) == [*k, 9]
     for text in ("20.000", "300,1.000", "nan"):
         with pytest.raises(cb.DataError, match="--k: expected whole numbers"):
-            parse_counts(text)
+            parse_counts([text])
+    with pytest.raises(cb.DataError, match=r"--k: found 9 more than once$"):
+        parse_counts(["9", "9"])
 
 
 # Bad options and bad data. The error names the first words; one line, or the usage.
@@ -126,7 +128,8 @@ BAD = {
     "extrapolate s.npz --k ''": (2, "error: --k: "),
     "extrapolate s.npz --k 1,000": (2, "error: --k: expected numbers in 2"),
     "extrapolate s.npz --k 60 --metric cosine": (2, "error: --metric: "),
-    "extrapolate s.npz --k 60 --metric mrr --target 0.9": (2, "error: --target: "),
+    "extrapolate s.npz --k 60 --metric mean_rank --target 0.9": (2, "error: --target: "),
+    "classifiers s.npz t.npz --k 60 --metric mrr --target 9": (2, "error: --target: "),
     "extrapolate s.npz --k 60 --require 0.9": (2, "error: --require: found 0.9 without --target"),
     "extrapolate s.npz --k 60 --out task.txt/a": (1, "error: --out: cannot write to task.txt/a"),
     "open-set s.npz --k 9 --fpir 0.1 --out task.txt": (1, "error: --out: cannot write to task.txt"),
@@ -150,7 +153,7 @@ BAD = {
     "extrapolate s.npz --k 9 --seed -1": (2, "Usage"),
     "open-set s.npz --k 9 --threshold 1 --prob-kept 0.9": (2, "error: --prob-kept: found"),
     "extrapolate s.npz --k 9 --target high": (2, "Usage"),
-    "extrapolate s.npz --k 9 --target 1": (2, "Usage"),
+    "extrapolate s.npz --k 9 --target 1": (2, "error: --target: "),
     "extrapolate s.npz --k 9 --ci-prob 90": (2, "Usage"),
     "extrapolate s.npz --k 9 --nothing": (2, "Usage"),
     "extrapolate s.npz --k 9 --distance city": (2, "Usage"),
@@ -319,6 +322,26 @@ def test_a_requirement_is_an_exit_code(run, strict, two, target, required, code,
         assert (line if chance >= required else f"failed: {line}") in out.splitlines()
     sound = "The checks found no fault", "Read with care"
     assert first.startswith(sound if is_met else "failed: accuracy at least 0.3 on ")
+
+
+@pytest.mark.parametrize(("target", "code"), [("0.02", 0), ("0.9", 5)])
+def test_gates_of_a_recommender(run, two, target, code):
+    rng = np.random.default_rng(1)
+    for name, odds in (("a", 6), ("b", 20)):  # b ranks the item that was chosen higher
+        ranks = 1 + rng.binomial(99, rng.beta(0.4, odds, 300))
+        np.savez(f"{name}.npz", ranks=ranks, y=np.arange(300), n_negatives=99)
+    gate = ["--k", "200", "--k", "2000", "--metric", "hit_rate@10", "--require", "0.9", *CONVERGED]
+    found, out, _ = run("extrapolate", "a.npz", *gate, "--target", target)
+    assert found == code
+    met = "met" if code == 0 else "not met"
+    for k in ("200", "2,000"):
+        assert re.search(f"hit rate@10 at least {target} on {k} documents: .*: {met}$", out, re.M)
+    found, out, _ = run("classifiers", "a.npz", "b.npz", "--unpaired", *gate, "--target", target)
+    assert found == code
+    assert out.count(f"required 0.9: {met}") == 4
+    best, worst = ("b.npz", "a.npz") if code == 0 else ("a.npz", "b.npz")
+    found, out, _ = run("classifiers", best, worst, "--unpaired", *gate)
+    assert found == code and f"{best[0]} is the best on 2,000 documents: probability" in out
 
 
 def test_the_gate_states_what_decides_and_not_that_all_passed(run, two, monkeypatch):

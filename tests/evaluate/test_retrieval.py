@@ -12,6 +12,7 @@ from classex_bayes import (
     SourceTask,
     backtest,
     compare,
+    formatting,
     write_report,
 )
 from classex_bayes.exceptions import DataError
@@ -137,6 +138,31 @@ def test_report(fitted, tmp_path, name, title, label):
     np.testing.assert_allclose(steps, steps[0], rtol=0.01)
 
 
-def test_targets_are_accuracies(fitted, tmp_path):
-    with pytest.raises(DataError, match=r"^target"):
-        write_report(fitted, K, tmp_path / "report.html", metric="mrr", target=0.8)
+@pytest.mark.parametrize(
+    ("name", "target", "words"), [("mrr", 0.3, "at least 0.3"), ("median_rank", 4, "at most 4")]
+)
+def test_targets_of_a_report(fitted, tmp_path, name, target, words):
+    path = write_report(fitted, K, tmp_path / "report.html", metric=name, target=target)
+    page = path.read_text(encoding="utf-8")
+    chance = fitted.predict(K, metric=name).prob_reached(target)[1000]
+    assert f"it is {words} with probability {formatting.chance(chance)}" in " ".join(page.split())
+    for wrong in (-1, 1001):
+        with pytest.raises(DataError, match=r"^target: expected a"):
+            write_report(fitted, K, path, metric=name, target=wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "level"), [("recall@10", 0.9), ("ndcg", 0.6), ("mean_rank", 9), ("median_rank", 3)]
+)
+def test_targets_are_reached_until_a_number_of_classes(fitted, name, level):
+    """The same event seen from both sides; ranks are to be at most the target."""
+    until = fitted.classes_until(level, metric=name)
+    for k in (50, 300, 2000):
+        prediction = fitted.predict(k, metric=name)
+        good = prediction.draws <= level if "rank" in name else prediction.draws >= level
+        assert prediction.prob_reached(level)[k] == float(good.mean())
+        assert until.prob_at_least(k) == pytest.approx(float(good.mean()), abs=0.005)
+    verb = "rises to" if "rank" in name else "falls to"
+    assert verb in until.describe() and "accuracy" not in until.describe()
+    with pytest.raises(DataError, match=r"^level: expected"):
+        fitted.classes_until(0, metric=name)
