@@ -35,6 +35,7 @@ from .evaluate.extrapolation_check import extrapolation_check as extrapolation_c
 from .evaluate.groups import extrapolate_groups as extrapolate_groups
 from .evaluate.plan import plan as plan
 from .evaluate.relevant import RelevantDocuments as RelevantDocuments
+from .evaluate.reranked import predict_reranked as predict_reranked
 from .exceptions import DataError as DataError
 from .io.task_files import read_task as read_task
 from .open_set.open_set import OpenSetExtrapolator as OpenSetExtrapolator

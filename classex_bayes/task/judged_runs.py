@@ -224,7 +224,7 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
     lowest[lists.is_empty] = highest[lists.is_empty] = n_classes - 1
-    return results._replace(lowest=lowest, checks=(*lists.checks, *checks))
+    return results._replace(lowest=lowest, checks=(*lists.checks, *checks, *results.checks))
 
 
 class _SeveralRelevant(Check):

@@ -18,7 +18,7 @@ from classex_bayes.task.judged_runs import Missing, run_table
 from classex_bayes.task.own_negatives import own_table, scored_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.ranked_lists import search_table
+from classex_bayes.task.ranked_lists import reranked, search_table
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.task.score_checks import source_checks
 from classex_bayes.task.score_reading import (
@@ -452,8 +452,8 @@ class SourceTask(TaskStatistics):
         if length is None:
             return cls(table_of_ranks(labels, lowest, highest), names)
         highest = np.where(highest < length, highest, k1 - 1)
-        words = Provenance(unknown=CUT_RANKS)
         lowest = np.minimum(lowest, length)
+        words = Provenance(unknown=CUT_RANKS, checks=(reranked(lowest, highest, k1),))
         return cls(table_of_ranks(labels, lowest, highest, provenance=words), names)
 
     @classmethod

@@ -1,0 +1,113 @@
+"""Two-stage retrieval: a second model reorders the best documents of a first one."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from classex_bayes.arguments import class_count, class_counts
+from classex_bayes.bayes.law_model import LawModel, checked_model
+from classex_bayes.core.metrics import Accuracy, GainMetric, named_metric
+from classex_bayes.exceptions import DataError
+from classex_bayes.results.extrapolation import Extrapolation
+from classex_bayes.typing import ClassCounts
+
+
+def predict_reranked(
+    first_stage: LawModel,
+    model: LawModel,
+    k: ClassCounts,
+    *,
+    n_reranked: int,
+    metric: str = "accuracy",
+) -> Extrapolation:
+    r"""Posterior of a metric of lists in which a second model reordered the best of a first one.
+
+    The second model cannot find a document that is not among the L best of the first stage. So
+    recall@L is that of the first stage, :math:`F_L(k)`. Let :math:`M(k)` be a metric of the
+    reordered lists, predicted as if they were of one system. Among the queries whose document is
+    among the L, the metric is at most that of the pilot, because the L documents of a larger corpus
+    are harder to tell apart. The prediction is
+
+    .. math:: \min\Bigl\{M(k),\; F_L(k) \frac{M(k_1)}{R_L(k_1)}\Bigr\},
+
+    where :math:`R_L` is recall@L of the reordered lists.
+
+    Parameters
+    ----------
+    first_stage : LawModel
+        Model that was fitted to the lists of the first stage, of L or more documents.
+    model : LawModel
+        Model that was fitted to the reordered lists.
+    k : int or array-like of int
+        Numbers of documents.
+    n_reranked : int
+        L, the number of documents of each list that are reordered.
+    metric : str
+        Accuracy, recall@m, success@m, MRR or nDCG with m up to L. Without m, MRR and nDCG are those
+        of the L documents.
+
+    Returns
+    -------
+    Extrapolation
+
+    Raises
+    ------
+    DataError
+        If it is another metric, if m is larger than L, or if the models have different numbers of
+        documents or draws.
+
+    Notes
+    -----
+    Draws of both models are independent. The formula is exact at m = L. For smaller m it is an
+    approximation, which is good if one of the stages decides.
+
+    Examples
+    --------
+    >>> import classex_bayes as cb
+    >>> first = [1] * 40 + [2, 3, 3, 5, 8, 9] + [11] * 4
+    >>> second = [1] * 44 + [2, 2] + [11] * 4
+    >>> models = [
+    ...     cb.BayesianExtrapolator().fit(
+    ...         cb.SourceTask.from_ranks(ranks, range(50), n_classes=50, truncated_at=10),
+    ...         sampler={"draws": 200, "tune": 300},
+    ...         random_seed=1,
+    ...         progressbar=False,
+    ...     )
+    ...     for ranks in (first, second)
+    ... ]
+    >>> predicted = predict_reranked(*models, [50, 1000], n_reranked=10, metric="recall@5")
+    >>> bool((predicted.mean < models[1].predict([50, 1000], metric="recall@5").mean).all())
+    True
+    """
+    counts, length = class_counts(k), class_count(n_reranked, "n_reranked", smallest=1)
+    models = {"first_stage": checked_model(first_stage), "model": checked_model(model)}
+    sizes = {
+        name: (fitted.fit_.record.n_classes, *fitted.law_.weights.shape[:-1])
+        for name, fitted in models.items()
+    }
+    if len(set(sizes.values())) > 1:
+        raise DataError(
+            f"model: found (n_classes, chains, draws) {sizes['model']}, but {sizes['first_stage']} "
+            "of first_stage; expected two fits to lists of the same corpus with the same sampler="
+        )
+    chosen = named_metric(metric)
+    if not isinstance(chosen, Accuracy | GainMetric) or (chosen.m or length) > length:
+        raise DataError(
+            f"metric: found {metric!r}, expected recall@m, mrr@m or ndcg@m with m of at most "
+            f"n_reranked, {length}; no other document is in the reranked lists"
+        )
+    chosen, listed = replace(chosen, m=chosen.m or length), Accuracy(length)
+    at_source = [
+        model.law_.expected(np.array([model.fit_.record.n_classes]), of_lists)
+        for of_lists in (chosen, listed)
+    ]
+    limit = first_stage.law_.expected(counts, listed) * at_source[0] / at_source[1]
+    predicted = model.predict(counts, metric=chosen.name)
+    of_lists = [note for note in predicted.base_notes if "predict_reranked" not in note]
+    of_first = [f"first stage: {note}" for note in first_stage.fit_.notes if note not in of_lists]
+    return replace(
+        predicted,
+        draws=predicted.draws.copy(data=np.minimum(predicted.draws.values, limit)),
+        base_notes=(*of_lists, *of_first),
+        rank_limits=None,
+    )

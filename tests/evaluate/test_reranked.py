@@ -1,0 +1,113 @@
+"""Two-stage retrieval against brute force on 20 times the corpus, and lists that look like it."""
+
+import numpy as np
+import pytest
+
+import classex_bayes as cb
+
+FEW = {"sampler": {"draws": 300, "tune": 400, "chains": 2}, "progressbar": False, "random_seed": 1}
+K1, LARGER, LENGTH, QUERIES = 1000, 20_000, 16, 400
+
+
+@pytest.fixture(scope="module")
+def stages():
+    """Minus distances of documents to queries, of a first stage and of a better second one."""
+    rng = np.random.default_rng(21)
+    documents = rng.normal(size=(LARGER, 12))
+    difficulty = np.exp(0.4 * rng.normal(size=(QUERIES, 1)))
+    queries = documents[:QUERIES] + 0.3 * difficulty * rng.normal(size=(QUERIES, 12))
+    noisy = queries + 0.5 * difficulty * rng.normal(size=queries.shape)
+    squares = (documents**2).sum(axis=1)
+    return [2 * some @ documents.T - squares for some in (noisy, queries)]
+
+
+def searches(stages, k):
+    """Lists of both stages on the first k documents (ids, scores), best first."""
+    first, second = (scores[:, :k] for scores in stages)
+    ids = np.argsort(-first, axis=1)[:, :100]
+    listed = ids[:, :LENGTH]
+    order = np.argsort(-np.take_along_axis(second, listed, axis=1), axis=1)
+    reordered = np.take_along_axis(listed, order, axis=1)
+    return [(x, np.take_along_axis(s, x, 1)) for x, s in ((ids, first), (reordered, second))]
+
+
+def task_of(ids, scores):
+    return cb.SourceTask.from_search(
+        ids,
+        np.arange(QUERIES),
+        n_classes=K1,
+        distances=scores,
+        higher_is_better=True,
+        untested="competitors",
+    )
+
+
+@pytest.fixture(scope="module")
+def models(stages):
+    return [cb.BayesianExtrapolator().fit(task_of(*lists), **FEW) for lists in searches(stages, K1)]
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+@pytest.mark.parametrize("m", [1, 4, LENGTH])
+def test_recall_of_reranked_lists_holds_where_that_of_one_system_does_not(stages, models, m):
+    ids, _ = searches(stages, LARGER)[1]
+    truth = (ids[:, :m] == np.arange(QUERIES)[:, None]).any(axis=1).mean()
+    metric = f"recall@{m}"
+    lower, upper = (
+        cb.predict_reranked(*models, LARGER, n_reranked=LENGTH, metric=metric)
+        .interval(0.99)
+        .to_numpy()[0]
+    )
+    assert lower < truth < upper
+    if m > 1:
+        assert models[1].predict(LARGER, metric=metric).interval(0.99)["lower"].item() > truth
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_recall_at_the_length_of_the_lists_is_that_of_the_first_stage(models):
+    of_first = models[0].predict(LARGER, metric=f"recall@{LENGTH}")
+    metric = f"recall@{LENGTH}"
+    reranked = cb.predict_reranked(*models, LARGER, n_reranked=LENGTH, metric=metric)
+    np.testing.assert_allclose(reranked.draws, of_first.draws)
+    assert not any("predict_reranked" in note for note in reranked.notes)
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_metrics_beyond_the_reranked_documents_are_refused(models):
+    for metric in ("recall@17", "mrr@20", "mean_rank"):
+        with pytest.raises(cb.DataError, match=r"metric: .*recall@m.*n_reranked, 16"):
+            cb.predict_reranked(*models, LARGER, n_reranked=LENGTH, metric=metric)
+    whole, first = (
+        cb.predict_reranked(*models, LARGER, n_reranked=LENGTH, metric=metric).mean.item()
+        for metric in ("mrr", f"mrr@{LENGTH}")
+    )
+    assert whole == first
+
+
+def test_reranked_lists_warn_and_those_of_one_system_do_not(stages):
+    first, second = searches(stages, K1)
+    assert not any("predict_reranked" in warning for warning in task_of(*first).warnings)
+    short = [values[:, :LENGTH] for values in first]
+    assert not any("predict_reranked" in warning for warning in task_of(*short).warnings)
+    (warning,) = task_of(*second).warnings
+    assert "predict_reranked with n_reranked=16" in warning
+    qrels = {f"q{i}": {f"d{i}": 1} for i in range(QUERIES)}
+    run = {
+        f"q{i}": {f"d{j}": score for j, score in zip(*lists, strict=True)}
+        for i, lists in enumerate(zip(*second, strict=True))
+    }
+    assert cb.SourceTask.from_run(qrels, run, n_classes=K1).warnings == (warning,)
+
+
+def test_ranks_alone_have_a_note_where_no_smooth_law_has_such_gaps():
+    ranks = [1] * 300 + [2] * 20 + [3] * 5 + [17] * 120
+    task = cb.SourceTask.from_ranks(
+        ranks, range(445), n_classes=1000, truncated_at=16, untested="competitors"
+    )
+    assert task.warnings == ()
+    assert any("predict_reranked" in note for note in task.notes)
+    slow = [1] * 200 + [2] * 50 + [3] * 25 + [4, 5, 6, 7] * 6 + list(range(8, 17)) * 4 + [17] * 90
+    task = cb.SourceTask.from_ranks(
+        slow, range(len(slow)), n_classes=1000, truncated_at=16, untested="competitors"
+    )
+    assert not any("predict_reranked" in note for note in task.notes)
