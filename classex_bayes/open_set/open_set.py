@@ -540,13 +540,7 @@ class OpenSetExtrapolator(FittedModel):
                 f"no {kind} reaches some of these thresholds (the best one is "
                 f"{scale.text(wrong.tightest)}), so the share of wrong scores there is extrapolated"
             )
-        most = fit.rates.largest_score
-        if np.isinf(scale.scale.origin) and most is not None and (thresholds > most).any():
-            notes.append(
-                f"no score of the pilot exceeds {most}, as for probabilities or their logarithms, "
-                "but some of these thresholds do, which no score may reach. Pass the logits from "
-                "which the scores were computed"
-            )
+        notes += fit.rates.note_on_range(thresholds)
         if thresholds.size and not mated.accepted(tightest).any():
             notes.append(
                 "no true class of the pilot reaches some of these thresholds (the best true score "

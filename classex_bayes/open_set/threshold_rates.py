@@ -23,6 +23,7 @@ _SCANNED, _BISECTIONS = 40, 20
 _ROUNDED_UP, _ROUNDED_DOWN = (Context(prec=3, rounding=r) for r in (ROUND_CEILING, ROUND_FLOOR))
 _LEAST_PROBABLE = 0.5  # of promises that are worth a recommendation
 _DET_ENDS = 0.9, 1e-5  # mean FPIR
+_NEAR = 0.05  # of the range of scores with an end
 # Groups of `idata`: draws of the parameters, and the tails of each kind of scores.
 _POSTERIOR, _TAILS = "posterior", "tails"
 _MATED, _WRONG, _NONMATED = "mated", "wrong", "nonmated"
@@ -125,13 +126,27 @@ class ThresholdRates:
         distances = np.concatenate([self.mated.log_distance, *lists])
         return distances[np.isfinite(distances)]
 
-    @property
-    def largest_score(self) -> int | None:
-        """Largest possible score, if all scores are in [0, 1] as probabilities are, or negative."""
+    def note_on_range(self, thresholds: FloatArray) -> tuple[str, ...]:
+        """A note if scores have an end, like probabilities, that they or thresholds come near.
+
+        It is 1 or 100 for scores from 0 on, and 0 for negative ones. Scores near their end lie
+        closer together than the model of scores without an end assumes.
+        """
         scores = self.scale.threshold(self.observed)
-        if scores.max() <= 0:
-            return 0
-        return 1 if scores.min() >= 0 and scores.max() <= 1 else None
+        lowest, highest = float(scores.min()), float(scores.max())
+        end = next((end for end in (1, 100) if lowest >= 0 and highest <= end), 0)
+        if np.isfinite(self.scale.scale.origin) or highest > end:
+            return ()
+        exceeds = end < 100 and bool((thresholds > end).any())
+        if not exceeds and highest < end - _NEAR * (end or -lowest):
+            return ()
+        return (
+            f"no score of the pilot exceeds {end}, "
+            f"{'but thresholds do' if exceeds else 'and some come near it'}. If the scores are "
+            "made of probabilities, such as sigmoids or their logarithms, rates near this end are "
+            "wrong: pass the logits. If they are minus distances, pass the distances with "
+            "higher_is_better=False",
+        )
 
     def known_range(self, k: int) -> tuple[float, float]:
         """Log distances of the loosest and the tightest threshold at which rates are known.

@@ -275,25 +275,50 @@ def test_a_list_longer_than_the_gallery_has_a_note(cosines):
     assert not any("candidates" in note for note in inside)
 
 
+def softmax(logits, *others):
+    return np.exp(logits) / np.sum([np.exp(logits).sum(axis=1), *others], axis=0)[:, None]
+
+
 @pytest.mark.parametrize(
-    ("scores_of", "limit"),
+    ("scores_of", "end"),
     [
         (lambda logits: 1 / (1 + np.exp(-logits)), 1),
+        (lambda logits: 100 / (1 + np.exp(-logits)), 100),
+        (lambda logits: np.exp(logits - logits.max(axis=1, keepdims=True)), 1),
+        (lambda logits: softmax(logits, np.full(60, 1e4)), 1),  # without its unknown column
+        (lambda logits: np.log10(softmax(logits, np.full(60, 1e4))), 0),
         (lambda logits: -np.log10(1 + np.exp(-logits)), 0),
-        (lambda logits: logits, None),
     ],
-    ids=["sigmoids", "log-probabilities", "logits"],
+    ids=["sigmoids", "percent", "p / max", "open softmax", "log10 p", "log10 sigmoids"],
 )
-def test_thresholds_that_no_probability_reaches_have_a_note(scores_of, limit):
+def test_scores_that_come_near_an_end_have_a_note(scores_of, end):
     probes, gallery, _ = gaussian(sd=0.7)
-    scores = scores_of(0.4 * probes @ gallery.T)
+    scores = scores_of(2 * probes @ gallery.T)
+    fitted = cb.OpenSetExtrapolator().fit(cb.SourceTask.from_scores(scores, range(60)), **FEW)
+    observed = fitted.predict(60, threshold=float(np.quantile(scores, 0.99)))
+    beyond = fitted.predict(5000, fpir=1e-3)
+    for prediction in (observed, beyond):
+        (note,) = [note for note in prediction.notes if "pass the logits" in note]
+        assert f"exceeds {end}, " in note
+
+
+def test_thresholds_beyond_the_end_of_probabilities_have_a_note():
+    probes, gallery, _ = gaussian(sd=0.7)
+    scores = 1 / (1 + np.exp(2 - 0.18 * probes @ gallery.T))
     fitted = cb.OpenSetExtrapolator().fit(cb.SourceTask.from_scores(scores, range(60)), **FEW)
     inside = fitted.predict(60, threshold=float(np.quantile(scores, 0.99)))
     beyond = fitted.predict(5000, fpir=1e-3)
+    assert scores.max() < 0.95 and beyond.threshold > 1
     assert not any("logits" in note for note in inside.notes)
-    noted = [note for note in beyond.notes if "Pass the logits" in note]
-    assert beyond.threshold > scores.max() and bool(noted) == (limit is not None)
-    assert not noted or f"exceeds {limit}," in noted[0]
+    assert any("exceeds 1, but thresholds do" in note for note in beyond.notes)
+
+
+@pytest.mark.parametrize("scale", [1, 0.01])
+def test_scores_without_an_end_have_no_note_on_it(scale):
+    probes, gallery, _ = gaussian(sd=0.7)
+    scores = scale * probes @ gallery.T
+    fitted = cb.OpenSetExtrapolator().fit(cb.SourceTask.from_scores(scores, range(60)), **FEW)
+    assert not any("logits" in note for note in fitted.predict(5000, fpir=1e-3).notes)
 
 
 def test_the_same_warning_is_issued_once():
