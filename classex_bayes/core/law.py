@@ -86,9 +86,9 @@ class MixtureLaw:
     def classes_until(self, level: float, largest: int, metric: Metric = _ACCURACY) -> FloatArray:
         """Largest number of classes whose expected accuracy is at least a level.
 
-        Other metrics are at least the level, too, and ranks at most. The metric, and the logarithm
-        of a mean rank, is tabulated at up to 40 log-spaced k per decade and interpolated linearly in
-        log k.
+        Other metrics are at least the level, too, and ranks at most. The metric, or the logarithm
+        of a mean rank, is tabulated at up to 40 log-spaced k per decade and interpolated linearly
+        in log k.
 
         Parameters
         ----------

@@ -1,13 +1,14 @@
-"""Six kinds of misuse, each found by one rule for every scale, type and constructor.
+"""Kinds of misuse, each found by one rule for every scale, type and constructor.
 
 The rules look at ranks, at the order of the scores of a row, or at scores relative to others of the
-same test. All but the last are faults.
+same test. Those of lists come first, then those of score matrices.
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import binom
 
 from classex_bayes.task.check import Check
 from classex_bayes.typing import FloatArray, IntArray
@@ -25,6 +26,13 @@ _SHIFTED = 0.1  # least share of the instances
 _OUTSIDE, _MARGIN, _LARGEST_WHOLE = 0.25, 0.1, 1e6
 _LARGEST_TOTAL, _SHARE_ROUNDING, _LEAST_DIAGONAL, _MOST_COUNTS = 300, 2e-5, 0.35, 0.9
 _MOSTLY, _AT_FLOOR, _ABOVE_FLOOR, _JUST_ABOVE = 0.5, 1e-2, 0.1, 0.01
+# Of reranked lists: shortest ones, most of them in the number of documents, share of the found that
+# have ranks in the second half, and the spread of the last quarter of their scores, in that of the
+# middle half. It is about 0.3 for the best of many scores, 0.5 for uniform ones, 0.8 to 1.2 for
+# normal ones of which none is left out.
+_SHORTEST, _LONGEST, _MOST_LATE, _MOST_SPREAD = 8, 0.25, 0.125, 0.6
+# Growth of the number of true classes from the second half of the lists to a doubling of the rank.
+_GROWTH, _RARE = 2, 0.01
 
 
 def without_overflow(scores: FloatArray) -> FloatArray:
@@ -159,6 +167,49 @@ def own_candidates_of(row: IntArray, listed: IntArray, n_classes: int) -> Check:
             "SourceTask.from_run or from_search, or ranks with n_negatives"
         )
     return Check("own candidates", passed, sentence, value, _TOO_FEW)
+
+
+def spread_at_end(scores: FloatArray) -> FloatArray:
+    """Spread (n,) of the last quarter of full lists (n, M), in that of the middle half."""
+    n, spread = scores.shape[1], np.full(len(scores), np.nan)
+    upper, lower, last = scores[:, [n // 4, 3 * n // 4, -1]].T
+    full = np.isfinite(last) & (upper > lower)
+    spread[full] = (lower[full] - last[full]) / (upper[full] - lower[full])
+    return spread
+
+
+def reranked(
+    lowest: IntArray, highest: IntArray, n_classes: int, spread: FloatArray | None = None
+) -> Check:
+    """Whether true classes are missing in lists as if ranks beyond these were rare.
+
+    In the lists of one system the ranks of the true classes thin out slowly: if few are in the
+    second half of the lists, few are in each doubling of the rank after it. A second model that
+    reorders the best entries of a first one moves the true classes to the top, and those that the
+    first one missed stay missing. Scores show it too: those of the best of many classes lie close
+    together at the end of a list. `spread` (n,) is that of `spread_at_end`.
+    """
+    missed = lowest < highest
+    length = int(lowest[missed].max(initial=0))
+    n_missed, n_late = int(missed.sum()), int((~missed & (2 * lowest >= length)).sum())
+    doublings = np.log2(max(n_classes / max(length, 1), 1.0))
+    chance = float(binom.cdf(n_late, n_late + n_missed, 1 / (1 + _GROWTH * doublings)))
+    is_short = _SHORTEST <= length <= _LONGEST * n_classes
+    thins_out = is_short and n_late < min(n_missed, _MOST_LATE * (lowest.size - n_missed))
+    ends = np.nan if spread is None or np.isnan(spread).all() else float(np.nanmedian(spread))
+    passed = not (thins_out and ends > _MOST_SPREAD)
+    is_note = thins_out and passed and chance < _RARE
+    sentence = (
+        f"{n_late} true classes have ranks in the second half of the lists, and {n_missed} are "
+        "missing in them"
+    )
+    if is_note or not passed:
+        sentence += (
+            ", as if a second model had reordered the best entries of a first one. If so, the "
+            "first one limits every metric of more classes: fit its lists as another task, and "
+            f"pass both models to predict_reranked with n_reranked={length}"
+        )
+    return Check("reranked lists", passed, sentence, ends, _MOST_SPREAD, is_note)
 
 
 def shifted_labels(ranking: Ranking, n_classes: int, remedy: str) -> Check:

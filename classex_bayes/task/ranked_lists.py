@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
 
 from classex_bayes.arguments import LARGEST_K, as_array, as_numeric, contents, truth_value
 from classex_bayes.core.ranks.nearest import LENGTH, SHORTEST_LIST, NearestClasses
@@ -21,8 +20,10 @@ from classex_bayes.task.misuse import (
     Ranking,
     order_of_lists,
     own_candidates_of,
+    reranked,
     self_match_limit,
     self_matches,
+    spread_at_end,
     without_overflow,
 )
 from classex_bayes.task.own_negatives import catalogue_size, own_table
@@ -39,13 +40,6 @@ _SHORT, _TOO_SHORT = 0.01, 0.1
 _MOST_LEFT_OUT = 0.5  # share of the entries that are tied with the last ones of their lists
 _FEWEST_REMOVED = 0.5  # share of the lists that contain the test instance itself
 _NO_CHANCE = 1e-3
-# Of reranked lists: shortest ones, most of them in the number of documents, share of the found that
-# have ranks in the second half, and the spread of the last quarter of their scores, in that of the
-# middle half. It is about 0.3 for the best of many scores, 0.5 for uniform ones, 0.8 to 1.2 for
-# normal ones of which none is left out.
-_SHORTEST, _LONGEST, _MOST_LATE, _MOST_SPREAD = 8, 0.25, 0.125, 0.6
-# Growth of the number of true classes from the second half of the lists to a doubling of the rank.
-_GROWTH, _RARE = 2, 0.01
 
 
 class SearchResults(NamedTuple):
@@ -316,7 +310,7 @@ def search_results(
             continue
         values = _scores(given, listed >= 0, part.start, higher_is_better)
         largest = max(largest, float(values.max()))
-        spread[part] = _spread(values)
+        spread[part] = spread_at_end(values)
         true[part] = np.where(found, np.take_along_axis(values, place, axis=1)[:, 0], -np.inf)
         order = np.argsort(~wrong, axis=1, kind="stable")[:, :length]
         ended = np.arange(length) >= n_wrong[part, None]
@@ -395,49 +389,6 @@ def _tied_ends(left_out: IntArray, n_entries: int) -> Check:
     passed = share <= _MOST_LEFT_OUT
     is_note = passed and n_lists > MOST_TIES * left_out.size
     return Check("ties", passed, sentence, share, _MOST_LEFT_OUT, is_note)
-
-
-def _spread(scores: FloatArray) -> FloatArray:
-    """Spread (n,) of the last quarter of full lists (n, M), in that of the middle half."""
-    n, spread = scores.shape[1], np.full(len(scores), np.nan)
-    upper, lower, last = scores[:, [n // 4, 3 * n // 4, -1]].T
-    full = np.isfinite(last) & (upper > lower)
-    spread[full] = (lower[full] - last[full]) / (upper[full] - lower[full])
-    return spread
-
-
-def reranked(
-    lowest: IntArray, highest: IntArray, n_classes: int, spread: FloatArray | None = None
-) -> Check:
-    """Whether true classes are missing in lists as if ranks beyond these were rare.
-
-    In the lists of one system the ranks of the true classes thin out slowly: if few are in the
-    second half of the lists, few are in each doubling of the rank after it. A second model that
-    reorders the best entries of a first one moves the true classes to the top, and those that the
-    first one missed stay missing. Scores show it too: those of the best of many classes lie close
-    together at the end of a list. `spread` (n,) is that of `_spread`.
-    """
-    missed = lowest < highest
-    length = int(lowest[missed].max(initial=0))
-    n_missed, n_late = int(missed.sum()), int((~missed & (2 * lowest >= length)).sum())
-    doublings = np.log2(max(n_classes / max(length, 1), 1.0))
-    chance = float(binom.cdf(n_late, n_late + n_missed, 1 / (1 + _GROWTH * doublings)))
-    is_short = _SHORTEST <= length <= _LONGEST * n_classes
-    thins_out = is_short and n_late < min(n_missed, _MOST_LATE * (lowest.size - n_missed))
-    ends = np.nan if spread is None or np.isnan(spread).all() else float(np.nanmedian(spread))
-    passed = not (thins_out and ends > _MOST_SPREAD)
-    is_note = thins_out and passed and chance < _RARE
-    sentence = (
-        f"{n_late} true classes have ranks in the second half of the lists, and {n_missed} are "
-        "missing in them"
-    )
-    if is_note or not passed:
-        sentence += (
-            ", as if a second model had reordered the best entries of a first one. If so, the "
-            "first one limits every metric of more classes: fit its lists as another task, and "
-            f"pass both models to predict_reranked with n_reranked={length}"
-        )
-    return Check("reranked lists", passed, sentence, ends, _MOST_SPREAD, is_note)
 
 
 def _first_of_class(ids: IntArray) -> BoolArray:

@@ -15,10 +15,11 @@ from classex_bayes.task.class_labels import Untested, class_labels, class_names
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, run_table
+from classex_bayes.task.misuse import reranked
 from classex_bayes.task.own_negatives import own_table, scored_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.ranked_lists import reranked, search_table
+from classex_bayes.task.ranked_lists import search_table
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.task.score_checks import source_checks
 from classex_bayes.task.score_reading import (
