@@ -23,7 +23,7 @@ _LARGEST = 1e300  # larger numbers mask classes, and their differences would ove
 _SATURATED = 3e-3  # median wrong score of scores that saturate at both ends
 _FEWEST_MET_TWICE, _TOO_FEW, _MOST_ENTRIES = 30, 0.25, 2**21
 _SHIFTED = 0.1  # least share of the instances
-_OUTSIDE, _MARGIN, _LARGEST_WHOLE = 0.25, 0.1, 1e6
+_OUTSIDE, _MARGIN, _LARGEST_WHOLE, _NEAR_END = 0.25, 0.3, 1e6, 0.05
 _LARGEST_TOTAL, _SHARE_ROUNDING, _LEAST_DIAGONAL, _MOST_COUNTS = 300, 2e-5, 0.35, 0.9
 _MOSTLY, _AT_FLOOR, _ABOVE_FLOOR, _JUST_ABOVE = 0.5, 1e-2, 0.1, 0.01
 # Of reranked lists: shortest ones, most of them in the number of documents, share of the found that
@@ -235,22 +235,29 @@ def shifted_labels(ranking: Ranking, n_classes: int, remedy: str) -> Check:
 def columns_are_classes(scores: FloatArray, y: IntArray, names: Sequence[Any] | None) -> Check:
     """Whether untested columns of scores (n, k1) have values like those of the tested ones.
 
-    A quarter of the scores of a class may lie outside their range, and its scores are whole numbers
-    only if those of others are.
+    At most a quarter of the scores of a class may lie far above all those of tested ones. Its
+    scores are whole numbers, or end at 0 as times and losses do, only if those of others are and
+    do. Lower scores do no harm.
     """
     tested = np.isin(np.arange(scores.shape[1]), y)
     others, finite = scores[:, ~tested], np.isfinite(scores)
     known = scores[finite & tested]
     outside = np.zeros(others.shape[1])
     if known.size and len(scores) >= _FEWEST:
-        lowest, highest = known.min(), known.max()
-        margin = _MARGIN * (highest - lowest)
-        beyond = np.isfinite(others) & ((others < lowest - margin) | (others > highest + margin))
+        limit = known.max() + _MARGIN * float(np.ptp(known))
+        beyond = np.isfinite(others) & (others > limit)
         outside = beyond.mean(axis=0)
         whole = (scores == np.floor(scores)).all(axis=0) & (scores != 0).any(axis=0)
         whole &= np.abs(scores).max(axis=0) < _LARGEST_WHOLE
         if not whole[tested].any():
             outside = np.where(whole[~tested], 1.0, outside)
+        if (scores[:, tested] < 0).any(axis=0).mean() > _MOST_SELF:
+            n_near = (others <= _NEAR_END * np.median(others, axis=0)).sum(axis=0)
+            ends = (others >= 0).all(axis=0) & (
+                n_near >= np.maximum(3, _NEAR_END / 3 * len(scores))
+            )
+            ends &= n_near < _MOSTLY * len(scores)
+            outside = np.where(ends, 1.0, outside)
     value = float(outside.max(initial=0.0))
     passed, sentence = value <= _OUTSIDE, "untested columns have scores like the others"
     if not passed:

@@ -251,6 +251,9 @@ def test_columns_of_another_law(column):
     given = np.column_stack([scores, column(rng, 150)])
     task = cb.SourceTask.from_scores(given, y, untested="competitors")
     assert verdict(task, "columns") is False
+    logits = np.column_stack([np.log(scores), column(rng, 150)])
+    task = cb.SourceTask.from_scores(logits, y, untested="competitors")
+    assert verdict(task, "columns") is False
     background = np.column_stack([scores, rng.uniform(0, 0.9, 150)])
     task = cb.SourceTask.from_scores(background, y, untested="competitors")
     assert verdict(task, "columns") is True
