@@ -151,8 +151,10 @@ class SampledMetrics(PointEstimator):
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
         self._table.provenance.refuse(metric)
-        share = 1.0 if chosen.is_rank else self._answered
-        values, notes = share * self._curve(counts, chosen), self._data_notes
+        nothing = np.array([-np.inf])  # favorability 0: instances without an answer are last
+        last = np.array([chosen.given_favorability(nothing, float(size))[0] for size in counts])
+        values = self._answered * self._curve(counts, chosen) + (1 - self._answered) * last
+        notes = self._data_notes
         estimand = Estimand(metric=chosen.name)
         if not chosen.is_rank:
             notes += note_outside(values, counts, "the values for each L may lie outside")

@@ -275,6 +275,22 @@ def test_bad_arguments():
         SampledMetrics("em").fit(TASK)
     with pytest.raises(NotFittedError):
         SampledMetrics().predict(10, metric="mrr")
-    for metric, message in (("median_rank", "mean of a function"), ("map", "expected one of")):
+    for metric, message in (("median_rank", "mean of a function"), ("f1", "expected one of")):
         with pytest.raises(DataError, match=f"^metric: .*{message}"):
             SampledMetrics().fit(TASK).predict(10, metric=metric)
+
+
+@every_method
+@pytest.mark.parametrize("metric", [*METRICS, "hit_rate@3"])
+def test_instances_without_an_answer_are_last(method, metric):
+    """Up to n + 1 items as in the task, beyond as shares of the others and of the last rank."""
+    ranks = [1, 2, 3, 1, 5]
+    task = SourceTask.from_ranks(ranks, range(5), n_negatives=NEGATIVES, unanswered=[0, 7])
+    for k in (2, 5, NEGATIVES + 1):
+        assert value(method, metric, task, k) == pytest.approx(task.metric(metric, k).item())
+    answered = SourceTask.from_ranks(ranks, range(5), n_negatives=NEGATIVES)
+    weight = np.array([1 / 2, 1, 1, 1, 1]) / 6  # of six users, one of whom has half an answer
+    answered = SourceTask(replace(answered.table, weight=weight / weight.sum()))
+    last = METRICS.get(metric, np.zeros(N))[-1]
+    expected = weight.sum() * value(method, metric, answered) + (1 - weight.sum()) * last
+    assert value(method, metric, task) == pytest.approx(expected)

@@ -90,7 +90,7 @@ def test_compare(fitted, pilot):
     with pytest.raises(DataError, match=r"^truth"):
         compare([fitted], pilot.task, K, metric="mean_rank", truth={200: 0.5})
     with pytest.raises(DataError, match=r"^metric"):
-        compare([fitted], pilot.task, K, metric="map")
+        compare([fitted], pilot.task, K, metric="f1")
 
 
 def test_backtest(pilot, tmp_path):
