@@ -155,6 +155,36 @@ def test_documents_that_are_queries():
     without = cb.SourceTask.from_run(qrels, run, n_classes=40, ignore_identical=True)
     assert without.metric("recall@1", 40) == 1
     assert without.warnings == ()
+    # Where the judgements name the query, too, it is no relevant document either.
+    judged = {name: {name: 1, **relevant} for name, relevant in qrels.items()}
+    options = {"n_classes": 40, "ignore_identical": True}
+    documents = cb.RelevantDocuments.from_run(judged, run, **options)
+    assert documents.metric("recall@1") == pytest.approx(1)
+    assert cb.SourceTask.from_run(judged, run, **options).metric("recall@1", 40) == 1
+
+
+@pytest.mark.parametrize("filler", [np.nan, 99.0, -99.0])
+@pytest.mark.parametrize("higher", [False, True])
+def test_what_fills_lists_is_no_match(higher, filler):
+    """A first entry of -1 hides neither the instance itself nor the warning."""
+    vectors, y = made()
+    distance = distances_between(vectors)
+    order = np.argsort(distance, axis=1)[:, :60]
+    of_ids = np.take_along_axis(distance, order, axis=1)
+    values = 1 / (1 + of_ids) if higher else of_ids
+    ids = np.insert(y[order], 0, -1, axis=1)
+    values = np.insert(values, 0, filler, axis=1)
+    options = {"n_classes": N_CLASSES, "distances": values, "higher_is_better": higher}
+    assert any(
+        "ignore_identical" in w for w in cb.SourceTask.from_search(ids, y, **options).warnings
+    )
+    for given in (options, {"n_classes": N_CLASSES}):
+        padded = cb.SourceTask.from_search(ids, y, ignore_identical=True, **given)
+        if "distances" in given:
+            given = given | {"distances": values[:, 1:]}
+        plain = cb.SourceTask.from_search(ids[:, 1:], y, ignore_identical=True, **given)
+        assert padded.warnings == plain.warnings == ()
+        assert padded.table.lowest.tolist() == plain.table.lowest.tolist()
 
 
 def test_distances_to_templates_that_contain_the_instance():
