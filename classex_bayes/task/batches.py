@@ -1,6 +1,5 @@
 """Test instances that come in batches, each compared with all classes and let go."""
 
-from collections.abc import Iterable
 from operator import length_hint
 from typing import Any
 
@@ -45,7 +44,7 @@ def read_batches(
         )
     if classes is not None:
         classes = class_names(classes, None)  # an iterator is read once
-    if not isinstance(batches, Iterable):
+    if not np.iterable(batches):
         raise DataError(
             "batches: expected an iterable of pairs (scores, y) or (embeddings, y), such as a "
             f"DataLoader or a generator, found {type(batches).__name__}"
@@ -60,6 +59,8 @@ def read_batches(
     for number, batch in enumerate(batches):
         try:
             values, y = _pair(batch)
+            if getattr(values, "shape", (1,))[:1] == (0,):
+                continue
             if gallery is None:
                 read = read_scores(values, y, classes, higher_is_better)
             elif first is None:

@@ -85,10 +85,11 @@ class DaskSource(ABC):
 
         blocks = _blocks(self.rows, np.arange(y.size), np.cumsum(self.rows.chunks[0]))
         parts = [
-            delayed(NearestClasses.of)(self.part(block, instance), y[instance])
+            delayed(NearestClasses.with_masks)(self.part(block, instance), y[instance])
             for instance, block in blocks
         ]
-        return NearestClasses.joined(_computed(parts)[0])
+        lists, lowest = zip(*_computed(parts)[0], strict=True)
+        return NearestClasses.joined(lists).without_masks(np.concatenate(lowest))
 
     def scores(self, *_: Any) -> NoReturn:
         """Raise `DataError`."""

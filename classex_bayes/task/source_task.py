@@ -817,7 +817,7 @@ class SourceTask(TaskStatistics):
         >>> bool(np.allclose(merged.accuracy_cov([2, 4]), whole.accuracy_cov([2, 4])))
         True
         """
-        if not isinstance(parts, Iterable):
+        if not np.iterable(parts):
             raise DataError(f"parts: expected a sequence of tasks, found {parts!r}")
         tasks = list(parts)
         if not tasks:

@@ -211,3 +211,37 @@ def test_classes_may_be_an_iterator():
     scores, y = np.random.default_rng(1).normal(size=(8, 4)), np.arange(8) % 4
     batches = [(scores[:4], y[:4]), (scores[4:], y[4:])]
     assert cb.SourceTask.from_batches(batches, classes=iter("abcd")).classes == list("abcd")
+
+
+@pytest.mark.parametrize("height", [1, 7, 60])
+@pytest.mark.parametrize("masks", [(-1e9,), (-90.0, -1e9)])
+def test_masks_do_not_depend_on_the_batches(height, masks):
+    """Which numbers are masks is decided when all instances are known."""
+    scores, y = data(np.random.default_rng(8), repeats=2)
+    hidden = np.random.default_rng(9).random(scores.shape) < 0.5
+    hidden[np.arange(y.size), y] = False
+    scores = np.where(hidden, np.resize(masks, scores.shape), scores)
+    whole = SourceTask.from_scores(scores, y)
+    cuts = range(height, y.size, height)
+    found = SourceTask.from_batches(batches(scores, y, cuts=cuts))
+    assert_same(found, whole)
+    assert np.isnan(found.nearest_classes.mean).any()  # of rows with a mask
+    for name in ("mean", "sd"):
+        one, other = (getattr(task.nearest_classes, name) for task in (found, whole))
+        np.testing.assert_allclose(one, other)
+    halves = [
+        SourceTask.from_batches(batches(scores[part], y[part], cuts=[1]), untested="competitors")
+        for part in (y < 30, y >= 30)
+    ]
+    merged = SourceTask.merge(halves)
+    order = np.argsort(y >= 30, kind="stable")
+    assert np.array_equal(merged.nearest_classes.classes, whole.nearest_classes.classes[order])
+
+
+def test_empty_batches_are_skipped():
+    scores, y = data(np.random.default_rng(1))
+    parts = batches(scores, y, cuts=(0, 50, 50, 180))
+    assert [len(labels) for _, labels in parts] == [0, 50, 0, 130, 0]
+    assert_same(SourceTask.from_batches(parts), SourceTask.from_scores(scores, y))
+    with pytest.raises(DataError, match="batches: found none"):
+        SourceTask.from_batches(parts[:1])

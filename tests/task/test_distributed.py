@@ -80,6 +80,21 @@ def test_scores(seed, n_chunks, order, ties, higher_is_better):
     )
 
 
+def test_masks_do_not_depend_on_the_chunks():
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(40), 2)
+    scores = rng.normal(size=(80, 40)) + 2 * np.eye(40)[y]
+    scores[rng.random(scores.shape) < 0.3] = -90
+    scores[np.arange(80), (y + 1) % 40] = -1e9
+    scores[np.arange(80), y] = 3
+    found, whole = (
+        SourceTask.from_scores(values, y).nearest_classes
+        for values in (cut(rng, scores, 6), scores)
+    )
+    for name in ("scores", "true", "mean", "sd"):
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name))
+
+
 @given(
     seed=SEEDS,
     n_chunks=st.integers(1, 5),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -30,8 +31,10 @@ class ComparedScores:
 
     better: csr_array  # booleans (n, k1): classes that scored better than the true one
     tied: csr_array  # booleans (n, k1): wrong classes with an equal score
-    nearest: NearestClasses
+    lists: NearestClasses
     two_values: IntArray  # (n,): 1 if the scores had exactly two values
+    # (n,): lowest wrong scores, if masks are among the scores; which are masks depends on all parts
+    lowest: FloatArray | None = None
     distance: str | None = None  # how embeddings were compared
     in_order = on_device = False
 
@@ -57,19 +60,27 @@ class ComparedScores:
             place, column = defeats.pairs(erring)
             better.append(_pairs(rows[erring[place]], column))
         found = _sparse(better, source.shape), _sparse(tied, source.shape)
-        nearest = NearestClasses.of(source, y)
-        return cls(*found, nearest, two_values, getattr(source, "distance", None))
+        lists, lowest = NearestClasses.with_masks(source, y)
+        return cls(*found, lists, two_values, lowest, getattr(source, "distance", None))
 
     @classmethod
     def joined(cls, parts: Sequence["ComparedScores"]) -> Self:
         """Instances of all parts, one part after the other."""
+        lowest = [part.lowest for part in parts if part.lowest is not None]
+        masked = len(lowest) == len(parts)
         return cls(
             vstack([part.better for part in parts], format="csr"),
             vstack([part.tied for part in parts], format="csr"),
-            NearestClasses.joined(part.nearest for part in parts),
+            NearestClasses.joined(part.lists if masked else part.nearest for part in parts),
             np.concatenate([part.two_values for part in parts]),
+            np.concatenate(lowest) if masked else None,
             parts[0].distance,
         )
+
+    @cached_property
+    def nearest(self) -> NearestClasses:
+        """The nearest wrong classes that are not masked."""
+        return self.lists if self.lowest is None else self.lists.without_masks(self.lowest)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,7 +90,7 @@ class ComparedScores:
     @property
     def perfect(self) -> float | None:
         """Score of an instance that equals its template; None if the scores had no such origin."""
-        return self.nearest.perfect
+        return self.lists.perfect
 
     def block(self, rows: IntArray, y: IntArray) -> "ComparedBlock":
         """Some instances; the outcomes are known for the true classes y (n,) alone."""
@@ -109,9 +120,8 @@ class ComparedScores:
             self,
             better=self.better[rows][:, columns],
             tied=self.tied[rows][:, columns],
-            nearest=replace(
-                nearest, classes=classes, scores=np.where(classes >= 0, scores, -np.inf)
-            ),
+            lowest=None,
+            lists=replace(nearest, classes=classes, scores=np.where(classes >= 0, scores, -np.inf)),
             two_values=self.two_values[rows],
         )
 

@@ -151,7 +151,8 @@ def packed(array: Any) -> NumberArray:
     """Bits (n, n_words) of booleans (n, k1) on a device."""
     padding = word_count(array.shape[1]) * WORD - array.shape[1]
     padded = np.pad(to_host(array), ((0, 0), (0, padding)))
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+    bits = np.packbits(padded, axis=1, bitorder="little")  # by columns, if the array is
+    return np.ascontiguousarray(bits).view(np.uint64)
 
 
 def nonzero(array: Any) -> tuple[IntArray, IntArray]:

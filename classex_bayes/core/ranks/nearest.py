@@ -69,6 +69,17 @@ class NearestClasses:
         `y` (n,) are the true classes. Lists are shorter if there are fewer wrong classes. Classes
         with equal scores are in order of column.
         """
+        lists, lowest = cls.with_masks(source, y, length)
+        return lists.without_masks(lowest)
+
+    @classmethod
+    def with_masks(
+        cls, source: ScoreSource, y: IntArray, length: int = LENGTH
+    ) -> tuple[Self, FloatArray]:
+        """As `of`, with the scores of classes that are masked, and the lowest scores (n,).
+
+        Whether a score is a mask depends on all instances of a test.
+        """
         n, n_classes = source.shape
         size = min(length, n_classes - 1)
         classes, scores = np.empty((n, size), dtype=np.int64), np.empty((n, size))
@@ -97,10 +108,16 @@ class NearestClasses:
                 read(part)
         else:
             for_each(read, parts)
+        lists = cls(classes, scores, true, mean, sd, source.perfect, is_negated(source))
+        return lists, lowest
+
+    def without_masks(self, lowest: FloatArray) -> Self:
+        """Lists whose masks rule classes out, if `lowest` (n,) are the lowest wrong scores."""
+        scores, true, lowest = self.scores.copy(), self.true.copy(), lowest.copy()
         _rule_out(scores, true, lowest)
         masked = np.isneginf(lowest)
-        mean[masked] = sd[masked] = np.nan
-        return cls(classes, scores, true, mean, sd, source.perfect, is_negated(source))
+        mean, sd = (np.where(masked, np.nan, values) for values in (self.mean, self.sd))
+        return replace(self, scores=scores, true=true, mean=mean, sd=sd)
 
     @property
     def has_origin(self) -> bool:
