@@ -4,6 +4,7 @@ An error names the argument and states the value found and the value expected.
 """
 
 import os
+import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
@@ -26,8 +27,9 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
 LARGEST_K = 10**12
 FEWEST_CLASSES = 3
-_MOST_CLASSES = 10**8  # whose labels, weights and names fit into memory
+MOST_CLASSES = 10**8  # whose labels, weights and names fit into memory
 _MOST = 10**6
+_SHORT = reprlib.Repr(maxstring=60, maxother=60)
 # Squares of larger coordinates would overflow double precision.
 _LARGEST_COORDINATE = 1e140
 
@@ -157,6 +159,11 @@ def matrix_shape(array: Any, name: str) -> None:
         raise DataError(f"{name}: expected at least one row and one column, found {array.shape}")
 
 
+def shown(value: Any) -> str:
+    """A value for a message, cut if it is long."""
+    return " ".join(_SHORT.repr(value).split())
+
+
 def source_task(task: Any, name: str = "task") -> None:
     """Raise if the value is not a task."""
     if not hasattr(task, "table"):
@@ -170,7 +177,7 @@ def one_of(value: Any, choices: Sequence[Any], name: str, remedy: str = "") -> N
     """Raise where an option is not one of its choices."""
     if not isinstance(value, str | int | np.integer | None) or value not in choices:
         raise DataError(
-            f"{name}: found {value!r}, expected one of {', '.join(map(repr, choices))}"
+            f"{name}: found {shown(value)}, expected one of {', '.join(map(repr, choices))}"
             f"{remedy and '; '}{remedy}"
         )
 
@@ -178,14 +185,18 @@ def one_of(value: Any, choices: Sequence[Any], name: str, remedy: str = "") -> N
 def truth_value(value: Any, name: str) -> bool:
     """True or False; other values that Python treats as true or false are refused."""
     if not isinstance(value, bool | np.bool_):
-        raise DataError(f"{name}: expected True or False, found {value!r}")
+        raise DataError(f"{name}: expected True or False, found {shown(value)}")
     return bool(value)
 
 
 def file_path(value: Any, name: str) -> Path:
-    """Path of a file or folder."""
-    if not isinstance(value, str | os.PathLike) or "\0" in str(value):
-        raise DataError(f"{name}: expected a path, found {value!r}")
+    """Path of a file or folder, which there may not be."""
+    try:
+        os.stat(value if isinstance(value, str | os.PathLike) else "\0")
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    except (OSError, ValueError):  # too long, or not of this file system
+        raise DataError(f"{name}: expected a path, found {shown(value)}") from None
     return Path(value)
 
 
@@ -196,14 +207,16 @@ def seed_sequence(random_seed: RandomSeed) -> np.random.SeedSequence:
         return np.random.SeedSequence(random_seed.entropy, spawn_key=random_seed.spawn_key)
     whole = isinstance(random_seed, int | np.integer) and not isinstance(random_seed, bool)
     if random_seed is not None and not (whole and random_seed >= 0):
-        raise DataError(f"random_seed: expected a whole number >= 0 or None, found {random_seed!r}")
+        raise DataError(
+            f"random_seed: expected a whole number >= 0 or None, found {shown(random_seed)}"
+        )
     return np.random.SeedSequence(None if random_seed is None else int(random_seed))
 
 
 def is_real(value: Any) -> bool:
     """Whether a value is a real number; True and False are not."""
     kinds = int | float | np.integer | np.floating
-    return isinstance(value, kinds) and not isinstance(value, bool)
+    return isinstance(value, kinds) and not isinstance(value, bool | np.timedelta64)
 
 
 def _scalar(value: Any, name: str, expected: str, holds: Callable[[float], bool]) -> float:
@@ -211,14 +224,15 @@ def _scalar(value: Any, name: str, expected: str, holds: Callable[[float], bool]
     if isinstance(value, np.floating):
         value = float(value)  # the largest double does not fit into narrower types
     if not (is_real(value) and abs(value) <= sys.float_info.max and holds(value)):
-        raise DataError(f"{name}: expected {expected}, found {value!r}")
+        raise DataError(f"{name}: expected {expected}, found {shown(value)}")
     return float(value)
 
 
-def number(value: Any, name: str, smallest: float) -> float:
-    """One finite number of at least `smallest`."""
+def number(value: Any, name: str, smallest: float, largest: float = np.inf) -> float:
+    """One finite number in `smallest`..`largest`."""
     expected = "a finite number" if smallest == -np.inf else f"a number >= {smallest}"
-    return _scalar(value, name, expected, lambda x: x >= smallest)
+    expected += "" if largest == np.inf else f" and <= {largest}"
+    return _scalar(value, name, expected, lambda x: smallest <= x <= largest)
 
 
 def whole_number(value: Any, name: str, smallest: int) -> int:
@@ -231,14 +245,14 @@ def how_many(value: Any, name: str, smallest: int = 1) -> int:
     """Number of objects to be made, all of which are kept."""
     size = whole_number(value, name, smallest)
     if size > _MOST:
-        raise DataError(f"{name}: expected at most {_MOST}, found {value!r}")
+        raise DataError(f"{name}: expected at most {_MOST}, found {shown(value)}")
     return size
 
 
 def integer(value: Any, name: str, smallest: int) -> None:
     """Raise unless `value` is of an integer type and at least `smallest`."""
-    if not (isinstance(value, int | np.integer) and value >= smallest):
-        raise DataError(f"{name}: expected a whole number >= {smallest}, found {value!r}")
+    if not (is_real(value) and isinstance(value, int | np.integer) and value >= smallest):
+        raise DataError(f"{name}: expected a whole number >= {smallest}, found {shown(value)}")
 
 
 def positive(value: Any, name: str) -> float:
@@ -262,7 +276,7 @@ def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: in
     if array.ndim != 1 or array.size == 0:
         raise DataError(f"{name}: expected one or more numbers of classes, found {array.shape}")
     if array.dtype.kind not in "iuf":
-        raise DataError(f"{name}: expected whole numbers, found {k!r}")
+        raise DataError(f"{name}: expected whole numbers, found {shown(k)}")
     for value in array:
         if not (np.isfinite(value) and value == np.floor(value)):
             raise DataError(f"{name}: expected whole numbers, found {value}")
@@ -276,8 +290,8 @@ def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: in
 
 def class_count(value: Any, name: str, largest: int = LARGEST_K, smallest: int = 0) -> int:
     """One number of classes."""
-    if np.ndim(value):
-        raise DataError(f"{name}: expected one number of classes, found {value!r}")
+    if as_vector(value, name).ndim:
+        raise DataError(f"{name}: expected one number of classes, found {shown(value)}")
     return int(class_counts(value, name, largest, smallest)[0])
 
 
@@ -295,9 +309,9 @@ def class_total(n_classes: int) -> int:
     """Number of classes of a task that holds their labels and weights."""
     total = class_count(n_classes, "n_classes")
     enough_classes(total, "n_classes")
-    if total > _MOST_CLASSES:
+    if total > MOST_CLASSES:
         raise DataError(
-            f"n_classes: found {total}, expected at most {_MOST_CLASSES}; every class needs "
+            f"n_classes: found {total}, expected at most {MOST_CLASSES}; every class needs "
             "memory, tested or not"
         )
     return total

@@ -11,12 +11,15 @@ from rich.progress import Progress
 
 from classex_bayes.exceptions import DataError
 
+_MOST_JOBS = 10_000
+
 
 def checked_jobs(n_jobs: Any) -> int | None:
     """Number of processes as joblib takes it: -1 for all processors, None for its own setting."""
     if n_jobs is None:
         return None
-    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0:
+    is_number = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if not is_number or not 0 < abs(n_jobs) <= _MOST_JOBS:
         raise DataError(
             f"n_jobs: found {n_jobs!r}, expected a number of processes, -1 for all processors, or "
             "None"

@@ -29,7 +29,7 @@ CURVE = {"k": [2, 3, 4], "accuracy": [0.9, 0.8, 0.7], "n_test": 50, "n_classes":
 RANKS = {"ranks": [1, 2, 1, 3, 1], "y": Y, "n_classes": 4}
 EMBEDDINGS = {"probes": SCORES, "gallery": SCORES[:4], "y": Y}
 TASK = cb.SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
-POINT = [cb.ClassExReg(0.5)]
+POINT, LAW = [cb.ClassExReg(0.5)], cb.simulate.VonMisesFisher(dim=4, concentration=3)
 
 
 def scores(**values):
@@ -48,6 +48,10 @@ def ranks(**values):
     return cb.SourceTask.from_ranks(**RANKS | values)
 
 
+def own_ranks(**values):
+    return cb.SourceTask.from_ranks(RANKS["ranks"], Y, **values)
+
+
 def curve(**values):
     return cb.SourceTask.from_accuracies(**CURVE | values)
 
@@ -61,6 +65,10 @@ def fit(task=TASK, prior=None, progressbar=False, **sampler):
     model = cb.BayesianExtrapolator(prior or cb.MixturePrior())
     sampler = {"draws": 5, "tune": 20, "chains": 1, **sampler}
     return model.fit(task, sampler=sampler, random_seed=1, progressbar=progressbar)
+
+
+def OpenSet(drift):
+    return cb.OpenSetExtrapolator(drift).fit(TASK)
 
 
 def npz(name="task.npz", **arrays):
@@ -218,6 +226,8 @@ BAD = [
     (ranks, "y", "4 labels for 5", [0, 1, 2, 3]),
     (ranks, "n_classes", "2 classes", {"ranks": [1, 2], "y": [0, 1], "n_classes": 2}),
     (ranks, "n_classes", "4.5", 4.5),
+    (ranks, "n_classes", "equal lengths", [[1, 2], [3]]),
+    (own_ranks, "n_negatives", "at most 1e+08", 10**9),
     (ranks, "n_classes", "at most", {"n_classes": 10**12, "untested": "competitors"}),
     # Curves
     (curve, "accuracy", "found 1.1", [1.1, 0.8, 0.7]),
@@ -231,16 +241,25 @@ BAD = [
     (curve, "k", "3 more than once", [2, 3, 3]),
     (curve, "k", "0.9", {"k": [0.9, 0.8, 0.7], "accuracy": [2, 3, 4]}),
     *[(curve, "n_test", str(n), {"n_test": n}) for n in (0, "many")],
+    (curve, "n_test", "timedelta", {"n_test": np.timedelta64(50, "s")}),
     (curve, "design_effect", "", 0.5),
     # Numbers of classes
     *[(method("accuracy"), "k", words, {"k": k}) for k, words in BAD_K],
     (method("accuracy_cov"), "k", "3 more than once", [3, 3]),
     (method("subsample"), "n_classes", "found 2", 2),
     (method("subsample"), "n_classes", "found 5", 5),
+    (method("subsample"), "n_classes", "equal lengths", [[1, 2], [3]]),
     *[(method("grid"), "number", "expected", {"number": value}) for value in ("two", 0, FAR)],
     (method("metric", k=3), "metric", "", {"metric": f"accuracy@{10**20}"}),
     # Fits, comparisons and plans
     (fit, "progressbar", "True or False", "no"),
+    *[(cb.load, "path", "expected a path", path) for path in ("\ud800.nc", "a" * 5000 + ".nc")],
+    *[(cb.read_task, "paths", "expected a path", path) for path in ("a\0.npz", "a" * 5000, 3.5)],
+    (partial(cb.SourceTask.from_batches), "batches", "iterable", np.array(3.0)),
+    (cb.SourceTask.merge, "parts", "sequence of tasks", np.array(3.0)),
+    (partial(LAW.sample, 10), "repeats", "at most 1e+08", 10**18),
+    (partial(cb.backtest, POINT, TASK, 3, 4), "n_jobs", "number of processes", 10**30),
+    (OpenSet, "drift", "<= 100", 1e300),
     (fit, "draws", "at most", FAR),
     (cb.MixturePrior, "lower", "", -(10**30)),
     (cb.MixturePrior, "bandwidth", "", 1e-30),

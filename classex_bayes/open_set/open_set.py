@@ -46,6 +46,7 @@ from classex_bayes.task.score_checks import refuse_softmax
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
+_LARGEST_DRIFT = 100.0  # which leaves every rate open
 _DEFAULT_TAIL_PRIOR = TailPrior()
 # All but one of the populations of docs/corpus.md have a smaller slope.
 _LARGEST_SLOPE = 1.3
@@ -231,7 +232,7 @@ class OpenSetExtrapolator(FittedModel):
         whole = task.require("ranks among all classes")
         refuse_softmax(whole.source)
         answered = task.answered
-        drift = number(self.drift, "drift", 0)
+        drift = number(self.drift, "drift", 0, _LARGEST_DRIFT)
         prior = checked_tail_prior(self.tail_prior)
         drawn = SamplerSettings.of(sampler, progressbar=False)
         size = drawn.chains * drawn.draws

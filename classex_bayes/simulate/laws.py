@@ -10,12 +10,14 @@ from scipy.special import betainc, expit, ndtri
 from scipy.stats import chi, ncx2, vonmises_fisher
 
 from classex_bayes.arguments import integer, number, positive, seed_sequence, whole_numbers
+from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 _TAIL = 1e-18  # probability that the quadrature may leave out on each side
 _RADIUS_NODES, _DISTANCE_NODES = 96, 200
 _LIGHTEST = 1e-20  # nodes of less than this share of the peak do not change the sum
+_MOST_PROBES = 1e8
 _STEP = 0.25  # of the trapezoid rule, in widths of the density
 
 
@@ -117,6 +119,8 @@ class EmbeddedLaw(KnownLaw):
         """
         integer(n_classes, "n_classes", 2)
         n_probes = whole_numbers(repeats, "repeats", 1, n_classes if np.ndim(repeats) else 1)
+        if (total := n_probes.mean() * n_classes) > _MOST_PROBES:
+            raise DataError(f"repeats: found {total:g} probes, expected at most {_MOST_PROBES:g}")
         y = np.repeat(np.arange(n_classes), n_probes.astype(int))
         rng = np.random.default_rng(seed_sequence(random_seed))
         gallery, probes = self._draw(n_classes, y, rng)

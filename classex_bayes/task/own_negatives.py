@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import (
+    MOST_CLASSES,
     as_matrix,
     as_vector,
     class_total,
@@ -54,6 +55,8 @@ def own_table(
     n, given = label_vector(y).size, as_vector(n_negatives, "n_negatives")
     refuse_disorder(with_labels(n_negatives), with_labels(y), ("n_negatives", "y"))
     n_competitors = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
+    if (most := n_competitors.max()) > MOST_CLASSES:
+        raise DataError(f"n_negatives: found {most:g}, expected at most {MOST_CLASSES:g}")
     n_competitors = np.broadcast_to(n_competitors.astype(np.int64), n)
     lowest, highest = read_ranks(ranks, y, int(n_competitors.max()) + 1)
     if lowest.size != n:
