@@ -183,16 +183,19 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
                 "them has no scores at hand, which are needed to find shared competitors; put all "
                 "instances of a class into one part, keep the scores, or join arrays of Dask"
             )
-        return rank_scores(provenance, y, weight, tied.ties)
+        lost = np.concatenate([part.unanswered for part in parts])
+        labels = ClassLabels.of(y[~lost], y[lost], weight)
+        table = rank_scores(provenance, labels.y, labels.weight, tied.ties)
+        return with_unanswered(table, labels)
     return RankTable.stacked(parts, instance_weights(y, weight), provenance)
 
 
 def _joined_source(parts: Sequence[RankTable]) -> ScoreSource | None:
     """Scores of all parts, or their outcomes if a part has only these; None if a part has none."""
     sources = [
-        (part.source, part.y)
+        (part.provenance.source, part.y[~part.unanswered])
         for part in parts
-        if part.source is not None and not isinstance(part.source, DaskSource)
+        if part.provenance.source is not None and not isinstance(part.provenance.source, DaskSource)
     ]
     if len(sources) < len(parts):
         return None

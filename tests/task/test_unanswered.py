@@ -1,6 +1,7 @@
 """Instances without an answer are misses at every k, in every constructor."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -348,3 +349,28 @@ def test_scores_of_the_answered_are_those_of_no_other_instances():
     assert found.mean.item() == pytest.approx(alone.mean.item(), abs=0.01)
     by_ranks = cb.extrapolate_groups(task.without_scores(), group, 60, **FEW)
     assert by_ranks.by_group["first"].mean.item() == pytest.approx(found.mean.item(), abs=0.05)
+
+
+@pytest.mark.parametrize("cut", ["between classes", "within classes"])
+def test_parts_of_which_some_instances_have_no_answer(cut):
+    """Their classes may have instances with an answer in any part."""
+    rng = np.random.default_rng(5)
+    y = np.repeat(np.arange(20), 4)
+    scores = rng.normal(size=(80, 20)) + 2 * np.eye(20)[y]
+    first = np.arange(80) < 40 if cut == "between classes" else np.arange(80) % 2 == 0
+    lost = [3, 15]
+    parts = [
+        cb.SourceTask.from_scores(
+            scores[rows], y[rows], unanswered=unanswered, untested="competitors"
+        )
+        for rows, unanswered in ((first, lost), (~first, lost[:1]))
+    ]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "each of 2 parts tests all")
+        merged = cb.SourceTask.merge(parts)
+    whole = cb.SourceTask.from_scores(scores, y, unanswered=[*lost, 3])
+    k = [2, 7, 20]
+    np.testing.assert_allclose(merged.accuracy(k), whole.accuracy(k))
+    np.testing.assert_allclose(merged.accuracy_cov(k), whole.accuracy_cov(k))
+    some, of_whole = (task.select(np.arange(12)) for task in (merged, whole))
+    np.testing.assert_allclose(some.accuracy(5), of_whole.accuracy(5))
