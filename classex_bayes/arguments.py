@@ -339,9 +339,12 @@ def finite_embeddings(array: Any, name: str, distance: str) -> None:
             continue
         size = np.abs(values).max(axis=1)
         if distance == "cosine" and (size == 0).any():
+            remedy = "leave it out"
+            if name == "probes":
+                remedy = "if its extraction failed, leave it out and pass its class in unanswered=,"
             raise DataError(
                 f"{name}: row {part.start + np.argmax(size == 0)} is the zero vector, which has "
-                "no cosine; leave it out or use another distance"
+                f"no cosine; {remedy} or use another distance"
             )
         tiny = (size > 0) & (size < SMALLEST_COORDINATE)
         if tiny.any():

@@ -175,6 +175,7 @@ BAD = [
     (scores, "y", "2 classes", {"y": [2] * 5, "untested": "competitors"}),
     # Names
     (scores, "classes", "3 names for 4", list("abc")),
+    (scores, "classes", "no name position 2", ["a", "b", float("nan"), float("nan")]),
     (scores, "classes", "'b' 1 3", {"y": list("abcba"), "classes": list("abcb")}),
     (scores, "classes", "list", {"classes": {"a": 0, "b": 1, "c": 2, "d": 3}}),
     (

@@ -82,6 +82,8 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
     for position, name in enumerate(names):
         if not isinstance(name, Hashable):
             raise DataError(f"classes: {name!r} at position {position} cannot be a name")
+        if isinstance(name, float) and math.isnan(name):
+            raise DataError(f"classes: found no name at position {position}, expected one")
         if name in seen:
             raise DataError(
                 f"classes: names must be unique, found {name!r} at positions {seen[name]} and "
