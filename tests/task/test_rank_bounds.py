@@ -121,6 +121,7 @@ def test_lists_that_hold_every_true_class_are_ranks():
     assert task.table.is_exact and task.table.made_from == "ranks"
     cut = cb.SourceTask.from_ranks([1, 2, 3, 4], range(4), n_classes=4, truncated_at=2)
     assert cut.variance.competitor_effect == 1.25  # who beat whom is unknown
+    assert cut.table.assumptions[0].startswith("2 of 4 true classes are not in the lists")
 
 
 @pytest.mark.parametrize(
