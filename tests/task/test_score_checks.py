@@ -94,6 +94,7 @@ FAULTS = {
     "reciprocal ranks": (lambda s: 1 / (60 + rankdata(-s, axis=1)), {}, "as ranks do"),
     "softmax": (lambda s: softmax(60 * s.astype("f4"), axis=1), {}, "pass the logits"),
     "sigmoid": (lambda s: expit(20 * s.astype("f4")), {}, "pass the logits"),
+    "sigmoid of few large logits": (lambda s: expit(8 * s.astype("f4")), {}, "pass the logits"),
     "1 - softmax": (
         lambda s: 1 - softmax(s, axis=1),
         {"higher_is_better": False},
