@@ -146,7 +146,7 @@ REMEDIES = {
     ),
     "several documents": (
         lambda: run(SEVERAL).metric("recall@5", 20),
-        "'success@m' or 'mrr', .* RelevantDocuments.from_run",
+        "success@m or mrr, .* RelevantDocuments.from_run",
         lambda: (
             run(SEVERAL).metric("success@5", 20),
             run(SEVERAL).metric("mrr", 20),

@@ -155,7 +155,7 @@ class RelevantDocuments:
             ignore_identical=ignore_identical,
         )
         for check in lists.checks:
-            if not check.passed:
+            if check.passed is False:
                 warn(check.sentence, DataWarning)
         return cls(k1, lists.n_relevant, relevant_ranks(lists, k1), lists.y, lists.queries)
 

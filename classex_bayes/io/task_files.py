@@ -137,7 +137,7 @@ def read_task(
     >>> import tempfile
     >>> from pathlib import Path
     >>> import numpy as np
-    >>> scores, y = np.eye(4) + [0.5, 0, 0, 0], np.arange(4)
+    >>> scores, y = np.eye(4) - [0.5, 0, 0, 0], np.arange(4)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for number, rows in enumerate(([0, 1], [2, 3])):
     ...         np.savez(Path(folder) / f"part{number}.npz", scores=scores[rows], y=y[rows])

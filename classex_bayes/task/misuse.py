@@ -89,7 +89,7 @@ def self_match_limit(ranking: Ranking, largest: float = _SELF) -> float:
     """
     true, wrong = ranking.true, ranking.best_wrong
     known = np.isfinite(true) & np.isfinite(wrong)
-    if np.count_nonzero(known) < _FEWEST:
+    if np.count_nonzero(known) < max(_FEWEST, _MOSTLY * known.size):
         return np.inf
     some, true, wrong = ranking.wrong[np.isfinite(ranking.wrong)], true[known], wrong[known]
     with np.errstate(over="ignore"):
@@ -274,7 +274,7 @@ def counts_of_decisions(scores: FloatArray, y: IntArray, n: int) -> Check:
     """Whether scores are rows of a confusion matrix: counts or shares of them, one row a class.
 
     `n` is the number of all instances. Most rows consist of whole numbers, or of fractions with one
-    denominator of at most 300, and the true class has a quarter of them or more.
+    denominator of at most 300 if all rows have the same sum. The true class has a third or more.
     """
     passed, value, n_classes = True, 0.0, scores.shape[1]
     one_each = n == n_classes and np.unique(y).size == len(y)
@@ -283,7 +283,8 @@ def counts_of_decisions(scores: FloatArray, y: IntArray, n: int) -> Check:
         share = scores / np.where(total > 0, total, 1.0)
         are_whole = (scores == np.floor(scores)).all(axis=1)
         whole = are_whole.copy()
-        for number in range(2, _LARGEST_TOTAL + 1):
+        one_sum = np.ptp(total) <= _SHARE_ROUNDING * total.max()
+        for number in range(2, _LARGEST_TOTAL + 1) if one_sum else ():
             error = np.abs(number * share - np.rint(number * share))
             whole |= (error <= _SHARE_ROUNDING).all(axis=1)
         # Other rows may be decisions.

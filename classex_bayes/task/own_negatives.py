@@ -129,11 +129,12 @@ def scored_table(
     refuse_disorder(with_labels(scores), with_labels(y), ("scores", "y"))
     higher = truth_value(higher_is_better, "higher_is_better")
     positive, negatives = matrix[:, :1], matrix[:, 1:]
-    negatives[np.isneginf(negatives)] = np.nan  # items that the system does not offer
+    # The system does not offer the others.
+    offered = ~np.isnan(negatives) & (negatives != (-np.inf if higher else np.inf))
     if np.isnan(positive).any():
         row = int(np.argmax(np.isnan(positive)))
         raise DataError(f"scores: found NaN at row {row}, column 0, expected the true item's score")
-    tied = (negatives == positive).sum(axis=1)
+    tied = (offered & (negatives == positive)).sum(axis=1)
     rule: Any = "random" if ties == "auto" else ties
     if rule == "random":
         rng = np.random.default_rng(seed_sequence(random_seed))
@@ -141,7 +142,7 @@ def scored_table(
     else:
         ahead = tied * (rule == "pessimistic")
     above = (negatives > positive if higher else negatives < positive).sum(axis=1)
-    n_negatives = (~np.isnan(negatives)).sum(axis=1)
+    n_negatives = offered.sum(axis=1)
     table, names = own_table(1 + above + ahead, y, n_negatives, unanswered)
     # Instances without an answer are last, and tied with none.
     lowest = np.append(above, table.lowest[above.size :])

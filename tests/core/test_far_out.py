@@ -113,7 +113,8 @@ def test_equal_losses_have_no_variance(scores, ties, n_better, repeats):
 
 @pytest.mark.parametrize("error", [1e-6, 0.02, 10.0])
 def test_drift_in_arbitrary_precision(error):
-    x, drift = np.log([0.05, 0.5, 0.9]), np.array([0.2, -0.1, 0.01])
+    x = np.log([0.05, 0.5, 0.9])
+    drift = 0.03 * x
     noise = error**2 * (np.eye(3) + 0.5)
     found = Drift(pd.DataFrame({"delta": drift}, index=1e6 * np.exp(x)), 1e6, noise)
     with mpmath.workdps(40):

@@ -84,6 +84,7 @@ def test_metrics_beyond_the_reranked_documents_are_refused(models):
     assert whole == first
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 def test_reranked_lists_warn_and_those_of_one_system_do_not(stages):
     first, second = searches(stages, K1)
     assert not any("predict_reranked" in warning for warning in task_of(*first).warnings)

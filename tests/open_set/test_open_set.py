@@ -425,6 +425,7 @@ def test_the_model_tells_what_it_is(pilot, model):
 # Lists that end, and what is refused
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 def test_a_threshold_beyond_the_ends_of_lists(world):
     distances = np.asarray(world.task(80, 2).table.source.matrix).copy()
     np.fill_diagonal(distances, 5 * distances.max())  # the true class is never listed

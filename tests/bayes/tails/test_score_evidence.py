@@ -310,6 +310,7 @@ def test_a_tie_of_unknown_order_leaves_the_scores_their_say(distances):
     assert fit(task).evidence_.startswith("ranks and scores")
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 @pytest.mark.parametrize("true", [0.0, 1.5])
 def test_extreme_pilots_have_finite_answers(true):
     matrix = np.random.default_rng(0).uniform(1, 2, size=(60, 60))

@@ -178,6 +178,7 @@ def test_alike_instances_of_a_class_do_not_calibrate_again(tails):
         assert getattr(many, name).std() > 0.8 * getattr(single, name).std()
 
 
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 @pytest.mark.parametrize("true", [0.0, 1e-300, 1.2, 1e300])
 def test_extreme_pilots_have_laws(tails, true):
     matrix = np.random.default_rng(0).uniform(1, 2, size=(60, 60))
