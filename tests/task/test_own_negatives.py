@@ -48,6 +48,21 @@ def test_rows_may_have_different_numbers_of_negatives():
     assert same.accuracy([2, 3]).tolist() == task.accuracy([2, 3]).tolist()
 
 
+@pytest.mark.parametrize("higher", [True, False])
+def test_masked_items_are_no_negatives(higher):
+    rng = np.random.default_rng(3)
+    scores, hidden = rng.normal(size=(50, 12)), rng.random((50, 12)) < 0.4
+    hidden[:, :3] = False
+    given = [np.where(hidden, fill, scores) for fill in (np.nan, -np.inf if higher else np.inf)]
+    made = [
+        cb.SourceTask.from_negatives(values, np.arange(50), higher_is_better=higher)
+        for values in given
+    ]
+    assert made[0].table.n_competitors.tolist() == made[1].table.n_competitors.tolist()
+    assert made[0].ranks.tolist() == made[1].ranks.tolist()
+    assert np.isinf(given[1]).any()  # the array of the caller
+
+
 def test_rules_for_ties():
     scores, y = np.zeros((4000, 5)), np.arange(4000)
     by_rule = {
