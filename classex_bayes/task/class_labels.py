@@ -242,6 +242,11 @@ def encode_labels(
             remedy = f"if the classes count from 1, pass {name} - 1"
         elif named:
             remedy = f"{name} must hold these names, e.g. classes[{name}]"
+        elif np.unique(labels).size == labels.size > n_classes:
+            remedy = (
+                "if each row has candidates of its own, the true one first, pass the rows to "
+                "SourceTask.from_negatives"
+            )
         elif not labels[row] >= 0:
             remedy = "leave out instances without a class among these, in all arguments"
         else:

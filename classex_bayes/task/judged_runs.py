@@ -398,7 +398,14 @@ def _names(items: list[Any], name: str) -> list[str]:
                 f"{name}: expected names of queries and documents as text or whole numbers, found "
                 f"{item!r}"
             )
-    return [str(item) for item in items]
+    names = [str(item) for item in items]
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{name}: expected names of text, found one that is none: {error}"
+        ) from None
+    return names
 
 
 def _place(entries: pd.DataFrame, row: int) -> str:

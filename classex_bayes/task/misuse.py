@@ -232,6 +232,22 @@ def shifted_labels(ranking: Ranking, n_classes: int, remedy: str) -> Check:
     return Check("labels", passed, sentence, most / n, _SHIFTED)
 
 
+def true_item_first(ranking: Ranking) -> Check:
+    """Whether column 0 is the best one in rows of different labels, and these score by chance."""
+    y, n = ranking.y, ranking.y.size
+    most, right = (int(np.count_nonzero(ranking.first == best)) for best in (0, y))
+    usual = n / (1 + ranking.wrong.shape[1])
+    by_chance = right - usual <= _STANDARD_ERRORS * usual**0.5 and n == np.unique(y).size
+    far = n >= _FEWEST and most - usual > _STANDARD_ERRORS * (most + usual) ** 0.5
+    sentence = f"column 0 is best in {most} of {n} rows"
+    if by_chance and far:
+        sentence += (
+            f", and y in {right}, as if each row had candidates of its own, the true one first: "
+            "pass the rows to SourceTask.from_negatives"
+        )
+    return Check("candidates", not (by_chance and far), sentence, most / n)
+
+
 def columns_are_classes(scores: FloatArray, y: IntArray, names: Sequence[Any] | None) -> Check:
     """Whether untested columns of scores (n, k1) have values like those of the tested ones.
 

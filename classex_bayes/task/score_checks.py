@@ -29,6 +29,7 @@ from classex_bayes.task.misuse import (
     self_match_limit,
     self_matches,
     shifted_labels,
+    true_item_first,
     without_overflow,
 )
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -86,6 +87,7 @@ def checks_of_scores(
         _scores_fit(source, scores, ranking.y),
         self_matches(ranking, limit, remedy),
         _labels_fit(ranking, scores.shape[1], names),
+        true_item_first(ranking),
         columns_are_classes(scores, y, names),
         counts_of_decisions(scores, ranking.y, y.size),
         floor_of_scores(scores),

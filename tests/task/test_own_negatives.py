@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import short_fit
+from helpers import short_fit, unsound_data
 from scipy.stats import hypergeom, norm
 
 import classex_bayes as cb
@@ -61,6 +61,35 @@ def test_masked_items_are_no_negatives(higher):
     assert made[0].table.n_competitors.tolist() == made[1].table.n_competitors.tolist()
     assert made[0].ranks.tolist() == made[1].ranks.tolist()
     assert np.isinf(given[1]).any()  # the array of the caller
+
+
+@unsound_data
+@pytest.mark.parametrize("n_users", [60, 100, 300])
+def test_candidates_that_are_passed_as_scores_of_classes(n_users):
+    """Users 0, 1, ... look like positions of columns."""
+    scores = np.random.default_rng(0).normal(size=(n_users, 100))
+    scores[:, 0] += 1.8
+    options = {"untested": "competitors" if n_users < 100 else "error"}
+    if n_users > 100:
+        with pytest.raises(cb.DataError, match=r"y: found 100 .*SourceTask\.from_negatives"):
+            cb.SourceTask.from_scores(scores, np.arange(n_users), **options)
+    else:
+        task = cb.SourceTask.from_scores(scores, np.arange(n_users), **options)
+        assert any("SourceTask.from_negatives" in warning for warning in task.warnings)
+    assert not cb.SourceTask.from_negatives(scores, np.arange(n_users)).warnings
+
+
+@unsound_data
+def test_classes_of_one_instance_each_are_no_candidates():
+    rng = np.random.default_rng(1)
+    for strength in (0.3, 1, 3):
+        for hub in (0, 1, 3):
+            scores = rng.normal(size=(200, 200)) + strength * np.eye(200)
+            scores[:, 0] += hub
+            task = cb.SourceTask.from_scores(scores, np.arange(200))
+            by_chance = task.ranks[task.ranks == 1].size < 6
+            found = any("from_negatives" in warning for warning in task.warnings)
+            assert by_chance or not found
 
 
 def test_rules_for_ties():

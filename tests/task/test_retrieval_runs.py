@@ -287,6 +287,7 @@ WRONG = {
     "too large": ({"run": RUN | {"b": {"x": 1e39}}}, r"run: found score 1e\+39 of document 'x'"),
     "text": ({"run": RUN | {"b": {"x": "3"}}}, "run: expected real numbers"),
     "no name": ({"run": RUN | {"b": {None: 3.0}}}, "run: expected names .*found None"),
+    "no text": ({"run": RUN | {"b": {"\ud800": 3.0}}}, "run: expected names of text"),
     "twice": ({"run": RUN | {"b": {1: 3.0, "1": 2.0}}}, "run: .*'1' of query 'b' twice"),
     "missing": ({"run": {"a": RUN["a"]}}, "run: 1 of 2 .* such as 'b'; pass missing"),
     "other queries": ({"run": {"q1": {"x": 1.0}}}, "run: found no query .* 'a' in qrels and 'q1'"),
