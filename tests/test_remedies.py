@@ -146,11 +146,7 @@ REMEDIES = {
     ),
     "several documents": (
         lambda: run(SEVERAL).metric("recall@5", 20),
-<<<<<<< HEAD
-        "success@m or mrr, .* RelevantDocuments.from_run",
-=======
         "ask for success@m or mrr.*RelevantDocuments",
->>>>>>> b8655255 (Masked items of whole numbers, read-only arrays and distances; the caller's array is not changed)
         lambda: (
             run(SEVERAL).metric("success@5", 20),
             run(SEVERAL).metric("mrr", 20),

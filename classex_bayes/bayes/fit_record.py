@@ -36,6 +36,7 @@ class Stage(IntEnum):
     TAIL_CHECKS = 7
     SCORES = 8
     PERMANENT_LOSSES = 9
+    RELEVANT_DOCUMENTS = 10
 
     def seeds(self, fit: np.random.SeedSequence) -> np.random.SeedSequence:
         """Seeds of the stage, from those of the fit."""
@@ -60,6 +61,7 @@ class FitRecord:
     designed: bool = False  # whether instances met competitors of several numbers or weights
     competitors_unseen: bool = False  # whether the part of shared competitors is a typical one
     negated: bool = False  # whether scores are negated distances
+    several_relevant: bool = False  # whether queries have several relevant documents
     # If some competitors are always present: effective number of instances that none of them beats,
     # effective number of the others, and mean number of such competitors.
     permanent_losses: tuple[float, float, float] | None = None
@@ -106,6 +108,7 @@ class FitRecord:
             n_tasks=len(tasks),
             designed=any(not task.table.has_one_size for task in tasks),
             competitors_unseen=any(variance.competitors_unseen for variance in variances),
+            several_relevant=any(task.several_relevant for task in tasks),
             permanent_losses=(
                 (*permanent[:, :2].sum(axis=0).tolist(), float(permanent[:, 2].mean()))
                 if permanent.size
@@ -168,6 +171,7 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "designed": bool,
     "competitors_unseen": bool,
     "negated": bool,
+    "several_relevant": bool,
     "dependence": lambda values: AnswerDependence(**values),
     "permanent_losses": tuple,
     "parameters": dict,

@@ -1,5 +1,6 @@
 """Groups of `idata`: data of the fitted tasks, draws of parameters and weights, log-likelihoods."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,8 @@ from classex_bayes.bayes.model.likelihoods import (
     coarsening,
 )
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.law import LevelLaw, MixtureLaw
+from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
@@ -156,9 +158,42 @@ def mixture_group(law: MixtureLaw) -> xr.Dataset:
     weights = xr.Dataset(
         {"weights": ((*SAMPLE_DIMS, "knot"), law.weights)},
         coords={"chain": chain, "draw": draw, "knot": law.basis.knots},
-        attrs={"bandwidth": law.basis.bandwidth},
+        attrs={"bandwidth": law.basis.bandwidth, "siblings": law.siblings},
     )
     return described(weights)
+
+
+def level_place(metric: Metric) -> str:
+    """Name of the group of the laws of relevant documents; recall at every m has the same."""
+    name = "recall" if isinstance(metric, Accuracy) else metric.name.replace("@", "_")
+    return f"relevant_documents_{name}"
+
+
+def level_groups(law: LevelLaw, notes: tuple[str, ...]) -> xr.DataTree:
+    """Groups of the laws of relevant documents: a mixture each, and their shares and notes."""
+    groups = {
+        str(number): mixture_group(of_level).assign(share=("level", share))
+        for number, (of_level, share) in enumerate(zip(law.laws, law.share, strict=True))
+    }
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs["notes"] = json.dumps(notes)
+    return tree
+
+
+def level_law_of(tree: xr.DataTree, place: str) -> tuple[LevelLaw, tuple[str, ...]]:
+    """Laws and notes from the groups in that of this name."""
+    parent = tree.children[place]
+    levels = [parent.children[str(number)].to_dataset() for number in range(len(parent.children))]
+    laws = [
+        MixtureLaw(
+            RadialBasis(level["knot"].values, float(level.attrs["bandwidth"])),
+            level["weights"].values,
+            float(level.attrs["siblings"]),
+        )
+        for level in levels
+    ]
+    shares = np.array([level["share"].values for level in levels])
+    return LevelLaw(laws, shares), tuple(json.loads(parent.attrs["notes"]))
 
 
 def weights_of(tree: xr.DataTree, group: str = "posterior") -> xr.DataArray:

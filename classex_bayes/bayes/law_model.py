@@ -1,5 +1,7 @@
 """LawModel: predictions from draws of the law of the favorability U*."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +14,7 @@ from classex_bayes.arguments import (
     truth_value,
     whole_number,
 )
+from classex_bayes.bayes.coupling import coupled_laws, sampling_correlation
 from classex_bayes.bayes.finite_accuracy import (
     checked_population,
     nested_test_accuracy,
@@ -22,10 +25,19 @@ from classex_bayes.bayes.finite_accuracy import (
 from classex_bayes.bayes.fit import FitGap, LawFit
 from classex_bayes.bayes.fit_record import FitRecord, Stage
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.idata import by_draw, mixture_group, pooled_groups, weights_of
-from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.metrics import named_metric
+from classex_bayes.bayes.idata import (
+    by_draw,
+    level_groups,
+    level_law_of,
+    level_place,
+    mixture_group,
+    pooled_groups,
+    weights_of,
+)
+from classex_bayes.core.law import Law, LevelLaw, MixtureLaw
+from classex_bayes.core.metrics import MeanMetric, Metric, named_metric
 from classex_bayes.core.rank_limits import RankLimits
+from classex_bayes.estimators.base import fitted_copy
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import (
@@ -34,7 +46,14 @@ from classex_bayes.results.draws import (
     interval_of,
     interval_settings,
 )
-from classex_bayes.results.extrapolation import ClassesUntil, Estimand, Extrapolation
+from classex_bayes.results.extrapolation import (
+    ClassesUntil,
+    Estimand,
+    Extrapolation,
+    checked_level,
+)
+from classex_bayes.results.sentences import joint_notes
+from classex_bayes.task.relevant_ranks import Level
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -136,7 +155,12 @@ class LawModel(FittedModel):
             - "mean_rank", :math:`1 + (k - 1) E[1 - U^*]`.
             - "median_rank", the smallest r with P(R <= r) at least 1/2.
 
-            If a query has several relevant documents, R is the rank of the best one.
+            If queries have several relevant documents, recall and nDCG are those of trec_eval,
+            which count all of them, with their grades as gains of nDCG. The documents that are
+            best, second, third, and all others have a law of U* each, which is fitted when the
+            metric is first predicted. Added documents are assumed to be irrelevant, so that the
+            relevant ones of a query keep their order and the j-th best one its grade. In other
+            metrics R is the rank of the best one.
 
         Returns
         -------
@@ -164,10 +188,61 @@ class LawModel(FittedModel):
         counts, chosen = class_counts(k), named_metric(metric)
         for task in self.fit_.tasks:
             task.table.provenance.refuse(metric)
-        draws, limits = self.law_.expected(counts, chosen), self.fit_.rank_limits
         estimand, farthest = Estimand(metric=chosen.name), counts.argmax()
+        if (level_law := self._level_law(chosen)) is not None:
+            law, notes = level_law
+            draws = law.expected(counts, chosen)
+            return self._prediction(counts, draws, estimand, notes, evidence="ranks")
+        draws, limits = self.law_.expected(counts, chosen), self.fit_.rank_limits
         notes = self._notes_on_scores(counts[farthest], draws[..., farthest], estimand)
-        return self._prediction(counts, draws, estimand, notes, limits)
+        return self._prediction(counts, draws, estimand, notes, limits, self.fit_.record.evidence)
+
+    def _level_law(self, metric: Metric) -> tuple[LevelLaw, tuple[str, ...]] | None:
+        """Laws of all relevant documents with notes on them; None if the best one counts alone.
+
+        The weights of the documents depend on the metric, so that each has its own laws. They are
+        fitted when the metric is first predicted, and kept in `idata`.
+        """
+        record, tasks = self.fit_.record, self.fit_.tasks
+        if not (metric.counts_all and record.several_relevant and isinstance(metric, MeanMetric)):
+            return None
+        place = level_place(metric)
+        if not tasks and place not in self.idata.children:
+            raise DataError(
+                f"metric: found {metric.name!r}, which the model did not predict before it was "
+                "saved, so the file has no laws of all relevant documents for it; fit again, or "
+                "pass 'success@10' or 'mrr'"
+            )
+        if len(tasks) > 1:
+            raise DataError(
+                f"metric: found {metric.name!r} of several tasks; fit the model to one of them"
+            )
+        if place not in self.idata.children:
+            ranks = tasks[0].relevant_ranks(metric)
+            if ranks is None:
+                return None
+            self.idata[place] = self._fitted_levels(ranks.levels(metric), metric)
+        return level_law_of(self.idata, place)
+
+    def _fitted_levels(self, levels: Sequence[Level], metric: MeanMetric) -> xr.DataTree:
+        """Fit a copy of the model to the documents of each law, and couple their draws."""
+        record = self.fit_.record
+        sampler = {} if record.sampler is None else asdict(record.sampler)
+        fitting = {"progressbar": sampler.pop("progressbar", False), "sampler": sampler or None}
+        *seeds, order = Stage.RELEVANT_DOCUMENTS.seeds(record.seeds).spawn(len(levels) + 1)
+        tasks = [SourceTask(level.table) for level in levels]
+        models: list[Any] = [
+            fitted_copy(self, task, seed, **fitting)
+            for task, seed in zip(tasks, seeds, strict=True)
+        ]
+        laws = [model.law_ for model in models]
+        k1 = np.array([record.n_classes])
+        at_source = [law.expected(k1, metric)[..., 0] for law in laws]
+        correlation = sampling_correlation(tasks, metric)
+        coupled = coupled_laws(laws, at_source, correlation, np.random.default_rng(order))
+        notes = {f"relevant document {j}": model.fit_.notes for j, model in enumerate(models, 1)}
+        law = LevelLaw(coupled, np.array([level.share for level in levels]))
+        return level_groups(law, joint_notes(notes))
 
     def _notes_on_scores(
         self, k: np.integer, draws: FloatArray, estimand: Estimand
@@ -233,7 +308,8 @@ class LawModel(FittedModel):
         else:
             draws = single_test_accuracy(expected, counts, per_class, record.dependence, rng)
         estimand = Estimand(kind="observed", repeats=per_class, nested=holds_pilot)
-        return self._prediction(counts, draws, estimand, record.dependence.notes_on_tests)
+        notes = record.dependence.notes_on_tests
+        return self._prediction(counts, draws, estimand, notes, evidence=record.evidence)
 
     def predict_population(
         self, k: ClassCounts, population: int, *, random_seed: RandomSeed = None
@@ -274,7 +350,8 @@ class LawModel(FittedModel):
         observed = self.idata["observed_data"].to_dataset()["accuracy"]
         rng = record.rng(Stage.POPULATION, random_seed)
         draws = population_accuracy(self.law_, observed, record.dependence, counts, size, rng)
-        return self._prediction(counts, draws, Estimand(population=size), record.dependence.notes)
+        estimand, notes = Estimand(population=size), record.dependence.notes
+        return self._prediction(counts, draws, estimand, notes, evidence=record.evidence)
 
     def _prediction(
         self,
@@ -283,6 +360,7 @@ class LawModel(FittedModel):
         estimand: Estimand,
         notes: tuple[str, ...] = (),
         rank_limits: RankLimits | None = None,
+        evidence: str = "",
     ) -> Extrapolation:
         """Prediction with the notes of the fit and further ones. It is recorded in `idata`."""
         fit = self.fit_
@@ -292,9 +370,9 @@ class LawModel(FittedModel):
             fit.name,
             "credible",
             fit.record.n_classes,
-            (*fit.notes, *notes),
+            tuple(dict.fromkeys([*fit.notes, *notes])),
             estimand,
-            fit.record.evidence,
+            evidence,
             rank_limits,
         )
         question: dict[str, Any] = {"metric": estimand.metric, "kind": estimand.kind}
@@ -348,8 +426,10 @@ class LawModel(FittedModel):
         """
         chosen = named_metric(metric)
         estimand = Estimand(metric=chosen.name)
-        wanted = estimand.checked_level(level, "level")
-        k = self.law_.classes_until(wanted, LARGEST_K, chosen)
+        wanted = checked_level(estimand, level, "level")
+        levels = self._level_law(chosen)
+        law: Law = self.law_ if levels is None else levels[0]
+        k = law.classes_until(wanted, LARGEST_K, chosen)
         draws = xr.DataArray(k, dims=("chain", "draw"), name="k")
         return ClassesUntil(wanted, draws, LARGEST_K, self.fit_.record.n_classes, estimand)
 

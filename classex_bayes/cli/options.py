@@ -314,9 +314,9 @@ class TargetOptions:
         """Numbers of classes; checked with the target before anything is read."""
         counts = parse_counts(self.k)
         if self.target is not None:
-            from classex_bayes.results.extrapolation import Estimand
+            from classex_bayes.results.extrapolation import Estimand, checked_level
 
-            Estimand(metric=self.metric).checked_level(self.target, "--target", max(counts))
+            checked_level(Estimand(metric=self.metric), self.target, "--target", max(counts))
         return counts
 
 

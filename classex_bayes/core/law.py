@@ -1,12 +1,14 @@
 """Distributions of the favorability U*: predictions for more classes are expectations under one."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.metrics import Accuracy, MedianRank, Metric
+from classex_bayes.core.metrics import Accuracy, MeanMetric, MedianRank, Metric
 from classex_bayes.formatting import by_fields
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -15,8 +17,55 @@ _POINTS_PER_DECADE = 40
 _NEVER = -30.0  # Phi^-1(U*) at which every power of U* is 0
 
 
+class Law(ABC):
+    """Draws of the distribution of ranks on any number of classes."""
+
+    @abstractmethod
+    def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
+        """Value (..., n_k) of a metric on k classes."""
+
+    def classes_until(self, level: float, largest: int, metric: Metric = _ACCURACY) -> FloatArray:
+        """Largest number of classes whose expected accuracy is at least a level.
+
+        Other metrics are at least the level, too, and ranks at most. The metric, and the logarithm
+        of a mean rank, is tabulated at up to 40 log-spaced k per decade and interpolated linearly
+        in log k.
+
+        Parameters
+        ----------
+        level : float
+            Level of the metric.
+        largest : int
+            Largest number of classes to try.
+        metric : Metric
+            As for `expected`.
+
+        Returns
+        -------
+        array of shape (...)
+            Infinite if `largest` classes keep the level, and 1 if 2 classes do not.
+        """
+        if isinstance(metric, MedianRank):  # at most r if at least half of the ranks are
+            return self.classes_until(0.5, largest, Accuracy(int(level)))
+        n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(largest / 2)))
+        grid = np.unique(np.rint(np.geomspace(2, largest, n_points)))
+        values = self.expected(grid, metric)
+        curve = values.reshape(-1, grid.size)
+        if metric.is_rank:
+            curve, level = -np.log(curve), -np.log(level)
+        curve = np.minimum.accumulate(curve, axis=1)
+        n_above = (curve >= level).sum(axis=1)
+        after = np.clip(n_above, 1, grid.size - 1)
+        rows = np.arange(curve.shape[0])
+        upper, lower = curve[rows, after - 1], curve[rows, after]
+        fraction = (upper - level) / np.maximum(upper - lower, np.finfo(float).tiny)
+        k = np.floor(grid[after - 1] * (grid[after] / grid[after - 1]) ** np.clip(fraction, 0, 1))
+        k = np.where(n_above == 0, 1.0, np.where(n_above == grid.size, np.inf, k))
+        return k.reshape(values.shape[:-1])
+
+
 @dataclass(frozen=True)
-class MixtureLaw:
+class MixtureLaw(Law):
     """Draws of the distribution of U*: mixtures of a radial basis.
 
     Parameters
@@ -83,40 +132,28 @@ class MixtureLaw:
             return k
         return np.maximum(np.rint(np.asarray(k) - self.siblings), 1).astype(np.int64)
 
-    def classes_until(self, level: float, largest: int, metric: Metric = _ACCURACY) -> FloatArray:
-        """Largest number of classes whose expected accuracy is at least a level.
 
-        Other metrics are at least the level, too, and ranks at most. The metric, or the logarithm
-        of a mean rank, is tabulated at up to 40 log-spaced k per decade and interpolated linearly
-        in log k.
+@dataclass(frozen=True)
+class LevelLaw(Law):
+    """Draws of the laws of several relevant documents, in the order of their ranks.
 
-        Parameters
-        ----------
-        level : float
-            Level of the metric.
-        largest : int
-            Largest number of classes to try.
-        metric : Metric
-            As for `expected`.
+    Parameters
+    ----------
+    laws : sequence of MixtureLaw
+        Laws of U* of the documents among irrelevant ones, with equally many draws.
+    share : array of shape (n_laws, n_levels)
+        Weight of the documents of each law with 0, 1, ... relevant documents before them.
+    """
 
-        Returns
-        -------
-        array of shape (...)
-            Infinite if `largest` classes keep the level, and 1 if 2 classes do not.
-        """
-        if isinstance(metric, MedianRank):  # at most r if at least half of the ranks are
-            return self.classes_until(0.5, largest, Accuracy(int(level)))
-        n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(largest / 2)))
-        grid = np.unique(np.rint(np.geomspace(2, largest, n_points)))
-        curve = self.expected(grid, metric).reshape(-1, grid.size)
-        if metric.is_rank:
-            curve, level = -np.log(curve), -np.log(level)
-        curve = np.minimum.accumulate(curve, axis=1)
-        n_above = (curve >= level).sum(axis=1)
-        after = np.clip(n_above, 1, grid.size - 1)
-        rows = np.arange(curve.shape[0])
-        upper, lower = curve[rows, after - 1], curve[rows, after]
-        fraction = (upper - level) / np.maximum(upper - lower, np.finfo(float).tiny)
-        k = np.floor(grid[after - 1] * (grid[after] / grid[after - 1]) ** np.clip(fraction, 0, 1))
-        k = np.where(n_above == 0, 1.0, np.where(n_above == grid.size, np.inf, k))
-        return k.reshape(self.weights.shape[:-1])
+    laws: Sequence[MixtureLaw]
+    share: FloatArray
+    __repr__ = by_fields
+
+    def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
+        """Weighted sum of a metric over the documents, of which others are always ahead."""
+        assert isinstance(metric, MeanMetric)
+        total = np.zeros((*self.laws[0].weights.shape[:-1], np.size(k)))
+        for law, shares in zip(self.laws, self.share, strict=True):
+            for n_ahead in np.flatnonzero(shares).tolist():
+                total += shares[n_ahead] * law.expected(k, metric.behind(n_ahead))
+        return total

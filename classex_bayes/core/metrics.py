@@ -30,8 +30,8 @@ from classex_bayes.typing import FloatArray, IntArray
 class Metric(ABC):
     """A statistic of the rank of the true class among k classes; rank 1 is best.
 
-    If a query has several relevant documents, its rank is the rank of the best of them. Most
-    metrics are the mean of a function of the rank (`MeanMetric`).
+    If a query has several relevant documents, its rank is the rank of the best of them, unless the
+    metric `counts_all`. Most metrics are the mean of a function of the rank (`MeanMetric`).
     """
 
     @property
@@ -50,6 +50,11 @@ class Metric(ABC):
     @property
     def is_of_retrieval(self) -> bool:
         """Whether classes are documents, which a query finds."""
+        return False
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether all relevant documents of a query count, and not the best one alone."""
         return False
 
     def limits(self, k: FloatArray | IntArray) -> tuple[float, FloatArray]:
@@ -153,8 +158,12 @@ class Accuracy(MeanMetric):
 
     @property
     def name(self) -> str:
-        """The name by which it was requested, such as "recall@m"; "accuracy" if m is 1."""
-        return "accuracy" if self.m == 1 else f"{self.called}@{self.m}"
+        """The name by which it was requested, such as "recall@m"; "accuracy" if m is 1.
+
+        Recall@1 keeps its name, because of several relevant documents it is another metric.
+        """
+        is_accuracy = self.m == 1 and not self.counts_all
+        return "accuracy" if is_accuracy else f"{self.called}@{self.m}"
 
     @property
     def label(self) -> str:
@@ -167,6 +176,11 @@ class Accuracy(MeanMetric):
     def is_of_retrieval(self) -> bool:
         """Whether it was requested by another name than accuracy."""
         return self.called != "accuracy"
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether it is the recall: the share of the relevant documents that are found."""
+        return self.called == "recall"
 
     def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
         """Hypergeometric probability, see `top_accuracy_given_n_better`."""
@@ -280,14 +294,15 @@ class MeanAveragePrecision(MeanReciprocalRank):
 class DiscountedGain(GainMetric):
     r"""nDCG with one relevant document: :math:`\sum_{r \le m} P(R = r) / \log_2(1 + r)`.
 
-    Without m, r runs up to k. The ideal gain is 1.
+    Without m, r runs up to k. The ideal gain is 1. Several relevant documents have gains by their
+    grades (`classex_bayes.task.relevant_ranks`).
 
     References
     ----------
     Järvelin and Kekäläinen, ACM Trans. Inf. Syst. 20(4), 2002.
     """
 
-    short, long = "ndcg", "nDCG"
+    short, long, counts_all = "ndcg", "nDCG", True
 
     def of_rank(self, rank: FloatArray) -> FloatArray:
         """The discount of the rank."""

@@ -10,6 +10,7 @@ from classex_bayes.estimators.base import Parameters, checked_fit
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.extrapolation import REACHED, Bounds, Estimand
+from classex_bayes.task.provenance import refuse_all_relevant
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import notes_of
 from classex_bayes.typing import ClassCounts
@@ -69,6 +70,7 @@ class MomentBounds(Parameters):
 
     _n_classes: int
     _data_notes: tuple[str, ...]
+    _several_relevant: str
 
     @checked_fit
     def fit(self, task: SourceTask) -> Self:
@@ -102,6 +104,7 @@ class MomentBounds(Parameters):
             permanent.n_siblings if permanent else 0.0,
         )
         self._n_classes, self._data_notes = task.n_classes, notes_of([task])
+        self._several_relevant = task.several_relevant
         self._fitted_name = self.name
         return self
 
@@ -129,6 +132,7 @@ class MomentBounds(Parameters):
             `k` is not a whole number of at least 2, or the metric is unknown or a median.
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
+        refuse_all_relevant(chosen, self._several_relevant)
         limits, estimand = partial(self._limits.at, chosen), Estimand(metric=chosen.name)
         return Bounds.of(counts, limits, name, self._n_classes, self._data_notes, estimand)
 

@@ -14,6 +14,7 @@ from classex_bayes.core.subsets import log_binomial, log_spaced
 from classex_bayes.estimators.base import PointEstimator, note_outside
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.extrapolation import Estimand, Extrapolation
+from classex_bayes.task.provenance import refuse_all_relevant
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
@@ -151,6 +152,7 @@ class SampledMetrics(PointEstimator):
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
         self._table.provenance.refuse(metric)
+        refuse_all_relevant(chosen, self._table.provenance.several_relevant)
         nothing = np.array([-np.inf])  # favorability 0: instances without an answer are last
         last = np.array([chosen.given_favorability(nothing, float(size))[0] for size in counts])
         values = self._answered * self._curve(counts, chosen) + (1 - self._answered) * last

@@ -1,7 +1,7 @@
 """Comparison of classifiers on the same instances: differences, and which is the best."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,16 +9,21 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, is_real, one_of, source_task, truth_value
-from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of_predictions
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.joint_posterior import (
+    JointPosterior,
+    fit_jointly,
+    notes_of_predictions,
+)
 from classex_bayes.bayes.law_model import LawModel, checked_model
+from classex_bayes.core.law import LevelLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
-from classex_bayes.evaluate.relevant import RelevantDocuments, predict_engines
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS, CurveDraws, DrawsTable, Tabulated
 from classex_bayes.results.extrapolation import Estimand, Extrapolation
+from classex_bayes.task.relevant_ranks import Level
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import require_same_classes, require_same_weights
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
@@ -177,7 +182,7 @@ class ClassifierComparison(Tabulated):
 
 
 def compare_classifiers(
-    tasks: Mapping[str, SourceTask] | Mapping[str, RelevantDocuments],
+    tasks: Mapping[str, SourceTask],
     k: ClassCounts,
     *,
     metric: str = "accuracy",
@@ -207,9 +212,9 @@ def compare_classifiers(
 
     Parameters
     ----------
-    tasks : mapping from str to SourceTask, or to RelevantDocuments
+    tasks : mapping from str to SourceTask
         One task for each classifier, at least two. If `paired`, row i of each task is the same
-        instance. Search engines with several relevant documents for a query are always paired.
+        instance.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     metric : str
@@ -273,27 +278,58 @@ def compare_classifiers(
         )
     named = _checked_tasks(tasks)
     fitting: Any = {"sampler": sampler, "random_seed": random_seed, "progressbar": progressbar}
-    if _are_relevant(named):
-        if not truth_value(paired, "paired"):
-            raise DataError(
-                "paired: found False, but search engines are compared on the same queries"
-            )
-        posterior, predictions = predict_engines(named, k, metric, model, **fitting)
-        return ClassifierComparison(predictions, posterior, True)
     for task in named.values():
         task.table.provenance.refuse(metric)
     checked_model(model)
     if truth_value(paired, "paired"):
         _require_same_instances(named, chosen)
-    posterior = fit_jointly(named, model, paired=paired, metric=chosen, **fitting)
-    return ClassifierComparison(posterior.predictions(counts), posterior, paired)
+    ranks = {name: task.relevant_ranks(chosen) for name, task in named.items()}
+    levels = {name: of_task.levels(chosen) for name, of_task in ranks.items() if of_task}
+    parts = {name: task for name, task in named.items() if name not in levels} | {
+        _part(name, number): SourceTask(level.table)
+        for name, several in levels.items()
+        for number, level in enumerate(several, 1)
+    }
+    posterior = fit_jointly(parts, model, paired=paired, metric=chosen, **fitting)
+    of_parts = posterior.predictions(counts)
+    predictions = {
+        name: _of_levels(name, levels[name], posterior, of_parts)
+        if name in levels
+        else of_parts[name]
+        for name in named
+    }
+    return ClassifierComparison(predictions, posterior, paired)
 
 
-def _are_relevant(tasks: Mapping[str, Any]) -> bool:
-    return all(isinstance(task, RelevantDocuments) for task in tasks.values())
+def _part(name: str, number: int) -> str:
+    """Name of the relevant documents of a classifier that have one law."""
+    return f"{name}: relevant document {number}"
 
 
-def _checked_tasks(tasks: Mapping[str, Any]) -> dict[str, Any]:
+def _of_levels(
+    name: str,
+    levels: Sequence[Level],
+    posterior: JointPosterior,
+    of_parts: Mapping[str, Extrapolation],
+) -> Extrapolation:
+    """Prediction of a metric that counts all relevant documents, from their coupled laws."""
+    parts = [_part(name, number) for number in range(1, len(levels) + 1)]
+    law = LevelLaw(
+        [posterior.laws[part] for part in parts], np.array([level.share for level in levels])
+    )
+    first = replace(of_parts[parts[0]], rank_limits=None)
+    several = {
+        part.removeprefix(f"{name}: "): replace(of_parts[part], rank_limits=None) for part in parts
+    }
+    return replace(
+        first,
+        draws=first.draws.copy(data=law.expected(first.k, posterior.metric)),
+        base_notes=notes_of_predictions(several),
+        estimator=name,
+    )
+
+
+def _checked_tasks(tasks: Mapping[str, Any]) -> dict[str, SourceTask]:
     if not isinstance(tasks, Mapping):
         raise DataError(
             "tasks: expected a mapping from names of classifiers to tasks, found "
@@ -301,9 +337,8 @@ def _checked_tasks(tasks: Mapping[str, Any]) -> dict[str, Any]:
         )
     if len(tasks) < 2:
         raise DataError(f"tasks: expected at least two classifiers, found {len(tasks)}")
-    if not _are_relevant(tasks):
-        for name, task in tasks.items():
-            source_task(task, f"tasks[{name!r}]")
+    for name, task in tasks.items():
+        source_task(task, f"tasks[{name!r}]")
     named = {str(name): task for name, task in tasks.items()}
     if len(named) < len(tasks):
         raise DataError(f"tasks: expected names that differ as text, found {list(tasks)!r}")
@@ -316,11 +351,16 @@ def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric)
     for name, task in tasks.items():
         argument, k1 = f"tasks[{name!r}]", np.array([task.n_classes])
         table = task.require("ranks", argument)
-        if table.provenance.design is not None or not table.known_counts(metric, k1).size:
+        if table.provenance.design is not None or not task.known_counts(metric, k1).size:
             task.require("exact ranks", argument)
     (first_name, first), *others = tasks.items()
     for name, task in others:
         pair = f"tasks: {first_name!r} and {name!r}"
+        if first.judged and task.judged and not first.judged.has_queries_of(task.judged):
+            raise DataError(
+                f"{pair} have different queries or relevant documents, expected runs with the same "
+                f"qrels; {remedy}"
+            )
         require_same_classes(pair, first, task, remedy)
         if task.n_test != first.n_test:
             raise DataError(

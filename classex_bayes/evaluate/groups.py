@@ -8,8 +8,12 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import FEWEST_CLASSES, class_counts, number, source_task
-from classex_bayes.bayes.coupling import JointPosterior, fit_jointly, notes_of_predictions
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.joint_posterior import (
+    JointPosterior,
+    fit_jointly,
+    notes_of_predictions,
+)
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display

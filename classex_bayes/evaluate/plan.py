@@ -30,6 +30,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS, interval_label, interval_of, interval_settings
+from classex_bayes.task.provenance import refuse_all_relevant
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import notes_of
 from classex_bayes.typing import RandomSeed
@@ -278,6 +279,7 @@ def plan(
         raise DataError(f"metric: found {metric!r}, expected a mean in [0, 1], such as 'mrr'")
     if task is not None:
         source_task(task)
+        refuse_all_relevant(chosen, task.several_relevant)
     if width is None and excludes is None:
         raise DataError(
             "width: found neither width nor excludes; expected the width of the interval, or a "

@@ -9,6 +9,7 @@ from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.metrics import Accuracy, GainMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.extrapolation import Extrapolation
+from classex_bayes.task.provenance import refuse_all_relevant
 from classex_bayes.typing import ClassCounts
 
 
@@ -96,6 +97,8 @@ def predict_reranked(
             f"metric: found {metric!r}, expected recall@m, mrr@m or ndcg@m with m of at most "
             f"n_reranked, {length}; no other document is in the reranked lists"
         )
+    if any(fitted.fit_.record.several_relevant for fitted in models.values()):
+        refuse_all_relevant(chosen, "queries have several relevant documents")
     chosen, listed = replace(chosen, m=chosen.m or length), Accuracy(length)
     at_source = [
         model.law_.expected(np.array([model.fit_.record.n_classes]), of_lists)

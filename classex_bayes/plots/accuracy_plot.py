@@ -15,7 +15,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
 from classex_bayes.plots.chart import INK, MUTED, Chart, Kind, at_k, number_of
 from classex_bayes.plots.drawing import Drawing, plot_function
-from classex_bayes.results.extrapolation import RISK, Bounds, Extrapolation
+from classex_bayes.results.extrapolation import RISK, Bounds, Extrapolation, checked_level
 from classex_bayes.results.reference_values import distinct_names, reference_values, shared_metric
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, NumberArray
@@ -126,7 +126,7 @@ def plot_accuracy(
     if truth is not None:
         _add_truth(chart, truth, ends, metric)
     if target is not None:
-        chart.level(TARGET, ends, estimand.checked_level(target, "target"), "target")
+        chart.level(TARGET, ends, checked_level(estimand, target, "target"), "target")
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
     units = estimand.units

@@ -185,7 +185,7 @@ def _driver(
     diagnosis = "" if sensitive is None else str(sensitive.table["diagnosis"][k])
     title = _BY_PRIOR.get(diagnosis, "")
     advice = f"{capitalized(ADVICE[diagnosis])}." if title else ""
-    metric, limits = named_metric(prediction.estimand.metric), model.fit_.rank_limits
+    metric, limits = named_metric(prediction.estimand.metric), prediction.rank_limits
     if limits is None or not isinstance(metric, MeanMetric):
         if not diagnosis:
             return DrivingEvidence("Data and model", "How much each of them decides is unknown.")

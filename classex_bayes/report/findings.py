@@ -23,7 +23,12 @@ from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck, extra
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning, Interrupted
 from classex_bayes.report.assessment import Assessment, assess, sensitivity_of
 from classex_bayes.results.draws import interval_settings
-from classex_bayes.results.extrapolation import ClassesUntil, Estimand, Extrapolation
+from classex_bayes.results.extrapolation import (
+    ClassesUntil,
+    Estimand,
+    Extrapolation,
+    checked_level,
+)
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
@@ -164,7 +169,7 @@ def findings_of(
     level, _ = interval_settings(ci_prob, None)
     if target is not None:
         estimand = Estimand(metric=settings.get("metric", "accuracy"))
-        target = estimand.checked_level(target, "target", int(class_counts(k).max()))
+        target = checked_level(estimand, target, "target", int(class_counts(k).max()))
     try:
         comparison = compare([model, *references], task, k, ci_prob=level, **settings)
     except Interrupted as stop:

@@ -127,39 +127,9 @@ class Estimand:
         """Return a level that the user has chosen, with all its digits."""
         return exact_percent(level) if self.numerals is PERCENTAGES else f"{level:.12g}"
 
-    def reaching(self, target: float) -> str:
-        """Return what a value does that reaches a target: "at least 80%", "at most 12"."""
-        return f"at {'most' if self.less_is_better else 'least'} {self.exact(target)}"
-
-    def checked_level(self, level: Any, name: str, largest: int = LARGEST_K) -> float:
-        """Check a level or a target.
-
-        Parameters
-        ----------
-        level : float
-            In (0, 1), of ranks in 1..`largest`.
-        name : str
-            Name of the argument in the error.
-        largest : int
-            Largest number of classes.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        DataError
-            If the level is outside these limits.
-        """
-        if not self.is_rank:
-            return probability(level, name)
-        if not (is_real(level) and 1 <= level <= largest):
-            raise DataError(
-                f"{name}: expected a rank in 1..{largest:,}, because the metric is the "
-                f"{self.label} and 1 is best, found {level!r}"
-            )
-        return float(level)
+    def reaching(self, level: float) -> str:
+        """Return what a value does that reaches a level: "at least 80%", "at most 12"."""
+        return f"at {'most' if self.less_is_better else 'least'} {self.exact(level)}"
 
     @property
     def _chosen(self) -> Metric | None:
@@ -168,6 +138,18 @@ class Estimand:
 
 
 _ACCURACY = Estimand()
+
+
+def checked_level(estimand: Estimand, level: Any, name: str, largest: int = LARGEST_K) -> float:
+    """Return a level or a target in (0, 1), or of ranks on up to `largest` classes."""
+    if not estimand.is_rank:
+        return probability(level, name)
+    if not (is_real(level) and 1 <= level <= largest):
+        raise DataError(
+            f"{name}: expected a rank in 1..{largest:,}, because the metric is the "
+            f"{estimand.label} and 1 is best, found {level!r}"
+        )
+    return float(level)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -387,7 +369,7 @@ class Extrapolation(CurveDraws):
 
     def prob_at_least(self, level: float) -> pd.Series:
         """Posterior probability that the metric is at least `level`; for ranks a level in 1..k."""
-        value = self.estimand.checked_level(level, "level", int(self.k.max()))
+        value = checked_level(self.estimand, level, "level", int(self.k.max()))
         if self.quantity == RISK:
             raise DataError(
                 f"{self.estimator} predicts risk, which is better if smaller; call "
@@ -397,14 +379,14 @@ class Extrapolation(CurveDraws):
 
     def prob_at_most(self, level: float) -> pd.Series:
         """Posterior probability that the metric, such as a mean rank, is at most `level`."""
-        value = self.estimand.checked_level(level, "level", int(self.k.max()))
+        value = checked_level(self.estimand, level, "level", int(self.k.max()))
         return self._probability(self.draws <= value)
 
-    def prob_reached(self, target: float) -> pd.Series:
-        """Posterior probability of a metric as good as `target`: at most it for ranks and risks."""
+    def prob_reached(self, level: float) -> pd.Series:
+        """Posterior probability of a metric as good as `level`: at most it for ranks and risks."""
         if self.estimand.less_is_better:
-            return self.prob_at_most(target)
-        return self.prob_at_least(target)
+            return self.prob_at_most(level)
+        return self.prob_at_least(level)
 
     def _require_spread(self, statistic: str) -> None:
         if self.interval_type == "none":

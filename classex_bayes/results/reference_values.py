@@ -23,7 +23,7 @@ def reference_values(truth: Any, k: IntArray | None, metric: str = "accuracy") -
     """
     if isinstance(truth, SourceTask):
         k = truth.grid(60) if k is None else k
-        k = truth.table.known_counts(named_metric(metric), k[k <= truth.n_classes])
+        k = truth.known_counts(named_metric(metric), k[k <= truth.n_classes])
         values = truth.metric(metric, k) if k.size else np.empty(0)
         return pd.Series(values, index=pd.Index(k, name="k"), dtype=float)
     name = Estimand(metric=metric).quantity

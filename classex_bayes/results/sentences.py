@@ -1,5 +1,8 @@
 """Sentences about accuracies, intervals and pilots, each defined once."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from classex_bayes.formatting import PERCENTAGES, percent
@@ -62,6 +65,20 @@ def pilot_sentence(task: SourceTask, estimand: Estimand = _ACCURACY) -> str:
     return (
         f"The pilot {done} {task.n_classes:,} {estimand.units} with {task.n_test:,} {instances} "
         f"and {right[0]} {accuracy}{of_them} {right[1]}{among}{details}."
+    )
+
+
+def joint_notes(notes: Mapping[Any, Sequence[str]]) -> tuple[str, ...]:
+    """Return notes by name: those that all have once, the others with the name before them.
+
+    >>> joint_notes({"a": ["few errors", "ties"], "b": ["ties"]})
+    ('ties', 'a: few errors')
+    """
+    common = set.intersection(*map(set, notes.values()))
+    shared = [note for note in next(iter(notes.values())) if note in common]
+    return (
+        *shared,
+        *(f"{name}: {n}" for name, of_name in notes.items() for n in of_name if n not in common),
     )
 
 

@@ -20,7 +20,6 @@ from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_labels
 from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES
 from classex_bayes.task.misuse import order_of_lists, own_candidates_of, self_matches_by_name
-from classex_bayes.task.own_negatives import catalogue_size
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import SearchResults, search_results
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -41,26 +40,11 @@ _USUAL_COLUMNS = {
 _MOST_TIED = 0.5  # share of the queries whose relevant document is tied with others
 
 
-def run_table(
-    qrels: Any,
-    run: Any,
-    n_classes: Any,
-    relevance_level: Any,
-    missing: Missing,
-    own_candidates: Any,
-    **order: Any,
-) -> tuple[RankTable, list[Any] | None]:
-    """Table of the arguments of `SourceTask.from_run`, and the names of units.
-
-    `order` are `higher_is_better` and `ignore_identical`.
-    """
-    k1 = catalogue_size(n_classes, own_candidates)
-    lists = judged_lists(qrels, run, k1, relevance_level, missing, **order)
-    if k1 is None:
-        return _own_table(lists)
+def run_table(lists: "JudgedLists", k1: int) -> RankTable:
+    """Table of the best relevant documents of judged lists."""
     n_queries = np.bincount(lists.y, minlength=k1)
     labels = class_labels(lists.y, lists.y.size, k1, None, n_queries, "competitors")
-    return best_relevant(lists, k1).table(labels, (), unanswered=lists.is_empty), None
+    return best_relevant(lists, k1).table(labels, (), unanswered=lists.is_empty)
 
 
 class _Entries(NamedTuple):
@@ -79,18 +63,26 @@ class JudgedLists(NamedTuple):
 
     queries: pd.Index  # (n,): their names
     y: IntArray  # (n,): the first relevant document of each query in the judgements
-    n_relevant: IntArray  # (n,): number of relevant documents of each query
+    level: int  # smallest relevance of relevant documents
+    judged_query: IntArray  # (n_judged,): queries of the documents with a relevance above 0
+    judged_grade: IntArray  # (n_judged,): their relevance
+    judged_place: IntArray  # (n_judged,): their places among the entries; n_entries if unlisted
     n_documents: int  # of the corpus, or of all lists if each query has candidates of its own
     query: IntArray  # (n_entries,): queries of the listed documents
     document: IntArray  # (n_entries,): listed documents
     score: FloatArray  # (n_entries,): their scores, larger is better
-    is_relevant: BoolArray  # (n_entries,): whether they are relevant
+    grade: IntArray  # (n_entries,): their relevance
     checks: tuple[Check, ...]
 
     @property
     def n_queries(self) -> int:
         """Number n of queries."""
         return self.queries.size
+
+    @property
+    def is_relevant(self) -> BoolArray:
+        """Whether each listed document (n_entries,) is relevant."""
+        return self.grade >= self.level
 
     @property
     def length(self) -> int:
@@ -171,9 +163,19 @@ def judged_lists(
     if table.empty:
         raise DataError("run: found no document for any query, expected at least one")
     query, document = table["query"].to_numpy(), documents.get_indexer(table["document"])
-    pairs = queries.get_indexer(relevant["query"]) * n_documents
-    pairs += documents.get_indexer(relevant["document"])
-    right = np.isin(query * n_documents + document, pairs)
+    judged_query = queries.get_indexer(judged.table["query"])
+    graded = (numbers >= 1) & (judged_query >= 0)
+    if ignored:
+        graded &= (judged.table["query"] != judged.table["document"]).to_numpy()
+    judged_query, grades = judged_query[graded], numbers[graded].astype(np.int64)
+    judged_document = documents.get_indexer(judged.table["document"][graded])
+    pairs, of_list = judged_query * n_documents + judged_document, query * n_documents + document
+    order = np.argsort(of_list)
+    position = order[np.searchsorted(of_list, pairs, sorter=order).clip(max=of_list.size - 1)]
+    is_listed = (of_list[position] == pairs) & (judged_document >= 0)
+    grade = np.zeros(of_list.size, dtype=np.int64)
+    grade[position[is_listed]] = grades[is_listed]
+    right = grade >= level
     n_wrong = np.bincount(query[~right], minlength=queries.size)
     answered, place = np.unique(query[right], return_index=True)
     before = np.cumsum(~right)[np.flatnonzero(right)[place]]
@@ -186,17 +188,20 @@ def judged_lists(
     return JudgedLists(
         queries,
         documents.get_indexer(of_query.loc[queries]),
-        np.bincount(queries.get_indexer(relevant["query"])),
+        level,
+        judged_query,
+        grades,
+        np.where(is_listed, position, of_list.size),
         n_documents,
         query,
         document,
         scores if higher else -scores,
-        right,
+        grade,
         tuple(checks),
     )
 
 
-def _own_table(lists: JudgedLists) -> tuple[RankTable, list[Any]]:
+def own_table_of(lists: JudgedLists) -> tuple[RankTable, list[Any]]:
     """Table of queries whose best relevant document was ranked among their own candidates."""
     results, answered = best_relevant(lists, lists.n_documents), ~lists.is_empty
     lowest, highest, n_wrong = (column[answered] for column in results[:3])
@@ -228,18 +233,17 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
 
 
 class _SeveralRelevant(Check):
-    misnamed = "recall", "ndcg", "map"
+    misnamed = ("map",)
 
 
 def _relevant(lists: JudgedLists) -> Check:
-    """Whether queries have one relevant document each, as recall and nDCG of a task assume."""
-    n_several = int((lists.n_relevant > 1).sum())
+    """Whether queries have one relevant document each, so that all metrics count the same."""
+    n_several = int((np.bincount(lists.judged_query) > 1).sum())
     sentence = f"{n_several} of {lists.n_queries} queries have several relevant documents"
     if n_several:
         sentence += (
-            ", of which the best ranked one counts: recall@m here is success@m, the share of "
-            "queries with a relevant document among the m best; ask for success@m or mrr, or use "
-            "RelevantDocuments.from_run, which has the recall and nDCG of trec_eval"
+            ", of which accuracy, success@m and MRR count the best ranked one, and recall@m and "
+            "nDCG all"
         )
     form = _SeveralRelevant if n_several else Check
     return form("relevant documents", True, sentence, is_note=n_several > 0)

@@ -129,14 +129,8 @@ def scored_table(
     refuse_disorder(with_labels(scores), with_labels(y), ("scores", "y"))
     higher = truth_value(higher_is_better, "higher_is_better")
     positive, negatives = matrix[:, :1], matrix[:, 1:]
-<<<<<<< HEAD
     # The system does not offer the others.
     offered = ~np.isnan(negatives) & (negatives != (-np.inf if higher else np.inf))
-=======
-    if matrix.dtype.kind == "f":  # items that the system does not offer
-        masked = np.isinf(negatives) & ((negatives < 0) == higher)
-        negatives = np.where(masked, np.nan, negatives)
->>>>>>> b8655255 (Masked items of whole numbers, read-only arrays and distances; the caller's array is not changed)
     if np.isnan(positive).any():
         row = int(np.argmax(np.isnan(positive)))
         raise DataError(f"scores: found NaN at row {row}, column 0, expected the true item's score")

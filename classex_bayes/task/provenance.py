@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from classex_bayes.core.metrics import standard_name
+from classex_bayes.core.metrics import Metric, standard_name
 from classex_bayes.core.rank_pass import (
     N_NEAREST,
     RankStatistics,
@@ -124,7 +124,15 @@ class Provenance:
         """Raise for a metric that a check found to be another one."""
         for check in self.checks:
             if standard_name(metric).startswith(check.misnamed):
-                raise DataError(f"metric: found {metric!r}, but {check.sentence}")
+                raise DataError(
+                    f"metric: found {metric!r}, but {check.sentence}; pass 'success@m' or 'mrr'"
+                )
+
+    @property
+    def several_relevant(self) -> str:
+        """A clause that queries have several relevant documents; empty if they have one each."""
+        several = (c for c in self.checks if c.name == "relevant documents" and c.is_note)
+        return next((check.sentence.split(",")[0] for check in several), "")
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Provenance of the instances `rows`, scored on the classes `columns`."""
@@ -137,3 +145,13 @@ class Provenance:
             )
         design = None if self.design is None else self.design.select(columns)
         return replace(self, source=self.source.subset(rows, columns), design=design)
+
+
+def refuse_all_relevant(metric: Metric, several: str) -> None:
+    """Raise if a metric counts all relevant documents, and queries have `several_relevant`."""
+    if metric.counts_all and several:
+        raise DataError(
+            f"metric: found {metric.name!r}, but {several}, of which only the best one is used "
+            "here; pass metric='success@10' or 'mrr', or use a BayesianExtrapolator that is fitted "
+            "to the whole task"
+        )

@@ -14,12 +14,13 @@ from classex_bayes.task.batches import read_batches
 from classex_bayes.task.class_labels import Untested, class_labels, class_names
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
-from classex_bayes.task.judged_runs import Missing, run_table
+from classex_bayes.task.judged_runs import Missing, judged_lists, own_table_of, run_table
 from classex_bayes.task.misuse import reranked
-from classex_bayes.task.own_negatives import own_table, scored_table
+from classex_bayes.task.own_negatives import catalogue_size, own_table, scored_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import search_table
+from classex_bayes.task.relevant_ranks import Judged
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.task.score_checks import source_checks
 from classex_bayes.task.score_reading import (
@@ -366,12 +367,12 @@ class SourceTask(TaskStatistics):
         return cls._read(with_unanswered(table, labels), names)
 
     @classmethod
-    def _read(cls, table: RankTable, names: list[Any] | None) -> Self:
+    def _read(cls, table: RankTable, names: list[Any] | None, judged: Judged | None = None) -> Self:
         """Task of a table that was just read. Warns of faults of its scores or lists."""
         for check in table.provenance.checks:
             if check.passed is False:
                 warn(check.sentence, DataWarning)
-        return cls(table, names)
+        return cls(table, names, judged)
 
     @classmethod
     def from_ranks(
@@ -606,8 +607,8 @@ class SourceTask(TaskStatistics):
         """Make a task from a run of a retrieval system and relevance judgements, as in TREC.
 
         A class is a document of the corpus, and its test instances are queries. If a query has
-        several relevant documents, the best ranked one counts. Accuracy among the m best is
-        success@m. MRR is as usual. Recall@m and nDCG@m count one relevant document.
+        several relevant documents, recall@m and nDCG@m count all, as in trec_eval: nDCG has their
+        relevance as gains. For accuracy, success@m and MRR the best ranked one counts.
 
         Parameters
         ----------
@@ -625,7 +626,8 @@ class SourceTask(TaskStatistics):
             alone, as in tests of rerankers. Pass it in place of `n_classes`. The task is that of
             `from_ranks` with `n_negatives`.
         relevance_level : int
-            Documents with at least this relevance are relevant.
+            Documents with at least this relevance are relevant. The gains of nDCG do not depend
+            on it.
         missing : {"error", "unanswered", "unsearched"}
             Treatment of queries that have relevant documents and are missing in the run. "error"
             raises `DataError`. "unanswered" counts an empty list, like ``trec_eval -c``. A query
@@ -656,7 +658,8 @@ class SourceTask(TaskStatistics):
         shorter. Its exact rank is unknown, as in `from_ranks` with `truncated_at`. The class of a
         query is its first relevant document in qrels. It is the same for every run, so that runs
         can be paired (`classex_bayes.compare_classifiers`). Predictions for more documents assume
-        that these are irrelevant to the queries.
+        that these are irrelevant to the queries. So the relevant documents of a query keep their
+        order, and the j-th best one its relevance.
 
         Examples
         --------
@@ -666,17 +669,19 @@ class SourceTask(TaskStatistics):
         >>> task.metric("recall@2", 10).round(3).tolist()
         [0.667]
         """
-        table, names = run_table(
+        k1 = catalogue_size(n_classes, own_candidates)
+        lists = judged_lists(
             qrels,
             run,
-            n_classes,
+            k1,
             relevance_level,
             missing,
-            own_candidates,
             higher_is_better=higher_is_better,
             ignore_identical=ignore_identical,
         )
-        return cls._read(table, names)
+        if k1 is None:
+            return cls._read(*own_table_of(lists))
+        return cls._read(run_table(lists, k1), None, Judged.of(lists, k1))
 
     @classmethod
     def from_confusion(

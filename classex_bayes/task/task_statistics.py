@@ -26,9 +26,11 @@ from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import encode_labels, label_vector
 from classex_bayes.task.data_checks import checks_of
+from classex_bayes.task.provenance import refuse_all_relevant
 from classex_bayes.task.rank_bins import RankBins
 from classex_bayes.task.rank_table import KNOWN, N_GRID, RankTable
 from classex_bayes.task.rank_variance import RankVariance
+from classex_bayes.task.relevant_ranks import Judged, RelevantRanks
 from classex_bayes.task.table_parts import draw_classes, select
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -41,13 +43,18 @@ class TaskStatistics:
     `SourceTask` adds the constructors, from scores and other data.
     """
 
-    def __init__(self, table: RankTable | AccuracyCurve, classes: list[Any] | None = None) -> None:
-        self.table, self.classes = table, classes
+    def __init__(
+        self,
+        table: RankTable | AccuracyCurve,
+        classes: list[Any] | None = None,
+        judged: Judged | None = None,
+    ) -> None:
+        self.table, self.classes, self.judged = table, classes, judged
         self.n_classes, self.n_test = table.n_classes, table.n_test
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave out what was computed on demand, so that equal data are equal when pickled."""
-        return type(self), (self.table, self.classes)
+        return type(self), (self.table, self.classes, self.judged)
 
     def require(self, need: Need, argument: str = "task") -> RankTable:
         """Return the table of ranks, if the task has what an estimator needs.
@@ -254,7 +261,57 @@ class TaskStatistics:
             Accuracy(), class_counts(k, largest=self.table.most_classes)
         )
 
-    def metric(self, metric: str, k: ClassCounts) -> FloatArray:
+    @property
+    def several_relevant(self) -> str:
+        """A clause that queries have several relevant documents; empty if they have one each."""
+        if self.judged is not None and self.judged.graded.has_several:
+            return "queries have several relevant documents"
+        is_curve = isinstance(self.table, AccuracyCurve)
+        return "" if is_curve else self.table.provenance.several_relevant
+
+    def relevant_ranks(self, metric: Metric) -> RelevantRanks | None:
+        """Ranks of all relevant documents, if a metric counts them and queries have several.
+
+        Parameters
+        ----------
+        metric : Metric
+            Result of `classex_bayes.core.metrics.named_metric`.
+
+        Returns
+        -------
+        RelevantRanks or None
+            None if the metric is that of the best document, which `table` has.
+
+        Raises
+        ------
+        DataError
+            Only the best document of each query is known, as in merged tasks.
+        """
+        if self.judged is None:
+            refuse_all_relevant(metric, self.several_relevant)
+            return None
+        return self.judged.counted_by(metric)
+
+    def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
+        """Numbers of classes among `k` at which a metric is known.
+
+        Parameters
+        ----------
+        metric : Metric
+            As for `relevant_ranks`.
+        k : int array of shape (n_k,)
+            Numbers of classes up to n_classes.
+
+        Returns
+        -------
+        int array
+        """
+        ranks = self.relevant_ranks(metric)
+        return (
+            self.table.known_counts(metric, k) if ranks is None else ranks.known_counts(metric, k)
+        )
+
+    def metric(self, metric: str, k: ClassCounts | None = None) -> FloatArray:
         """Average of a metric over all subsets of k source classes, k <= k1.
 
         Parameters
@@ -262,9 +319,9 @@ class TaskStatistics:
         metric : str
             As in `BayesianExtrapolator.predict`, such as "accuracy@5" or "mrr". At k = k1 it is
             computed directly from the ranks. Lists of the M best classes determine the metrics with
-            m <= M there.
-        k : int or array-like of int
-            Numbers of classes in 2..n_classes.
+            m <= M there. Of several relevant documents of a query, recall and nDCG count all.
+        k : int or array-like of int, optional
+            Numbers of classes in 2..n_classes; all by default.
 
         Returns
         -------
@@ -276,8 +333,7 @@ class TaskStatistics:
         ------
         DataError
             If the metric is unknown, if it is not accuracy and only accuracies are known, if the
-            bounds of the ranks do not determine it, if it is recall or nDCG of queries with several
-            relevant documents (`RelevantDocuments` has these), or for k as in `accuracy`.
+            bounds of the ranks do not determine it, or for k as in `accuracy`.
 
         Examples
         --------
@@ -286,14 +342,15 @@ class TaskStatistics:
         >>> [task.metric(name, [2, 4]).round(3).tolist() for name in ("mrr", "mean_rank")]
         [[0.875, 0.708], [1.25, 1.75]]
         """
-        chosen = named_metric(metric)
-        self.table.provenance.refuse(metric)
-        return self._average(chosen, k)
+        if isinstance(self.table, RankTable):
+            self.table.provenance.refuse(metric)
+        return self._average(named_metric(metric), self.n_classes if k is None else k)
 
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:
         """Average (n_k,) of a metric; DataError where it is unknown."""
         counts = class_counts(k, largest=self.table.most_classes)
-        lower, upper = self.table.metric_bounds(metric, counts)
+        ranks = self.relevant_ranks(metric)
+        lower, upper = (self.table if ranks is None else ranks).metric_bounds(metric, counts)
         unknown = upper - lower > KNOWN
         if unknown.any():
             first = int(np.argmax(unknown))
@@ -403,7 +460,8 @@ class TaskStatistics:
 
     def _on(self, places: IntArray, rng: np.random.Generator) -> Self:
         table = select(self.require("ranks"), places, rng)
-        return type(self)(table, self.classes and [self.classes[j] for j in places])
+        judged = self.judged and self.judged.select(places, rng)
+        return type(self)(table, self.classes and [self.classes[j] for j in places], judged)
 
     def without_scores(self) -> Self:
         """Task without its scores, with the statistics that were computed from them.
@@ -417,7 +475,7 @@ class TaskStatistics:
         --------
         classex_bayes.SourceTask.merge : Join tasks on parts of the test instances.
         """
-        return type(self)(self.require("ranks").without_source(), self.classes)
+        return type(self)(self.require("ranks").without_source(), self.classes, self.judged)
 
     def _facts(self) -> dict[str, str]:
         """Size, accuracy with its standard error, design effect, lost instances, ties, warnings."""

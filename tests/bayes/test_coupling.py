@@ -9,12 +9,8 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from classex_bayes import Extrapolation, SourceTask
-from classex_bayes.bayes.coupling import (
-    couple,
-    coupled_order,
-    notes_of_predictions,
-    sampling_correlation,
-)
+from classex_bayes.bayes.coupling import coupled_order, sampling_correlation
+from classex_bayes.bayes.joint_posterior import couple, notes_of_predictions
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 

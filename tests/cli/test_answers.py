@@ -95,14 +95,20 @@ def test_estimators_left_out_are_named(run, tmp_path):
     assert "ranks unknown: fitted to accuracies" in err
 
 
-def test_recall_of_several_relevant_documents_is_refused(run, tmp_path):
+def test_recall_of_several_relevant_documents(run, strict, tmp_path):
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(40, 200)) + 3 * np.eye(40, 200) + 2 * np.eye(40, 200, 40)
     (tmp_path / "my.run").write_text(
-        "".join(f"q{i} Q0 d{j} 0 {-abs(i - j)} a\n" for i in range(10) for j in range(9))
+        "".join(f"q{i} Q0 d{j} 0 {s} a\n" for (i, j), s in np.ndenumerate(scores))
     )
-    (tmp_path / "qrels").write_text("".join(f"q{i} 0 d{j} 1\n" for i in range(8) for j in (i, 8)))
-    data = ["my.run", "--qrels", "qrels", "--n-classes", "30", "--k", "100"]
-    code, _, err = run("extrapolate", *data, "--metric", "recall@5", *FEW)
-    assert code == 2 and "--metric: found 'recall@5', but 8 of 8 queries have several" in err
+    judged = "".join(f"q{i} 0 d{i} 2\nq{i} 0 d{i + 40} 1\n" for i in range(40))
+    (tmp_path / "qrels").write_text(judged)
+    data = ["my.run", "--qrels", "qrels", "--n-classes", "200", "--k", "200"]
+    code, out, _ = run("extrapolate", *data, "--metric", "recall@5", "--target", "0.1", *FEW)
+    assert code in ANSWERED and "Expected recall@5" in out and "recall@5 stays above 10% on" in out
+    (row, *_) = rows_of(strict(run("extrapolate", *data, "--metric", "ndcg", *FEW, "--json")[1]))
+    task = cb.read_task("my.run", qrels="qrels", n_classes=200)
+    assert row["lower"] < task.metric("ndcg").item() < row["upper"]
 
 
 def test_demo(run, tmp_path, strict):

@@ -311,6 +311,6 @@ def test_names(key):
     for alias in ("recall@5", "hit_rate@5", "success@5"):
         assert named_metric(alias) == named_metric("accuracy@5")
         assert named_metric(alias).name == alias
-    assert named_metric("recall@1").name == named_metric("accuracy@1").name == "accuracy"
+    assert named_metric("success@1").name == named_metric("accuracy@1").name == "accuracy"
     with pytest.raises(DataError, match="'mean_rank@5', expected 'mean_rank'"):
         named_metric("mean_rank@5")

@@ -5,6 +5,7 @@ import pytest
 from helpers import short_fit
 
 import classex_bayes as cb
+from classex_bayes.core import named_metric
 
 FEW = short_fit(300, 300)
 
@@ -23,8 +24,11 @@ def corpus(n_queries, n_documents, seed, dim=12):
 
 
 def run_of(scores, owner, kept, length):
-    """Judgements and the lists of a run on some of the documents."""
-    qrels = {f"q{i}": {f"d{j}": 1 for j in np.flatnonzero(owner == i)} for i in range(len(scores))}
+    """Judgements, with grades of 1 to 3, and the lists of a run on some of the documents."""
+    qrels = {
+        f"q{i}": {f"d{j}": 1 + int(j) % 3 for j in np.flatnonzero(owner == i)}
+        for i in range(len(scores))
+    }
     run = {}
     for i, row in enumerate(scores[:, kept]):
         best = np.argsort(-row)[:length]
@@ -32,17 +36,26 @@ def run_of(scores, owner, kept, length):
     return qrels, run
 
 
+def predict(documents, k, metric, **settings):
+    """Prediction from ranks, by a model that is fitted as to any task."""
+    model = cb.BayesianExtrapolator(evidence="ranks").fit(documents, **{**FEW, **settings})
+    return model.predict(k, metric=metric)
+
+
 def brute_force(qrels, run, metric, m):
     """Mean over queries, list by list."""
     values = []
     for query, relevant in qrels.items():
         listed = sorted(run[query], key=lambda name: -run[query][name])[:m]
-        places = [place for place, name in enumerate(listed, 1) if name in relevant]
         if metric == "recall":
-            values.append(len(places) / len(relevant))
+            values.append(len(set(listed) & relevant.keys()) / len(relevant))
         else:
-            ideal = range(1, min(len(relevant), m) + 1)
-            gain, best = (sum(1 / np.log2(place + 1) for place in some) for some in (places, ideal))
+            found = [relevant.get(name, 0) for name in listed]
+            ideal = sorted(relevant.values(), reverse=True)[:m]
+            gain, best = (
+                sum(grade / np.log2(place + 1) for place, grade in enumerate(grades, 1))
+                for grades in (found, ideal)
+            )
             values.append(gain / best)
     return np.mean(values)
 
@@ -54,7 +67,33 @@ def test_metrics_of_a_run_are_those_of_its_lists(metric, m):
     qrels, run = run_of(scores, owner, np.arange(300), 20)
     documents = cb.RelevantDocuments.from_run(qrels, run, n_classes=300)
     expected = brute_force(qrels, run, metric, m)
-    assert documents.metric(f"{metric}@{m}") == pytest.approx(expected, abs=1e-12)
+    for k in (None, 300):
+        assert documents.metric(f"{metric}@{m}", k) == pytest.approx(expected, abs=1e-12)
+    # Of 100 documents the relevant ones are left, and a third of the others.
+    rng = np.random.default_rng(1)
+    qrels, lists = run_of(scores, owner, np.arange(300), 300)
+    smaller = []
+    for _ in range(40):
+        some = rng.random(300) < 1 / 3
+        drawn = {
+            query: {d: s for d, s in listed.items() if d in qrels[query] or some[int(d[1:])]}
+            for query, listed in lists.items()
+        }
+        smaller.append(brute_force(qrels, drawn, metric, m))
+    whole = cb.SourceTask.from_run(qrels, lists, n_classes=300)
+    error = np.std(smaller) / 40**0.5
+    assert abs(whole.metric(f"{metric}@{m}", 100) - np.mean(smaller)) < 4 * error + 0.002
+
+
+def test_grades_below_the_level_have_gains():
+    """As in trec_eval, where the level is that of binary relevance."""
+    scores, owner = corpus(40, 300, 1)
+    qrels, run = run_of(scores, owner, np.arange(300), 20)
+    qrels = {query: {**found, f"d{290 + int(query[1:]) % 10}": 3} for query, found in qrels.items()}
+    documents = cb.RelevantDocuments.from_run(qrels, run, n_classes=300, relevance_level=3)
+    assert documents.metric("ndcg@10") == pytest.approx(brute_force(qrels, run, "ndcg", 10))
+    best = {q: {d: g for d, g in found.items() if g == 3} for q, found in qrels.items()}
+    assert documents.metric("recall@10") == pytest.approx(brute_force(best, run, "recall", 10))
 
 
 def test_one_relevant_document_is_a_task():
@@ -65,6 +104,7 @@ def test_one_relevant_document_is_a_task():
     task = cb.SourceTask.from_run(qrels, run, n_classes=300)
     for metric in ("recall@5", "ndcg@5"):
         assert documents.metric(metric) == pytest.approx(task.metric(metric, 300)[0])
+        assert documents.relevant_ranks(named_metric(metric)) is None
 
 
 def predicted(seed, metric):
@@ -77,7 +117,7 @@ def predicted(seed, metric):
     whole = cb.RelevantDocuments.from_run(
         *run_of(scores, owner, np.arange(10_000), 100), n_classes=10_000
     )
-    prediction = pilot.predict([1000, 10_000], metric=metric, **{**FEW, "random_seed": seed})
+    prediction = predict(pilot, [1000, 10_000], metric, random_seed=seed)
     return pilot, prediction, whole.metric(metric)
 
 
@@ -99,7 +139,7 @@ def test_recall_of_fewer_documents_than_are_relevant():
     documents = cb.RelevantDocuments.from_run(
         *run_of(scores, owner, np.arange(500), 60), n_classes=500
     )
-    prediction = documents.predict(500, metric="recall@2", **FEW)
+    prediction = predict(documents, 500, "recall@2")
     sd = float(prediction.draws.std())
     assert abs(prediction.mean[500] - documents.metric("recall@2")) < 2 * sd
 
@@ -114,25 +154,38 @@ def test_intervals_contain_the_metric_of_a_larger_corpus():
     assert np.mean(held) >= 0.7
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "mrr", "success@10", "recall"])
-def test_other_metrics_are_those_of_a_task(metric):
-    scores, owner = corpus(40, 300, 1)
-    documents = cb.RelevantDocuments.from_run(
-        *run_of(scores, owner, np.arange(300), 20), n_classes=300
-    )
-    with pytest.raises(cb.DataError, match=r"^metric: found"):
-        documents.metric(metric)
-
-
 def test_lists_must_be_long_enough():
     scores, owner = corpus(40, 300, 1)
     documents = cb.RelevantDocuments.from_run(
         *run_of(scores, owner, np.arange(300), 5), n_classes=300
     )
-    with pytest.raises(cb.DataError, match="lists of 5 documents do not determine"):
+    with pytest.raises(cb.DataError, match="k: recall@10 at 300 classes lies between"):
         documents.metric("recall@10")
-    with pytest.raises(cb.DataError, match="do not determine"):
-        documents.predict(3000, metric="recall@10", **FEW)
+
+
+def test_documents_are_used_like_a_task(tmp_path):
+    scores, owner = corpus(60, 400, 4)
+    documents = cb.RelevantDocuments.from_run(
+        *run_of(scores, owner, np.arange(400), 60), n_classes=400
+    )
+    model = cb.BayesianExtrapolator().fit(documents, **FEW)
+    k = [400, 4000]
+    recall, success = (model.predict(k, metric=name) for name in ("recall@5", "success@5"))
+    assert (recall.mean < success.mean).all()
+    assert recall.evidence == "ranks" and success.evidence == "ranks and scores"
+    axes = cb.plot_accuracy(model, documents, metric="recall@5")
+    assert axes.get_ylabel() == "recall@5"
+    until = model.classes_until(0.4, metric="recall@5")
+    at_least = recall.prob_reached(0.4)
+    assert until.prob_at_least(4000) == pytest.approx(at_least[4000], abs=0.01)
+    path = cb.write_report(model, k, tmp_path / "page.html", metric="recall@5", target=0.4)
+    assert "recall@5" in path.read_text("utf-8")
+    again = cb.load(cb.save(model, tmp_path / "fit.nc"))
+    np.testing.assert_array_equal(again.predict(k, metric="recall@5").draws, recall.draws)
+    with pytest.raises(cb.DataError, match="found 'ndcg@3', which the model did not predict"):
+        again.predict(k, metric="ndcg@3")
+    table = cb.compare([model, cb.MomentBounds()], documents, k, metric="recall@5")
+    assert "several relevant documents" in table.skipped["MomentBounds"]
 
 
 def test_few_queries_are_refused():
@@ -141,7 +194,7 @@ def test_few_queries_are_refused():
         *run_of(scores, owner, np.arange(300), 20), n_classes=300
     )
     with pytest.raises(cb.DataError, match="found 10 queries with relevant documents"):
-        documents.predict(3000, metric="recall@10", **FEW)
+        predict(documents, 3000, "recall@10")
 
 
 def two_engines(kept, n_classes, seed):
@@ -164,14 +217,14 @@ def test_two_engines_are_compared_on_the_same_queries():
     comparison = cb.compare_classifiers(pilots, [1000, 10_000], **settings)
     difference = comparison.difference("plain", "noisy")
     lower, upper = difference.interval(0.99).loc[10_000]
-    truth = whole["plain"].metric("recall@10") - whole["noisy"].metric("recall@10")
+    truth = (whole["plain"].metric("recall@10") - whole["noisy"].metric("recall@10")).item()
     assert lower < truth < upper
     # The engines share queries, so their difference is more certain than independent tests say.
-    alone = [docs.predict(1000, **settings).draws.var().item() for docs in pilots.values()]
+    alone = [predict(docs, 1000, "recall@10").draws.var().item() for docs in pilots.values()]
     assert difference.draws.sel(k=1000).var().item() < 0.8 * sum(alone)
     for name, documents in pilots.items():
         of_engine = comparison.predictions[name].draws.sel(k=1000)
-        assert abs(of_engine.mean() - documents.metric("recall@10")) < 2 * of_engine.std()
+        assert abs(of_engine.mean() - documents.metric("recall@10").item()) < 2 * of_engine.std()
 
 
 def test_engines_have_the_same_queries():
@@ -195,40 +248,47 @@ def test_engines_have_the_same_queries():
     ]
     with pytest.raises(cb.DataError, match="have different queries"):
         cb.compare_classifiers(dict(zip("ab", lacking, strict=True)), 50, metric="recall@1")
-    task = cb.SourceTask.from_ranks([1, 2, 1], [0, 1, 2], n_classes=3)
-    with pytest.raises(cb.DataError, match="SourceTask, found RelevantDocuments"):
-        cb.compare_classifiers({"a": pilots["plain"], "b": task}, 1000, metric="recall@10")
-    with pytest.raises(cb.DataError, match=r"^paired: found False"):
-        cb.compare_classifiers(pilots, 1000, metric="recall@10", paired=False)
 
 
-def test_recall_of_a_task_is_refused(tmp_path):
-    scores, owner = corpus(40, 300, 1)
-    qrels, run = run_of(scores, owner, np.arange(300), 20)
-    task = cb.SourceTask.from_run(qrels, run, n_classes=300)
+def test_parts_have_the_documents_of_their_queries():
+    scores, owner = corpus(60, 300, 1)
+    task = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(300), 300), n_classes=300)
+    for metric in ("recall@5", "ndcg@5"):
+        parts = [task.subsample(150, random_seed=seed).metric(metric)[0] for seed in range(200)]
+        error = np.std(parts) / 200**0.5
+        assert abs(np.mean(parts) - task.metric(metric, 150)[0]) < 4 * error
+
+
+def test_some_use_the_best_document_alone():
+    scores, owner = corpus(60, 300, 1)
+    task = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(300), 300), n_classes=300)
+    sampled = cb.estimators.SampledMetrics().fit(task)
     model = cb.BayesianExtrapolator(evidence="ranks").fit(task, **FEW)
-    whole_lists = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(300), 300), n_classes=300)
-    sampled = cb.estimators.SampledMetrics().fit(whole_lists)
     for metric in ("recall@5", "recall@1", "nDCG@5"):
         for call in (
             lambda metric=metric: sampled.predict(900, metric=metric),
-            lambda metric=metric: task.metric(metric, 300),
-            lambda metric=metric: model.predict(300, metric=metric),
-            lambda metric=metric: cb.compare_classifiers(
-                {"a": task, "b": task}, 300, metric=metric
-            ),
+            lambda metric=metric: cb.MomentBounds().fit(task).predict(900, metric=metric),
+            lambda metric=metric: cb.sensitivity(model, 300, metric=metric),
+            lambda metric=metric: cb.plan(task, 900, metric=metric, width=0.1),
         ):
             with pytest.raises(cb.DataError, match=r"queries have several relevant documents"):
                 call()
     assert model.predict(300, metric="success@5").mean[300] > 0
+
+
+def test_files_hold_the_same_documents(tmp_path):
+    scores, owner = corpus(40, 300, 1)
+    qrels, run = run_of(scores, owner, np.arange(300), 20)
     (tmp_path / "qrels").write_text(
         "".join(f"{q} 0 {d} {level}\n" for q, found in qrels.items() for d, level in found.items())
     )
     (tmp_path / "run").write_text(
         "".join(f"{q} Q0 {d} 0 {s!r} a\n" for q, found in run.items() for d, s in found.items())
     )
-    read, made = (
-        cb.RelevantDocuments.from_run(*entries, n_classes=300).metric("ndcg@5")
-        for entries in ((tmp_path / "qrels", str(tmp_path / "run")), (qrels, run))
-    )
-    assert read == pytest.approx(made, rel=1e-12)
+    files = tmp_path / "qrels", str(tmp_path / "run")
+    expected = cb.SourceTask.from_run(qrels, run, n_classes=300).metric("ndcg@5")
+    for task in (
+        cb.RelevantDocuments.from_run(*files, n_classes=300),
+        cb.read_task(files[1], qrels=files[0], n_classes=300),
+    ):
+        assert task.metric("ndcg@5") == pytest.approx(expected, rel=1e-12)

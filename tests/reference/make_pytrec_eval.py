@@ -14,10 +14,10 @@ import numpy as np
 
 N_QUERIES, N_DOCUMENTS = 30, 60
 DEPTHS = (1, 3, 10)
-# Names of pytrec_eval by those of the package: of several relevant documents the best counts.
+# Names of pytrec_eval by those of the package.
+NAMES = {"success": "success", "recall": "recall", "ndcg": "ndcg_cut"}
 MEASURES = {"mrr": "recip_rank"}
-MEASURES |= {f"recall@{depth}": f"success_{depth}" for depth in DEPTHS}
-NDCG = {f"ndcg@{depth}": f"ndcg_cut_{depth}" for depth in DEPTHS}
+MEASURES |= {f"{name}@{m}": f"{trec}_{m}" for name, trec in NAMES.items() for m in DEPTHS}
 # Most relevant documents of a query, length of the lists, and the scores of a case.
 CASES = {
     "one relevant document": (1, 25, lambda score, document: round(score, 3)),
@@ -65,11 +65,10 @@ def numbers() -> dict:
     for name, (most, length, printed) in CASES.items():
         qrels = judgements(rng, most)
         run = retrieved(rng, qrels, length, printed)
-        measures = MEASURES | (NDCG if most == 1 else {})
-        found = pytrec_eval.RelevanceEvaluator(qrels, set(measures.values())).evaluate(run)
+        found = pytrec_eval.RelevanceEvaluator(qrels, set(MEASURES.values())).evaluate(run)
         expected = {
             metric: [found[query][measure] for query in qrels if query in run]
-            for metric, measure in measures.items()
+            for metric, measure in MEASURES.items()
         }
         made["cases"][name] = {"qrels": qrels, "run": run, "expected": expected}
     return made

@@ -103,8 +103,8 @@ def test_empty_lists_of_a_run():
         scores = task.answered.nearest_classes.scores
         np.testing.assert_array_equal(scores, expected.answered.nearest_classes.scores)
     documents = cb.RelevantDocuments.from_run(qrels, empty, n_classes=50)
-    law = cb.BayesianExtrapolator(evidence="ranks")
-    at_two = documents.predict(2, metric="recall@1", model=law, **FEW).mean[2]
+    law = cb.BayesianExtrapolator(evidence="ranks").fit(documents, **FEW)
+    at_two = law.predict(2, metric="recall@1").mean[2]
     assert at_two < 1.05 * found.mean()  # an empty list misses even among two documents
 
 

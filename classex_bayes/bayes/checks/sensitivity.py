@@ -20,6 +20,7 @@ from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import Bounds, Extrapolation
+from classex_bayes.task.provenance import refuse_all_relevant
 from classex_bayes.typing import ClassCounts
 
 # Parameters of a model that are priors, and their names.
@@ -246,6 +247,8 @@ def sensitivity(
     """
     enough_draws(checked_model_with_prior(model, "sensitivity"))
     limit = number(threshold, "threshold", 0)
+    if model.fit_.record.several_relevant:
+        refuse_all_relevant(named_metric(metric), "queries have several relevant documents")
     prediction = model.predict(k, metric=metric)
     values = prediction.draws
     dims = tuple(SAMPLE_DIMS)

@@ -1,0 +1,224 @@
+"""Ranks of all relevant documents of queries: recall and nDCG as trec_eval defines them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+
+from classex_bayes.core.metrics import GainMetric, MeanMetric, Metric
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.judged_runs import JudgedLists
+from classex_bayes.task.provenance import CUT_RANKS, Provenance
+from classex_bayes.task.rank_table import KNOWN, RankTable
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
+
+# Documents from this one on, in the order of their ranks, have one law. So do those of few queries.
+_LAST_LAW, _FEWEST_QUERIES = 4, 20
+
+
+class Level(NamedTuple):
+    """The relevant documents with one law: their task, and their places in their queries."""
+
+    table: RankTable
+    share: FloatArray  # (n_levels,): weight of those with 0, 1, ... relevant ones before them
+
+
+@dataclass(frozen=True, eq=False)
+class RelevantRanks:
+    r"""Ranks of all relevant documents of the queries, best ones first in each query.
+
+    The j-th best of the :math:`R_q` relevant documents of query q has j - 1 relevant documents
+    before it, whose number does not grow with the corpus, and :math:`L_{qj}` irrelevant ones, whose
+    number does. Its grade is :math:`g_{qj}`. With d(r) the gain of rank r,
+
+    .. math:: \frac{1}{n} \sum_q \frac{1}{c_q} \sum_{j=1}^{R_q} g_{qj} \, d(j + L_{qj}).
+
+    Recall@m has grades of 1, d(r) = 1 for :math:`r \le m`, and :math:`c_q = R_q`. nDCG has
+    :math:`d(r) = 1 / \log_2(r + 1)`, and :math:`c_q` is the sum for the best order of the grades.
+
+    Attributes
+    ----------
+    n_classes : int
+        Number k1 of documents in the corpus.
+    queries : Index of shape (n,)
+        Names of the queries.
+    y : int array of shape (n,)
+        Class of each query, as of `SourceTask.from_run`.
+    query, level, grade : int arrays of shape (n_pairs,)
+        Query of each document, number of better relevant documents of the query, and grade.
+    lowest, highest : int arrays of shape (n_pairs,)
+        Bounds of the number of irrelevant documents that are better.
+    unanswered : bool array of shape (n_pairs,)
+        Whether the list of the query is empty.
+    """
+
+    n_classes: int
+    queries: pd.Index
+    y: IntArray
+    query: IntArray
+    level: IntArray
+    grade: IntArray
+    lowest: IntArray
+    highest: IntArray
+    unanswered: BoolArray
+
+    @classmethod
+    def of(cls, lists: JudgedLists, n_classes: int, smallest: int) -> Self:
+        """Ranks of the documents of at least the grade `smallest`; others are irrelevant."""
+        n, right = lists.n_queries, lists.grade >= smallest
+        wanted = lists.judged_grade >= smallest
+        # Unlisted documents come last, in the order of their grades.
+        order = np.lexsort((-lists.judged_grade, lists.judged_place, lists.judged_query))
+        order = order[wanted[order]]
+        query, grade = lists.judged_query[order], lists.judged_grade[order]
+        n_relevant = np.bincount(query, minlength=n)
+        level = np.arange(query.size) - (np.cumsum(n_relevant) - n_relevant)[query]
+        n_wrong = np.bincount(lists.query[~right], minlength=n)
+        wrong_before = np.cumsum(~right) - (np.cumsum(n_wrong) - n_wrong)[lists.query]
+        # Unlisted documents rank below the longest list, like that of `best_relevant`.
+        highest = n_classes - n_relevant[query]
+        lowest = np.minimum(lists.length, highest)
+        listed = lists.judged_place[order] < lists.query.size
+        lowest[listed] = highest[listed] = wrong_before[right]
+        unanswered = lists.is_empty[query]
+        lowest[unanswered] = highest[unanswered] = n_classes - 1
+        return cls(
+            n_classes, lists.queries, lists.y, query, level, grade, lowest, highest, unanswered
+        )
+
+    def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
+        """Ranks of the queries of some classes, with a random share of the irrelevant documents."""
+        position = np.full(self.n_classes, -1)
+        position[kept] = np.arange(kept.size)
+        of_query = np.flatnonzero(position[self.y] >= 0)
+        rows = np.isin(self.query, of_query)
+        above = self.lowest[rows]  # ranks are exact, as `classex_bayes.task.table_parts` demands
+        drawn = rng.hypergeometric(above, self.n_classes - 1 - above, kept.size - 1)
+        columns = {name: getattr(self, name)[rows] for name in ("level", "grade", "unanswered")}
+        return replace(
+            self,
+            **columns,
+            n_classes=kept.size,
+            queries=self.queries[of_query],
+            y=position[self.y[of_query]],
+            query=of_query.searchsorted(self.query[rows]),
+            lowest=drawn,
+            highest=drawn,
+        )
+
+    @property
+    def has_several(self) -> bool:
+        """Whether a query has several relevant documents."""
+        return bool(self.level.any())
+
+    @cached_property
+    def _laws(self) -> IntArray:
+        """Number (n_pairs,) of the law of each document."""
+        queries = np.bincount(self.level)
+        if queries[0] < _FEWEST_QUERIES:
+            raise DataError(
+                f"qrels: found {queries[0]} queries with relevant documents, expected at least "
+                f"{_FEWEST_QUERIES}"
+            )
+        largest = min(int(np.count_nonzero(queries >= _FEWEST_QUERIES)), _LAST_LAW) - 1
+        return np.minimum(self.level, largest)
+
+    def weight(self, metric: MeanMetric) -> FloatArray:
+        """Weight (n_pairs,) of each document: its grade as a share of the ideal of its query."""
+        grade: FloatArray = np.ones(self.grade.size)
+        place_gain = grade
+        if isinstance(metric, GainMetric):
+            grade, place_gain = self.grade.astype(float), metric.gain(self.level + 1.0)
+        by_grade = np.lexsort((-grade, self.query))  # a query keeps its rows
+        ideal = np.bincount(self.query, grade[by_grade] * place_gain)
+        return grade / (self.queries.size * ideal)[self.query]
+
+    def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
+        """Numbers of documents among `k` (n_k,) at which a metric is known."""
+        lower, upper = self.metric_bounds(metric, k)
+        return k[upper - lower <= KNOWN]
+
+    def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds (n_k,) of a metric on k documents, at the bounds of all ranks."""
+        assert isinstance(metric, MeanMetric)
+        weight = self.weight(metric)
+        ends = [
+            sum(
+                metric.behind(level).weighted_sum(bound[at], self.n_classes, k, weight[at])
+                for level, at in self._by_level()
+            )
+            for bound in (self.highest, self.lowest)
+        ]
+        lower, upper = (np.clip(end, 0.0, 1.0) for end in ends)
+        return lower, upper
+
+    def _by_level(self) -> Iterator[tuple[int, IntArray]]:
+        """Levels with the places of their documents."""
+        order = np.argsort(self.level, kind="stable")
+        ends = np.cumsum(np.bincount(self.level))[:-1]
+        return enumerate(np.split(order, ends))
+
+    def levels(self, metric: MeanMetric) -> list[Level]:
+        """The documents by their laws: each of the best ones has its own, all others share one."""
+        weight, law, levels = self.weight(metric), self._laws, []
+        for number in range(int(law.max()) + 1):
+            rows = np.flatnonzero(law == number)
+            share = np.bincount(self.level[rows], weight[rows], int(self.level.max()) + 1)
+            levels.append(Level(self._table(rows, weight[rows]), share))
+        return levels
+
+    def _table(self, rows: IntArray, weight: FloatArray) -> RankTable:
+        """Table of some of the documents, each among the irrelevant ones."""
+        is_open = self.lowest[rows] < self.highest[rows]
+        return RankTable(
+            self.y[self.query[rows]],
+            self.n_classes,
+            weight / weight.sum(),
+            self.lowest[rows],
+            np.where(is_open, self.n_classes - 1, self.highest[rows]),
+            unanswered=self.unanswered[rows],
+            provenance=Provenance(unknown=CUT_RANKS),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Ranks of the documents that recall counts, and of those that nDCG counts.
+
+    Recall counts documents of at least the `relevance_level`, and nDCG all grades, as in trec_eval.
+    """
+
+    relevant: RelevantRanks
+    graded: RelevantRanks
+
+    @classmethod
+    def of(cls, lists: JudgedLists, n_classes: int) -> Self:
+        """Ranks of the relevant documents of judged lists."""
+        relevant = RelevantRanks.of(lists, n_classes, lists.level)
+        return cls(
+            relevant, relevant if lists.level == 1 else RelevantRanks.of(lists, n_classes, 1)
+        )
+
+    def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
+        """Ranks of the queries of some classes, among as many documents."""
+        relevant = self.relevant.select(kept, rng)
+        is_same = self.graded is self.relevant
+        return replace(
+            self, relevant=relevant, graded=relevant if is_same else self.graded.select(kept, rng)
+        )
+
+    def has_queries_of(self, other: Self) -> bool:
+        """Whether both have the same queries with the same relevant documents."""
+        first, second = self.graded, other.graded
+        return all(
+            np.array_equal(getattr(first, name), getattr(second, name))
+            for name in ("queries", "y", "query")
+        )
+
+    def counted_by(self, metric: Metric) -> RelevantRanks | None:
+        """Ranks that a metric counts; None if it counts the best document alone."""
+        ranks = self.graded if isinstance(metric, GainMetric) else self.relevant
+        return ranks if metric.counts_all and ranks.has_several else None
