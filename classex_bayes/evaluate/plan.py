@@ -55,7 +55,8 @@ class Plan(Shown):
         "width_sd" (mean and standard deviation over simulated pilots), "reached" (share of them
         whose interval is at most as wide as requested), "power" (share of them whose interval does
         not contain the excluded value) and "error" (root mean square error of their posterior
-        means). "reached" and "power" are present only if requested.
+        means). "reached" and "power" are present only if requested. If instances have negatives of
+        their own, the first columns are "negatives" and "users", the number of instances.
     k : int
         Number of classes asked for.
     width : float or None
@@ -125,10 +126,19 @@ class Plan(Shown):
         if designs.empty:
             raise DataError(
                 f"classes, repeats: no design {' and '.join(wanted)}. The nearest, "
-                f"{_design(self.nearest)}, has {', '.join(nearest)}. Plan with more classes or "
-                f"instances{'' if self.width is None else ', or a larger width'}"
+                f"{_design(self.nearest)}, has {', '.join(nearest)}. Plan with more {self._axes}"
+                f"{'' if self.width is None else ', or a larger width'}"
             )
-        return designs.sort_values(["instances", "width"]).iloc[0]
+        return designs.sort_values([self._size, "width"]).iloc[0]
+
+    @property
+    def _size(self) -> str:
+        """The column of the number of test instances."""
+        return "users" if "users" in self.table else "instances"
+
+    @property
+    def _axes(self) -> str:
+        return "negatives or users" if "users" in self.table else "classes or instances"
 
     @property
     def nearest(self) -> pd.Series:
@@ -151,7 +161,8 @@ class Plan(Shown):
             return str(error).split(": ", 1)[1]
         by_width = "reached" in self.table
         share = f"; {best['reached']:.0%} of the pilots reach the width" if by_width else ""
-        return f"fewest instances: {_design(best)}, {best['instances']:.0f} in all{share}"
+        total = "" if self._size == "users" else f", {best['instances']:.0f} in all"
+        return f"fewest {self._size}: {_design(best)}{total}{share}"
 
     def _display(self) -> Display:
         mean, sd = self.assumed
@@ -167,6 +178,8 @@ class Plan(Shown):
 
 
 def _design(row: pd.Series) -> str:
+    if "users" in row:
+        return f"{row['users']:.0f} users with {row['negatives']:.0f} negatives each"
     classes = f"{row['classes']:.0f} classes with"
     if row["repeats"] < 1:
         return f"{classes} one instance of {percent(row['repeats'])} of them"
@@ -182,6 +195,8 @@ def plan(
     metric: str = "accuracy",
     classes: Sequence[int] | None = None,
     repeats: Sequence[float] | None = None,
+    negatives: Sequence[int] | None = None,
+    users: Sequence[int] | None = None,
     n_pilots: int = 20,
     ci_prob: float | None = None,
     random_seed: RandomSeed = None,
@@ -221,6 +236,10 @@ def plan(
         One with fewer instances than classes is tried with all its classes and 1, 2, 4 and 8 times
         as many instances, up to one for each class. Without a pilot the numbers of classes are 50,
         100, 200 and 400.
+    negatives, users : sequence of int, optional
+        Numbers of negatives of each instance and of instances to try, in place of `classes` and
+        `repeats`, if instances have negatives of their own (`SourceTask.from_ranks`). By default
+        the negatives of the pilot, and 1, 2, 4 and 8 times as many instances.
     n_pilots : int
         Number of pilots to simulate for each design, from the same populations for all designs. A
         power of 0.8 has the standard error 0.09 with 20 of them and 0.04 with 100.
@@ -288,7 +307,7 @@ def plan(
     wanted = None if width is None else probability(width, "width")
     excluded = None if excludes is None else share(excludes, "excludes")
     prob, kind = interval_settings(ci_prob, None)
-    designs = _designs(classes, repeats, task, target_k)
+    designs = _designs(classes, repeats, negatives, users, task, target_k)
     n_simulated, show = how_many(n_pilots, "n_pilots"), truth_value(progressbar, "progressbar")
     of_populations, of_pilots = seed_sequence(random_seed).spawn(2)
     if task is None:
@@ -305,6 +324,8 @@ def plan(
     truth = populations.law.expected(np.array([target_k]), chosen)[:, 0]
     table = pd.DataFrame(designs, columns=["classes", "repeats"])
     table["instances"] = (table["classes"] * table["repeats"]).round().astype(int)
+    if task is not None and task.has_own_negatives:
+        table = pd.DataFrame({"negatives": table["classes"] - 1, "users": table["instances"]})
     table["width"] = widths.mean(axis=1)
     table["width_sd"] = widths.std(axis=1, ddof=1) if n_simulated > 1 else np.nan
     if wanted is not None:
@@ -332,10 +353,23 @@ def plan(
 def _designs(
     classes: Sequence[int] | None,
     repeats: Sequence[float] | None,
+    negatives: Sequence[int] | None,
+    users: Sequence[int] | None,
     task: SourceTask | None,
     k: int,
 ) -> list[tuple[int, float]]:
     """Pairs of a number of classes and a number of instances of each; see `plan` on defaults."""
+    has_own = task is not None and task.has_own_negatives
+    if (negatives, users) != (None, None) and not (has_own and classes is repeats is None):
+        raise DataError(
+            "negatives, users: expected them for a pilot whose instances have negatives of their "
+            "own, without classes and repeats; pass classes= and repeats="
+        )
+    if task is not None and has_own and classes is repeats is None:
+        sizes = class_counts([task.n_classes - 1] if negatives is None else negatives, "negatives")
+        usual = task.n_test * _TIMES if users is None else users
+        numbers_of_users = class_counts(usual, "users", smallest=FEWEST_CLASSES)
+        return [(n + 1, m / (n + 1)) for n, m in product(sizes.tolist(), numbers_of_users.tolist())]
     usual, per_class = np.array([50, 100, 200, 400]), np.array([1, 2, 5])
     if task is not None:
         n_classes, n_test = task.n_classes, task.n_test

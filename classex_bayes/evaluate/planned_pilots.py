@@ -121,7 +121,10 @@ def populations_of_task(
         model.fit(task, sampler=SAMPLER, random_seed=fit_seed, progressbar=progressbar)
     dependence, law = model.fit_.record.dependence, model.law_
     notes = dependence.notes
-    if not task.variance.has_influence:
+    if task.has_own_negatives:  # no competitor is shared
+        effect = task.design_effect()
+        dependence = replace(dependence, spread=effect, within=0.0, between=0.0)
+    elif not task.variance.has_influence:
         # Fits to ranks without scores are wider by the competitors that they do not see.
         dependence = dependence.without_influence()
     weights = law.weights.reshape(-1, law.weights.shape[-1])

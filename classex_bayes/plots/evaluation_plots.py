@@ -158,11 +158,11 @@ def plot_backtest(
 def plot_plan(result: Plan, **drawing: Unpack[Drawing]) -> Chart:
     """Draw the width of the interval, or power, against the number of classes.
 
-    Each number of repeats has a line. If some classes of a plan have no instance, each number of
-    classes has a line against the number of instances. If a width is wanted, lines are its means
-    over simulated pilots, and bands reach one standard deviation to both sides. Otherwise lines are
-    power, and bands reach one standard error. The wanted width, or a power of 0.8, is a line of its
-    own.
+    Each number of repeats, or of negatives, has a line. If some classes of a plan have no instance,
+    each number of classes has a line against the number of instances. If a width is wanted, lines
+    are its means over simulated pilots, and bands reach one standard deviation to both sides.
+    Otherwise lines are power, and bands reach one standard error. The wanted width, or a power of
+    0.8, is a line of its own.
 
     Parameters
     ----------
@@ -183,7 +183,10 @@ def plot_plan(result: Plan, **drawing: Unpack[Drawing]) -> Chart:
         label, bands = f"share of {interval}s without {result.excludes:g}", "one standard error"
     ends = {"lower": (mean - error).clip(lower=0), "upper": (mean + error).clip(upper=largest)}
     table = table.assign(mean=mean, **ends)
-    if (table["repeats"] < 1).any():
+    if "users" in table:
+        along, x_label = "users", "number of users of the pilot"
+        lines = {f"{n:,} negatives each": rows for n, rows in table.groupby("negatives")}
+    elif (table["repeats"] < 1).any():
         along, x_label = "instances", "number of test instances of the pilot"
         lines = {f"{classes:,} classes": rows for classes, rows in table.groupby("classes")}
     else:

@@ -262,6 +262,11 @@ class TaskStatistics:
         )
 
     @property
+    def has_own_negatives(self) -> bool:
+        """Whether each instance was ranked among negatives of its own."""
+        return isinstance(self.table, RankTable) and not self.table.competitors_shared
+
+    @property
     def several_relevant(self) -> str:
         """A clause that queries have several relevant documents; empty if they have one each."""
         if self.judged is not None and self.judged.graded.has_several:

@@ -10,7 +10,7 @@ from scipy.integrate import trapezoid
 from scipy.stats import binom, norm
 from scipy.stats import t as student_t
 
-from classex_bayes import DataError, MixturePrior, SourceTask, plan
+from classex_bayes import BayesianExtrapolator, DataError, MixturePrior, SourceTask, plan
 from classex_bayes.core import MixtureLaw, named_metric
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.dependence import typical_dependence
@@ -22,6 +22,7 @@ from classex_bayes.evaluate.planned_pilots import (
     populations_of_task,
     simulated_draws,
 )
+from classex_bayes.plots import plot_plan
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.laws import FavorabilityLaw
 
@@ -214,6 +215,30 @@ def test_pilots_of_ranks_are_as_wide_as_fits_to_ranks(drawn):
     drawn(np.full((1, 1000), 0.5))
     notes = plan(seen, 100, width=0.2, n_pilots=1, **QUICK).notes
     assert [note.split(";")[0] for note in notes] == ["intervals are those of ranks alone"]
+
+
+def test_users_with_negatives_of_their_own_are_independent():
+    """The planned width is that of a fit to as many users, and falls with their square root."""
+    rng = np.random.default_rng(1)
+    ranks = 1 + rng.binomial(99, rng.beta(0.4, 6, 1200))
+    task = SourceTask.from_ranks(ranks, np.arange(1200), n_negatives=99)
+    model = BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
+    lower, upper = model.predict(500, metric="hit_rate@10").interval(0.9).loc[500]
+    settings = {**QUICK, "metric": "hit_rate@10", "width": 0.05, "n_pilots": 6}
+    planned = plan(task, 500, users=[300, 1200], negatives=[99], **settings)
+    few, many = planned.table["width"]
+    assert 0.75 < many / (upper - lower) < 1.3 and 1.6 < few / many < 2.4
+    assert list(planned.table.columns[:2]) == ["negatives", "users"]
+    assert "1200 users with 99 negatives each" in planned.advice
+    same = plan(task, 500, classes=[100], repeats=[12], **settings)  # the seeds differ
+    assert same.table["users"].tolist() == [1200]
+    assert 0.8 < same.table["width"][0] / many < 1.25
+    plot_plan(planned)
+    for wrong in ({"classes": [100], "users": [9]}, {"users": [2]}):
+        with pytest.raises(DataError, match=r"users"):
+            plan(task, 500, **wrong, **settings)
+    with pytest.raises(DataError, match=r"^negatives, users: .*pass classes= and repeats="):
+        plan(None, 500, users=[9], **settings)
 
 
 def test_a_guess_has_the_weight_of_its_instances():
