@@ -145,13 +145,9 @@ REMEDIES = {
         ],
     ),
     "several documents": (
-        lambda: run(SEVERAL).metric("recall@5", 20),
-        "ask for success@m or mrr.*RelevantDocuments",
-        lambda: (
-            run(SEVERAL).metric("success@5", 20),
-            run(SEVERAL).metric("mrr", 20),
-            cb.RelevantDocuments.from_run(SEVERAL, RUN, n_classes=20).metric("recall@5"),
-        ),
+        lambda: run(SEVERAL).metric("map@5", 20),
+        "pass 'success@m' or 'mrr'",
+        lambda: (run(SEVERAL).metric("success@5", 20), run(SEVERAL).metric("mrr", 20)),
     ),
     "relevance": (
         lambda: run(relevance_level=2),

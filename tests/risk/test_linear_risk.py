@@ -56,6 +56,7 @@ def random_task(seed, n_classes, repeats=2):
 # Polynomials
 
 
+@unsound_data
 def test_a_quadratic_is_recovered():
     # The expectation of tasks with K(u) = u^2: E[u^2 | R] = (R + 1)(R + 2) / (k1 (k1 + 1)).
     beaten = 18 - np.arange(19)
@@ -142,6 +143,7 @@ def test_predictions_are_risks_with_notes_where_they_cannot_be():
 # Moments
 
 
+@unsound_data
 def test_a_mixture_of_radial_functions_is_recovered():
     # Costs by rank of one element of the basis, by the moments of the ranks' beta laws.
     n_classes, width = 30, 1.0
