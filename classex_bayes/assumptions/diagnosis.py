@@ -27,6 +27,7 @@ from classex_bayes.results.draws import interval_name, interval_settings
 from classex_bayes.results.extrapolation import REACHED
 from classex_bayes.task.check import Check, noted
 from classex_bayes.task.data_checks import participation
+from classex_bayes.task.provenance import CLASSES
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.score_checks import checks_of_scores
@@ -211,13 +212,15 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     table = task.table
     checks = {check.name: check for check in task.checks}
     checks[_REACH] = _reach(task)
-    title = f"{task.n_classes} classes, {task.n_test} test instances from {table.made_from}"
+    nouns = table.provenance.nouns
+    found = f"{task.n_test} {'test ' * (nouns is CLASSES)}{nouns.instances}"
+    title = f"{task.n_classes} {nouns.ranked}, {found} from {table.made_from}"
     exact = table.answered if isinstance(table, RankTable) and table.is_exact else None
     if exact is None or exact.source is None:
         unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
-        reason = f"the task was made from {table.made_from}"
+        reason = f"needs scores; the task was made from {table.made_from}"
         if exact is not None and exact.influence is not None:
-            reason = "the scores of all classes are no longer at hand"
+            reason = "needs scores of all classes, which are no longer at hand"
         return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
     if not {_SCORES, _EMBEDDINGS} & checks.keys() and exact.distance is None:
         of_source = checks_of_scores(exact.source, exact.y, task.classes)

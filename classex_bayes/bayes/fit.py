@@ -30,6 +30,7 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.mixture_weights import likeliest_weights
 from classex_bayes.core.rank_limits import POINTS, RankLimits
 from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
+from classex_bayes.task.provenance import NOUNS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray
 
@@ -314,11 +315,12 @@ class LawFit(Fit):
         if self.gap is not None:
             notes += self.gap.notes
         if self.record.competitors_unseen:
+            nouns = NOUNS[self.record.ranked]
             notes.append(
-                "all instances meet the same wrong classes. Without the scores of all classes, the "
-                "variance that this adds is unknown; a typical one is used: "
-                f"{UNSEEN_COMPETITORS - 1:.0%} of that between classes (less if class weights are "
-                "unequal)"
+                f"all {nouns.instances} meet the same wrong {nouns.ranked}. Without the scores of "
+                f"all {nouns.ranked}, the variance that this adds is unknown; a typical one is "
+                f"used: {UNSEEN_COMPETITORS - 1:.0%} of that between {nouns.units} (less if "
+                "weights are unequal)"
             )
         if self.histogram is None:
             notes.append(

@@ -53,6 +53,7 @@ class FitRecord:
 
     # The data
     made_from: str  # words for what the fitted tasks were made from, separated by commas
+    ranked: str = "classes"  # noun of `classex_bayes.task.provenance`
     n_classes: int  # k1, of the task with the most classes
     n_test: int  # instances in all tasks
     design_effect: float  # number of instances with the information of one independent instance
@@ -98,9 +99,11 @@ class FitRecord:
         largest = dependences[int(sizes.argmax())]
         effects = np.array([task.design_effect() for task in tasks])
         n_test = np.array([task.n_test for task in tasks])
+        ranked = {task.table.provenance.nouns.ranked for task in tasks}
         permanent = np.array([v.permanent for v in variances if v.permanent is not None])
         return cls(
             made_from=", ".join(sorted({task.table.made_from for task in tasks})),
+            ranked=ranked.pop() if len(ranked) == 1 else "classes",
             n_classes=max(task.n_classes for task in tasks),
             n_test=int(n_test.sum()),
             design_effect=float(n_test.sum() / (n_test / effects).sum()),

@@ -188,7 +188,7 @@ class LawModel(FittedModel):
         counts, chosen = class_counts(k), named_metric(metric)
         for task in self.fit_.tasks:
             task.table.provenance.refuse(metric)
-        estimand, farthest = Estimand(metric=chosen.name), counts.argmax()
+        estimand, farthest = self._estimand(metric=chosen.name), counts.argmax()
         if (level_law := self._level_law(chosen)) is not None:
             law, notes = level_law
             draws = law.expected(counts, chosen)
@@ -256,9 +256,9 @@ class LawModel(FittedModel):
         if lower <= draws.mean() <= upper:
             return ()
         return (
-            f"on {k:,} classes scores move the prediction out of the interval of ranks alone, "
-            f"{estimand.numerals.span(lower, upper)} ({interval_name(level)}); unless the scores "
-            "are distances, neither is certain",
+            f"on {k:,} {estimand.units} scores move the prediction out of the interval of ranks "
+            f"alone, {estimand.numerals.span(lower, upper)} ({interval_name(level)}); unless the "
+            "scores are distances, neither is certain",
         )
 
     def predict_test(
@@ -307,7 +307,7 @@ class LawModel(FittedModel):
             )
         else:
             draws = single_test_accuracy(expected, counts, per_class, record.dependence, rng)
-        estimand = Estimand(kind="observed", repeats=per_class, nested=holds_pilot)
+        estimand = self._estimand(kind="observed", repeats=per_class, nested=holds_pilot)
         notes = record.dependence.notes_on_tests
         return self._prediction(counts, draws, estimand, notes, evidence=record.evidence)
 
@@ -350,8 +350,11 @@ class LawModel(FittedModel):
         observed = self.idata["observed_data"].to_dataset()["accuracy"]
         rng = record.rng(Stage.POPULATION, random_seed)
         draws = population_accuracy(self.law_, observed, record.dependence, counts, size, rng)
-        estimand, notes = Estimand(population=size), record.dependence.notes
+        estimand, notes = self._estimand(population=size), record.dependence.notes
         return self._prediction(counts, draws, estimand, notes, evidence=record.evidence)
+
+    def _estimand(self, **fields: Any) -> Estimand:
+        return Estimand(ranked=self.fit_.record.ranked, **fields)
 
     def _prediction(
         self,

@@ -115,7 +115,8 @@ class PredictionVerb(FitVerb):
         if strict:
             verdict = findings.assessment
             sound = [verdict.verdict, verdict.driver.sentences, *map(str, verdict.caveats)]
-            first = [f"failed: {self.terminal.words(fault)}" for fault in failed] or sound
+            first = [f"failed: {fault}" for fault in failed] or sound
+            first = [self.terminal.words(line) for line in first]
         tables = [_comparison_table(shown, findings.ci_prob)]
         if findings.open_set is not None:
             tables.append(_rates_table(findings.open_set[1], findings.task, findings.ci_prob))
@@ -152,7 +153,7 @@ def _comparison_table(comparison: Any, ci_prob: float) -> str:
     if "truth" in rows:
         covered = rows["covered"].astype(object).map({True: "yes", False: "no"}).fillna("-")
         shown = shown.assign(truth=text(rows["truth"]), covered=covered)
-    title = f"{capitalized(whole.description)}, from {whole.n_classes} source classes"
+    title = f"{capitalized(whole.description)}, from {whole.n_classes} {whole.estimand.source}"
     title += f" ({whole.estimator}: {whole.evidence})" if whole.evidence else ""
     return table(title, shown)
 

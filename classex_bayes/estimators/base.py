@@ -4,6 +4,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Protocol, Self
 
@@ -127,6 +128,7 @@ class PointEstimator(Parameters, ABC):
 
     _estimand = Estimand()
     _n_classes: int  # k1 of the task that it was fitted to
+    _ranked: str  # noun of what its task ranks
     _data_notes: tuple[str, ...]
 
     @abstractmethod
@@ -179,6 +181,7 @@ class PointEstimator(Parameters, ABC):
         self._fit(task.answered)
         self._answered = task.table.answered_share
         self._n_classes, self._data_notes = task.n_classes, notes_of([task])
+        self._ranked = task.table.provenance.nouns.ranked
         self._fitted_name = self.name
         return self
 
@@ -207,7 +210,12 @@ class PointEstimator(Parameters, ABC):
         values = self._answered * self._curve(counts)
         notes = self._notes(counts, values) + self._data_notes
         return Extrapolation.from_point(
-            counts, values, name, self._n_classes, notes, self._estimand
+            counts,
+            values,
+            name,
+            self._n_classes,
+            notes,
+            replace(self._estimand, ranked=self._ranked),
         )
 
 

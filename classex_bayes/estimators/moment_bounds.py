@@ -69,6 +69,7 @@ class MomentBounds(Parameters):
     plot = PlotMethod("plot_accuracy")
 
     _n_classes: int
+    _ranked: str
     _data_notes: tuple[str, ...]
     _several_relevant: str
 
@@ -105,6 +106,7 @@ class MomentBounds(Parameters):
         )
         self._n_classes, self._data_notes = task.n_classes, notes_of([task])
         self._several_relevant = task.several_relevant
+        self._ranked = task.table.provenance.nouns.ranked
         self._fitted_name = self.name
         return self
 
@@ -133,7 +135,8 @@ class MomentBounds(Parameters):
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
         refuse_all_relevant(chosen, self._several_relevant)
-        limits, estimand = partial(self._limits.at, chosen), Estimand(metric=chosen.name)
+        limits = partial(self._limits.at, chosen)
+        estimand = Estimand(metric=chosen.name, ranked=self._ranked)
         return Bounds.of(counts, limits, name, self._n_classes, self._data_notes, estimand)
 
     @property

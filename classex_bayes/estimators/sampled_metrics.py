@@ -157,7 +157,7 @@ class SampledMetrics(PointEstimator):
         last = np.array([chosen.given_favorability(nothing, float(size))[0] for size in counts])
         values = self._answered * self._curve(counts, chosen) + (1 - self._answered) * last
         notes = self._data_notes
-        estimand = Estimand(metric=chosen.name)
+        estimand = Estimand(metric=chosen.name, ranked=self._ranked)
         if not chosen.is_rank:
             notes += note_outside(values, counts, "the values for each L may lie outside")
         return Extrapolation.from_point(counts, values, name, self._n_classes, notes, estimand)

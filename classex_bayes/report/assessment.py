@@ -82,13 +82,13 @@ class Assessment:
 
     @property
     def left_out(self) -> str:
-        """Checks that could not be made and why, after a semicolon; empty if there are none."""
-        unmade = [(check.sentence, check.name) for check in self.checks if check.passed is None]
-        if isinstance(self.within, str):
-            unmade.append((self.within, "extrapolation within the pilot"))
-        names = {reason: ", ".join(n for why, n in unmade if why == reason) for reason, _ in unmade}
-        named = ", ".join(f"{several} ({reason})" for reason, several in names.items())
-        return f"; not made: {named}" * bool(named)
+        """Checks that could not be made, after a semicolon; empty if there are none."""
+        unmade = [check for check in self.checks if check.passed is None]
+        of_scores = sum(check.sentence.startswith("needs scores") for check in unmade)
+        names = [check.name for check in unmade if not check.sentence.startswith("needs scores")]
+        names += ["extrapolation within the pilot"] * isinstance(self.within, str)
+        names[:0] = [f"{of_scores} checks that need scores"] * bool(of_scores)
+        return f"; not made: {', '.join(names)}" * bool(names)
 
     @property
     def faults(self) -> list[Caveat]:

@@ -1,7 +1,7 @@
 """Results of estimators: what is predicted, predictions, limits, and numbers of classes."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -61,6 +61,9 @@ class Estimand:
         Whether the source classes are among the classes of the single test.
     population : int or None
         Number of classes in a finite population; None for an infinite one.
+    ranked : str
+        What the data rank: "documents" of runs, "items" of negatives. If "classes", the name of the
+        metric may say more.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Estimand:
     repeats: int = 1
     nested: bool = False
     population: int | None = None
+    ranked: str = field(default="classes", compare=False)
 
     def describe(self) -> str:
         """Return the estimand in words, for headers and legends."""
@@ -104,9 +108,15 @@ class Estimand:
 
     @property
     def units(self) -> str:
-        """Name of the ranked items: "documents" for metrics of retrieval, else "classes"."""
-        of_retrieval = self._chosen is not None and self._chosen.is_of_retrieval
-        return "documents" if of_retrieval else "classes"
+        """What is ranked: "classes", or "documents" or "items" of such data or metrics."""
+        if self.ranked != "classes" or self._chosen is None or not self._chosen.is_of_retrieval:
+            return self.ranked
+        return "items" if self.metric.startswith("hit_rate") else "documents"
+
+    @property
+    def source(self) -> str:
+        """Name of the k1 classes of the pilot."""
+        return "source classes" if self.units == "classes" else self.units
 
     @property
     def is_rank(self) -> bool:
@@ -277,7 +287,7 @@ class Extrapolation(CurveDraws):
         if not np.isfinite(draws).all():
             quantity = estimand.quantity
             raise FloatingPointError(f"{estimator}: the predicted {quantity} is not finite")
-        notes = notes + far_beyond(np.max(k), n_classes)
+        notes = notes + far_beyond(np.max(k), n_classes, estimand.source)
         array = xr.DataArray(
             draws,
             dims=("chain", "draw", "k"),
@@ -321,13 +331,14 @@ class Extrapolation(CurveDraws):
         lower, upper = self.rank_limits.at(metric, self.k.max(keepdims=True), level)[:, 0]
         if upper - lower <= REACHED:
             return ()
+        units = self.estimand.units
         note = (
-            f"on {self.k.max():,} classes the ranks alone allow "
+            f"on {self.k.max():,} {units} the ranks alone allow "
             f"{self.estimand.numerals.span(lower, upper)} ({interval_name(level)})"
         )
         reach = self.rank_limits.reach(REACHED, level, self.n_classes, LARGEST_K)
         if 1 < reach < np.inf and metric.name == "accuracy":
-            note += f"; they determine the accuracy to within {REACHED:g} up to {reach:,} classes"
+            note += f"; they determine the accuracy to within {REACHED:g} up to {reach:,} {units}"
         return (note,)
 
     def with_notes(self, notes: Iterable[str]) -> "Extrapolation":
@@ -398,7 +409,9 @@ class Extrapolation(CurveDraws):
         return super()._table(ci_prob, ci_kind)
 
     def _display(self) -> Display:
-        source = f"{self.evidence} of " * bool(self.evidence) + f"{self.n_classes:,} source classes"
+        of = "of" if self.estimand.units == "classes" else "among"
+        source = f"{self.evidence} {of} " * bool(self.evidence)
+        source += f"{self.n_classes:,} {self.estimand.source}"
         return Display(
             f"{self.estimator}: {self.description}, from {source}",
             self._table().text(),

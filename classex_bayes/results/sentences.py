@@ -8,6 +8,7 @@ import numpy as np
 from classex_bayes.formatting import PERCENTAGES, percent
 from classex_bayes.results.draws import interval_name
 from classex_bayes.results.extrapolation import Estimand
+from classex_bayes.task.provenance import CANDIDATES, ITEMS
 from classex_bayes.task.source_task import SourceTask
 
 _ACCURACY = Estimand()
@@ -21,6 +22,7 @@ _PILOTS = {
     "classes": ("tested", "instances", ("got", "right")),
     "documents": ("searched", "queries", ("answered", "right at rank 1")),
 }
+_PILOTS["items"] = _PILOTS["documents"]
 _NUMERALS = ("No", "One", "Two", "Three", "Four", "Five")
 
 
@@ -60,6 +62,14 @@ def pilot_sentence(task: SourceTask, estimand: Estimand = _ACCURACY) -> str:
             details = ", with the given class weights"
         elif np.ptp(repeats) > 0:
             details = ", with equal class weights"
+    if (nouns := task.table.provenance.nouns) in (ITEMS, CANDIDATES):
+        users, most = np.unique(task.y).size, int(task.require("ranks").n_competitors.max())
+        others = f"{task.n_classes - 1:,}{' or more' * (most >= task.n_classes)}"
+        return (
+            f"In the pilot {task.n_test:,} {nouns.true} of {users:,} {nouns.units} were each "
+            f"ranked among {others} others{among}, and {accuracy} were first"
+            f"{details.replace('class', 'user')}."
+        )
     of_them = " of them" if task.table.has_ranks and not details else ""
     done, instances, right = _PILOTS[estimand.units]
     return (
@@ -125,14 +135,14 @@ def errors_sentence(task: SourceTask) -> str:
     if total == 0:
         return f"None of the {task.n_test:,} instances is wrong among {task.n_classes:,} classes."
     worst = np.argsort(-errors, kind="stable")
-    cumulative = np.cumsum(errors[worst]) / total
+    cumulative, units = np.cumsum(errors[worst]) / total, task.table.provenance.nouns.units
     number = int(np.searchsorted(cumulative, _ERROR_SHARE - 1e-12)) + 1
     share = f"{percent(cumulative[number - 1])} of the {total:,} errors"
     if number > _MOST_NAMED:
         tested = np.unique(task.y).size
-        return f"{number:,} of the {tested:,} tested classes account for {share}."
+        return f"{number:,} of the {tested:,} tested {units} account for {share}."
     if errors[worst[number - 1]] == errors[worst[number]]:  # one of equals is not named
-        return f"The {total:,} errors are spread over {np.count_nonzero(errors):,} classes."
+        return f"The {total:,} errors are spread over {np.count_nonzero(errors):,} {units}."
     names = ", ".join(str(j if task.classes is None else task.classes[j]) for j in worst[:number])
     verb = "class accounts for" if number == 1 else "classes account for"
     return f"{_NUMERALS[number]} {verb} {share}: {names}."

@@ -10,6 +10,7 @@ from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.check import Check, noted
+from classex_bayes.task.provenance import Nouns
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import FEWEST_ERRING_CLASSES, RankVariance
 from classex_bayes.typing import FloatArray, IntArray
@@ -35,11 +36,11 @@ def checks_of(
     if isinstance(variance, AccuracyCurve):
         chance = better_than_chance(int(variance.k[0]), float(variance.values[0]), 0.0)
         return few_classes(variance.n_classes), chance
-    table = variance.table
+    table, nouns = variance.table, variance.table.provenance.nouns
     checks = [
-        few_classes(table.class_weight.size),  # k1, or more if negatives are instances' own
+        few_classes(table.class_weight.size, nouns.units),  # k1, or more with own negatives
         few_weighty_classes(table.class_weight),
-        few_errors(table.n_better, table.y),
+        few_errors(table.n_better, table.y, nouns),
         *table.provenance.checks,
     ]
     if table.is_exact:
@@ -181,7 +182,7 @@ def concentrated_errors(variance: RankVariance, names: Sequence[Any] | None) -> 
             None,
             f"needs {FEWEST_FOR_CONCENTRATION} classes of similar weight, "
             f"{ERRORS_FOR_CONCENTRATION} instances with errors and {ERRORS_FOR_CONCENTRATION} "
-            f"without, found {n_classes}, {n_errors} and {n_right[0]:.0f}",
+            f"without, found {n_classes}, {n_errors} and {table.n_test - n_errors}",
         )
     place = np.flatnonzero(n_right >= ERRORS_FOR_CONCENTRATION)[-1]
     squares = variance.unit_influence[:, place] ** 2
@@ -291,14 +292,14 @@ def ranks_end_early(table: RankTable) -> Check:
     return Check("end of the ranks", passed, sentence, float(n_last), float(FEWEST_ERRORS))
 
 
-def few_classes(n_classes: int) -> Check:
+def few_classes(n_classes: int, units: str = "classes") -> Check:
     """Whether there are at least 20 classes, enough to describe their population."""
     enough = n_classes >= FEW_CLASSES
-    sentence = f"{n_classes} classes"
+    sentence = f"{n_classes} {units}"
     if not enough:
         sentence += (
             " are few. Rely on intervals and not on means or point estimates, and test "
-            f"{FEW_CLASSES} or more classes"
+            f"{FEW_CLASSES} or more"
         )
     return noted("number of classes", enough, sentence, float(n_classes), float(FEW_CLASSES))
 
@@ -320,18 +321,18 @@ def few_weighty_classes(class_weight: FloatArray) -> Check:
     return noted("weights of classes", enough, sentence, effective, float(FEW_CLASSES))
 
 
-def few_errors(n_better: IntArray, y: IntArray) -> Check:
+def few_errors(n_better: IntArray, y: IntArray, nouns: Nouns) -> Check:
     """Whether at least 10 instances in 5 classes are wrong. With fewer, the prior dominates."""
     erring = np.unique(y[n_better > 0]).size
     n = int((n_better > 0).sum())
     enough = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
-    sentence = f"{_counted(n, 'instance')} of {_counted(erring, 'class')} lost to a competitor"
-    if n == 0:
-        sentence = "no instance lost to a competitor"
+    sentence = f"{n} of {y.size:,} {nouns.instances} lost to a competitor"
+    sentence += f", in {erring} of the {nouns.units}" * (n > 0)
     if not enough:
         sentence += (
             ". So few errors hardly show how fast the accuracy falls, and the model or its prior "
-            f"dominates. Test more classes or instances until {FEWEST_ERRORS} or more are wrong"
+            f"dominates. Test more {nouns.ranked} or {nouns.instances} until {FEWEST_ERRORS} or "
+            "more are wrong"
         )
     return noted("number of errors", enough, sentence, float(n), float(FEWEST_ERRORS))
 

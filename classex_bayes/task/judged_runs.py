@@ -20,6 +20,7 @@ from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_labels
 from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES
 from classex_bayes.task.misuse import order_of_lists, own_candidates_of, self_matches_by_name
+from classex_bayes.task.provenance import DOCUMENTS
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import SearchResults, search_results
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -224,7 +225,9 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
     shape = lists.n_queries, length
     ids, values = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
     ids[query, place], values[query, place] = document, scores
-    results = search_results(ids, best_listed, n_classes, values, higher_is_better=True)
+    results = search_results(
+        ids, best_listed, n_classes, values, higher_is_better=True, nouns=DOCUMENTS
+    )
     lowest, highest = results.lowest, results.highest
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)

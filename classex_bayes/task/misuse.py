@@ -179,7 +179,11 @@ def spread_at_end(scores: FloatArray) -> FloatArray:
 
 
 def reranked(
-    lowest: IntArray, highest: IntArray, n_classes: int, spread: FloatArray | None = None
+    lowest: IntArray,
+    highest: IntArray,
+    n_classes: int,
+    spread: FloatArray | None = None,
+    true: str = "true classes",
 ) -> Check:
     """Whether true classes are missing in lists as if ranks beyond these were rare.
 
@@ -199,14 +203,16 @@ def reranked(
     ends = np.nan if spread is None or np.isnan(spread).all() else float(np.nanmedian(spread))
     passed = not (thins_out and ends > _MOST_SPREAD)
     is_note = thins_out and passed and chance < _RARE
-    sentence = (
-        f"{n_late} true classes have ranks in the second half of the lists, and {n_missed} are "
-        "missing in them"
-    )
+    sentence = f"the lists have all {true}"
+    if n_missed:
+        sentence = (
+            f"{n_late} {true} have ranks in the second half of the lists, and {n_missed} are "
+            "missing in them"
+        )
     if is_note or not passed:
         sentence += (
             ", as if a second model had reordered the best entries of a first one. If so, the "
-            "first one limits every metric of more classes: fit its lists as another task, and "
+            "first one limits every metric with more of them: fit its lists as another task, and "
             f"pass both models to predict_reranked with n_reranked={length}"
         )
     return Check("reranked lists", passed, sentence, ends, _MOST_SPREAD, is_note)

@@ -21,12 +21,16 @@ from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import with_labels
 from classex_bayes.task.class_labels import label_vector
-from classex_bayes.task.provenance import Provenance
+from classex_bayes.task.provenance import ITEMS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import read_ranks, refuse_disorder
 from classex_bayes.typing import IntArray, RandomSeed
 
 _REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types
+_RANDOM = (
+    "negatives count as random draws from all items; if they were drawn by popularity, the "
+    "prediction is about k items drawn in the same way, and not about a catalogue of k items"
+)
 _FEWEST = 2  # negatives, because one alone does not show how accuracy falls with more
 
 
@@ -79,7 +83,9 @@ def own_table(
         n_competitors=np.append(n_competitors, last),
         unanswered=np.arange(unit.size) >= n,
         competitors_shared=False,
-        provenance=Provenance("ranks among negatives of their own"),
+        provenance=Provenance(
+            "ranks among negatives of their own", nouns=ITEMS, assumption=_RANDOM
+        ),
     )
     return table, names
 

@@ -29,8 +29,23 @@ class UnknownRanks(NamedTuple):
     made_from: str  # what a task with such ranks is made from
     why: str
     remedy: str
-    note: str  # for readers of predictions; {instances} and {wrong} classes are numbers
+    note: str  # for readers, of {instances} as a number, {wrong} classes and {true} ones as a noun
 
+
+class Nouns(NamedTuple):
+    """Words for what a test is about, in one role. Notes, tables and reports use them."""
+
+    ranked: str  # what is ranked, and grows with k
+    instances: str
+    units: str  # what was drawn at random
+    true: str  # what an instance is to find
+
+
+CLASSES = Nouns("classes", "instances", "classes", "true classes")
+DOCUMENTS = Nouns("documents", "queries", "documents", "relevant documents")
+ITEMS = Nouns("items", "rows", "users", "true items")
+CANDIDATES = Nouns("documents", "queries", "queries", "relevant documents")  # each query's own
+NOUNS = {nouns.ranked: nouns for nouns in (CLASSES, DOCUMENTS, ITEMS)}
 
 WITHIN_BOUNDS = UnknownRanks(
     "ranks within bounds",
@@ -56,7 +71,7 @@ CUT_RANKS = UnknownRanks(
     "cut ranks",
     "ranks beyond the end of the lists are unknown",
     "pass longer lists, or ranks among all classes",
-    "{instances} true classes are not in the lists, so their ranks are unknown",
+    "{instances} {true} are not in the lists, so their ranks are unknown",
 )
 
 
@@ -71,6 +86,8 @@ class Provenance:
     design: SamplingDesign | None = None  # if classes had unequal probabilities or came in groups
     checks: tuple[Check, ...] = ()  # made when the scores were read
     unknown: UnknownRanks = WITHIN_BOUNDS
+    nouns: Nouns = CLASSES
+    assumption: str = ""  # of the kind of data, for readers of predictions
 
     def statistics(self, y: IntArray, weight: FloatArray, k: IntArray) -> RankStatistics:
         """Numbers of better classes and influences on ATA_k, from one pass over the scores.

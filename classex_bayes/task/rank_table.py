@@ -526,14 +526,15 @@ class RankTable:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """How the classes were drawn, and the treatment of unknown ranks."""
-        design = self.provenance.design
+        design, nouns = self.provenance.design, self.provenance.nouns
         facts = () if design is None else design.assumptions(self.class_weight)
+        facts += (self.provenance.assumption,) * bool(self.provenance.assumption)
         if self.unanswered.any():
-            found = f"{np.count_nonzero(self.unanswered)} of {self.n_test} instances"
+            found = f"{np.count_nonzero(self.unanswered)} of {self.n_test} {nouns.instances}"
             facts += (f"{found} are unanswered: they rank last at every k",)
         if self.is_exact:
             return facts
         n_open = int(np.count_nonzero(self.lowest < self.highest))
         note = self.provenance.unknown.note
         instances = f"{n_open} of {self.n_test}"
-        return (*facts, note.format(instances=instances, wrong=self.n_classes - 1))
+        return (*facts, note.format(instances=instances, wrong=self.n_classes - 1, true=nouns.true))

@@ -27,7 +27,15 @@ from classex_bayes.task.misuse import (
     without_overflow,
 )
 from classex_bayes.task.own_negatives import catalogue_size, own_table
-from classex_bayes.task.provenance import CUT_RANKS, Provenance
+from classex_bayes.task.provenance import (
+    CANDIDATES,
+    CLASSES,
+    CUT_RANKS,
+    DOCUMENTS,
+    ITEMS,
+    Nouns,
+    Provenance,
+)
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_checks import sums_to_one
 from classex_bayes.task.score_reading import refuse_disorder, table_of_ranks, tie_seed
@@ -50,10 +58,12 @@ class SearchResults(NamedTuple):
     n_wrong: IntArray  # (n,): number of wrong classes that are listed
     nearest: NearestClasses | None
     checks: tuple[Check, ...] = ()
+    nouns: Nouns = CLASSES
 
     def table(self, labels: ClassLabels, checks: tuple[Check, ...], **columns: Any) -> RankTable:
         """Table of the instances, with further checks and columns."""
-        provenance = Provenance(unknown=CUT_RANKS, checks=(*self.checks, *checks))
+        every = *self.checks, *checks
+        provenance = Provenance(unknown=CUT_RANKS, checks=every, nouns=self.nouns)
         columns |= {"nearest": self.nearest, "provenance": provenance}
         return table_of_ranks(labels, self.lowest, self.highest, **columns)
 
@@ -68,7 +78,8 @@ class SearchResults(NamedTuple):
                 "lacks its true class, expected all candidates; add it, or leave the row out"
             )
         table, names = own_table(self.lowest + 1, unit, self.n_wrong, unanswered)
-        provenance = replace(table.provenance, checks=(*self.checks, *checks))
+        nouns = CANDIDATES if self.nouns is DOCUMENTS else ITEMS
+        provenance = replace(table.provenance, checks=(*self.checks, *checks), nouns=nouns)
         return replace(table, provenance=provenance), names
 
 
@@ -280,6 +291,7 @@ def search_results(
     distances: NumberArray | None,
     higher_is_better: bool,
     tie_seed: int | None = None,
+    nouns: Nouns = CLASSES,
 ) -> SearchResults:
     """Ranks that follow from lists (n, M) of classes, best first, and their scores.
 
@@ -322,11 +334,11 @@ def search_results(
     reached, usual = np.quantile(lengths, [_SHORT, _TOO_SHORT], method="lower").astype(int).tolist()
     least = SHORTEST_LIST if usual >= SHORTEST_LIST else 0
     length = min(length, max(reached, least))
-    checks = [reranked(lowest, highest, n_classes, spread)]
+    checks = [reranked(lowest, highest, n_classes, spread, nouns.true)]
     if tie_seed is not None:
         checks.append(_tied_ends(left_out, int((ids >= 0).sum())))
     if distances is None or length == 0:
-        return SearchResults(lowest, highest, n_wrong, None, tuple(checks))
+        return SearchResults(lowest, highest, n_wrong, None, tuple(checks), nouns)
     # Negative distances, as of 1 - inner product, have no origin, unless they are rounding errors.
     rounding = _ROUNDING * float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
     perfect = None if higher_is_better or largest > rounding else 0.0
@@ -340,7 +352,7 @@ def search_results(
         perfect,
         not higher_is_better,
     )
-    return SearchResults(lowest, highest, n_wrong, nearest, tuple(checks))
+    return SearchResults(lowest, highest, n_wrong, nearest, tuple(checks), nouns)
 
 
 def _settled(

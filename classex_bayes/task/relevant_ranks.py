@@ -11,7 +11,7 @@ import pandas as pd
 from classex_bayes.core.metrics import GainMetric, MeanMetric, Metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.judged_runs import JudgedLists
-from classex_bayes.task.provenance import CUT_RANKS, Provenance
+from classex_bayes.task.provenance import CUT_RANKS, DOCUMENTS, Provenance
 from classex_bayes.task.rank_table import KNOWN, RankTable
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
@@ -180,7 +180,7 @@ class RelevantRanks:
             self.lowest[rows],
             np.where(is_open, self.n_classes - 1, self.highest[rows]),
             unanswered=self.unanswered[rows],
-            provenance=Provenance(unknown=CUT_RANKS),
+            provenance=Provenance(unknown=CUT_RANKS, nouns=DOCUMENTS),
         )
 
 

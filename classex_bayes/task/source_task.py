@@ -406,9 +406,10 @@ class SourceTask(TaskStatistics):
             Number k1 of source classes. Either this or `n_negatives` is needed.
         n_negatives : int or int array of shape (n,), optional
             Number of negatives if each true class, such as the item that a user chose, was ranked
-            among negatives of its own, drawn at random from the catalogue. The true class is not
-            among them. The task has k1 = n_negatives + 1 classes, and k counts the items that the
-            true one is ranked among.
+            among negatives of its own, drawn at random from the catalogue with equal probabilities
+            (by popularity, predictions are about items drawn so). The true class is not among them.
+            The task has k1 = n_negatives + 1 classes, and k counts the items that the true one is
+            ranked among.
         truncated_at : int, optional
             Length M of the lists, if ranks come from lists of the M best classes. Every rank above
             M, such as M + 1, means that the true class is not in the list. Its rank then lies in M
@@ -472,6 +473,8 @@ class SourceTask(TaskStatistics):
         """Make a task from scores of true items and of negatives that each of them has alone.
 
         It is that of `from_ranks` with `n_negatives`, the layout of many tests of recommenders.
+        Negatives must be random draws with equal probabilities from the items of the catalogue. If
+        they are drawn by popularity, predictions are about items drawn by popularity.
 
         Parameters
         ----------

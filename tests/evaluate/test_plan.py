@@ -199,7 +199,9 @@ def test_unequal_weights_of_the_pilot_are_assumed_for_those_to_come(drawn):
     pilots = plan(uneven, 600, width=0.2, classes=[200], repeats=[1], n_pilots=2, **QUICK)
     spread = 50 * (weight**2).sum() / weight.sum() ** 2
     # Few errors make the pilot uncertain, and therefore the plan.
-    assert "5 instances of 5 classes lost" in pilots.notes[0] and "note: 5 " in repr(pilots)
+    assert "instances lost to a competitor, in 5 of the classes" in pilots.notes[
+        0
+    ] and "note: 5 " in repr(pilots)
     assert f"k / {spread:.3g} classes of equal weight" in pilots.notes[-1]
     assert populations_of(uneven).dependence.design_effect(1) >= spread
 

@@ -181,7 +181,7 @@ def test_description_of_the_estimand(estimand, description, label):
     draws = np.random.default_rng(5).uniform(size=(2, 100, 1))
     found = Extrapolation.from_draws([10], draws, "model", "credible", 5, estimand=estimand)
     assert (found.description, found.estimand.label) == (description, label)
-    header = f"model: {description}, from 5 source classes"
+    header = f"model: {description}, from 5 {estimand.source}"
     assert repr(found).startswith(header) and header in found._repr_html_()
 
 

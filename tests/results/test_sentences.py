@@ -48,5 +48,10 @@ def test_size_and_accuracy_of_the_pilot():
     assert pilot_sentence(unequal).endswith("got 87.5% right, with equal class weights.")
     weighed = SourceTask.from_ranks([1, 2], [0, 1], **classes, class_weight=[3, 1, 1])
     assert pilot_sentence(weighed).endswith("75.0% right, with the given class weights.")
+    negatives = SourceTask.from_ranks([1, 4, 2, 1], list("abca"), n_negatives=[9, 12, 9, 9])
+    assert pilot_sentence(negatives) == (
+        "In the pilot 4 true items of 3 users were each ranked among 9 or more others, and 33.5% "
+        "were first, with equal user weights."
+    )
     curve = SourceTask.from_accuracies([2, 20], [0.9, 0.8], n_test=100, n_classes=50)
     assert pilot_sentence(curve).endswith("got 80.0% right among 20.")

@@ -238,7 +238,9 @@ def test_a_prediction_says_what_the_sample_leaves_open():
     task = cb.SourceTask.from_ranks(ranks, np.arange(300), n_negatives=99)
     model = cb.BayesianExtrapolator().fit(task, **FEW)
     prediction = model.predict([5000], metric="hit_rate@10")
-    assert any("the ranks alone allow" in note for note in prediction.notes)
+    assert any("items the ranks alone allow" in note for note in prediction.notes)
+    assert any("popularity" in note for note in prediction.notes)
+    assert "items" in repr(prediction) and "classes" not in repr(prediction)
     bounds = cb.MomentBounds().fit(task).predict([5000], metric="hit_rate@10")
     np.testing.assert_allclose(prediction.rank_bounds.interval(0.9), bounds.interval(0.9))
 

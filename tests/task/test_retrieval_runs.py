@@ -10,8 +10,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from classex_bayes import DataError, SourceTask, diagnose
-from classex_bayes.exceptions import DataWarning
+from classex_bayes import BayesianExtrapolator, DataError, SourceTask, diagnose
+from classex_bayes.exceptions import DataWarning, ExtrapolationWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
@@ -363,3 +363,23 @@ def test_runs_whose_lowest_number_is_best(worse):
     }
     task = SourceTask.from_run({f"q{i}": {f"d{i}": 1} for i in range(60)}, run, n_classes=200)
     assert any("ranks or distances, of which the lowest" in text for text in task.warnings)
+
+
+def test_notes_of_runs_speak_of_queries_and_documents():
+    rng = np.random.default_rng(3)
+    documents = rng.normal(size=(60, 6))
+    scores = (documents + 0.9 * rng.normal(size=documents.shape)) @ documents.T
+    run = {
+        f"q{i}": {f"d{j}": float(scores[i, j]) for j in np.argsort(-scores[i])[:20]}
+        for i in range(60)
+    }
+    qrels = {f"q{i}": {f"d{i}": 1} for i in range(60)}
+    task = SourceTask.from_run(qrels, run, n_classes=60)
+    few = {"sampler": {"draws": 200, "tune": 200, "chains": 2}, "progressbar": False}
+    with pytest.warns(ExtrapolationWarning, match="60 documents"):
+        prediction = BayesianExtrapolator().fit(task, random_seed=1, **few).predict([10_000])
+    text = " ".join(prediction.notes)
+    assert "relevant documents are not in the lists" in text
+    assert "all queries meet the same wrong documents" in text
+    assert "times the 60 documents" in text and "class" not in text
+    assert "among 60 documents" in repr(prediction)
