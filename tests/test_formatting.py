@@ -153,7 +153,7 @@ def test_counts_are_written_out():
 def test_how_many_classes_until():
     draws = xr.DataArray([[900.0, 1100.0, 2000.0]], dims=("chain", "draw"))
     html = ClassesUntil(0.8, draws, 10**12, 10**10)._repr_html_()
-    for said in ("accuracy falls to 80% at 1,100 classes", "89% credible interval: 900 to 2,000"):
+    for said in ("accuracy falls to 80% at 1,100 classes", "90% credible interval: 900 to 2,000"):
         assert said in html
 
 

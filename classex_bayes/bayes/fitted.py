@@ -202,7 +202,7 @@ class FittedModel(Parameters, ABC):
         Parameters
         ----------
         ci_prob, ci_kind : optional
-            Level and kind of the intervals; ArviZ's rcParams by default.
+            Level and kind of the intervals; by default 0.9, or ArviZ's changed rcParams.
 
         Returns
         -------

@@ -184,7 +184,7 @@ Resamples = Annotated[
 Seed = Annotated[int, option("N", "Random seed.", "Model", min=0)]
 Level = Annotated[
     float | None,
-    option("PROB", "Level of intervals; ArviZ's rcParams if not given.", "Model", parser=share),
+    option("PROB", "Level of intervals; 0.9 if not given.", "Model", parser=share),
 ]
 Folder = Annotated[Path | None, output("FOLDER", "Write files (posterior, figure) to it.")]
 

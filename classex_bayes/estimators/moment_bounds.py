@@ -153,7 +153,7 @@ class MomentBounds(Parameters):
         width : float
             Largest distance between the limits, in (0, 1).
         ci_prob : float, optional
-            Level of the limits; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+            Level of the limits; 0.9 by default, or ArviZ's changed ``rcParams["stats.ci_prob"]``.
 
         Returns
         -------

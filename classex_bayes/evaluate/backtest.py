@@ -114,8 +114,8 @@ def backtest(
     n_pilots : int
         Number of pilots of each size.
     ci_prob : float, optional
-        Level of the equal-tailed intervals whose score and width are reported; ArviZ's rcParams by
-        default. Coverage is reported at this level and at 50, 80, 90 and 95%.
+        Level of the equal-tailed intervals whose score and width are reported; by default 0.9,
+        or ArviZ's changed rcParams. Coverage is reported at this level and at 50, 80, 90 and 95%.
     sampler : mapping
         As for `BayesianExtrapolator.fit`, for estimators that draw from a posterior.
     random_seed : int

@@ -114,7 +114,7 @@ def compare(
     truth : SourceTask or mapping from k to accuracy, optional
         Known accuracy or other metric, for example that of the task on all classes.
     ci_prob, ci_kind : optional
-        Level and kind of the intervals; ArviZ's rcParams by default.
+        Level and kind of the intervals; by default 0.9, or ArviZ's changed rcParams.
     n_resamples : int, optional
         Give point estimates of the accuracy intervals from so many resamples of the classes
         (`classex_bayes.estimators.bootstrap`, which fits every estimator as often). They hold the

@@ -168,7 +168,7 @@ def extrapolation_check(
     n_parts : int, optional
         Number of parts, at least 3. By default 10, or fewer so that a part has at least 25 classes.
     ci_prob : float, optional
-        Level of the equal-tailed intervals; ArviZ's rcParams by default.
+        Level of the equal-tailed intervals; by default 0.9, or ArviZ's changed rcParams.
     sampler : mapping
         As for `BayesianExtrapolator.fit`, for estimators that draw from a posterior.
     random_seed : int

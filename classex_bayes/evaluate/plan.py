@@ -244,7 +244,7 @@ def plan(
         Number of pilots to simulate for each design, from the same populations for all designs. A
         power of 0.8 has the standard error 0.09 with 20 of them and 0.04 with 100.
     ci_prob : optional
-        Level of the interval; ArviZ's rcParams by default, as its kind.
+        Level of the interval; by default 0.9, or ArviZ's changed rcParams, as its kind.
     random_seed : int, SeedSequence or None
         Seed. The same seed gives the same numbers.
     progressbar : bool

@@ -66,8 +66,8 @@ class ImpliedInformation:
         Parameters
         ----------
         ci_prob, ci_kind : optional
-            Level, and kind ("eti" or "hdi") of the interval over draws; ArviZ's rcParams by
-            default.
+            Level, and kind ("eti" or "hdi") of the interval over draws; by default 0.9 and
+            "eti", or ArviZ's changed rcParams.
 
         Returns
         -------

@@ -71,7 +71,7 @@ class ThresholdPrediction(Tabulated):
         rate : str
             Name of the attribute, such as "fnir".
         ci_prob : float, optional
-            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+            Level; 0.9 by default, or ArviZ's changed ``rcParams["stats.ci_prob"]``.
         ci_kind : {"eti", "hdi"}, optional
             Equal-tailed or highest density; ``rcParams["stats.ci_kind"]`` by default.
 

@@ -88,7 +88,7 @@ class Chart:
     A series takes the next colour of the palette, with its own line style and marker, unless its
     first mark has a colour: `INK` is that of text. `series` maps names, in the order of the legend,
     to places in the palette, and `marks` are in the order in which they are drawn. Intervals have
-    the level and kind `ci_prob` and `ci_kind`, by default those of ArviZ's rcParams. `visuals` are
+    the level and kind `ci_prob` and `ci_kind`, by default 0.9 and equal tails. `visuals` are
     names that the user may remove or style, besides those of the marks that are there.
     """
 

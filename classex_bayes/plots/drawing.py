@@ -28,7 +28,7 @@ _DRAWN = [
 _OF_SOME = {
     "ci_kind": """\
 ci_prob, ci_kind : optional
-    Level and kind of the intervals; ArviZ's rcParams by default.
+    Level and kind of the intervals; by default 0.9, or ArviZ's changed rcParams.
 """,
     "random_seed": """\
 random_seed : int, SeedSequence or None

@@ -92,7 +92,7 @@ def plot_classes_until(
     result : ClassesUntil
         Of `BayesianExtrapolator.classes_until`.
     ci_prob : float, optional
-        Level of the interval; ArviZ's rcParams by default.
+        Level of the interval; by default 0.9, or ArviZ's changed rcParams.
     {shared}
 
     Examples

@@ -94,7 +94,7 @@ def write_report(
     fpir : float
         Limit of FPIR. Each threshold keeps FPIR below it with probability 0.95.
     ci_prob : float, optional
-        Level of the intervals; ArviZ's rcParams by default.
+        Level of the intervals; by default 0.9, or ArviZ's changed rcParams.
     n_resamples : int, optional
         Number of resamples for bootstrap intervals of the references, as in `compare`. By default
         the references have no intervals.

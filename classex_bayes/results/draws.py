@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import xarray as xr
-from arviz_base import rcParams
+from arviz_base.rcparams import defaultParams, rcParams
 from arviz_stats import eti, hdi, mcse
 
 from classex_bayes.arguments import one_of, probability
@@ -21,11 +21,14 @@ RoundTo = Literal["auto", "none"] | None
 # Decimals of displayed numbers without a Monte Carlo error, and of any.
 _USUAL_PLACES, _MOST_PLACES = 4, 6
 _PARTS = 8
+_LEVEL = 0.9  # of intervals, unless ArviZ's rcParams were changed
 
 
 def interval_settings(ci_prob: float | None, ci_kind: str | None) -> tuple[float, str]:
-    """Return level and kind of intervals, those of ArviZ's rcParams by default."""
+    """Return level and kind of intervals: by default 0.9, unless ArviZ's rcParams were changed."""
     prob = rcParams["stats.ci_prob"] if ci_prob is None else probability(ci_prob, "ci_prob")
+    if ci_prob is None and prob == defaultParams["stats.ci_prob"][0]:
+        prob = _LEVEL
     kind = rcParams["stats.ci_kind"] if ci_kind is None else ci_kind
     one_of(kind, ("eti", "hdi"), "ci_kind")
     return float(prob), kind
@@ -40,7 +43,7 @@ def interval_of(
 
 
 def interval_columns(ci_prob: float, ci_kind: str) -> tuple[str, str]:
-    """Return the names of the limits in tables: "eti89_lb" and "eti89_ub"."""
+    """Return the names of the limits in tables: "eti90_lb" and "eti90_ub"."""
     return f"{ci_kind}{100 * ci_prob:g}_lb", f"{ci_kind}{100 * ci_prob:g}_ub"
 
 
@@ -60,7 +63,7 @@ class Tabulated(Shown):
 
     @abstractmethod
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> "DrawsTable":
-        """Return the table; level and kind of its intervals are ArviZ's rcParams by default."""
+        """Return the table with intervals, by default those of `interval_settings`."""
 
     def summary(
         self,
@@ -73,7 +76,8 @@ class Tabulated(Shown):
         Parameters
         ----------
         ci_prob, ci_kind : optional
-            Level and kind ("eti" or "hdi") of the intervals; ArviZ's rcParams by default.
+            Level and kind ("eti" or "hdi") of the intervals; by default 0.9 and "eti", or ArviZ's
+            changed rcParams.
         round_to : {"auto", "none"} or None
             "auto" rounds every number to the digits that its Monte Carlo standard error supports.
             "none" or None keeps all digits. Numbers without such an error are never rounded.
@@ -81,8 +85,8 @@ class Tabulated(Shown):
         Returns
         -------
         DataFrame
-            Columns "mean", "sd" and the limits, whose names contain kind and level ("eti89_lb",
-            "eti89_ub"). Point estimates have only "mean".
+            Columns "mean", "sd" and the limits, whose names contain kind and level ("eti90_lb",
+            "eti90_ub"). Point estimates have only "mean".
         """
         return self._table(ci_prob, ci_kind).frame(round_to)
 
@@ -111,7 +115,7 @@ class CurveDraws(Tabulated):
         Parameters
         ----------
         ci_prob : float, optional
-            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+            Level; 0.9 by default, or ArviZ's changed ``rcParams["stats.ci_prob"]``.
         ci_kind : {"eti", "hdi"}, optional
             Equal-tailed or highest density; ``rcParams["stats.ci_kind"]`` by default.
 
@@ -172,7 +176,7 @@ class DrawsTable:
     def of_draws(
         cls, draws: xr.DataArray, ci_prob: float | None = None, ci_kind: str | None = None
     ) -> "DrawsTable":
-        """Mean, sd and limits (such as "eti89_lb") of draws (chain, draw, k), indexed by k."""
+        """Mean, sd and limits (such as "eti90_lb") of draws (chain, draw, k), indexed by k."""
         prob, kind = interval_settings(ci_prob, ci_kind)
         bounds, columns = interval_of(draws, prob, kind), interval_columns(prob, kind)
         numbers = {

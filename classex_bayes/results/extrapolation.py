@@ -423,8 +423,8 @@ class Extrapolation(CurveDraws):
 class Bounds(Extrapolation):
     """Confidence limits of a metric at some numbers of classes.
 
-    `interval` computes the limits of any level. Half of the draws are the lower limits of the level
-    of ArviZ's rcParams and half are the upper ones, so tables and plots of draws show these limits.
+    `interval` computes the limits of any level. Half of the draws are the lower limits of the usual
+    level and half are the upper ones, so tables and plots of draws show these limits.
     Nothing within the limits is more probable than anything else. So tables have no mean, there are
     no probabilities, and `mean` is the middle between the limits, whose largest error is smallest.
 
@@ -478,7 +478,7 @@ class Bounds(Extrapolation):
         Parameters
         ----------
         ci_prob : float, optional
-            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+            Level; 0.9 by default, or ArviZ's changed ``rcParams["stats.ci_prob"]``.
         ci_kind : {"eti", "hdi"}, optional
             Not used, because nothing lies between the limits.
 
@@ -541,7 +541,7 @@ class ClassesUntil(Shown):
         Parameters
         ----------
         ci_prob : float, optional
-            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+            Level; 0.9 by default, or ArviZ's changed ``rcParams["stats.ci_prob"]``.
 
         Returns
         -------
@@ -569,7 +569,7 @@ class ClassesUntil(Shown):
         Parameters
         ----------
         ci_prob : float, optional
-            Level; ArviZ's ``rcParams["stats.ci_prob"]`` by default.
+            Level; 0.9 by default, or ArviZ's changed ``rcParams["stats.ci_prob"]``.
         """
         if self.interval(ci_prob)[1] < 2:
             return f"{self._missed} on any number of {self.estimand.units}"

@@ -338,7 +338,7 @@ def test_the_table_of_rates(run, embeddings, tmp_path):
     shown = float(re.search(r"FPIR\W+3,000\W+4.5\W+([\d.]+)\W", out)[1])
     assert code == 0 and shown == pytest.approx(rates.fpir.mean().item(), abs=0.005)
     assert "Open-set identification, from embeddings of 60 enrolled classes" in out
-    assert "(squared distances: smaller is strict" in out and "89% interval" in out
+    assert "(squared distances: smaller is strict" in out and "90% interval" in out
     assert "SourceTask: 60 classes" in err and "nonmated" not in err
 
 

@@ -153,7 +153,7 @@ def test_powers_that_make_no_sense(results):
 # Tails, errors and drift
 
 
-@pytest.mark.parametrize(("prob", "kind"), [(0.89, "eti"), (0.5, "hdi")])
+@pytest.mark.parametrize(("prob", "kind"), [(0.9, "eti"), (0.5, "hdi")])
 def test_tails_draw_their_table(results, prob, kind):
     checks = results["tails"]
     chart = chart_of(cb.plots.plot_tail_checks)(checks, ci_prob=prob, ci_kind=kind)
@@ -163,8 +163,8 @@ def test_tails_draw_their_table(results, prob, kind):
     assert_allclose([points.x, points.y[0]], [1 / table["p"], table["observed"]])
     assert (np.diff(points.x) > 0).all()  # from shallow to deep
     assert chart.title == f"Local tails against held-out classes: p-value {checks.p_value:.2f}"
-    if prob == 0.89:  # the interval of the table
-        assert_allclose(band.y, [table["eti89_lb"], table["eti89_ub"]])
+    if prob == 0.9:  # the interval of the table
+        assert_allclose(band.y, [table["eti90_lb"], table["eti90_ub"]])
     else:
         shares = checks.replicated.values.reshape(-1, len(table))
         assert np.all(np.mean((band.y[0] <= shares) & (shares <= band.y[1]), axis=0) >= 0.5)

@@ -116,7 +116,7 @@ def test_slider_and_headline_agree(reports):
         for answer, read in zip(answers, readings["posterior"]["y"], strict=True):
             mean, span = re.fullmatch(r"(.*) \((.*)\)", read).groups()
             assert f": {mean}, " in answer and answer.endswith(f" {span}")
-    assert ": under 0.01%, 89% interval under 0.01%" in reports["reversed"][0]
+    assert ": under 0.01%, 90% interval under 0.01%" in reports["reversed"][0]
 
 
 def test_point_estimates_of_few_classes_are_left_out(reports):

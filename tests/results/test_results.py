@@ -97,9 +97,9 @@ def test_columns_carry_level_and_kind(drawn):
     np.testing.assert_array_equal(table[["hdi60_lb", "hdi60_ub"]], interval)
 
 
-def test_settings_of_arviz_are_the_default(drawn):
-    prob, kind = arviz_base.rcParams["stats.ci_prob"], arviz_base.rcParams["stats.ci_kind"]
-    assert f"{kind}{100 * prob:g}_lb" in drawn.summary()
+def test_intervals_have_the_level_90_unless_settings_of_arviz_were_changed(drawn):
+    assert arviz_base.rcParams["stats.ci_prob"] != 0.9
+    assert "eti90_lb" in drawn.summary()
     with arviz_base.rc_context({"stats.ci_prob": 0.5, "stats.ci_kind": "hdi"}):
         assert drawn.summary().columns.tolist()[2:] == ["hdi50_lb", "hdi50_ub"]
         pd.testing.assert_frame_equal(drawn.interval(), drawn.interval(0.5, "hdi"))
@@ -126,8 +126,7 @@ def test_levels_are_probabilities(drawn, prob):
 
 
 def test_text(drawn):
-    with arviz_base.rc_context({"stats.ci_prob": 0.9}):
-        text = repr(drawn)
+    text = repr(drawn)
     assert "drawn: expected accuracy, from 10 source classes" in text
     assert f"{drawn.mean[100]:.3f}" in text and "eti90_lb" in text
     noted = Extrapolation.from_point([20], [0.5], "point", 10, notes=("first", "second"))
@@ -252,17 +251,17 @@ def test_classes_until_may_be_infinite():
         "accuracy falls to 99% at 20 classes (20% credible interval: up to 20)"
     )
     most = ClassesUntil(0.99, draws.where(draws > 20, 1.0).fillna(1.0), 10**12, 10**10)
-    assert repr(most).startswith("accuracy is below 99% even on 2 classes (89% credible interval: ")
+    assert repr(most).startswith("accuracy is below 99% even on 2 classes (90% credible interval: ")
 
 
 def test_far_beyond_the_pilot_sentences_say_more_than():
     draws = xr.DataArray([[4_220.0, 9_000.0, 1_720_000.0]], dims=("chain", "draw"))
     until = ClassesUntil(0.8, draws, 10**12, 150)
-    limits = "89% credible interval: 4,220 or more"
+    limits = "90% credible interval: 4,220 or more"
     assert until.describe() == f"accuracy falls to 80% at 9,000 classes ({limits})"
     assert until.interval() == (4_220, 1_720_000)
     assert ClassesUntil(0.8, draws, 10**12, 10).describe() == (
-        "accuracy stays above 80% on more than 1,000 classes (89% credible interval: more than "
+        "accuracy stays above 80% on more than 1,000 classes (90% credible interval: more than "
         "1,000)"
     )
 

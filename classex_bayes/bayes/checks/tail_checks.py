@@ -94,7 +94,7 @@ def tail_checks(
         A fitted model that uses scores; its fit makes this check, too. The check is of the most
         probable form of the scores.
     ci_prob, ci_kind : optional
-        Level and kind of the limits; ArviZ's rcParams by default.
+        Level and kind of the limits; by default 0.9, or ArviZ's changed rcParams.
     random_seed : int, SeedSequence or None
         Seed; by default that of the fit.
 

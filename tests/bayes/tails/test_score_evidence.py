@@ -443,8 +443,8 @@ def test_arguments(task_of):
 def test_checks_of_the_calibration(model):
     checks = tail_checks(model)
     assert checks.passed and checks.table["instances"].sum() <= 120 + 1e-9
-    inside = (checks.table["observed"] >= checks.table["eti89_lb"]) & (
-        checks.table["observed"] <= checks.table["eti89_ub"]
+    inside = (checks.table["observed"] >= checks.table["eti90_lb"]) & (
+        checks.table["observed"] <= checks.table["eti90_ub"]
     )
     assert inside.mean() > 0.6
     # Losses that have nothing to do with the distances are noticed.
