@@ -335,13 +335,13 @@ def test_gates_of_a_recommender(run, two, target, code):
     assert found == code
     met = "met" if code == 0 else "not met"
     for k in ("200", "2,000"):
-        assert re.search(f"hit rate@10 at least {target} on {k} documents: .*: {met}$", out, re.M)
+        assert re.search(f"hit rate@10 at least {target} on {k} items: .*: {met}$", out, re.M)
     found, out, _ = run("classifiers", "a.npz", "b.npz", "--unpaired", *gate, "--target", target)
     assert found == code
     assert out.count(f"required 0.9: {met}") == 4
     best, worst = ("b.npz", "a.npz") if code == 0 else ("a.npz", "b.npz")
     found, out, _ = run("classifiers", best, worst, "--unpaired", *gate)
-    assert found == code and f"{best[0]} is the best on 2,000 documents: probability" in out
+    assert found == code and f"{best[0]} is the best on 2,000 items: probability" in out
 
 
 def test_the_gate_states_what_decides_and_not_that_all_passed(run, two, monkeypatch):

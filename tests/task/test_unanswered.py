@@ -99,7 +99,7 @@ def test_empty_lists_of_a_run():
     ):
         for k in (2, 10, 50):
             np.testing.assert_allclose(task.accuracy_bounds(k), expected.accuracy_bounds(k))
-        assert any(f"{(~found).sum()} of 200 instances are unanswered" in n for n in task.notes)
+        assert any(f"{(~found).sum()} of 200 queries are unanswered" in n for n in task.notes)
         scores = task.answered.nearest_classes.scores
         np.testing.assert_array_equal(scores, expected.answered.nearest_classes.scores)
     documents = cb.RelevantDocuments.from_run(qrels, empty, n_classes=50)
@@ -309,7 +309,7 @@ def test_checks_without_scores_have_one_reason():
     scores, y, _ = made()
     task = cb.SourceTask.from_scores(scores, y).without_scores()
     unmade = {check.sentence for check in cb.diagnose(task) if check.passed is None}
-    assert "the scores of all classes are no longer at hand" in unmade
+    assert "needs scores of all classes, which are no longer at hand" in unmade
     assert not any("made from scores" in sentence for sentence in unmade)
 
 
