@@ -22,7 +22,9 @@ _SINGLE, _HALF = 1e-6, 1e-3  # rounding, in shares of the score
 _LARGEST = 1e300  # larger numbers mask classes, and their differences would overflow
 _SATURATED = 3e-3  # median wrong score of scores that saturate at both ends
 _FEWEST_MET_TWICE, _TOO_FEW, _MOST_ENTRIES = 30, 0.25, 2**21
-_SHIFTED = 0.1  # least share of the instances
+# Least share of the classes, those right by chance if labels are off, and probability of all.
+_SHIFTED, _FEW_RIGHT, _BY_CHANCE = 0.1, 2, 1e-7
+_ROUNDED, _MOST_ROUNDED = 1e-5, 0.05  # in shares of a score, and of the instances
 _OUTSIDE, _MARGIN, _LARGEST_WHOLE, _NEAR_END = 0.25, 0.3, 1e6, 0.05
 _LARGEST_TOTAL, _SHARE_ROUNDING, _LEAST_DIAGONAL, _MOST_COUNTS = 300, 2e-5, 0.35, 0.9
 _MOSTLY, _AT_FLOOR, _ABOVE_FLOOR, _JUST_ABOVE = 0.5, 1e-2, 0.1, 0.01
@@ -219,23 +221,73 @@ def reranked(
 
 
 def shifted_labels(ranking: Ranking, n_classes: int, remedy: str) -> Check:
-    """Whether another class than that of y, always as far from it, is often the best one."""
+    """Whether another class than that of y, always as far from it, is often the best one.
+
+    It is so in place of the class of y, for all classes or for those after one that y leaves out,
+    or as often as it, if several classes are right.
+    """
     first_rows = np.unique(ranking.y, return_index=True)[1]  # independent: one row of each class
     ahead = (ranking.first - ranking.y)[first_rows] % n_classes
-    number = np.bincount(ahead, minlength=n_classes)
-    place, right, n = 1 + int(number[1:].argmax()), int(number[0]), first_rows.size
-    most, usual = int(number[place]), max(right, n / (n_classes - 1))
-    far = most > 2 * usual and most - usual > _STANDARD_ERRORS * (most + usual) ** 0.5
-    passed = not (far and most > _SHIFTED * n)
+    places, number = np.unique(np.append(ahead[ahead > 0], 1), return_counts=True)
+    place = int(places[number.argmax()])
+    by = place if place <= n_classes // 2 else place - n_classes
+    is_right, is_other = ahead == 0, ahead == place
+    # The class after which y + by is right; before it, y is.
+    start = int(np.cumsum((is_other * 1 - is_right)[::-1])[::-1].argmax())
+    if is_right[:start].sum() <= max(_FEW_RIGHT, 4 * is_other[:start].sum()):
+        start = 0
+    right, most, n = int(is_right[start:].sum()), int(is_other[start:].sum()), ahead.size - start
+    chance = float(binom.sf(most - 1, n, 1 / (n_classes - 1)))
+    is_often = most > _SHIFTED * ahead.size and chance < _BY_CHANCE
+    is_off = most > 2 * right
+    passed = not (is_often and (is_off or (start == 0 and 2 * most > right)))
     sentence = f"{right} of {n} classes are best for their first instance"
     if not passed:
-        by = place if place <= n_classes // 2 else place - n_classes
         label = f"y {'+' if by > 0 else '-'} {abs(by)}"
-        if by + ranking.y.min() < 0 or by + ranking.y.max() >= n_classes:
+        if start == 0 and (by + ranking.y.min() < 0 or by + ranking.y.max() >= n_classes):
             label = f"({label}) % {n_classes}"
-        sentence += f", and class {label} for {most}, as if labels were off by {abs(by)}: "
-        sentence += remedy.format(label)
-    return Check("labels", passed, sentence, most / n, _SHIFTED)
+        sentence += f", and class {label} for {most}, as if "
+        if not is_off:
+            sentence += (
+                "several classes were right, such as captions of one image: merge them, or pass "
+                "embeddings with one class for all of them in gallery_y"
+            )
+        elif start:
+            sentence = f"from class {ranking.y[first_rows[start]]} on, {sentence}" + (
+                "y counted only classes that occur: pass the numbers of their columns"
+            )
+        else:
+            sentence += f"labels were off by {abs(by)}: {remedy.format(label)}"
+    return Check("labels", passed, sentence, most / ahead.size, _SHIFTED)
+
+
+def ties_of_rounding(true: FloatArray, wrong: FloatArray) -> Check:
+    """Whether wrong scores (n, m) differ from the true one (n,) by more than single precision does.
+
+    If ties are hidden so, as many wrong scores are within it as in the hundred times wider range
+    after it, and their order says which of them was computed in another way, or first. The value is
+    the share of the instances.
+    """
+    rows = np.isfinite(true) & np.isfinite(wrong).any(axis=1)
+    if np.count_nonzero(rows) < _FEWEST:
+        return Check("rounding", None, f"needs {_FEWEST} instances with scores")
+    true, wrong = true[rows, None], np.where(np.isfinite(wrong[rows]), wrong[rows], np.nan)
+    spread = np.nanmax(wrong, axis=1) - np.nanmin(wrong, axis=1)
+    scale = np.minimum(np.abs(true), spread[:, None])
+    gap = np.abs(wrong - true)
+    near = (gap > 0) & (gap <= _ROUNDED * scale)
+    after = (gap > _ROUNDED * scale) & (gap <= 100 * _ROUNDED * scale)
+    touched, others = (int(np.count_nonzero(part.any(axis=1))) for part in (near, after))
+    value = touched / len(true)
+    passed = value <= _MOST_ROUNDED or touched <= others
+    sentence = f"{value:.0%} of the instances have wrong scores within rounding of the true one"
+    if not passed:
+        digits = int(np.floor(-np.log10(100 * gap[near].max())))
+        sentence += (
+            ", as if equal scores had been computed in two ways: pass np.round(scores, "
+            f"{digits}), so that they are tied"
+        )
+    return Check("rounding", passed, sentence, value, _MOST_ROUNDED)
 
 
 def true_item_first(ranking: Ranking) -> Check:

@@ -21,6 +21,7 @@ from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import with_labels
 from classex_bayes.task.class_labels import label_vector
+from classex_bayes.task.misuse import ties_of_rounding, without_overflow
 from classex_bayes.task.provenance import ITEMS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import read_ranks, refuse_disorder
@@ -154,4 +155,7 @@ def scored_table(
     lowest = np.append(above, table.lowest[above.size :])
     highest = lowest + np.pad(tied, (0, lowest.size - tied.size))
     counts = RankCounts(table.lowest, lowest, highest, np.zeros_like(lowest))
-    return replace(table, counts=counts, provenance=replace(table.provenance, ties=rule)), names
+    values = without_overflow(np.column_stack([positive, negatives]).astype(float))
+    checks = (ties_of_rounding(values[:, 0], values[:, 1:]),)
+    provenance = replace(table.provenance, ties=rule, checks=checks)
+    return replace(table, counts=counts, provenance=provenance), names

@@ -23,7 +23,9 @@ from classex_bayes.task.misuse import (
     reranked,
     self_match_limit,
     self_matches,
+    shifted_labels,
     spread_at_end,
+    ties_of_rounding,
     without_overflow,
 )
 from classex_bayes.task.own_negatives import catalogue_size, own_table
@@ -118,15 +120,18 @@ def search_table(
     if truth_value(ignore_identical, "ignore_identical"):
         scored = distances is not None
         lists, removed = _without_identical(lists, labels.y, values, scored, higher)
-        checks = _removed(removed), _lone_classes(lists, labels.y)
+        checks = (_removed(removed),)
         remedy = "leave the instances themselves out of the index"
     results = search_results(lists, labels.y, size, distances, higher, tie_seed(0))
     ranking = Ranking.of_lists(lists, values, labels.y)
     limit = np.inf
-    if distances is not None and not (higher and sums_to_one(values)):  # which saturate
-        limit = self_match_limit(ranking)
+    if distances is not None:
+        checks += (ties_of_rounding(ranking.true, ranking.wrong),)
+        if not (higher and sums_to_one(values)):  # which saturate
+            limit = self_match_limit(ranking)
     listed = results.lowest == results.highest
     checks += (
+        _lone_classes(lists, labels.y),
         self_matches(ranking, limit, remedy),
         order_of_lists(
             labels.y[listed],
@@ -139,7 +144,11 @@ def search_table(
         table, units = results.own_table(labels.y, labels.unanswered, checks)
         return table, units if names is None else [names[place] for place in units]
     row, place = np.nonzero(ranking.classes >= 0)
-    checks += (own_candidates_of(row, ranking.classes[row, place], k1),)
+    remedy = "pass {}" if names is None else "check the order of the names"
+    checks += (
+        own_candidates_of(row, ranking.classes[row, place], k1),
+        shifted_labels(ranking, k1, remedy),
+    )
     return results.table(labels, checks), names
 
 
@@ -271,14 +280,18 @@ def _removed(removed: BoolArray) -> Check:
 
 
 def _lone_classes(ids: IntArray, y: IntArray) -> Check:
-    """Whether classes of one instance, which its list (n, M) leaves out, have other entries."""
+    """Whether classes of one instance have entries in lists (n, M), as often as those of several.
+
+    The instance itself may be the only entry of its class in the index, and be left out.
+    """
     missed, alone = (ids != y[:, None]).all(axis=1), np.bincount(y)[y] == 1
     usual = float((missed[~alone].sum() + 1) / (np.count_nonzero(~alone) + 2))
-    chance = usual ** int(alone.sum()) if missed[alone].all() else 1.0  # that all miss by chance
+    all_miss = missed[alone].all() and not alone.all()
+    chance = usual ** int(alone.sum()) if all_miss else 1.0  # that all miss by chance
     sentence = f"{alone.sum()} instances are the only ones of their classes"
     if chance < _NO_CHANCE:
         sentence += (
-            ", and no list has another entry of these. If the index has none, every answer to "
+            ", and their lists have no entry of these. If the index has none, every answer to "
             "them is wrong: leave them out, and pass untested='competitors'"
         )
     return Check("classes with one entry", chance >= _NO_CHANCE, sentence, chance, _NO_CHANCE)

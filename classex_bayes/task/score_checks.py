@@ -29,6 +29,7 @@ from classex_bayes.task.misuse import (
     self_match_limit,
     self_matches,
     shifted_labels,
+    ties_of_rounding,
     true_item_first,
     without_overflow,
 )
@@ -88,6 +89,7 @@ def checks_of_scores(
         self_matches(ranking, limit, remedy),
         _labels_fit(ranking, scores.shape[1], names),
         true_item_first(ranking),
+        ties_of_rounding(ranking.true, ranking.wrong),
         columns_are_classes(scores, y, names),
         counts_of_decisions(scores, ranking.y, y.size),
         floor_of_scores(scores),

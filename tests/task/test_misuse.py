@@ -1,4 +1,4 @@
-"""Six kinds of misuse on every scale and at every door, and sound data that look like them."""
+"""Kinds of misuse on every scale and at every door, and sound data that look like them."""
 
 import h5py
 import numpy as np
@@ -226,11 +226,95 @@ def test_labels_that_are_off(by):
     assert verdict(task, "labels") is False
     sign = "-" if by > 0 else "+"
     assert any(f"pass (y {sign} {abs(by)}) % {N_CLASSES}" in text for text in task.warnings)
+    ids = np.argsort(-scores, axis=1)[:, :20]
+    task = cb.SourceTask.from_search(ids, (Y + by) % N_CLASSES, n_classes=N_CLASSES)
+    assert verdict(task, "labels") is False
     names = [f"c{i}" for i in range(N_CLASSES)]
     named = cb.SourceTask.from_scores(
         pd.DataFrame(scores, columns=names), [names[c] for c in (Y + by) % N_CLASSES]
     )
     assert any("check the order of the names" in text for text in named.warnings)
+
+
+@pytest.mark.parametrize("absent", [10, 35, 60])
+def test_labels_without_a_class(absent):
+    """Labels that number the classes that occur, as those of folders do (all else is sound)."""
+    rng = np.random.default_rng(3)
+    scores, y = rng.normal(size=(Y.size, N_CLASSES)) + 3 * np.eye(N_CLASSES)[Y], Y[absent != Y]
+    scores = scores[absent != Y]
+    task = cb.SourceTask.from_scores(scores, y - (y > absent), untested="competitors")
+    assert verdict(task, "labels") is False
+    (text,) = (text for text in task.warnings if "y + 1" in text)
+    assert abs(int(text.split()[2]) - absent) < 5
+    assert "pass the numbers of their columns" in text
+    task = cb.SourceTask.from_scores(scores, y, untested="competitors")
+    assert task.accuracy(N_CLASSES)[0] == np.mean(scores.argmax(axis=1) == y)
+    assert verdict(task, "labels") is True
+
+
+@pytest.mark.parametrize("by_images", [True, False])
+def test_several_right_classes(by_images):
+    """Five captions of each image, of which y names one."""
+    rng = np.random.default_rng(4)
+    images = rng.normal(size=(150, 24))
+    captions = np.repeat(images, 5, axis=0) + 0.9 * rng.normal(size=(750, 24))
+    images += 0.4 * rng.normal(size=images.shape)
+    if by_images:
+        probes, gallery, y = images, captions, 5 * np.arange(150)
+    else:
+        probes, gallery, y = captions, np.repeat(images, 5, axis=0), np.arange(750)
+        gallery = gallery + 1e-9 * rng.normal(size=gallery.shape)
+    task = cb.SourceTask.from_scores(probes @ gallery.T, y, untested="competitors")
+    assert verdict(task, "labels") is False
+    assert any("one class for all of them in gallery_y" in text for text in task.warnings)
+    of_template = np.arange(750) // 5
+    task = cb.SourceTask.from_embeddings(
+        probes, gallery, of_template[y], gallery_y=of_template, distance="dot"
+    )
+    assert verdict(task, "labels") is True
+    right = of_template[(probes @ gallery.T).argmax(axis=1)] == of_template[y]
+    assert task.accuracy(150)[0] == pytest.approx(right.mean())
+
+
+# Ties that rounding hides
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("door", ["scores", "distances", "lists", "negatives"])
+def test_true_scores_that_are_computed_in_another_way(sign, door):
+    """Entities have the scores of their types. Rounding must not decide who is first."""
+    rng = np.random.default_rng(2)
+    n, kind, y = 200, rng.integers(0, 12, 200), np.arange(200)
+    of_kind = rng.normal(size=(n, 12))
+    of_kind[y, kind] += 2
+    scores = of_kind[:, kind]
+    best = scores.max(axis=1)
+    expected = np.mean((scores[y, y] == best) / (scores == best[:, None]).sum(axis=1))
+    scores[y, y] += sign * 2e-6 * np.abs(scores[y, y])
+
+    def task_of(scores):
+        if door == "negatives":
+            wrong = scores[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+            return cb.SourceTask.from_negatives(np.column_stack([scores[y, y], wrong]), y)
+        if door == "lists":
+            ids = np.argsort(-scores, axis=1)
+            values = np.take_along_axis(scores, ids, axis=1)
+            return cb.SourceTask.from_search(
+                ids, y, n_classes=n, distances=values, higher_is_better=True
+            )
+        low = door == "distances"
+        return cb.SourceTask.from_scores(-scores if low else scores, y, higher_is_better=not low)
+
+    task = task_of(scores)
+    assert verdict(task, "rounding") is False
+    (digits,) = (
+        int(text.split("np.round(scores, ")[1].split(")")[0])
+        for text in task.warnings
+        if "np.round" in text
+    )
+    task = task_of(np.round(scores, digits))
+    assert verdict(task, "rounding") is True
+    assert task.metric("hit_rate@1", n)[0] == pytest.approx(expected, abs=0.04)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +419,17 @@ def sound(rng):
     yield y, 64.0 - ((bits[y] ^ (rng.random((y.size, 64)) < 0.12))[:, None] ^ bits).sum(axis=2)
 
 
-SIX = "self matches", "order of lists", "own candidates", "labels", "columns", "counts", "floor"
+NAMES = (
+    "self matches",
+    "order of lists",
+    "own candidates",
+    "labels",
+    "rounding",
+    "columns",
+    "counts",
+    "floor",
+    "classes with one entry",
+)
 
 
 def test_sound_data_are_silent():
@@ -358,7 +452,8 @@ def test_sound_data_are_silent():
             )
             n += len(tasks)
             alarms += sum(
-                any(c.gravity() for c in task.table.provenance.checks if c.name in SIX)
+                any(c.gravity() for c in task.table.provenance.checks if c.name in NAMES)
+                or any("lost to every competitor" in text for text in task.warnings)
                 for task in tasks
             )
     assert n == 720 and alarms < n / 200
