@@ -22,8 +22,8 @@ FEWEST_EFFECTIVE, FEWEST_FOR_CONCENTRATION, ERRORS_FOR_CONCENTRATION = 7.0, 50, 
 # less than five, or those of one class that has all the weight, show guessing by chance alone.
 _GUESSING_SD, _STANDARD_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.4
 # An atom of instances that lose to all competitors: its smallest share, its ratio to those that
-# lose to at least so many of them, and its largest share.
-_MOST_LAST, _LAST_TO_MOST, _MOST_COMPETITORS, _FAILED = 0.02, 3, 0.5, 0.5
+# lose to at least so many of them, its largest share, and how many beat those tied with the rest.
+_MOST_LAST, _LAST_TO_MOST, _MOST_COMPETITORS, _FAILED, _BEHIND = 0.02, 3, 0.5, 0.5, 0.6
 _SHORTEST_END, _EARLY = 20, 0.2  # a rank, and a share of the classes
 _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
 _LABELS = "y is in another order than the scores or counts from 1"
@@ -250,21 +250,29 @@ def grouped_ranks(variance: RankVariance) -> Check:
 def last_ranks(table: RankTable) -> Check:
     """Whether instances that lose to all competitors are no more than those that lose to most.
 
-    A search that failed loses to all of them, and to a few more or fewer at larger k. So they make
-    up an atom of the law of U*, which a mixture of smooth laws does not have. A single competitor
-    shows no such atom.
+    Those count, too, that lose to most and are tied with all others at the lowest score. A search
+    that failed loses to all of them, and to a few more or fewer at larger k. So they make up an
+    atom of the law of U*, which a mixture of smooth laws does not have. A single competitor shows
+    no such atom.
     """
-    last = (table.lowest >= table.n_competitors) & (table.n_competitors > 1) & ~table.unanswered
+    last, tied = table.lowest >= table.n_competitors, np.zeros(table.n_test, dtype=bool)
+    if table.counts is not None and table.provenance.design is None:
+        tied = table.counts.lowest >= _BEHIND * table.n_competitors
+        tied &= table.counts.lowest < table.counts.highest
+        tied &= table.counts.highest >= table.n_competitors
+    last = (last | tied) & (table.n_competitors > 1) & ~table.unanswered
     most = (table.lowest >= _MOST_COMPETITORS * table.n_competitors) & ~last
     share, n = float(np.mean(last)), int(np.count_nonzero(last))
     n_most = int(np.count_nonzero(most))
     few = n <= FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
-    passed = few or not _MOST_LAST < share <= _FAILED  # most are last if the sign is reversed
-    sentence = f"{_counted(n, 'instance')} lost to every competitor"
+    # Most are last if the sign is reversed, but not tied there.
+    passed = few or not (tied.mean() > _FAILED or _MOST_LAST < share <= _FAILED)
+    sentence = f"{_counted(n, 'instance')} lost to every competitor, or are tied with the worst"
     if not passed:
         sentence += (
             f", and {n_most} to most of them. If their searches failed, leave them out and pass "
-            "their classes in unanswered=. If their classes have no template, leave them out"
+            "their classes in unanswered=. If their classes have no template or no training "
+            "instance, as in folds of cross-validation that are not stratified, leave them out"
         )
     return Check("last ranks", passed, sentence, share, _MOST_LAST)
 
@@ -328,6 +336,11 @@ def few_errors(n_better: IntArray, y: IntArray, nouns: Nouns) -> Check:
     enough = n >= FEWEST_ERRORS and erring >= FEWEST_ERRING_CLASSES
     sentence = f"{n} of {y.size:,} {nouns.instances} lost to a competitor"
     sentence += f", in {erring} of the {nouns.units}" * (n > 0)
+    if n == 0:
+        sentence += (
+            ". See whether they are compared with themselves or with near copies, such as shots of "
+            "one camera"
+        )
     if not enough:
         sentence += (
             ". So few errors hardly show how fast the accuracy falls, and the model or its prior "

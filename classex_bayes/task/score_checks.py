@@ -44,6 +44,7 @@ _SUM_ROUNDING = 1e-2  # of probabilities and their logarithms in half precision
 _FEWEST_PROBES, _MANY_PROBES, _FEWEST_CLASSES = 10, 20, 3
 _MOST_COORDINATES = 2**22
 _OTHER_UNIT = 10.0  # times the spread of the templates, which noise does not reach
+_SAME_NORM, _OTHER_NORMS = 1e-2, 0.1  # spread of lengths, in shares of their mean
 _SAME_MEAN = 1e-2  # of the distance of probes: rounding of half precision
 # Distance of a probe to itself, in shares of that to the nearest wrong templates.
 _SAME_VECTOR = 1e-6
@@ -258,6 +259,17 @@ def _checks_of_embeddings(
             sentences.append(
                 "templates are the means of the probes of their classes; make them of other "
                 "instances than those that are tested"
+            )
+        of_probes, of_gallery = (np.linalg.norm(rows, axis=1) for rows in (probes, gallery))
+        if (
+            source.distance != "cosine"
+            and of_probes.std() < _SAME_NORM * of_probes.mean()
+            and of_gallery.std() > _OTHER_NORMS * of_gallery.mean()
+            and of_gallery.max() > (1 + _SAME_NORM) * of_probes.max()  # means are shorter
+        ):
+            sentences.append(
+                "all probes have one length and templates have not, which decides between them: "
+                "pass distance='cosine', or normalise both"
             )
         left, right = (np.mean((rows - gallery.mean(axis=0)) ** 2) for rows in (probes, gallery))
         ratio = (left / right) ** 0.5 if right > 0 else 1.0

@@ -480,7 +480,8 @@ class SourceTask(TaskStatistics):
         ----------
         scores : array-like of shape (n, 1 + n_negatives)
             In each row, first the score of the true item, then those of its negatives. NaN fills
-            rows with fewer negatives, and -inf items that are not offered, which are no negatives.
+            rows with fewer negatives, and -inf items that are not offered, such as those that the
+            user already has, which are no negatives.
         y : array-like of shape (n,)
             User (or item) of each row, by any label. Users weigh the same.
         higher_is_better : bool

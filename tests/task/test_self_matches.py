@@ -299,6 +299,79 @@ def test_an_atom_of_last_ranks_is_a_fault():
     assert any("pass their classes in unanswered=" in warning for warning in warnings)
 
 
+@pytest.mark.parametrize("fill", [0, -np.inf, np.finfo(float).min])
+@pytest.mark.parametrize("is_shuffled", [True, False])
+def test_classes_that_a_fold_was_not_trained_on(fill, is_shuffled):
+    """Cross-validation without strata fills the scores of classes that a fold lacks."""
+    rng, y = np.random.default_rng(1), np.arange(80) // 2
+    scores = np.exp(rng.normal(size=(80, 40)) + 3 * np.eye(40)[y])
+    folds = rng.permutation(80) % 4 if is_shuffled else np.arange(80) // 20
+    lost = np.zeros(80, dtype=bool)
+    for fold in range(4):
+        absent = np.setdiff1d(y, y[folds != fold])
+        scores[np.ix_(folds == fold, absent)] = fill
+        lost |= (folds == fold) & np.isin(y, absent)
+    task = cb.SourceTask.from_scores(scores, y)
+    assert any(
+        f"{lost.sum()} instances lost" in text and "leave them out" in text
+        for text in task.warnings
+    )
+    if is_shuffled:
+        task = cb.SourceTask.from_scores(scores[~lost], y[~lost], untested="competitors")
+        assert task.warnings == ()
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_classes_without_another_entry(scored):
+    """The index lacks the instances themselves, and with them the only entries of some classes."""
+    rng = np.random.default_rng(6)
+    y = np.append(np.repeat(np.arange(50), 3), np.arange(50, 90))
+    vectors = rng.normal(size=(90, 10))[y] + 0.5 * rng.normal(size=(y.size, 10))
+    squares = ((vectors[:, None] - vectors) ** 2).sum(axis=2)
+    np.fill_diagonal(squares, np.inf)
+    ids = np.argsort(squares, axis=1)[:, :60]
+    distances = np.take_along_axis(squares, ids, axis=1) if scored else None
+    task = cb.SourceTask.from_search(y[ids], y, n_classes=90, distances=distances)
+    assert any("40 instances are the only ones" in text for text in task.warnings)
+    kept = np.arange(150)
+    task = cb.SourceTask.from_search(
+        y[ids][kept],
+        y[kept],
+        n_classes=90,
+        distances=None if distances is None else distances[kept],
+        untested="competitors",
+    )
+    assert task.warnings == ()
+    assert task.accuracy(90)[0] == pytest.approx((y[ids[:, 0]] == y)[kept].mean())
+
+
+def test_a_gallery_of_other_lengths_than_the_probes():
+    rng, y = np.random.default_rng(10), np.repeat(np.arange(120), 2)
+    gallery = rng.normal(size=(120, 24))
+    probes = gallery[y] + 1.2 * rng.normal(size=(240, 24))
+    probes, unit = (
+        rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (probes, gallery)
+    )
+    right = cb.SourceTask.from_embeddings(probes, unit, y, distance="cosine").accuracy(120)
+    long = unit * np.exp(0.3 * rng.normal(size=(120, 1)))
+    means = unit * rng.uniform(0.5, 1, size=(120, 1))  # of vectors of length 1
+    for distance in ("sqeuclidean", "dot"):
+        task = cb.SourceTask.from_embeddings(probes, long, y, distance=distance)
+        assert task.accuracy(120) < right - 0.05
+        assert any("pass distance='cosine'" in text for text in task.warnings)
+        task = cb.SourceTask.from_embeddings(probes, means, y, distance=distance)
+        assert not any("pass distance='cosine'" in text for text in task.warnings)
+    task = cb.SourceTask.from_embeddings(probes, long, y, distance="cosine")
+    assert task.accuracy(120) == right and task.warnings == ()
+
+
+def test_a_test_without_errors_is_asked_about_copies():
+    """Without distances nothing else shows that the first entry is the instance itself."""
+    ids = [[i, (i + 1) % 30, (i + 2) % 30] for i in range(30)]
+    task = cb.SourceTask.from_search(ids, np.arange(30), n_classes=30)
+    assert any("compared with themselves or with near copies" in note for note in task.notes)
+
+
 def test_minus_one_is_no_class_of_lists():
     with pytest.raises(cb.exceptions.DataError, match="classes: found -1, which fills lists"):
         cb.SourceTask.from_search(
