@@ -236,7 +236,7 @@ def test_labels_that_are_off(by):
     assert any("check the order of the names" in text for text in named.warnings)
 
 
-@pytest.mark.parametrize("absent", [10, 35, 60])
+@pytest.mark.parametrize("absent", [10, 35, 45])
 def test_labels_without_a_class(absent):
     """Labels that number the classes that occur, as those of folders do (all else is sound)."""
     rng = np.random.default_rng(3)
@@ -250,30 +250,6 @@ def test_labels_without_a_class(absent):
     task = cb.SourceTask.from_scores(scores, y, untested="competitors")
     assert task.accuracy(N_CLASSES)[0] == np.mean(scores.argmax(axis=1) == y)
     assert verdict(task, "labels") is True
-
-
-@pytest.mark.parametrize("by_images", [True, False])
-def test_several_right_classes(by_images):
-    """Five captions of each image, of which y names one."""
-    rng = np.random.default_rng(4)
-    images = rng.normal(size=(150, 24))
-    captions = np.repeat(images, 5, axis=0) + 0.9 * rng.normal(size=(750, 24))
-    images += 0.4 * rng.normal(size=images.shape)
-    if by_images:
-        probes, gallery, y = images, captions, 5 * np.arange(150)
-    else:
-        probes, gallery, y = captions, np.repeat(images, 5, axis=0), np.arange(750)
-        gallery = gallery + 1e-9 * rng.normal(size=gallery.shape)
-    task = cb.SourceTask.from_scores(probes @ gallery.T, y, untested="competitors")
-    assert verdict(task, "labels") is False
-    assert any("one class for all of them in gallery_y" in text for text in task.warnings)
-    of_template = np.arange(750) // 5
-    task = cb.SourceTask.from_embeddings(
-        probes, gallery, of_template[y], gallery_y=of_template, distance="dot"
-    )
-    assert verdict(task, "labels") is True
-    right = of_template[(probes @ gallery.T).argmax(axis=1)] == of_template[y]
-    assert task.accuracy(150)[0] == pytest.approx(right.mean())
 
 
 # Ties that rounding hides
@@ -403,6 +379,8 @@ def sound(rng):
     yield y, softmax((sharp * logits).astype("f4"), axis=1)
     yield y, log_softmax(sharp * logits, axis=1)
     yield y, np.eye(n_classes)[logits.argmax(axis=1)]
+    ages = np.arange(n_classes) + rng.choice([0.3, 1, 3]) * rng.normal(size=(n_classes, 1))
+    yield y, -np.abs(ages[y] - np.arange(n_classes))
     dim, spread = int(rng.choice([4, 12, 64])), rng.choice([0.1, 0.3, 1])
     gallery = rng.normal(size=(n_classes, dim))
     probes = gallery[y] + spread * rng.normal(size=(y.size, dim))
@@ -433,7 +411,7 @@ NAMES = (
 
 
 def test_sound_data_are_silent():
-    """720 pilots of twelve kinds, as matrices and as lists: fewer than 1 in 200 are noted."""
+    """780 pilots of thirteen kinds, as matrices and as lists: fewer than 1 in 200 are noted."""
     alarms, n = 0, 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -456,7 +434,7 @@ def test_sound_data_are_silent():
                 or any("lost to every competitor" in text for text in task.warnings)
                 for task in tasks
             )
-    assert n == 720 and alarms < n / 200
+    assert n == 780 and alarms < n / 200
 
 
 @pytest.mark.parametrize("size", [6000, 10**6])
