@@ -146,7 +146,7 @@ REMEDIES = {
     ),
     "several documents": (
         lambda: run(SEVERAL).metric("map@5", 20),
-        "pass 'success@m' or 'mrr'",
+        "pass metric='success@10' or 'mrr'",
         lambda: (run(SEVERAL).metric("success@5", 20), run(SEVERAL).metric("mrr", 20)),
     ),
     "relevance": (

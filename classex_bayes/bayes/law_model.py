@@ -186,8 +186,6 @@ class LawModel(FittedModel):
         predict_population : The accuracy in a finite population.
         """
         counts, chosen = class_counts(k), named_metric(metric)
-        for task in self.fit_.tasks:
-            task.table.provenance.refuse(metric)
         estimand, farthest = self._estimand(metric=chosen.name), counts.argmax()
         if (level_law := self._level_law(chosen)) is not None:
             law, notes = level_law

@@ -295,7 +295,9 @@ class FileVerb(DataOptions, Verb):
             # Ties are broken by the fixed seed of `read_task`, as in Python.
             task = cb.read_task(files or self.files, **arguments)
         self.terminal.message(str(task))
-        task.table.provenance.refuse(getattr(self, "metric", "accuracy"))
+        from classex_bayes.core.metrics import named_metric
+
+        task.relevant_ranks(named_metric(getattr(self, "metric", "accuracy")))  # or an error
         return task
 
 

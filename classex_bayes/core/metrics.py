@@ -285,9 +285,12 @@ class MeanReciprocalRank(GainMetric):
 
 
 class MeanAveragePrecision(MeanReciprocalRank):
-    """Mean average precision, which is MRR if each query has one relevant document."""
+    """Mean average precision, which is MRR if each query has one relevant document.
 
-    short, long = "map", "MAP"
+    It is not defined here if a query has several, all of which it counts.
+    """
+
+    short, long, counts_all = "map", "MAP", True
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class MomentBounds(Parameters):
     _n_classes: int
     _ranked: str
     _data_notes: tuple[str, ...]
-    _several_relevant: str
+    _several_relevant: bool
 
     @checked_fit
     def fit(self, task: SourceTask) -> Self:

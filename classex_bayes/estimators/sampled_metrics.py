@@ -151,7 +151,6 @@ class SampledMetrics(PointEstimator):
             `k` is not a whole number of at least 2, or the metric is unknown or a median.
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
-        self._table.provenance.refuse(metric)
         refuse_all_relevant(chosen, self._table.provenance.several_relevant)
         nothing = np.array([-np.inf])  # favorability 0: instances without an answer are last
         last = np.array([chosen.given_favorability(nothing, float(size))[0] for size in counts])

@@ -278,8 +278,6 @@ def compare_classifiers(
         )
     named = _checked_tasks(tasks)
     fitting: Any = {"sampler": sampler, "random_seed": random_seed, "progressbar": progressbar}
-    for task in named.values():
-        task.table.provenance.refuse(metric)
     checked_model(model)
     if truth_value(paired, "paired"):
         _require_same_instances(named, chosen)

@@ -97,8 +97,8 @@ def predict_reranked(
             f"metric: found {metric!r}, expected recall@m, mrr@m or ndcg@m with m of at most "
             f"n_reranked, {length}; no other document is in the reranked lists"
         )
-    if any(fitted.fit_.record.several_relevant for fitted in models.values()):
-        refuse_all_relevant(chosen, "queries have several relevant documents")
+    for fitted in models.values():
+        refuse_all_relevant(chosen, fitted.fit_.record.several_relevant)
     chosen, listed = replace(chosen, m=chosen.m or length), Accuracy(length)
     at_source = [
         model.law_.expected(np.array([model.fit_.record.n_classes]), of_lists)

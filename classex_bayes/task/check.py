@@ -6,7 +6,6 @@ too.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from classex_bayes.formatting import folded
 
@@ -40,8 +39,6 @@ class Check:
     value: float = float("nan")
     limit: float = float("nan")
     is_note: bool = False
-    # Beginnings of names of metrics that would mislead here; the sentence says why.
-    misnamed: ClassVar[tuple[str, ...]] = ()
 
     @property
     def _word(self) -> str:

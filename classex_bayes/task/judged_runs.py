@@ -20,7 +20,7 @@ from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_labels
 from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES
 from classex_bayes.task.misuse import order_of_lists, own_candidates_of, self_matches_by_name
-from classex_bayes.task.provenance import DOCUMENTS
+from classex_bayes.task.provenance import DOCUMENTS, SEVERAL_RELEVANT
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import SearchResults, search_results
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -235,10 +235,6 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
     return results._replace(lowest=lowest, checks=(*lists.checks, *checks, *results.checks))
 
 
-class _SeveralRelevant(Check):
-    misnamed = ("map",)
-
-
 def _relevant(lists: JudgedLists) -> Check:
     """Whether queries have one relevant document each, so that all metrics count the same."""
     n_several = int((np.bincount(lists.judged_query) > 1).sum())
@@ -248,8 +244,7 @@ def _relevant(lists: JudgedLists) -> Check:
             ", of which accuracy, success@m and MRR count the best ranked one, and recall@m and "
             "nDCG all"
         )
-    form = _SeveralRelevant if n_several else Check
-    return form("relevant documents", True, sentence, is_note=n_several > 0)
+    return Check(SEVERAL_RELEVANT, True, sentence, is_note=n_several > 0)
 
 
 def _tied_documents(

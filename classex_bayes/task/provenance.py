@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from classex_bayes.core.metrics import Metric, standard_name
+from classex_bayes.core.metrics import Metric
 from classex_bayes.core.rank_pass import (
     N_NEAREST,
     RankStatistics,
@@ -21,6 +21,8 @@ from classex_bayes.task.check import Check
 from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.sampling_design import SamplingDesign
 from classex_bayes.typing import FloatArray, IntArray
+
+SEVERAL_RELEVANT = "relevant documents"  # name of the check
 
 
 class UnknownRanks(NamedTuple):
@@ -137,19 +139,10 @@ class Provenance:
             return self.source.nearest
         return NearestClasses.of(self.source, y)
 
-    def refuse(self, metric: str) -> None:
-        """Raise for a metric that a check found to be another one."""
-        for check in self.checks:
-            if standard_name(metric).startswith(check.misnamed):
-                raise DataError(
-                    f"metric: found {metric!r}, but {check.sentence}; pass 'success@m' or 'mrr'"
-                )
-
     @property
-    def several_relevant(self) -> str:
-        """A clause that queries have several relevant documents; empty if they have one each."""
-        several = (c for c in self.checks if c.name == "relevant documents" and c.is_note)
-        return next((check.sentence.split(",")[0] for check in several), "")
+    def several_relevant(self) -> bool:
+        """Whether a check found queries with several relevant documents."""
+        return any(check.name == SEVERAL_RELEVANT and check.is_note for check in self.checks)
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Provenance of the instances `rows`, scored on the classes `columns`."""
@@ -164,11 +157,11 @@ class Provenance:
         return replace(self, source=self.source.subset(rows, columns), design=design)
 
 
-def refuse_all_relevant(metric: Metric, several: str) -> None:
-    """Raise if a metric counts all relevant documents, and queries have `several_relevant`."""
-    if metric.counts_all and several:
+def refuse_all_relevant(metric: Metric, several_relevant: bool) -> None:
+    """Raise if a metric counts all relevant documents of queries that have several."""
+    if metric.counts_all and several_relevant:
         raise DataError(
-            f"metric: found {metric.name!r}, but {several}, of which only the best one is used "
-            "here; pass metric='success@10' or 'mrr', or use a BayesianExtrapolator that is fitted "
-            "to the whole task"
+            f"metric: found {metric.name!r}, but queries have several relevant documents, of which "
+            "only the best one is used here; pass metric='success@10' or 'mrr', or predict recall "
+            "or nDCG by a BayesianExtrapolator that is fitted to the whole task"
         )

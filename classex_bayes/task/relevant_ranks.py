@@ -12,7 +12,7 @@ from classex_bayes.core.metrics import GainMetric, MeanMetric, Metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.judged_runs import JudgedLists
 from classex_bayes.task.provenance import CUT_RANKS, DOCUMENTS, Provenance
-from classex_bayes.task.rank_table import KNOWN, RankTable
+from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Documents from this one on, in the order of their ranks, have one law. So do those of few queries.
@@ -135,11 +135,6 @@ class RelevantRanks:
         by_grade = np.lexsort((-grade, self.query))  # a query keeps its rows
         ideal = np.bincount(self.query, grade[by_grade] * place_gain)
         return grade / (self.queries.size * ideal)[self.query]
-
-    def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
-        """Numbers of documents among `k` (n_k,) at which a metric is known."""
-        lower, upper = self.metric_bounds(metric, k)
-        return k[upper - lower <= KNOWN]
 
     def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Bounds (n_k,) of a metric on k documents, at the bounds of all ranks."""

@@ -17,7 +17,7 @@ from classex_bayes.arguments import (
     how_many,
     seed_sequence,
 )
-from classex_bayes.core.metrics import Accuracy, Metric, named_metric
+from classex_bayes.core.metrics import Accuracy, MeanAveragePrecision, Metric, named_metric
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError, DataWarning, warn
@@ -267,12 +267,10 @@ class TaskStatistics:
         return isinstance(self.table, RankTable) and not self.table.competitors_shared
 
     @property
-    def several_relevant(self) -> str:
-        """A clause that queries have several relevant documents; empty if they have one each."""
-        if self.judged is not None and self.judged.graded.has_several:
-            return "queries have several relevant documents"
-        is_curve = isinstance(self.table, AccuracyCurve)
-        return "" if is_curve else self.table.provenance.several_relevant
+    def several_relevant(self) -> bool:
+        """Whether queries have several relevant documents."""
+        judged = self.judged is not None and self.judged.graded.has_several
+        return judged or self.table.provenance.several_relevant
 
     def relevant_ranks(self, metric: Metric) -> RelevantRanks | None:
         """Ranks of all relevant documents, if a metric counts them and queries have several.
@@ -290,9 +288,10 @@ class TaskStatistics:
         Raises
         ------
         DataError
-            Only the best document of each query is known, as in merged tasks.
+            Only the best document of each query is known, as in merged tasks, or the metric is the
+            mean average precision.
         """
-        if self.judged is None:
+        if self.judged is None or isinstance(metric, MeanAveragePrecision):
             refuse_all_relevant(metric, self.several_relevant)
             return None
         return self.judged.counted_by(metric)
@@ -311,10 +310,10 @@ class TaskStatistics:
         -------
         int array
         """
-        ranks = self.relevant_ranks(metric)
-        return (
-            self.table.known_counts(metric, k) if ranks is None else ranks.known_counts(metric, k)
-        )
+        if (ranks := self.relevant_ranks(metric)) is None:
+            return self.table.known_counts(metric, k)
+        lower, upper = ranks.metric_bounds(metric, k)
+        return k[upper - lower <= KNOWN]
 
     def metric(self, metric: str, k: ClassCounts | None = None) -> FloatArray:
         """Average of a metric over all subsets of k source classes, k <= k1.
@@ -347,8 +346,6 @@ class TaskStatistics:
         >>> [task.metric(name, [2, 4]).round(3).tolist() for name in ("mrr", "mean_rank")]
         [[0.875, 0.708], [1.25, 1.75]]
         """
-        if isinstance(self.table, RankTable):
-            self.table.provenance.refuse(metric)
         return self._average(named_metric(metric), self.n_classes if k is None else k)
 
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:

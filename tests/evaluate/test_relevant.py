@@ -264,7 +264,7 @@ def test_some_use_the_best_document_alone():
     task = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(300), 300), n_classes=300)
     sampled = cb.estimators.SampledMetrics().fit(task)
     model = cb.BayesianExtrapolator(evidence="ranks").fit(task, **FEW)
-    for metric in ("recall@5", "recall@1", "nDCG@5"):
+    for metric in ("recall@5", "recall@1", "nDCG@5", "map"):
         for call in (
             lambda metric=metric: sampled.predict(900, metric=metric),
             lambda metric=metric: cb.MomentBounds().fit(task).predict(900, metric=metric),

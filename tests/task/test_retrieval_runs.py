@@ -341,7 +341,7 @@ def test_several_relevant_documents_are_said_to_be_counted():
     task = SourceTask.from_run(qrels, run, n_classes=10)
     assert any("1 of 3 queries have several relevant documents" in note for note in task.notes)
     for metric in ("map@5", "MAP"):
-        with pytest.raises(DataError, match=rf"'{metric}', .*several relevant .*'success@m'"):
+        with pytest.raises(DataError, match=r"'map.* several relevant .*'success@10'"):
             task.metric(metric, 10)
     alone = SourceTask.from_run({**qrels, "a": {"d1": 1}}, run, n_classes=10)
     assert not any("several relevant" in note for note in alone.notes)

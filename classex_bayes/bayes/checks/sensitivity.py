@@ -247,8 +247,7 @@ def sensitivity(
     """
     enough_draws(checked_model_with_prior(model, "sensitivity"))
     limit = number(threshold, "threshold", 0)
-    if model.fit_.record.several_relevant:
-        refuse_all_relevant(named_metric(metric), "queries have several relevant documents")
+    refuse_all_relevant(named_metric(metric), model.fit_.record.several_relevant)
     prediction = model.predict(k, metric=metric)
     values = prediction.draws
     dims = tuple(SAMPLE_DIMS)
