@@ -195,9 +195,13 @@ class DataOptions:
 
     labels: Annotated[Path | None, _input("FILE", "Labels (.npy, .txt) of scores in .npy.")] = None
     higher_is_better: Annotated[
-        bool,
-        flag("Scores, or distances.", "--higher-is-better/--lower-is-better", panel="Input"),
-    ] = True
+        bool | None,
+        flag(
+            "Scores, or distances; distances of search results and else scores if not given.",
+            "--higher-is-better/--lower-is-better",
+            panel="Input",
+        ),
+    ] = None
     distance: Annotated[
         Literal["sqeuclidean", "cosine", "dot"] | None,
         _input(None, "How embeddings are compared; sqeuclidean if not given."),

@@ -366,6 +366,14 @@ def test_scores_of_the_wrong_sign_are_noted(run, two):
     assert "reversed" not in run("diagnose", "bad.npz", "--lower-is-better")[2]
 
 
+def test_lists_of_similarities(run):
+    lists = {"ids": (np.arange(30)[:, None] + [0, 1, 2]) % 30, "y": np.arange(30), "n_classes": 30}
+    np.savez("lists.npz", distances=np.tile([0.9, 0.5, 0.1], (30, 1)), **lists)
+    code, _, err = run("diagnose", "lists.npz")
+    assert code == 4 and "pass --higher-is-better" in err
+    assert run("diagnose", "lists.npz", "--higher-is-better")[0] == 0
+
+
 def test_classifiers(run, strict, two):
     options = ["classifiers", "s.npz", "t.npz", "--k", "60,900", *FIT, "--seed", 5]
     code, out, err = run(*options, "--metric", "recall@2", "--ci-prob", "0.8", "--json")
