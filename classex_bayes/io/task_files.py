@@ -78,25 +78,19 @@ def read_task(
     Parameters
     ----------
     paths : path or sequence of paths
-        One of
+        One of the following (docs/data.md has tables of all layouts and other usual names)
 
-        - .npz, .h5, .hdf5, .hdf, .zarr (a folder) or .zip of one, with arrays ``scores, y``; or
-          ``probes, gallery, y`` (and ``gallery_y``); or ``ranks, y, n_classes``; or ``ranks, y,
-          n_negatives``; or ``ids, y, n_classes`` (and ``distances``); or ``candidates, y``, which
-          `SourceTask.from_negatives` calls scores; or ``counts`` of a confusion matrix; or ``k,
-          accuracy, n_test, n_classes``. Any other argument of the constructor is
-          allowed, such as ``classes``. Arrays of other names are ignored with a warning, except
-          ``nonmated``, or ``nonmated_ids`` and ``nonmated_distances``, which the verb ``open-set``
-          reads. In HDF5 and Zarr single values may be
-          attributes, and matrices are read in blocks from the file, which stays open;
+        - .npz, .h5, .hdf5, .hdf, .zarr (a folder) or .zip of one, with the arguments of a
+          constructor as arrays, such as ``scores, y``; ``probes, gallery, y``; ``ranks, y,
+          n_classes``; ``ids, y, n_classes``; ``counts``; or ``candidates, y``, which
+          `SourceTask.from_negatives` calls scores. Arrays of other names are ignored with a
+          warning, except those of non-mated probes, which the verb ``open-set`` reads. Matrices in
+          HDF5 and Zarr are read in blocks from the file, which stays open;
         - .npy with the scores (memory-mapped), and labels in the file `labels`;
         - .csv, .tsv or .parquet with a column ``y`` and one column of scores for each class, named
           after the class; or with columns ``y, ranks`` and ``n_negatives`` or ``n_classes``; or
           with columns ``k`` and ``accuracy``; or a confusion matrix with the names of its rows in
-          the first column. "-" is a .csv on standard input.
-
-        If there is no ``y``, an array or column with a usual name of labels, such as ``label``,
-        ``class``, ``target`` or ``user``, is read in its place. Text may be compressed (.gz).
+          the first column. Text may be compressed (.gz). "-" is a .csv on standard input.
 
         If there are many files, each contains some of the test instances. All must have the same
         classes, templates and settings. Their rows are joined in the order of the files.
@@ -105,11 +99,8 @@ def read_task(
         label per line. Whole numbers in .txt, .csv and .parquet are positions unless all are names
         of classes.
     qrels : path, optional
-        Relevance judgements for a run. Both are files of TREC, with lines ``query 0 document
-        relevance`` and ``query Q0 document rank score tag``, or of MS MARCO, ``query document
-        rank``; tables with a header, such as ``query-id corpus-id score`` of BEIR; or files of
-        ranx, .json with ``{query: {document: number}}`` or .parquet with columns ``q_id, doc_id,
-        score``. They may be compressed (.gz).
+        Relevance judgements for a run. Both are files of TREC, MS MARCO, BEIR or ranx
+        (docs/data.md), which may be compressed (.gz).
     random_seed : int, SeedSequence or None
         Seed of the noise that breaks ties. The default is fixed, so the same file always gives the
         same ranks.

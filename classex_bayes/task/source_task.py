@@ -238,12 +238,10 @@ class SourceTask(TaskStatistics):
         """Make a task from batches of test instances, such as those of a DataLoader.
 
         The task is that of all instances at once, with the same ranks, covariance and
-        `nearest_classes`. Each batch is compared with all classes, on the device that holds it, and
-        let go. For each instance the task keeps the classes that scored at least as well as the
-        true one, with 5 bytes each, and the 32 nearest ones. These are few if the classifier is
-        good; those of decisions need as much memory as the scores. Whatever needs scores later,
-        such as `diagnose`, `KDE` and `OpenSetExtrapolator`, needs a task from all of them. On a few
-        of the classes (`subsample`), few of the 32 nearest are left, and fits use ranks alone.
+        `nearest_classes`. Each batch is compared with all classes, on its device, and let go
+        (docs/data.md). The task keeps the classes that scored at least as well as the true one and
+        the 32 nearest ones. So `diagnose`, `KDE` and `OpenSetExtrapolator`, which need scores, do
+        not accept it, and on a few of its classes (`subsample`) fits use ranks alone.
 
         Parameters
         ----------
@@ -566,12 +564,10 @@ class SourceTask(TaskStatistics):
 
         Notes
         -----
-        Equal distances are in random order, as in `from_scores`. If the last entries of a list are
-        tied, the index has left out an unknown number of others at the same distance. The list then
-        ends before them. Without `distances`, classes stay in the order of the index. The lists of
-        `nearest_classes` are as long as 99% of the rows allow, and contain at most 32 wrong
-        classes. Shorter lists are filled with class -1 and score -inf. Accuracies are those of the
-        index and not of the embeddings, because an approximate index may miss a near true class.
+        Equal distances are in random order, as in `from_scores`. A list ends before entries that
+        are tied with its last one, because the index may have left out others. `nearest_classes`
+        are as long as 99% of the rows allow, with at most 32 wrong classes; shorter lists are
+        filled with class -1 and score -inf. Accuracies are those of the index (docs/data.md).
 
         Examples
         --------
