@@ -6,11 +6,11 @@ sampling errors of the tasks.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.influence import clustered_covariance
+from classex_bayes.core.law import Law
 from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.task.rank_variance import (
     FEWEST_ERRING_CLASSES,
@@ -27,26 +27,19 @@ _ROUNDING = 1e-9  # of the mean of a class
 _ACCURACY = Accuracy()
 
 
-def coupled_laws(
-    laws: Sequence[MixtureLaw],
+def coupled_laws[L: Law](
+    laws: Sequence[L],
     at_source: Sequence[FloatArray],
     correlation: FloatArray,
     rng: np.random.Generator,
-) -> list[MixtureLaw]:
+) -> list[L]:
     """Laws with reordered draws, so that equal numbers form a joint draw.
 
     The laws have equally many draws. `at_source` are draws (chain, draw) of their metrics at k1,
     and `correlation` (m, m) is that of these metrics (`sampling_correlation`).
     """
     order = coupled_order(np.array([draws.ravel() for draws in at_source]), correlation, rng)
-    return [
-        replace(law, weights=_reordered(law.weights, places))
-        for law, places in zip(laws, order, strict=True)
-    ]
-
-
-def _reordered(weights: FloatArray, places: IntArray) -> FloatArray:
-    return weights.reshape(-1, weights.shape[-1])[places].reshape(weights.shape)
+    return [law.reordered(places) for law, places in zip(laws, order, strict=True)]
 
 
 def coupled_order(
@@ -81,17 +74,22 @@ def sampling_correlation(tasks: Sequence[SourceTask], metric: MeanMetric = _ACCU
     """
     k1 = np.array([tasks[0].n_classes])
     tests = [task.require("ranks") for task in tasks]
-    covariance = joint_covariance(tests, k1, metric.given_n_better)
-    erring = [
-        np.count_nonzero(
-            RankVariance(test).unit_means(k1, test.weight, metric.given_n_better)[
-                test.class_weight > 0
-            ]
-            < 1 - _ROUNDING
-        )
-        for test in tests
-    ]
-    unknown = (np.array(erring) < FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)
+    ranks = [task.relevant_ranks(metric) for task in tasks]
+    means = np.hstack(
+        [
+            RankVariance(test).unit_means(k1, test.weight, metric.given_n_better)
+            if of_test is None
+            else of_test.class_means(metric)
+            for test, of_test in zip(tests, ranks, strict=True)
+        ]
+    )
+    weight = np.stack([test.class_weight for test in tests], axis=1)
+    if any(ranks):
+        covariance = clustered_covariance(means, weight)
+    else:
+        covariance = joint_covariance(tests, k1, metric.given_n_better)
+    erring = np.count_nonzero((weight > 0) & (means < 1 - _ROUNDING), axis=0)
+    unknown = (erring < FEWEST_ERRING_CLASSES) | (np.diag(covariance) <= 0)
     sd = np.sqrt(np.where(unknown, 1.0, np.diag(covariance)))
     correlation = np.where(
         unknown | unknown[:, None], TYPICAL_CORRELATION, covariance / np.outer(sd, sd)

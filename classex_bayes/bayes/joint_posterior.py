@@ -13,7 +13,7 @@ from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.coupling import coupled_laws, sampling_correlation
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.law import Law
 from classex_bayes.core.metrics import Accuracy, MeanMetric
 from classex_bayes.estimators.base import fitted_copy
 from classex_bayes.results.extrapolation import Extrapolation
@@ -32,9 +32,9 @@ class JointPosterior:
 
     Attributes
     ----------
-    laws : dict from name to MixtureLaw
-        Law of U* of each task, weights (chain, draw, n_knots). Chain and draw number the joint
-        draws. They are not Markov chains, so convergence cannot be diagnosed from them.
+    laws : dict from name to Law
+        Law of each task. Chain and draw number the joint draws. They are not Markov chains, so
+        convergence cannot be diagnosed from them.
     correlation : DataFrame
         Correlation of the sampling errors of the tasks, which the joint draws have. Rows and
         columns are names.
@@ -46,7 +46,7 @@ class JointPosterior:
         The metric whose sampling errors have this correlation.
     """
 
-    laws: dict[Any, MixtureLaw]
+    laws: dict[Any, Law]
     correlation: pd.DataFrame
     models: dict[Any, LawModel]
     notes: tuple[str, ...]
@@ -54,7 +54,7 @@ class JointPosterior:
 
     def __repr__(self) -> str:
         """Names of the tasks, number of chains and number of draws."""
-        chains, draws, _ = next(iter(self.laws.values())).weights.shape
+        chains, draws, _ = next(iter(self.models.values())).law_.weights.shape
         names = ", ".join(map(str, self.laws))
         return f"<JointPosterior of {names}: {chains} x {draws} draws>"
 
@@ -112,7 +112,7 @@ def couple(
     The models have the same numbers of draws. `correlation` (m, m) is the correlation of their
     metrics at k1 (`sampling_correlation`).
     """
-    drawn = {name: model.law_ for name, model in fitted.items()}
+    drawn = {name: model.law_of(metric) for name, model in fitted.items()}
     at_source = [
         law.expected(np.array([fitted[name].fit_.record.n_classes]), metric)[..., 0]
         for name, law in drawn.items()

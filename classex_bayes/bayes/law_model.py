@@ -195,6 +195,21 @@ class LawModel(FittedModel):
         notes = self._notes_on_scores(counts[farthest], draws[..., farthest], estimand)
         return self._prediction(counts, draws, estimand, notes, limits, self.fit_.record.evidence)
 
+    def law_of(self, metric: Metric) -> Law:
+        """Draws of the law of a metric: that of U*, or those of all relevant documents.
+
+        Parameters
+        ----------
+        metric : Metric
+            Result of `classex_bayes.core.metrics.named_metric`.
+
+        Returns
+        -------
+        Law
+        """
+        levels = self._level_law(metric)
+        return self.law_ if levels is None else levels[0]
+
     def _level_law(self, metric: Metric) -> tuple[LevelLaw, tuple[str, ...]] | None:
         """Laws of all relevant documents with notes on them; None if the best one counts alone.
 
@@ -428,9 +443,7 @@ class LawModel(FittedModel):
         chosen = named_metric(metric)
         estimand = Estimand(metric=chosen.name)
         wanted = checked_level(estimand, level, "level")
-        levels = self._level_law(chosen)
-        law: Law = self.law_ if levels is None else levels[0]
-        k = law.classes_until(wanted, LARGEST_K, chosen)
+        k = self.law_of(chosen).classes_until(wanted, LARGEST_K, chosen)
         draws = xr.DataArray(k, dims=("chain", "draw"), name="k")
         return ClassesUntil(wanted, draws, LARGEST_K, self.fit_.record.n_classes, estimand)
 

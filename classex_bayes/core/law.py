@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -23,6 +23,10 @@ class Law(ABC):
     @abstractmethod
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
         """Value (..., n_k) of a metric on k classes."""
+
+    @abstractmethod
+    def reordered(self, places: IntArray) -> Self:
+        """Law with draw `places[i]` (n_draws,) of all chains together as its i-th draw."""
 
     def classes_until(self, level: float, largest: int, metric: Metric = _ACCURACY) -> FloatArray:
         """Largest number of classes whose expected accuracy is at least a level.
@@ -126,6 +130,11 @@ class MixtureLaw(Law):
             value[..., alone] = metric.under(rest, ends, np.array([2]))
         return value
 
+    def reordered(self, places: IntArray) -> Self:
+        """Law with draws in another order."""
+        flat = self.weights.reshape(-1, self.weights.shape[-1])
+        return replace(self, weights=flat[places].reshape(self.weights.shape))
+
     def without_siblings(self, k: FloatArray | IntArray) -> FloatArray | IntArray:
         """Numbers of classes (n_k,) that U* describes: `k` without the siblings, at least 1."""
         if not self.siblings:
@@ -157,3 +166,7 @@ class LevelLaw(Law):
             for n_ahead in np.flatnonzero(shares).tolist():
                 total += shares[n_ahead] * law.expected(k, metric.behind(n_ahead))
         return total
+
+    def reordered(self, places: IntArray) -> Self:
+        """Laws with draws in another order, the same for all."""
+        return replace(self, laws=[law.reordered(places) for law in self.laws])

@@ -1,7 +1,7 @@
 """Comparison of classifiers on the same instances: differences, and which is the best."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,12 @@ from classex_bayes.bayes.joint_posterior import (
     notes_of_predictions,
 )
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.core.law import LevelLaw
 from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS, CurveDraws, DrawsTable, Tabulated
 from classex_bayes.results.extrapolation import Estimand, Extrapolation
-from classex_bayes.task.relevant_ranks import Level
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import require_same_classes, require_same_weights
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
@@ -281,50 +279,8 @@ def compare_classifiers(
     checked_model(model)
     if truth_value(paired, "paired"):
         _require_same_instances(named, chosen)
-    ranks = {name: task.relevant_ranks(chosen) for name, task in named.items()}
-    levels = {name: of_task.levels(chosen) for name, of_task in ranks.items() if of_task}
-    parts = {name: task for name, task in named.items() if name not in levels} | {
-        _part(name, number): SourceTask(level.table)
-        for name, several in levels.items()
-        for number, level in enumerate(several, 1)
-    }
-    posterior = fit_jointly(parts, model, paired=paired, metric=chosen, **fitting)
-    of_parts = posterior.predictions(counts)
-    predictions = {
-        name: _of_levels(name, levels[name], posterior, of_parts)
-        if name in levels
-        else of_parts[name]
-        for name in named
-    }
-    return ClassifierComparison(predictions, posterior, paired)
-
-
-def _part(name: str, number: int) -> str:
-    """Name of the relevant documents of a classifier that have one law."""
-    return f"{name}: relevant document {number}"
-
-
-def _of_levels(
-    name: str,
-    levels: Sequence[Level],
-    posterior: JointPosterior,
-    of_parts: Mapping[str, Extrapolation],
-) -> Extrapolation:
-    """Prediction of a metric that counts all relevant documents, from their coupled laws."""
-    parts = [_part(name, number) for number in range(1, len(levels) + 1)]
-    law = LevelLaw(
-        [posterior.laws[part] for part in parts], np.array([level.share for level in levels])
-    )
-    first = replace(of_parts[parts[0]], rank_limits=None)
-    several = {
-        part.removeprefix(f"{name}: "): replace(of_parts[part], rank_limits=None) for part in parts
-    }
-    return replace(
-        first,
-        draws=first.draws.copy(data=law.expected(first.k, posterior.metric)),
-        base_notes=notes_of_predictions(several),
-        estimator=name,
-    )
+    posterior = fit_jointly(named, model, paired=paired, metric=chosen, **fitting)
+    return ClassifierComparison(posterior.predictions(counts), posterior, paired)
 
 
 def _checked_tasks(tasks: Mapping[str, Any]) -> dict[str, SourceTask]:

@@ -136,6 +136,15 @@ class RelevantRanks:
         ideal = np.bincount(self.query, grade[by_grade] * place_gain)
         return grade / (self.queries.size * ideal)[self.query]
 
+    def class_means(self, metric: MeanMetric) -> FloatArray:
+        """Means (k1, 1) of a known metric over the queries of each class; 0 without queries."""
+        k1, weight = np.array([self.n_classes]), self.queries.size * self.weight(metric)
+        sums = np.zeros(self.n_classes)
+        for level, at in self._by_level():
+            gain = metric.behind(level).given_n_better(self.lowest[at], self.n_classes, k1)[:, 0]
+            sums += np.bincount(self.y[self.query[at]], weight[at] * gain, self.n_classes)
+        return (sums / np.maximum(np.bincount(self.y, minlength=self.n_classes), 1))[:, None]
+
     def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Bounds (n_k,) of a metric on k documents, at the bounds of all ranks."""
         assert isinstance(metric, MeanMetric)
