@@ -64,7 +64,7 @@ class JudgedLists(NamedTuple):
 
     queries: pd.Index  # (n,): their names
     y: IntArray  # (n,): the first relevant document of each query in the judgements
-    level: int  # smallest relevance of relevant documents
+    relevance_level: int  # smallest relevance of relevant documents
     judged_query: IntArray  # (n_judged,): queries of the documents with a relevance above 0
     judged_grade: IntArray  # (n_judged,): their relevance
     judged_place: IntArray  # (n_judged,): their places among the entries; n_entries if unlisted
@@ -83,7 +83,7 @@ class JudgedLists(NamedTuple):
     @property
     def is_relevant(self) -> BoolArray:
         """Whether each listed document (n_entries,) is relevant."""
-        return self.grade >= self.level
+        return self.grade >= self.relevance_level
 
     @property
     def length(self) -> int:

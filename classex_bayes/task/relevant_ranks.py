@@ -47,7 +47,7 @@ class RelevantRanks:
         Names of the queries.
     y : int array of shape (n,)
         Class of each query, as of `SourceTask.from_run`.
-    query, level, grade : int arrays of shape (n_pairs,)
+    query, n_ahead, grade : int arrays of shape (n_pairs,)
         Query of each document, number of better relevant documents of the query, and grade.
     lowest, highest : int arrays of shape (n_pairs,)
         Bounds of the number of irrelevant documents that are better.
@@ -59,7 +59,7 @@ class RelevantRanks:
     queries: pd.Index
     y: IntArray
     query: IntArray
-    level: IntArray
+    n_ahead: IntArray
     grade: IntArray
     lowest: IntArray
     highest: IntArray
@@ -75,7 +75,7 @@ class RelevantRanks:
         order = order[wanted[order]]
         query, grade = lists.judged_query[order], lists.judged_grade[order]
         n_relevant = np.bincount(query, minlength=n)
-        level = np.arange(query.size) - (np.cumsum(n_relevant) - n_relevant)[query]
+        n_ahead = np.arange(query.size) - (np.cumsum(n_relevant) - n_relevant)[query]
         n_wrong = np.bincount(lists.query[~right], minlength=n)
         wrong_before = np.cumsum(~right) - (np.cumsum(n_wrong) - n_wrong)[lists.query]
         # Unlisted documents rank below the longest list, like that of `best_relevant`.
@@ -86,7 +86,7 @@ class RelevantRanks:
         unanswered = lists.is_empty[query]
         lowest[unanswered] = highest[unanswered] = n_classes - 1
         return cls(
-            n_classes, lists.queries, lists.y, query, level, grade, lowest, highest, unanswered
+            n_classes, lists.queries, lists.y, query, n_ahead, grade, lowest, highest, unanswered
         )
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
@@ -97,7 +97,7 @@ class RelevantRanks:
         rows = np.isin(self.query, of_query)
         above = self.lowest[rows]  # ranks are exact, as `classex_bayes.task.table_parts` demands
         drawn = rng.hypergeometric(above, self.n_classes - 1 - above, kept.size - 1)
-        columns = {name: getattr(self, name)[rows] for name in ("level", "grade", "unanswered")}
+        columns = {name: getattr(self, name)[rows] for name in ("n_ahead", "grade", "unanswered")}
         return replace(
             self,
             **columns,
@@ -112,26 +112,26 @@ class RelevantRanks:
     @property
     def has_several(self) -> bool:
         """Whether a query has several relevant documents."""
-        return bool(self.level.any())
+        return bool(self.n_ahead.any())
 
     @cached_property
     def _laws(self) -> IntArray:
         """Number (n_pairs,) of the law of each document."""
-        queries = np.bincount(self.level)
+        queries = np.bincount(self.n_ahead)
         if queries[0] < _FEWEST_QUERIES:
             raise DataError(
                 f"qrels: found {queries[0]} queries with relevant documents, expected at least "
                 f"{_FEWEST_QUERIES}"
             )
         largest = min(int(np.count_nonzero(queries >= _FEWEST_QUERIES)), _LAST_LAW) - 1
-        return np.minimum(self.level, largest)
+        return np.minimum(self.n_ahead, largest)
 
     def weight(self, metric: MeanMetric) -> FloatArray:
         """Weight (n_pairs,) of each document: its grade as a share of the ideal of its query."""
         grade: FloatArray = np.ones(self.grade.size)
         place_gain = grade
         if isinstance(metric, GainMetric):
-            grade, place_gain = self.grade.astype(float), metric.gain(self.level + 1.0)
+            grade, place_gain = self.grade.astype(float), metric.gain(self.n_ahead + 1.0)
         by_grade = np.lexsort((-grade, self.query))  # a query keeps its rows
         ideal = np.bincount(self.query, grade[by_grade] * place_gain)
         return grade / (self.queries.size * ideal)[self.query]
@@ -140,8 +140,8 @@ class RelevantRanks:
         """Means (k1, 1) of a known metric over the queries of each class; 0 without queries."""
         k1, weight = np.array([self.n_classes]), self.queries.size * self.weight(metric)
         sums = np.zeros(self.n_classes)
-        for level, at in self._by_level():
-            gain = metric.behind(level).given_n_better(self.lowest[at], self.n_classes, k1)[:, 0]
+        for n_ahead, at in self._by_n_ahead():
+            gain = metric.behind(n_ahead).given_n_better(self.lowest[at], self.n_classes, k1)[:, 0]
             sums += np.bincount(self.y[self.query[at]], weight[at] * gain, self.n_classes)
         return (sums / np.maximum(np.bincount(self.y, minlength=self.n_classes), 1))[:, None]
 
@@ -151,18 +151,18 @@ class RelevantRanks:
         weight = self.weight(metric)
         ends = [
             sum(
-                metric.behind(level).weighted_sum(bound[at], self.n_classes, k, weight[at])
-                for level, at in self._by_level()
+                metric.behind(n_ahead).weighted_sum(bound[at], self.n_classes, k, weight[at])
+                for n_ahead, at in self._by_n_ahead()
             )
             for bound in (self.highest, self.lowest)
         ]
         lower, upper = (np.clip(end, 0.0, 1.0) for end in ends)
         return lower, upper
 
-    def _by_level(self) -> Iterator[tuple[int, IntArray]]:
-        """Levels with the places of their documents."""
-        order = np.argsort(self.level, kind="stable")
-        ends = np.cumsum(np.bincount(self.level))[:-1]
+    def _by_n_ahead(self) -> Iterator[tuple[int, IntArray]]:
+        """Numbers of better relevant documents, with the places of the documents that have them."""
+        order = np.argsort(self.n_ahead, kind="stable")
+        ends = np.cumsum(np.bincount(self.n_ahead))[:-1]
         return enumerate(np.split(order, ends))
 
     def levels(self, metric: MeanMetric) -> list[Level]:
@@ -170,7 +170,7 @@ class RelevantRanks:
         weight, law, levels = self.weight(metric), self._laws, []
         for number in range(int(law.max()) + 1):
             rows = np.flatnonzero(law == number)
-            share = np.bincount(self.level[rows], weight[rows], int(self.level.max()) + 1)
+            share = np.bincount(self.n_ahead[rows], weight[rows], int(self.n_ahead.max()) + 1)
             levels.append(Level(self._table(rows, weight[rows]), share))
         return levels
 
@@ -201,9 +201,10 @@ class Judged:
     @classmethod
     def of(cls, lists: JudgedLists, n_classes: int) -> Self:
         """Ranks of the relevant documents of judged lists."""
-        relevant = RelevantRanks.of(lists, n_classes, lists.level)
+        relevant = RelevantRanks.of(lists, n_classes, lists.relevance_level)
         return cls(
-            relevant, relevant if lists.level == 1 else RelevantRanks.of(lists, n_classes, 1)
+            relevant,
+            relevant if lists.relevance_level == 1 else RelevantRanks.of(lists, n_classes, 1),
         )
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
