@@ -54,7 +54,7 @@ core/metrics.py @ @dataclass(frozen=True)\nclass MeanRank + <RankBiasedPrecision
 core/metrics.py @ "mean_rank": MeanRank, + "rbp": RankBiasedPrecision,
 bayes/law_model.py @ - "mean_rank" + - "rbp" or "rbp@m": the mean of 0.2 * 0.8^(R - 1).
 docs/questions.md @ | `"mean_rank"` | + | `"rbp"`, `"rbp@10"` | rank-biased precision |
-tests/core/test_rank_metrics.py @ "mean_rank",\n] + "rbp",
+tests/core/test_rank_metrics.py @ "map@7",\n] + "rbp",
 tests/core/test_rank_metrics.py @ "mean_rank": lambda + "rbp": lambda r: 0.2 * 0.8 ** (r - 1),
 """,
     "a new kind of data": r"""

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
@@ -50,6 +51,17 @@ class _VerbCommand(TyperCommand):
     def __init__(self, *settings: Any, params: list[Any], **more: Any) -> None:
         in_panels = sorted(params, key=lambda option: _PANELS.index(option.rich_help_panel))
         super().__init__(*settings, params=in_panels, **more)
+
+    def parse_args(self, context: Any, args: list[str]) -> list[str]:
+        """Read the options. The first of two values would be lost without a word."""
+        given = Counter(argument.partition("=")[0] for argument in args)
+        for one in self.params:
+            takes_one = one.param_type_name == "option" and not (one.multiple or getattr(one, "is_flag", False))
+            if takes_one and sum(given[name] for name in one.opts) > 1:
+                raise typer.BadParameter(
+                    f"{one.opts[0]}: found it twice, expected one value; run the command for each"
+                )
+        return super().parse_args(context, args)
 
     def invoke(self, context: Any) -> None:
         """Run the verb. Warnings of the whole verb are notes, and errors in words of the shell."""

@@ -197,11 +197,17 @@ def test_numbers_of_classes_that_no_threshold_serves(run, scores, few):
     code, _, err = run("open-set", scores, "--k", "1000000000", "--fpir", "0.04", *few)
     remedies = re.search("; pass (--fpir [0-9.]+) or (--prob-kept [0-9.]+)$", err, re.M)
     for remedy in remedies.groups():
-        remedied = "--fpir", "0.04", *remedy.split()  # the last one counts
+        remedied = *remedy.split(), *(() if "fpir" in remedy else ("--fpir", "0.04"))
         _, out, _ = run("open-set", scores, "--k", "1000000000", *remedied, *few, "--json")
         assert None not in [row["mean"] for row in json.loads(out)["predictions"]]
     code, out, err = run("open-set", scores, "--k", "500", "--fpir", "1e-300", *few)
     assert code == 0 and "no threshold keeps" in err and "FPIR" not in out.split("\n", 1)[1]
+
+
+def test_an_option_that_is_given_twice_is_an_error(run, scores):
+    metrics = "--metric", "mrr", "--target", "0.9", "--metric=accuracy"
+    code, out, err = run("extrapolate", scores, "--k", "60", *metrics)
+    assert code == 2 and not out and "--metric: found it twice" in err
 
 
 def test_remedies_are_options_of_the_shell(run, tmp_path):
