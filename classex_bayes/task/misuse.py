@@ -351,15 +351,16 @@ def counts_of_decisions(scores: FloatArray, y: IntArray, n: int) -> Check:
         total = scores.sum(axis=1, keepdims=True)
         share = scores / np.where(total > 0, total, 1.0)
         are_whole = (scores == np.floor(scores)).all(axis=1)
-        whole = are_whole.copy()
-        one_sum = np.ptp(total) <= _SHARE_ROUNDING * total.max()
-        for number in range(2, _LARGEST_TOTAL + 1) if one_sum else ():
-            error = np.abs(number * share - np.rint(number * share))
-            whole |= (error <= _SHARE_ROUNDING).all(axis=1)
+        whole, top = are_whole.copy(), share.max(axis=1)
         # Other rows may be decisions.
-        counted = (are_whole & (scores.max(axis=1) > 1)) | (
-            share.max(axis=1) < 1 - 1 / _LARGEST_TOTAL
-        )
+        counted = (are_whole & (scores.max(axis=1) > 1)) | (top < 1 - 1 / _LARGEST_TOTAL)
+        one_sum = np.ptp(total) <= _SHARE_ROUNDING * total.max()
+        rows = np.flatnonzero(counted & ~whole)
+        for number in range(2, _LARGEST_TOTAL + 1) if one_sum else ():
+            # Few rows of other scores have such a largest one.
+            near = rows[np.abs(number * top[rows] - np.rint(number * top[rows])) <= _SHARE_ROUNDING]
+            error = np.abs(number * share[near] - np.rint(number * share[near]))
+            whole[near] |= (error <= _SHARE_ROUNDING).all(axis=1)
         value = float((whole & counted).sum() / max(counted.sum(), 1))
         diagonal = float(share[np.arange(len(y)), y].mean())
         passed = counted.sum() < 3 or value <= _MOST_COUNTS or diagonal <= _LEAST_DIAGONAL
