@@ -56,8 +56,8 @@ class _VerbCommand(TyperCommand):
         """Read the options. The first of two values would be lost without a word."""
         given = Counter(argument.partition("=")[0] for argument in args)
         for one in self.params:
-            takes_one = one.param_type_name == "option" and not (one.multiple or getattr(one, "is_flag", False))
-            if takes_one and sum(given[name] for name in one.opts) > 1:
+            may_repeat = getattr(one, "multiple", True) or getattr(one, "is_flag", True)
+            if not may_repeat and sum(given[name] for name in one.opts) > 1:
                 raise typer.BadParameter(
                     f"{one.opts[0]}: found it twice, expected one value; run the command for each"
                 )

@@ -113,3 +113,29 @@ def test_ranks_alone_have_a_note_where_no_smooth_law_has_such_gaps():
         slow, range(len(slow)), n_classes=1000, truncated_at=16, untested="competitors"
     )
     assert not any("predict_reranked" in note for note in task.notes)
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_several_relevant_documents_count_in_both_stages():
+    """The second stage puts them first, so that recall@16 of the first one decides."""
+    rng, n, k1, size = np.random.default_rng(3), 200, 800, 8000
+    scores = rng.normal(size=(n, size))
+    own = 3 * np.arange(n)[:, None] + np.arange(3)
+    scores[np.arange(n)[:, None], own] += 2.5
+    order = np.argsort(-scores, axis=1)[:, :LENGTH]
+    truth = (order[:, :, None] == own[:, None]).any(axis=2).sum(axis=1).mean() / 3
+    qrels = {f"q{i}": {f"d{j}": 1 for j in own[i]} for i in range(n)}
+    models = []
+    for length, bonus in ((80, 0), (LENGTH, 20)):
+        run = {}
+        for i in range(n):
+            listed = np.argsort(-scores[i, :k1])[:length]
+            values = scores[i, listed] + bonus * np.isin(listed, own[i])
+            run[f"q{i}"] = {f"d{j}": v for j, v in zip(listed, values.tolist(), strict=True)}
+        task = cb.SourceTask.from_run(qrels, run, n_classes=k1)
+        models.append(cb.BayesianExtrapolator().fit(task, **FEW))
+    found = cb.predict_reranked(*models, size, n_reranked=LENGTH, metric="recall@3")
+    lower, upper = np.asarray(found.interval(0.9))[0].astype(float)
+    assert lower <= truth <= upper and upper - lower < 0.15
+    alone = models[1].predict(size, metric="recall@3")
+    assert np.asarray(alone.interval(0.9))[0].astype(float)[0] > truth
