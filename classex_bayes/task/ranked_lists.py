@@ -75,9 +75,10 @@ class SearchResults(NamedTuple):
         """Table of instances whose lists contain all candidates, and the names of the units."""
         lost = self.lowest < self.highest
         if lost.any():
+            name = unit[lost].tolist()[0]
             raise DataError(
-                f"own_candidates: the list of row {int(np.argmax(lost))}, of {unit[lost][0]!r}, "
-                "lacks its true class, expected all candidates; add it, or leave the row out"
+                f"own_candidates: the list of row {int(np.argmax(lost))}, of {name!r}, lacks "
+                "its true class, expected all candidates; add it, or leave the row out"
             )
         table, names = own_table(self.lowest + 1, unit, self.n_wrong, unanswered)
         nouns = CANDIDATES if self.nouns is DOCUMENTS else ITEMS
@@ -112,6 +113,11 @@ def search_table(
         refuse_disorder(distances, y, ("distances", "y"))
         distances = read_distances(distances, lists)
     if k1 is None:
+        if class_weight is not None:
+            raise DataError(
+                "class_weight: found it together with own_candidates=True, expected one of them; "
+                "leave class_weight out, because the units weigh the same"
+            )
         untested = "competitors"
     labels = class_labels(y, len(lists), size, names, class_weight, untested, unanswered)
     checks: tuple[Check, ...] = ()
@@ -122,7 +128,9 @@ def search_table(
         lists, removed = _without_identical(lists, labels.y, values, scored, higher)
         checks = (_removed(removed),)
         remedy = "leave the instances themselves out of the index"
-    results = search_results(lists, labels.y, size, distances, higher, tie_seed(0))
+    results = search_results(
+        lists, labels.y, size, distances, higher, tie_seed(0), are_whole=k1 is None
+    )
     ranking = Ranking.of_lists(lists, values, labels.y)
     limit = np.inf
     if distances is not None:
@@ -305,11 +313,13 @@ def search_results(
     higher_is_better: bool,
     tie_seed: int | None = None,
     nouns: Nouns = CLASSES,
+    are_whole: bool = False,
 ) -> SearchResults:
     """Ranks that follow from lists (n, M) of classes, best first, and their scores.
 
     Of several entries of one class in a row, the first counts. With a `tie_seed` equal distances
-    are in random order, as scores are; otherwise in that of the lists.
+    are in random order, as scores are; otherwise in that of the lists. Lists that `are_whole` lack
+    no class.
     """
     n, length = ids.shape[0], min(LENGTH, ids.shape[1])
     left_out = np.zeros(n, dtype=np.int64)
@@ -320,8 +330,9 @@ def search_results(
     for part in ranges(n, max(1, _BLOCK // ids.shape[1])):
         listed, given = ids[part], None if distances is None else distances[part]
         if given is not None and tie_seed is not None:
+            longest = 0 if are_whole else n_classes
             listed, given, left_out[part] = _settled(
-                listed, given, n_classes, np.arange(part.start, part.stop), tie_seed
+                listed, given, longest, np.arange(part.start, part.stop), tie_seed
             )
         first = _first_of_class(listed)
         is_true = first & (listed == y[part, None])

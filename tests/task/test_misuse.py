@@ -217,6 +217,25 @@ def test_own_candidates_in_place_of_the_number_of_documents():
 
 # Labels, columns, counts and floors
 
+def test_few_lists_of_own_candidates():
+    for n, size, sound in ((30, 10_000, False), (20, 5_000, False), (20, 100_000, True)):
+        qrels, run, *_ = candidates(19, n=n)
+        task = cb.SourceTask.from_run(qrels, run, n_classes=size)
+        assert verdict(task, "own candidates") is sound
+
+
+def test_own_candidates_that_are_tied():
+    """The lists are whole, so ties at their ends hide no further candidates."""
+    ids, y = np.arange(400).reshape(40, 10), np.arange(0, 400, 10)
+    distances = np.tile([1.0, 2, 3, 4, 5, 6, 7, 9, 9, 9], (40, 1))
+    options = {"own_candidates": True, "distances": distances}
+    first = cb.SourceTask.from_search(ids, y, **options)
+    last = cb.SourceTask.from_search(ids[:, ::-1], y, **options)
+    assert (first.ranks == 1).all() and set(last.ranks) == {8, 9, 10}
+    with pytest.raises(cb.DataError, match="class_weight: found it together with own_candidates"):
+        cb.SourceTask.from_search(ids, y, **options, class_weight=np.ones(400))
+
+
 
 @pytest.mark.parametrize("by", [1, -1, 5])
 def test_labels_that_are_off(by):
