@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import binom, poisson
 
 from classex_bayes.task.check import Check
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 _FEWEST = 10  # instances, lists or classes that a rule needs
 _STANDARD_ERRORS = 4
@@ -26,6 +26,7 @@ _SHIFTED, _FEW_RIGHT = 0.1, 2  # least share of the classes, and those right bef
 _ROUNDED, _MOST_ROUNDED = 1e-5, 0.05  # in shares of a score, and of the instances
 _OUTSIDE, _MARGIN, _LARGEST_WHOLE, _NEAR_END = 0.25, 0.3, 1e6, 0.05
 _LARGEST_TOTAL, _SHARE_ROUNDING, _LEAST_DIAGONAL, _MOST_COUNTS = 300, 2e-5, 0.35, 0.9
+_SHARE_OF_WHOLE = 1e-3
 _MOSTLY, _AT_FLOOR, _ABOVE_FLOOR, _JUST_ABOVE = 0.5, 1e-2, 0.1, 0.01
 # Of reranked lists: shortest ones, most of them in the number of documents, share of the found that
 # have ranks in the second half, and the spread of the last quarter of their scores, in that of the
@@ -86,7 +87,7 @@ def self_match_limit(ranking: Ranking, largest: float = _SELF) -> float:
     Of instances that are among their own templates, the true scores hardly vary and are the best
     that occur, while the best wrong ones vary far below: their distance is `largest` times as large
     or more. If typical wrong scores lie at the lower end, scores saturate, and then they may do so
-    at the upper end too.
+    at the upper end too, unless double precision has equal ones there, but not at the lower end.
     """
     true, wrong = ranking.true, ranking.best_wrong
     known = np.isfinite(true) & np.isfinite(wrong)
@@ -94,7 +95,7 @@ def self_match_limit(ranking: Ranking, largest: float = _SELF) -> float:
         return np.inf
     some, true, wrong = ranking.wrong[np.isfinite(ranking.wrong)], true[known], wrong[known]
     with np.errstate(over="ignore"):
-        half = np.array_equal(some, some.astype(np.float16))
+        half, single = (np.array_equal(some, some.astype(kind)) for kind in ("f2", "f4"))
     best, lowest = float(true.max()), float(some.min())
     rounding = (_HALF if half else _SINGLE) * max(abs(best), float(np.median(np.abs(some))))
     typical, near = np.quantile(best - true, [_TYPICAL, _MOST_SELF])
@@ -102,7 +103,10 @@ def self_match_limit(ranking: Ranking, largest: float = _SELF) -> float:
     are_one = near <= max(largest * far, 2 * rounding) and far > 10 * rounding
     is_noise = typical <= rounding or near <= _NOISE * typical
     lost = float((true < wrong - near).mean())
-    saturated = np.median(some) - lowest < _SATURATED * (best - lowest)
+    above = some[some > lowest]  # most words of texts are in no other one
+    typical_wrong = min(np.median(wrong), np.median(above)) if above.size else lowest
+    saturated = typical_wrong - lowest < _SATURATED * (best - lowest)
+    saturated &= single or near > 0 or some.size - above.size > max(_FEWEST, _LOST * some.size)
     if not (are_one and is_noise and lost <= _LOST) or saturated:
         return np.inf
     return best - float(np.sqrt(max(near, rounding) * far))
@@ -305,9 +309,9 @@ def true_item_first(ranking: Ranking) -> Check:
 def columns_are_classes(scores: FloatArray, y: IntArray, names: Sequence[Any] | None) -> Check:
     """Whether untested columns of scores (n, k1) have values like those of the tested ones.
 
-    At most a quarter of the scores of a class may lie far above all those of tested ones. Its
-    scores are whole numbers, or end at 0 as times and losses do, only if those of others are and
-    do. Lower scores do no harm.
+    At most a quarter of the scores of a class may lie far above all those of tested ones, and three
+    quarters above those of their rows. Its scores are whole numbers, or end at 0 as times and
+    losses do, only if those of others are and do. Lower scores do no harm.
     """
     tested = np.isin(np.arange(scores.shape[1]), y)
     others, finite = scores[:, ~tested], np.isfinite(scores)
@@ -316,7 +320,8 @@ def columns_are_classes(scores: FloatArray, y: IntArray, names: Sequence[Any] | 
     if known.size and len(scores) >= _FEWEST:
         limit = known.max() + _MARGIN * float(np.ptp(known))
         beyond = np.isfinite(others) & (others > limit)
-        outside = beyond.mean(axis=0)
+        best = scores[:, tested].max(axis=1, keepdims=True)
+        outside = np.where((others > best).mean(axis=0) > _TYPICAL, 1.0, beyond.mean(axis=0))
         whole = (scores == np.floor(scores)).all(axis=0) & (scores != 0).any(axis=0)
         whole &= np.abs(scores).max(axis=0) < _LARGEST_WHOLE
         if not whole[tested].any():
@@ -343,26 +348,23 @@ def columns_are_classes(scores: FloatArray, y: IntArray, names: Sequence[Any] | 
 def counts_of_decisions(scores: FloatArray, y: IntArray, n: int) -> Check:
     """Whether scores are rows of a confusion matrix: counts or shares of them, one row a class.
 
-    `n` is the number of all instances. Most rows consist of whole numbers, or of fractions with one
-    denominator of at most 300 if all rows have the same sum. The true class has a third or more.
+    `n` is the number of all instances. Most rows consist of whole numbers, or all entries are
+    shares of rows, of columns or of the whole, of at most 300 classes. The true class has a third
+    or more of its row.
     """
     passed, value, n_classes = True, 0.0, scores.shape[1]
-    one_each = n == n_classes and np.unique(y).size == len(y)
+    one_each = n == np.unique(y).size == len(y) and n_classes <= min(2 * n, _LARGEST_TOTAL)
     if one_each and np.isfinite(scores).all() and scores.min() >= 0:
-        total = scores.sum(axis=1, keepdims=True)
-        share = scores / np.where(total > 0, total, 1.0)
+        share = scores / np.maximum(scores.sum(axis=1, keepdims=True), np.finfo(float).tiny)
         are_whole = (scores == np.floor(scores)).all(axis=1)
-        whole, top = are_whole.copy(), share.max(axis=1)
         # Other rows may be decisions.
-        counted = (are_whole & (scores.max(axis=1) > 1)) | (top < 1 - 1 / _LARGEST_TOTAL)
-        one_sum = np.ptp(total) <= _SHARE_ROUNDING * total.max()
-        rows = np.flatnonzero(counted & ~whole)
-        for number in range(2, _LARGEST_TOTAL + 1) if one_sum else ():
-            # Few rows of other scores have such a largest one.
-            near = rows[np.abs(number * top[rows] - np.rint(number * top[rows])) <= _SHARE_ROUNDING]
-            error = np.abs(number * share[near] - np.rint(number * share[near]))
-            whole[near] |= (error <= _SHARE_ROUNDING).all(axis=1)
+        counted = (are_whole & (scores.max(axis=1) > 1)) | (
+            share.max(axis=1) < 1 - 1 / _LARGEST_TOTAL
+        )
+        whole = are_whole | _are_shares(scores, axis=1)
         value = float((whole & counted).sum() / max(counted.sum(), 1))
+        of_whole = min(abs(scores.sum() / unit - 1) for unit in (1, 100)) < _SHARE_OF_WHOLE
+        value = 1.0 if of_whole or _are_shares(scores, axis=0).all() else value
         diagonal = float(share[np.arange(len(y)), y].mean())
         passed = counted.sum() < 3 or value <= _MOST_COUNTS or diagonal <= _LEAST_DIAGONAL
     sentence = "scores are no counts of decisions"
@@ -372,6 +374,26 @@ def counts_of_decisions(scores: FloatArray, y: IntArray, n: int) -> Check:
             "matrix: pass counts of decisions to SourceTask.from_confusion"
         )
     return Check("counts", passed, sentence, value, _MOST_COUNTS)
+
+
+def _are_shares(scores: FloatArray, axis: int) -> BoolArray:
+    """Whether rows (axis 1) or columns are fractions with one denominator, or have few decimals."""
+    rows = scores if axis else scores.T
+    total = rows.sum(axis=1, keepdims=True)
+    unit = 100 if np.median(total) > 10 else 1
+    decimals = 1000 / unit * rows
+    whole: BoolArray = (np.abs(decimals - np.rint(decimals)) < _SINGLE * unit).all(axis=1)
+    whole &= np.abs(decimals.sum(axis=1) - 1000) <= 1 + rows.shape[1] ** 0.5  # rounding
+    if np.ptp(total) > _SHARE_ROUNDING * total.max():
+        return whole
+    share = rows / np.where(total > 0, total, 1.0)
+    least = np.where(share > 0, share, 1.0).min(axis=1, keepdims=True)
+    for count in range(1, _LARGEST_TOTAL + 1):  # of the smallest share
+        number = np.rint(count / least)
+        error = np.abs(number * share - np.rint(number * share)).max(axis=1, keepdims=True)
+        limit = np.where(number <= _LARGEST_TOTAL, _SHARE_ROUNDING, _SHARE_ROUNDING**2)
+        whole |= ((number > 1) & (error <= limit))[:, 0]
+    return whole
 
 
 def floor_of_scores(scores: FloatArray) -> Check:

@@ -178,7 +178,8 @@ def sums_to_one(scores: FloatArray) -> bool:
     """Whether scores are made of probabilities over the classes, which sum to 1 in each row.
 
     They are these probabilities, or a multiple of them, their logarithms, or minus the
-    probabilities of all other classes. Rows of zeros and a one are decisions.
+    probabilities of all other classes. Their sums vary less than the best ones do, unlike those
+    of scores that are nearly equal. Rows of zeros and a one are decisions.
     """
     if scores.min() >= 0:
         total = scores.sum(axis=1, keepdims=True)
@@ -193,7 +194,8 @@ def sums_to_one(scores: FloatArray) -> bool:
     return any(
         probs.min() >= 0
         and probs.max(axis=1).min() < 1
-        and bool((np.abs(probs.sum(axis=1) - 1) <= _SUM_ROUNDING).all())
+        and bool((np.abs((total := probs.sum(axis=1)) - 1) <= _SUM_ROUNDING).all())
+        and float(total.std()) <= np.finfo(np.float32).eps + float(probs.max(axis=1).std()) / 2
         for probs in kinds
     )
 

@@ -46,7 +46,10 @@ SCALES = {
     "exp(-d)": (lambda d: np.exp(-d), True),
     "noisy exp(-d)": (lambda d: np.exp(-d) + noise(d.shape), True),
     "1 / (1 + d)": (lambda d: 1 / (1 + d), True),
+    "1 / (0.001 + d)": (lambda d: 1 / (0.001 + d), True),
+    "exp(-d**2)": (lambda d: np.exp(-(d**2)), True),
     "1 - d / 20": (lambda d: 1 - d / 20, True),
+    "1000 - d": (lambda d: 1000 - d, True),
     "in half precision": (lambda d: (1 / (1 + d)).astype("f2"), True),
 }
 
@@ -90,6 +93,17 @@ def test_lists_without_the_instances_themselves(scale):
     task = cb.SourceTask.from_search(*given, **options, ignore_identical=True)
     assert task.warnings == ()
     assert task.accuracy(N_CLASSES)[0] == pytest.approx(np.mean(Y[best] == Y))
+
+
+def test_texts_among_their_own_templates():
+    """Most cosines of their words are 0, like the lower end of scores that saturate."""
+    rng = np.random.default_rng(8)
+    topics = rng.dirichlet(np.full(2000, 0.01), size=N_CLASSES)
+    words = np.stack([rng.multinomial(7, 0.3 * topics[c] + 0.7 * topics.mean(axis=0)) for c in Y])
+    texts = words / np.linalg.norm(words, axis=1, keepdims=True)
+    for cosines, sound in ((texts @ texts.T, False), (texts @ texts.T - np.eye(Y.size), True)):
+        task = cb.SourceTask.from_scores(by_class(cosines, higher=True), Y)
+        assert verdict(task, "self matches") is sound
 
 
 def test_lists_that_lack_the_instances_themselves():
@@ -203,20 +217,6 @@ def test_lists_of_own_candidates_are_ranks_among_negatives(n_negatives, tmp_path
     assert read.metric("mrr", 20) == pytest.approx(expected.metric("mrr", 20), abs=1e-6)
 
 
-def test_own_candidates_in_place_of_the_number_of_documents():
-    qrels, run, *_ = candidates(19)
-    for given, words in (({"own_candidates": True, "n_classes": 20}, "together"), ({}, "none")):
-        with pytest.raises(cb.DataError, match=f"n_classes: found .*{words}"):
-            cb.SourceTask.from_run(qrels, run, **given)
-    with pytest.raises(cb.DataError, match="own_candidates=True in its place"):
-        cb.SourceTask.from_run(qrels, run, n_classes=20)
-    del run["q0"]["r0"]
-    with pytest.raises(cb.DataError, match="row 0, of 'q0', lacks its true class"):
-        cb.SourceTask.from_run(qrels, run, own_candidates=True)
-
-
-# Labels, columns, counts and floors
-
 def test_few_lists_of_own_candidates():
     for n, size, sound in ((30, 10_000, False), (20, 5_000, False), (20, 100_000, True)):
         qrels, run, *_ = candidates(19, n=n)
@@ -235,6 +235,20 @@ def test_own_candidates_that_are_tied():
     with pytest.raises(cb.DataError, match="class_weight: found it together with own_candidates"):
         cb.SourceTask.from_search(ids, y, **options, class_weight=np.ones(400))
 
+
+def test_own_candidates_in_place_of_the_number_of_documents():
+    qrels, run, *_ = candidates(19)
+    for given, words in (({"own_candidates": True, "n_classes": 20}, "together"), ({}, "none")):
+        with pytest.raises(cb.DataError, match=f"n_classes: found .*{words}"):
+            cb.SourceTask.from_run(qrels, run, **given)
+    with pytest.raises(cb.DataError, match="own_candidates=True in its place"):
+        cb.SourceTask.from_run(qrels, run, n_classes=20)
+    del run["q0"]["r0"]
+    with pytest.raises(cb.DataError, match="row 0, of 'q0', lacks its true class"):
+        cb.SourceTask.from_run(qrels, run, own_candidates=True)
+
+
+# Labels, columns, counts and floors
 
 
 @pytest.mark.parametrize("by", [1, -1, 5])
@@ -333,6 +347,9 @@ def test_columns_of_another_law(column):
     logits = np.column_stack([np.log(scores), column(rng, 150)])
     task = cb.SourceTask.from_scores(logits, y, untested="competitors")
     assert verdict(task, "columns") is False
+    share = np.column_stack([np.log(scores), rng.random(150)])  # above all logarithms
+    task = cb.SourceTask.from_scores(share, y, untested="competitors")
+    assert verdict(task, "columns") is False
     background = np.column_stack([scores, rng.uniform(0, 0.9, 150)])
     task = cb.SourceTask.from_scores(background, y, untested="competitors")
     assert verdict(task, "columns") is True
@@ -353,8 +370,12 @@ def confusions(n_classes, per_class, seed=0):
         lambda c: c.astype(float),
         lambda c: c / c.sum(axis=1, keepdims=True),
         lambda c: 100 * (c / c.sum(axis=1, keepdims=True)).astype("f4"),
+        lambda c: np.round(c / c.sum(axis=1, keepdims=True), 3),
+        lambda c: (11 * c + 1) / (11 * c + 1).sum(axis=1, keepdims=True),
+        lambda c: c / c.sum(axis=0),
+        lambda c: c / c.sum(),
     ],
-    ids=["whole", "floats", "shares", "percentages"],
+    ids=["whole", "floats", "shares", "percentages", "rounded", "thousands", "columns", "all"],
 )
 def test_confusion_matrices_as_scores(n_classes, form):
     per_class = np.random.default_rng(5).integers(20, 90, n_classes)
