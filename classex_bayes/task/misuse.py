@@ -21,7 +21,7 @@ _SELF, _MOST_SELF, _TYPICAL, _NOISE, _LOST = 1e-3, 0.95, 0.75, 2.0, 0.01
 _SINGLE, _HALF = 1e-6, 1e-3  # rounding, in shares of the score
 _LARGEST = 1e300  # larger numbers mask classes, and their differences would overflow
 _SATURATED = 3e-3  # median wrong score of scores that saturate at both ends
-_TOO_FEW, _CHANCE, _MOST_ENTRIES = 0.25, 1e-4, 2**21
+_TOO_FEW, _CHANCE, _SHORTEST_OWN, _MOST_ENTRIES = 0.25, 1e-4, 3, 2**21
 _SHIFTED, _FEW_RIGHT = 0.1, 2  # least share of the classes, and those right before a step
 _ROUNDED, _MOST_ROUNDED = 1e-5, 0.05  # in shares of a score, and of the instances
 _OUTSIDE, _MARGIN, _LARGEST_WHOLE, _NEAR_END = 0.25, 0.3, 1e6, 0.05
@@ -156,7 +156,8 @@ def own_candidates_of(row: IntArray, listed: IntArray, n_classes: int) -> Check:
     `listed` are the classes of all lists, and `row` the ascending numbers of their lists. Two lists
     of :math:`m_i` and :math:`m_j` classes out of k1 share :math:`m_i m_j / k_1` of them by chance,
     and more if they are the best of all classes. The value is the ratio to this number, which is
-    too low at less than a quarter unless random lists are likely to share as few.
+    too low at less than a quarter, unless random lists are likely to share as few or lists have
+    fewer than three wrong classes.
     """
     # A class may have several entries in a list.
     pairs = np.unique(row[:_MOST_ENTRIES] * n_classes + listed[:_MOST_ENTRIES])
@@ -164,7 +165,9 @@ def own_candidates_of(row: IntArray, listed: IntArray, n_classes: int) -> Check:
     by_chance = float(sizes.sum() ** 2 - (sizes**2).sum()) / (2 * n_classes)
     shared = float((met * (met - 1)).sum() / 2)
     value = shared / by_chance if by_chance else 1.0
-    passed = value >= _TOO_FEW or float(poisson.cdf(shared, by_chance)) >= _CHANCE
+    by_luck = float(poisson.cdf(shared, by_chance)) >= _CHANCE
+    # The nearest classes of regular ones, as on a ring, are all different.
+    passed = value >= _TOO_FEW or by_luck or pairs.size < _SHORTEST_OWN * np.unique(row).size
     sentence = f"lists share {shared:,.0f} wrong classes, random ones {by_chance:,.0f}"
     if not passed:
         sentence += (
