@@ -253,7 +253,11 @@ class LawModel(FittedModel):
         at_source = [law.expected(k1, metric)[..., 0] for law in laws]
         correlation = sampling_correlation(tasks, metric)
         coupled = coupled_laws(laws, at_source, correlation, np.random.default_rng(order))
-        notes = {f"relevant document {j}": model.fit_.notes for j, model in enumerate(models, 1)}
+        names = [
+            f"relevant document {j}" + " and all later ones" * (len(level.share.nonzero()[0]) > 1)
+            for j, level in enumerate(levels, 1)
+        ]
+        notes = {name: model.fit_.notes for name, model in zip(names, models, strict=True)}
         law = LevelLaw(coupled, np.array([level.share for level in levels]))
         return level_groups(law, joint_notes(notes))
 
@@ -441,7 +445,7 @@ class LawModel(FittedModel):
             The level is outside its limits, or the metric is unknown.
         """
         chosen = named_metric(metric)
-        estimand = Estimand(metric=chosen.name)
+        estimand = self._estimand(metric=chosen.name)
         wanted = checked_level(estimand, level, "level")
         k = self.law_of(chosen).classes_until(wanted, LARGEST_K, chosen)
         draws = xr.DataArray(k, dims=("chain", "draw"), name="k")

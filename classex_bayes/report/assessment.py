@@ -188,7 +188,11 @@ def _driver(
     metric, limits = named_metric(prediction.estimand.metric), prediction.rank_limits
     if limits is None or not isinstance(metric, MeanMetric):
         if not diagnosis:
-            return DrivingEvidence("Data and model", "How much each of them decides is unknown.")
+            return DrivingEvidence(
+                "Data and model",
+                f"For {metric.label} neither limits from the ranks nor the sensitivity to the "
+                "prior is known, so it is unknown how much the prior decides.",
+            )
         usual = _LITTLE_MOVED if diagnosis == "data decide" else "The prior may matter."
         return DrivingEvidence(title or "The data decide", advice or usual, bool(title))
     lower, upper = limits.at(metric, np.array([k]), ci_prob)[:, 0]

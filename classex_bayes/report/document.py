@@ -52,7 +52,7 @@ def document(findings: "Findings") -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **facts(model, findings.task),
-        "evidence": model.fit_.record.evidence or None,
+        "evidence": findings.prediction.evidence or None,
         "metric": estimand.metric,
         "ci_prob": level,
         "predictions": records(by_limits(comparison.table), _ROW),

@@ -363,7 +363,6 @@ def _numbers(
         **document(findings),
         "fit": {
             "prior": record.parameters.get("prior"),
-            "likelihood": record.parameters.get("likelihood"),
             "sampler": independent if record.sampler is None else asdict(record.sampler),
             "spawn_key": list(record.random_seed_spawn_key),
         },

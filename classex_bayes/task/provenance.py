@@ -31,7 +31,9 @@ class UnknownRanks(NamedTuple):
     made_from: str  # what a task with such ranks is made from
     why: str
     remedy: str
-    note: str  # for readers, of {instances} as a number, {wrong} classes and {true} ones as a noun
+    note: (
+        str  # for readers: {instances} and {wrong} classes as numbers, {searches}, {true} as nouns
+    )
 
 
 class Nouns(NamedTuple):
@@ -44,7 +46,7 @@ class Nouns(NamedTuple):
 
 
 CLASSES = Nouns("classes", "instances", "classes", "true classes")
-DOCUMENTS = Nouns("documents", "queries", "documents", "relevant documents")
+DOCUMENTS = Nouns("documents", "queries", "documents", "best relevant documents")
 ITEMS = Nouns("items", "rows", "users", "true items")
 CANDIDATES = Nouns("documents", "queries", "queries", "relevant documents")  # each query's own
 NOUNS = {nouns.ranked: nouns for nouns in (CLASSES, DOCUMENTS, ITEMS)}
@@ -73,7 +75,7 @@ CUT_RANKS = UnknownRanks(
     "cut ranks",
     "ranks beyond the end of the lists are unknown",
     "pass longer lists, or ranks among all classes",
-    "{instances} {true} are not in the lists, so their ranks are unknown",
+    "the {true} of {instances} {searches} are not in the lists, so their ranks are unknown",
 )
 
 

@@ -284,9 +284,9 @@ class RankTable:
             return self.nearest
         if self.source is None:
             raise DataError(
-                f"task: it was made from {self.made_from}, so it is unknown which wrong classes "
-                "score best; make it with from_scores, from_embeddings, or from_search with "
-                "distances"
+                f"task: the task was made from {self.made_from}, so it is unknown which wrong "
+                "classes score best; make it with from_scores, from_embeddings, or from_search "
+                "with distances"
             )
         return self.provenance.nearest(self.y)
 
@@ -537,4 +537,5 @@ class RankTable:
         n_open = int(np.count_nonzero(self.lowest < self.highest))
         note = self.provenance.unknown.note
         instances = f"{n_open} of {self.n_test}"
-        return (*facts, note.format(instances=instances, wrong=self.n_classes - 1, true=nouns.true))
+        words = {"wrong": self.n_classes - 1, "searches": nouns.instances, "true": nouns.true}
+        return (*facts, note.format(instances=instances, **words))

@@ -55,8 +55,8 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
         return _read_again(table, rows, kept, y, weight / weight.sum())
     if not table.is_exact or not table.is_simple_random:
         raise DataError(
-            f"task: it was made from {table.made_from} and has no scores at hand, so it is unknown "
-            "which of some classes beat which; use a task with scores"
+            f"task: the task was made from {table.made_from} and has no scores at hand, so it is "
+            "unknown which of some classes beat which; use a task with scores"
         )
     above = table.n_better[rows]
     n_better = rng.hypergeometric(above, table.n_classes - 1 - above, kept.size - 1)

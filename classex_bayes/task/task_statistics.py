@@ -79,7 +79,7 @@ class TaskStatistics:
             The task lacks it. The message says why, and how to make a task that has it.
         """
         table = self.table
-        made_from = f"{argument}: it was made from {table.made_from}"
+        made_from = f"{argument}: the task was made from {table.made_from}"
         if isinstance(table, AccuracyCurve):
             ways = "from_scores, from_embeddings or from_ranks"
             if need == "scores":

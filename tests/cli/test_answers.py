@@ -106,7 +106,9 @@ def test_recall_of_several_relevant_documents(run, strict, tmp_path):
     data = ["my.run", "--qrels", "qrels", "--n-classes", "200", "--k", "200"]
     code, out, _ = run("extrapolate", *data, "--metric", "recall@5", "--target", "0.1", *FEW)
     assert code in ANSWERED and "Expected recall@5" in out and "recall@5 stays above 10% on" in out
-    (row, *_) = rows_of(strict(run("extrapolate", *data, "--metric", "ndcg", *FEW, "--json")[1]))
+    found = strict(run("extrapolate", *data, "--metric", "ndcg", *FEW, "--json")[1])
+    (row, *_) = rows_of(found)
+    assert found["evidence"] == "ranks"  # those of all relevant documents have no scores
     task = cb.read_task("my.run", qrels="qrels", n_classes=200)
     assert row["lower"] < task.metric("ndcg").item() < row["upper"]
 

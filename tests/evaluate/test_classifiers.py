@@ -164,7 +164,7 @@ def test_the_metric_is_named_everywhere(listed):
 def test_other_metrics_need_longer_lists(listed):
     full, _ = listed
     tasks = {name: cut(task, 5) for name, task in full.items()}
-    with pytest.raises(DataError, match=r"^tasks\['d10'\]: it was made from cut ranks"):
+    with pytest.raises(DataError, match=r"^tasks\['d10'\]: the task was made from cut ranks"):
         quietly(tasks, metric="recall@6")
     for metric in ("mean_rank", "median_rank"):
         with pytest.raises(DataError, match=r"^metric"):

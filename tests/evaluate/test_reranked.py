@@ -98,7 +98,7 @@ def test_reranked_lists_warn_and_those_of_one_system_do_not(stages):
         for i, lists in enumerate(zip(*second, strict=True))
     }
     (of_run,) = cb.SourceTask.from_run(qrels, run, n_classes=K1).warnings
-    assert of_run == warning.replace("true classes", "relevant documents")
+    assert of_run == warning.replace("true classes", "best relevant documents")
 
 
 def test_ranks_alone_have_a_note_where_no_smooth_law_has_such_gaps():

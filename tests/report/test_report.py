@@ -177,7 +177,7 @@ def test_a_page_is_small_and_is_drawn_without_a_script(written, page):
 def test_record_method_and_citation(page):
     text = page.visible_text
     assert "pilot & co.npz" in text and "2 January 2026" in text
-    assert "200 classes (400 instances)" in page.ids["paragraph"]
+    assert "tested 200 classes with 400 instances" in page.ids["paragraph"]
     assert "local tails of the scores, as given" in page.ids["paragraph"]
     assert "seed 1" in page.ids["paragraph"] and "  " not in page.ids["paragraph"].strip()
     cited = Path(__file__).parents[2] / "CITATION.cff"

@@ -121,7 +121,7 @@ def test_lists_that_hold_every_true_class_are_ranks():
     assert task.table.is_exact and task.table.made_from == "ranks"
     cut = cb.SourceTask.from_ranks([1, 2, 3, 4], range(4), n_classes=4, truncated_at=2)
     assert cut.variance.competitor_effect == 1.25  # who beat whom is unknown
-    assert cut.table.assumptions[0].startswith("2 of 4 true classes are not in the lists")
+    assert cut.table.assumptions[0].startswith("the true classes of 2 of 4 instances are not")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_what_needs_ranks_says_why_there_are_none(kind):
 
 def test_decisions_and_lists_without_scores_have_no_part():
     for task in (lists(), decisions().without_scores()):
-        with pytest.raises(cb.DataError, match=r"^task: it was made from"):
+        with pytest.raises(cb.DataError, match=r"^task: the task was made from"):
             task.subsample(20, random_seed=1)
 
 

@@ -377,9 +377,11 @@ def test_notes_of_runs_speak_of_queries_and_documents():
     task = SourceTask.from_run(qrels, run, n_classes=60)
     few = {"sampler": {"draws": 200, "tune": 200, "chains": 2}, "progressbar": False}
     with pytest.warns(ExtrapolationWarning, match="60 documents"):
-        prediction = BayesianExtrapolator().fit(task, random_seed=1, **few).predict([10_000])
+        model = BayesianExtrapolator().fit(task, random_seed=1, **few)
+        prediction = model.predict([10_000])
+    assert "documents" in model.classes_until(0.5, metric="mrr").describe()
     text = " ".join(prediction.notes)
-    assert "relevant documents are not in the lists" in text
+    assert "best relevant documents of " in text and " of 60 queries are not in" in text
     assert "all queries meet the same wrong documents" in text
     assert "times the 60 documents" in text and "class" not in text
     assert "among 60 documents" in repr(prediction)

@@ -42,7 +42,7 @@ ADVICE = {
         "dominates": f"another {name} would give another answer. Test more classes",
         "and data disagree": f"the {name} and the data pull the answer in opposite directions. "
         "Test more classes",
-        "matters": f"another {name} would move the answer. State it with the answer",
+        "matters": f"another {name} would move the prediction. Report this {name} with it",
     }.items()
 }
 # Blocks of draws for the error of a sensitivity, and standard errors within which it is unclear.
