@@ -19,7 +19,15 @@ from classex_bayes.frames import is_frame
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_labels
 from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES
-from classex_bayes.task.misuse import order_of_lists, own_candidates_of, self_matches_by_name
+from classex_bayes.task.misuse import (
+    Ranking,
+    order_of_lists,
+    own_candidates_of,
+    self_match_limit,
+    self_matches,
+    self_matches_by_name,
+    without_overflow,
+)
 from classex_bayes.task.provenance import DOCUMENTS, SEVERAL_RELEVANT
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import SearchResults, search_results
@@ -229,10 +237,13 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
         ids, best_listed, n_classes, values, higher_is_better=True, nouns=DOCUMENTS
     )
     lowest, highest = results.lowest, results.highest
+    ranking = Ranking.of_lists(ids, without_overflow(values), best_listed)
+    remedy = "leave the queries themselves out of the documents and of qrels"
+    same = self_matches(ranking, self_match_limit(ranking), remedy)
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
     lowest[lists.is_empty] = highest[lists.is_empty] = n_classes - 1
-    return results._replace(lowest=lowest, checks=(*lists.checks, *checks, *results.checks))
+    return results._replace(lowest=lowest, checks=(*lists.checks, same, *checks, *results.checks))
 
 
 def _relevant(lists: JudgedLists) -> Check:

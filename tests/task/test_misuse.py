@@ -106,6 +106,17 @@ def test_texts_among_their_own_templates():
         assert verdict(task, "self matches") is sound
 
 
+def test_runs_that_list_the_queries_by_other_names():
+    distance = distances_of_library()
+    for own, sound in ((0.0, False), (np.inf, True)):
+        scores = np.exp(-distance - np.where(np.eye(Y.size), own, 0))
+        order = np.argsort(-scores, axis=1)[:, :30]
+        run = {f"q{i}": {f"d{j}": scores[i, j] for j in order[i]} for i in range(Y.size)}
+        qrels = {f"q{i}": {f"d{j}": 1 for j in np.flatnonzero(c == Y)} for i, c in enumerate(Y)}
+        task = cb.SourceTask.from_run(qrels, run, n_classes=Y.size)
+        assert any("compared with itself" in text for text in task.warnings) is not sound
+
+
 def test_lists_that_lack_the_instances_themselves():
     distance = distances_of_library() + 1e3 * np.eye(Y.size)
     order = np.argsort(distance, axis=1)[:, :40]
