@@ -21,16 +21,17 @@ from classex_bayes.task.class_labels import class_labels
 from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES
 from classex_bayes.task.misuse import (
     Ranking,
+    names_of_queries,
     order_of_lists,
     own_candidates_of,
     self_match_limit,
     self_matches,
-    self_matches_by_name,
     without_overflow,
 )
 from classex_bayes.task.provenance import DOCUMENTS, SEVERAL_RELEVANT
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import SearchResults, search_results
+from classex_bayes.task.score_checks import sums_to_one
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 Missing = Literal["error", "unanswered", "unsearched"]
@@ -143,7 +144,7 @@ def judged_lists(
     own = (listed.table["query"] == listed.table["document"]).to_numpy()
     judged_own = (relevant["query"] == relevant["document"]).any()
     found = float(np.count_nonzero(own & listed.table["query"].isin(queries).to_numpy()))
-    check = self_matches_by_name(0.0 if ignored or judged_own else found / queries.size)
+    check = names_of_queries(0.0 if ignored or judged_own else found / queries.size)
     table = listed.table[~own] if ignored else listed.table
     first, second = (
         pd.Index(entries["document"].unique()).sort_values() for entries in (relevant, table)
@@ -237,9 +238,11 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
         ids, best_listed, n_classes, values, higher_is_better=True, nouns=DOCUMENTS
     )
     lowest, highest = results.lowest, results.highest
-    ranking = Ranking.of_lists(ids, without_overflow(values), best_listed)
+    listed = without_overflow(np.where(ids >= 0, values, -np.inf))
+    ranking = Ranking.of_lists(ids, listed, best_listed)
+    limit = np.inf if sums_to_one(listed) else self_match_limit(ranking)  # these saturate
     remedy = "leave the queries themselves out of the documents and of qrels"
-    same = self_matches(ranking, self_match_limit(ranking), remedy)
+    same = self_matches(ranking, limit, remedy)
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
     lowest[lists.is_empty] = highest[lists.is_empty] = n_classes - 1

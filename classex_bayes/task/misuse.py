@@ -121,14 +121,14 @@ def self_matches(ranking: Ranking, limit: float, remedy: str) -> Check:
     return Check("self matches", share == 0, sentence, share, 0.0)
 
 
-def self_matches_by_name(share: float) -> Check:
+def names_of_queries(share: float) -> Check:
     """Whether at most half of the queries find the document of their own name."""
     sentence = f"{share:.0%} of the queries find the document of their name"
     if share > _MOSTLY:
         sentence += (
             ", as if the index contained the test instances themselves: pass ignore_identical=True"
         )
-    return Check("self matches", share <= _MOSTLY, sentence, share, _MOSTLY)
+    return Check("names of queries", share <= _MOSTLY, sentence, share, _MOSTLY)
 
 
 def order_of_lists(y: IntArray, n_better: IntArray, n_wrong: IntArray, remedy: str) -> Check:
