@@ -98,14 +98,14 @@ def _with_options(message: str, parameters: Sequence[Any]) -> str:
     """A message of the library with options, which have the names of the arguments.
 
     An argument stands at the beginning, or in a setting such as ``ties='unknown'`` or ``labels=``.
-    One that is no option is an array of a file.
+    One that is no option is an array of a file. Settings within a call are those of Python.
     """
     options = {o.name: o for o in parameters if o.opts[0].startswith("--")}
 
     def option(setting: re.Match[str]) -> str:
         name, value = setting.groups()
         if name not in options:
-            return setting[0] if value else f"an array {name}"
+            return setting[0] if value or not name else f"an array {name}"
         found = options[name]
         if found.is_flag:
             return str((found.secondary_opts if value == "False" else found.opts)[0])
@@ -113,7 +113,8 @@ def _with_options(message: str, parameters: Sequence[Any]) -> str:
 
     if (begins := message.split(": ")[0]) in options:
         message = options[begins].opts[0] + message.removeprefix(begins)
-    return re.sub(r"\b([a-z_]+)=(?:'?(\w+)'?(?:\(\S*\))?)?", option, message)
+    call, setting = r"\w\([^()]*\)", r"\b([a-z_]+)=(?:'?(\w+)'?(?:\(\S*\))?)?"
+    return re.sub(f"{setting}|{call}", option, message)
 
 
 def option(metavar: str | None, text: str, panel: str | None = None, **more: Any) -> Any:

@@ -250,8 +250,8 @@ def _checks_of_embeddings(
     rows = np.arange(min(source.probes.shape[0], most_rows(8 * source.template_class.size)))
     ranking = Ranking.of_matrix(source.scores(rows), y[rows])
     remedy = (
-        "use test instances that the classifier has not seen, or compare each with the others by "
-        "SourceTask.from_search(..., ignore_identical=True)"
+        "use test instances that the classifier has not seen, or pass the nearest templates of "
+        "each as search results (SourceTask.from_search) with ignore_identical=True"
     )
     same = self_matches(ranking, self_match_limit(ranking, _SAME_VECTOR), remedy)
     probes, gallery = _first_rows(source.probes), _first_rows(source.gallery)

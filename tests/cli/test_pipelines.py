@@ -218,7 +218,7 @@ def test_remedies_are_options_of_the_shell(run, tmp_path):
     for file, remedy in (
         ("a.npy", "pass --labels FILE\n"),
         ("a.run", "with --qrels FILE\n"),
-        ("a.npz", "--untested competitors for"),
+        ("a.npz", "--untested competitors if"),
     ):
         code, _, err = run("diagnose", file)
         assert code == 4 and remedy in err and "=" not in err
@@ -231,6 +231,7 @@ def test_remedies_are_options_of_the_shell(run, tmp_path):
         ("counted", {"scores": scores, "y": y + 1}, "count from 1, pass y - 1"),
         ("names", {"scores": scores, "y": y.astype(str)}, "use names, pass an array classes"),
         ("ordered", {"scores": ordered, "y": y}, "of the true classes to SourceTask.from_ranks"),
+        ("own", {"probes": scores, "gallery": scores, "y": range(60)}, "with --ignore-identical"),
         ("embedded", {"probes": scores, "gallery": np.eye(30), "y": y}, "pass --distance cosine"),
     ):
         np.savez(tmp_path / f"{name}.npz", **arrays)
