@@ -164,7 +164,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     TaskReport
         Its checks:
 
-        - "number of classes": fewer than 20, a note alone;
+        - "number of classes" (documents, users): fewer than 20, a note alone;
         - "scores": they are ranks, rounded probabilities, distances below 0, or best for the class
           before the true one; cosines are a note;
         - "reach of the ranks": up to how many classes the ranks alone determine the accuracy to

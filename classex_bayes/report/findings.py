@@ -102,8 +102,7 @@ class Findings:
     def excluded(self) -> dict[str, str]:
         """Reasons not to use the estimates of some references, by name."""
         # Without the other checks of the assessment, which take seconds.
-        of_data = {check.name: check for check in self.task.checks}
-        few = of_data["number of classes"]
+        few = self.task.checks[0]  # the number of classes
         reasons = {
             prediction.estimator: few.sentence
             for prediction in self.comparison.predictions

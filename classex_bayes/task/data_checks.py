@@ -27,6 +27,11 @@ _MOST_LAST, _LAST_TO_MOST, _MOST_COMPETITORS, _FAILED, _BEHIND = 0.02, 3, 0.5, 0
 _SHORTEST_END, _EARLY = 20, 0.2  # a rank, and a share of the classes
 _MOST_IN_GROUP, _MOST_GROUPED, _ANSCOMBE = 10, 4.0, 3 / 8
 _LABELS = "y is in another order than the scores or counts from 1"
+_ORDERS = {  # what may be wrong, by the noun of what is ranked
+    "classes": _LABELS,
+    "documents": "run and qrels name queries or documents differently",
+    "items": "the true item is not first in its row",
+}
 
 
 def checks_of(
@@ -61,8 +66,8 @@ def checks_of(
         sd = (1 / size * (1 - 1 / size)) ** 0.5 if answered.why_unknown else _GUESSING_SD
         of_answered = variance if answered is table else RankVariance(answered)
         error = sd * (of_answered.design_effect / answered.n_test) ** 0.5
-        order = _LABELS if table.competitors_shared else "the true item is not first in its row"
-        checks.append(better_than_chance(size, accuracy, _STANDARD_ERRORS * error, order))
+        margin = _STANDARD_ERRORS * error
+        checks.append(better_than_chance(size, accuracy, margin, nouns.ranked))
     if table.are_decisions:
         checks.append(decisions(table.n_classes))
     if table.counts is not None and table.is_exact:
@@ -72,27 +77,27 @@ def checks_of(
     return tuple(checks)
 
 
-def better_than_chance(k: int, accuracy: float, margin: float, order: str = _LABELS) -> Check:
+def better_than_chance(k: int, accuracy: float, margin: float, ranked: str = "classes") -> Check:
     """Whether the accuracy among k classes, the fewest, is above that of guessing, 1 / k.
 
     It must be above by `margin`, three standard errors of random ranks, but by no more than 0.15.
     With fewer than five independent instances, it must not be below by this amount. The margin of
-    an accuracy curve is 0. `order` is what may be wrong with the order of the data.
+    an accuracy curve is 0. `ranked` is the noun of what is ranked.
     """
     required = min(margin, _WIDEST_MARGIN) if margin <= _TOO_FEW else -margin
     threshold = 1 / k + required
     passed = accuracy >= threshold
-    sentence = f"the accuracy among {k} classes is {accuracy:.3f}; guessing gives {1 / k:.3g}"
+    sentence = f"the accuracy among {k} {ranked} is {accuracy:.3f}; guessing gives {1 / k:.3g}"
     if accuracy < 1 / k - margin:
         sentence += (
             ". True classes score below most wrong ones. Check whether the sign of the scores is "
             "reversed (higher_is_better=False for distances, else higher_is_better=True) or "
-            f"{order}"
+            f"{_ORDERS[ranked]}"
         )
     elif not passed:
         sentence += (
-            f". True classes score no better than wrong ones. Check whether {order}, or scores are "
-            "ranks or distances, of which the lowest is best"
+            f". True classes score no better than wrong ones. Check whether {_ORDERS[ranked]}, or "
+            "scores are ranks or distances, of which the lowest is best"
         )
     return Check("accuracy on few classes", passed, sentence, accuracy, threshold)
 
@@ -191,17 +196,17 @@ def concentrated_errors(variance: RankVariance, names: Sequence[Any] | None) -> 
     effective = participation(squares)
     passed = effective >= FEWEST_EFFECTIVE
     sentence = (
-        f"{effective:.0f} classes contribute to the standard error of the accuracy (effective "
-        "number)"
+        "the effective number of classes that contribute to the standard error of the accuracy is "
+        f"{effective:.0f}"
     )
     if not passed:
         top = np.argsort(-squares)[:5]
         named = ", ".join(str(j if names is None else names[j]) for j in top.tolist())
         share = float(squares[top].sum() / squares.sum())
         sentence += (
-            f". Classes {named} cause {100 * share:.0f}% of its square. Check whether they are "
-            "mislabelled or have a template that wins everywhere. The standard errors may be "
-            "wrong"
+            f". Classes {named} cause {100 * share:.0f}% of the variance of the accuracy. Check "
+            "whether they are mislabelled or have a template that wins everywhere. The standard "
+            "errors may be wrong"
         )
     return Check(name, passed, sentence, effective, FEWEST_EFFECTIVE)
 
@@ -309,7 +314,7 @@ def few_classes(n_classes: int, units: str = "classes") -> Check:
             " are few. Rely on intervals and not on means or point estimates, and test "
             f"{FEW_CLASSES} or more"
         )
-    return noted("number of classes", enough, sentence, float(n_classes), float(FEW_CLASSES))
+    return noted(f"number of {units}", enough, sentence, float(n_classes), float(FEW_CLASSES))
 
 
 def few_weighty_classes(class_weight: FloatArray) -> Check:
