@@ -167,10 +167,15 @@ BAD = [
     (scores, "y", "at least one label", []),
     (scores, "y", "text classes=", LABELS),
     (scores, "y", "found 4 y - 1", [1, 2, 3, 4, 1]),
-    (scores, "y", "class 0 1 of 5 index", {"scores": np.c_[range(5), SCORES], "y": np.add(Y, 1)}),
-    (scores, "y", "class 4 4 of 8 one column for each class", {"scores": np.c_[SCORES, SCORES]}),
+    (
+        scores,
+        "y",
+        "1 of 5 class 0 leave them out",
+        {"scores": np.c_[range(5), SCORES], "y": np.add(Y, 1)},
+    ),
+    (scores, "y", "4 of 8 class 4 competitors leave them out", {"scores": np.c_[SCORES, SCORES]}),
     (scores, "y", "'x' row 2", {"y": list("abxda"), "classes": NAMES}),
-    (scores, "y", "class 2 no test", [0, 1, 3, 3, 0]),
+    (scores, "y", "no test class 2", [0, 1, 3, 3, 0]),
     (scores, "y", "class 'c'", {"y": list("abdda"), "classes": NAMES}),
     (scores, "y", "2 classes", {"y": [2] * 5, "untested": "competitors"}),
     # Names

@@ -300,15 +300,10 @@ def tested_classes(
     if untested == "error" and not repeats.all():
         first = int(np.argmin(repeats))
         label, n_untested = first if classes is None else classes[first], (repeats == 0).sum()
-        remedies = [
-            "untested='competitors' for mere competitors like documents",
-            "one column for each class if some have several",
-            "a smaller n_classes if the index lacks them",
-        ]
-        remedies.insert(int(n_untested > 1), "scores without an index column")
         raise DataError(
-            f"{name}: class {label!r} (position {first}) has no test instance, like {n_untested} "
-            f"of {n_classes} classes; pass {', or '.join(remedies)}"
+            f"{name}: {n_untested} of {n_classes} classes have no test instance, such as class "
+            f"{label!r} (position {first}); pass untested='competitors' if they are classes that "
+            "only compete, else leave them out"
         )
 
 

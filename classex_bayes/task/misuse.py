@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binom, poisson
 
+from classex_bayes.exceptions import DataError
 from classex_bayes.task.check import Check
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
@@ -343,9 +344,16 @@ def columns_are_classes(scores: FloatArray, y: IntArray, names: Sequence[Any] | 
         name = column if names is None else repr(names[column])
         sentence = (
             f"column {name} of scores has no test instance and other values than all tested "
-            "columns, like a time, a place or the number of the row: leave it out if it is no class"
+            "columns, like a time, a place or the number of the row; leave it out if it is no class"
         )
     return Check("columns", passed, sentence, value, _OUTSIDE)
+
+
+def refuse_other_columns(checks: Sequence[Check]) -> None:
+    """Raise if `columns_are_classes` found a column that is no class."""
+    for check in checks:
+        if check.name == "columns" and check.passed is False:
+            raise DataError(f"scores: {check.sentence}")
 
 
 def counts_of_decisions(scores: FloatArray, y: IntArray, n: int) -> Check:

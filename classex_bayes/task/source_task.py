@@ -11,11 +11,11 @@ from classex_bayes.core.ranks.rank_counts import TieHandling, Ties
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.batches import read_batches
-from classex_bayes.task.class_labels import Untested, class_labels, class_names
+from classex_bayes.task.class_labels import Untested, class_labels, class_names, tested_classes
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, judged_lists, own_table_of, run_table
-from classex_bayes.task.misuse import reranked
+from classex_bayes.task.misuse import refuse_other_columns, reranked
 from classex_bayes.task.own_negatives import catalogue_size, own_table, scored_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
@@ -356,8 +356,12 @@ class SourceTask(TaskStatistics):
             raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
         design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
         shape = source.shape
-        labels = class_labels(labelled.y, *shape, names, class_weight, untested, unanswered)
+        labels = class_labels(labelled.y, *shape, names, class_weight, "competitors", unanswered)
         checks = labelled.checks or source_checks(source, labels.y, names)
+        if untested == "error":
+            refuse_other_columns(checks)
+        tested = np.append(labels.y, labels.unanswered)
+        tested_classes(tested, shape[1], names, untested)
         rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
         seed = tie_seed(random_seed)
         provenance = Provenance(labelled.made_from, source, rule, seed, design, checks)

@@ -84,7 +84,7 @@ def test_classes_without_predictions_or_instances():
     assert task.classes == list("abc") and task.accuracy(3) == pytest.approx(5 / 9)
     counts = pd.crosstab(y, np.where(predicted == "a", "d", predicted))
     counts = counts.reindex(columns=list("abcd"), fill_value=0)
-    with pytest.raises(cb.DataError, match=r"counts: class 'd' .* untested='competitors'"):
+    with pytest.raises(cb.DataError, match=r"counts: .* class 'd' .* untested='competitors'"):
         cb.SourceTask.from_confusion(counts)
     task = cb.SourceTask.from_confusion(counts, untested="competitors")
     assert task.n_classes == 4 and task.accuracy(4) == pytest.approx(3 / 9)
@@ -103,7 +103,7 @@ def test_read_from_a_file(tmp_path):
         (np.eye(4)[:3], r"found shape \(3, 4\), expected a square"),
         (np.full((4, 4), 0.25), "found 0.25 at row 0, column 0"),
         (-np.eye(4), "found -1.0 at row 0"),
-        (np.diag([1, 1, 1, 0]), "class 3 .* has no test instance"),
+        (np.diag([1, 1, 1, 0]), "1 of 4 .* no test instance, such as class 3"),
         (np.eye(2), "found 2 classes"),
     ],
 )

@@ -352,6 +352,10 @@ def test_columns_of_another_law(column):
     rng = np.random.default_rng(4)
     scores = softmax(rng.normal(size=(150, 40)) + 4 * np.eye(40)[np.arange(150) % 40], axis=1)
     y = np.arange(150) % 40
+    given = np.column_stack([scores[:, :30], column(rng, 150), scores[:, 30:]])
+    names = [f"c{j}" for j in range(30)] + ["extra"] + [f"c{j}" for j in range(30, 40)]
+    with pytest.raises(cb.DataError, match=r"column 'extra' of scores .* leave it out"):
+        cb.SourceTask.from_scores(given, [f"c{j}" for j in y], classes=names)
     given = np.column_stack([scores, column(rng, 150)])
     task = cb.SourceTask.from_scores(given, y, untested="competitors")
     assert verdict(task, "columns") is False
