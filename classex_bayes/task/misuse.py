@@ -420,7 +420,7 @@ def floor_of_scores(scores: FloatArray) -> Check:
     if is_floor:
         sentence = (
             f"{at_floor:.0%} of the scores are near the lowest one, {lowest:.4g}, a floor such as "
-            "that of log(p + 1e-4), which hides how far apart classes are: pass scores without it, "
-            "such as logits"
+            "that of log(p + 1e-4), which hides how far apart classes are, so that accuracies "
+            "beyond the pilot come out too high: pass scores without it, such as logits"
         )
     return Check("floor", True, sentence, at_floor, _MOSTLY, is_note=is_floor)

@@ -52,7 +52,9 @@ class PredictiveReport(Shown):
     table : DataFrame
         One row for each discrepancy: "observed", "mean" and interval over the replicates, "p_value"
         (share of replicates above the observed value; equal values count half) and "unusual"
-        (whether the p-value is beyond the level: near 0, or near 1 if values may be too low). For
+        (whether the p-value is beyond the level: near 0, or near 1 if values may be too low).
+        "ranks: distance" and "fit" are unusual only if they are too large: a value below the
+        interval with a p-value near 1 means that the model fits better than usual. For
         classes answered at random, "observed" is their expected number and "p_value" the
         probability that there are none. They are unusual below 0.05, and have no replicates.
     replicated : dict from str to array
