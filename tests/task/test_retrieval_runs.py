@@ -348,6 +348,15 @@ def test_several_relevant_documents_are_said_to_be_counted():
     assert alone.metric("map@1", 10) == alone.metric("P@1", 10)
 
 
+def test_checks_of_runs_speak_of_documents():
+    scores = np.random.default_rng(1).normal(size=(60, 60))
+    run = {f"q{i}": {f"d{j}": float(s) for j, s in enumerate(row)} for i, row in enumerate(scores)}
+    task = SourceTask.from_run({f"q{i}": {f"d{i}": 1} for i in range(60)}, run, n_classes=60)
+    (chance,) = task.warnings
+    assert "among 2 documents" in chance and "run and qrels name" in chance and "y is" not in chance
+    assert task.checks[0].name == "number of documents"
+
+
 @pytest.mark.parametrize("worse", ["ranks", "distances"])
 def test_runs_whose_lowest_number_is_best(worse):
     rng = np.random.default_rng(3)
