@@ -499,7 +499,7 @@ def test_templates_and_tested_classes_of_many_files(tmp_path):
         write_npz(tmp_path / f"part{rows[0]}", {"scores": SCORES[rows], "y": Y[rows] % 4})
         for rows in ([0, 1], [2, 5])
     ]
-    with pytest.raises(DataError, match=r"y: class 3"):
+    with pytest.raises(DataError, match=r"class 3 "):
         read_task(files)
     assert read_task(files, untested="competitors").n_classes == 5
 

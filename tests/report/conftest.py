@@ -59,7 +59,7 @@ def hostile(fit, tmp_path_factory):
     scores[wrong] = noise[wrong] - 0.3 * np.eye(60)[y[wrong]]
     task = SourceTask.from_scores(scores, [names[j] for j in y], classes=names)
     path = tmp_path_factory.mktemp("hostile") / "page.html"
-    with pytest.warns(DataWarning, match="cause .*% of it"):
+    with pytest.warns(DataWarning, match="cause .*% of the variance"):
         model = fit(task, draws=50, tune=100)
         return write_report(model, [100], path, source=f"{ATTACK}<!--<img src=x>.npz")
 

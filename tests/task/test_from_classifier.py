@@ -313,7 +313,7 @@ def test_options_are_those_of_scores(data):
     )
     assert task.n_classes == K1 and not task.table.is_simple_random
     np.testing.assert_array_equal(task.accuracy([2, 9]), expected.accuracy([2, 9]))
-    with pytest.raises(DataError, match=r"^y: class 'class \d+' .* no test instance"):
+    with pytest.raises(DataError, match=r"^y: .* no test instance, such as class 'class"):
         SourceTask.from_classifier(clf, X_test[some], y_test[some])
 
 
