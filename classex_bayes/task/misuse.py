@@ -388,13 +388,13 @@ def counts_of_decisions(scores: FloatArray, y: IntArray, n: int) -> Check:
 
 
 def _are_shares(scores: FloatArray, axis: int) -> BoolArray:
-    """Whether rows (axis 1) or columns are fractions with one denominator, or have few decimals."""
+    """Whether each row (axis 1) or column consists of fractions with one denominator.
+
+    Rounded shares are not told from probabilities of so many decimals.
+    """
     rows = scores if axis else scores.T
     total = rows.sum(axis=1, keepdims=True)
-    unit = 100 if np.median(total) > 10 else 1
-    decimals = 1000 / unit * rows
-    whole: BoolArray = (np.abs(decimals - np.rint(decimals)) < _SINGLE * unit).all(axis=1)
-    whole &= np.abs(decimals.sum(axis=1) - 1000) <= 1 + rows.shape[1] ** 0.5  # rounding
+    whole = np.zeros(len(rows), dtype=bool)
     if np.ptp(total) > _SHARE_ROUNDING * total.max():
         return whole
     share = rows / np.where(total > 0, total, 1.0)
@@ -421,6 +421,6 @@ def floor_of_scores(scores: FloatArray) -> Check:
         sentence = (
             f"{at_floor:.0%} of the scores are near the lowest one, {lowest:.4g}, a floor such as "
             "that of log(p + 1e-4), which hides how far apart classes are, so that accuracies "
-            "beyond the pilot come out too high: pass scores without it, such as logits"
+            "beyond the pilot come out too low or too high: pass scores without it, such as logits"
         )
     return Check("floor", True, sentence, at_floor, _MOSTLY, is_note=is_floor)

@@ -385,12 +385,11 @@ def confusions(n_classes, per_class, seed=0):
         lambda c: c.astype(float),
         lambda c: c / c.sum(axis=1, keepdims=True),
         lambda c: 100 * (c / c.sum(axis=1, keepdims=True)).astype("f4"),
-        lambda c: np.round(c / c.sum(axis=1, keepdims=True), 3),
         lambda c: (11 * c + 1) / (11 * c + 1).sum(axis=1, keepdims=True),
         lambda c: c / c.sum(axis=0),
         lambda c: c / c.sum(),
     ],
-    ids=["whole", "floats", "shares", "percentages", "rounded", "thousands", "columns", "all"],
+    ids=["whole", "floats", "shares", "percentages", "thousands", "columns", "all"],
 )
 def test_confusion_matrices_as_scores(n_classes, form):
     per_class = np.random.default_rng(5).integers(20, 90, n_classes)
@@ -431,6 +430,7 @@ def sound(rng):
     far = rng.choice([8, 12, 17])
     yield y, expit(rng.normal(np.where(true, far, -far / 2), np.where(true, far / 6, 2)))
     yield y, softmax(sharp * logits, axis=1)
+    yield y, np.round(softmax(sharp * logits, axis=1), 3)
     yield y, softmax((sharp * logits).astype("f4"), axis=1)
     yield y, log_softmax(sharp * logits, axis=1)
     yield y, np.eye(n_classes)[logits.argmax(axis=1)]
@@ -466,7 +466,7 @@ NAMES = (
 
 
 def test_sound_data_are_silent():
-    """780 pilots of thirteen kinds, as matrices and as lists: fewer than 1 in 200 are noted."""
+    """840 pilots of fourteen kinds, as matrices and as lists: fewer than 1 in 200 are noted."""
     alarms, n = 0, 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -489,7 +489,7 @@ def test_sound_data_are_silent():
                 or any("lost to every competitor" in text for text in task.warnings)
                 for task in tasks
             )
-    assert n == 780 and alarms < n / 200
+    assert n == 840 and alarms < n / 200
 
 
 @pytest.mark.parametrize("size", [6000, 10**6])
