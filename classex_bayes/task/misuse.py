@@ -22,12 +22,20 @@ _SELF, _MOST_SELF, _TYPICAL, _NOISE, _LOST = 1e-3, 0.95, 0.75, 2.0, 0.01
 _SINGLE, _HALF = 1e-6, 1e-3  # rounding, in shares of the score
 _LARGEST = 1e300  # larger numbers mask classes, and their differences would overflow
 _SATURATED = 3e-3  # median wrong score of scores that saturate at both ends
+# Own candidates: share of the classes that random lists have in common, probability that these have
+# so few, and wrong classes of a list.
 _TOO_FEW, _CHANCE, _SHORTEST_OWN, _MOST_ENTRIES = 0.25, 1e-4, 3, 2**21
 _SHIFTED, _FEW_RIGHT = 0.1, 2  # least share of the classes, and those right before a step
 _ROUNDED, _MOST_ROUNDED = 1e-5, 0.05  # in shares of a score, and of the instances
+# Columns: share of values that no tested class has, by so much of their range; hubs have none.
+# Larger whole numbers are so by rounding. Times and losses come near their end, 0, relative to
+# their median; hubs that happen to be positive do not.
 _OUTSIDE, _MARGIN, _LARGEST_WHOLE, _NEAR_END = 0.25, 0.3, 1e6, 0.05
+# Counts: largest denominator that chance does not give; share of right decisions, which numbers of
+# common points do not reach; share of the rows that are counts.
 _LARGEST_TOTAL, _SHARE_ROUNDING, _LEAST_DIAGONAL, _MOST_COUNTS = 300, 2e-5, 0.35, 0.9
 _SHARE_OF_WHOLE = 1e-3
+# Shares of the range, and of the scores: a floor has some just above it, and a mask has none.
 _MOSTLY, _AT_FLOOR, _ABOVE_FLOOR, _JUST_ABOVE = 0.5, 1e-2, 0.1, 0.01
 # Of reranked lists: shortest ones, most of them in the number of documents, share of the found that
 # have ranks in the second half, and the spread of the last quarter of their scores, in that of the
