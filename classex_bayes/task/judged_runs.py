@@ -179,21 +179,12 @@ def judged_lists(
         graded &= (judged.table["query"] != judged.table["document"]).to_numpy()
     judged_query, grades = judged_query[graded], numbers[graded].astype(np.int64)
     judged_document = documents.get_indexer(judged.table["document"][graded])
-    pairs, of_list = judged_query * n_documents + judged_document, query * n_documents + document
-    order = np.argsort(of_list)
-    position = order[np.searchsorted(of_list, pairs, sorter=order).clip(max=of_list.size - 1)]
-    is_listed = (of_list[position] == pairs) & (judged_document >= 0)
-    grade = np.zeros(of_list.size, dtype=np.int64)
-    grade[position[is_listed]] = grades[is_listed]
-    right = grade >= level
-    n_wrong = np.bincount(query[~right], minlength=queries.size)
-    answered, place = np.unique(query[right], return_index=True)
-    before = np.cumsum(~right)[np.flatnonzero(right)[place]]
-    before -= (np.cumsum(n_wrong) - n_wrong)[answered]
-    remedy = f"pass higher_is_better={not higher}"
-    checks = [check, order_of_lists(answered, before, n_wrong[answered], remedy)]
-    if n_classes is not None:
-        checks.append(own_candidates_of(query[~right], document[~right], n_classes))
+    pairs = np.where(judged_document < 0, -1, judged_query * n_documents + judged_document)
+    position = _positions(pairs, query * n_documents + document)
+    grade = np.zeros(query.size + 1, dtype=np.int64)  # the last one is of documents not listed
+    grade[position] = grades
+    grade = grade[:-1]
+    checks = check, *_checks_of_lists(query, document, grade >= level, n_classes, higher)
     scores = table["number"].to_numpy()
     return JudgedLists(
         queries,
@@ -201,14 +192,36 @@ def judged_lists(
         level,
         judged_query,
         grades,
-        np.where(is_listed, position, of_list.size),
+        position,
         n_documents,
         query,
         document,
         scores if higher else -scores,
         grade,
-        tuple(checks),
+        checks,
     )
+
+
+def _positions(pairs: IntArray, listed: IntArray) -> IntArray:
+    """Places of pairs of query and document among those listed; their number for the others."""
+    order = np.argsort(listed)
+    position = order[np.searchsorted(listed, pairs, sorter=order).clip(max=listed.size - 1)]
+    return np.where(listed[position] == pairs, position, listed.size)
+
+
+def _checks_of_lists(
+    query: IntArray, document: IntArray, right: BoolArray, n_classes: int | None, higher: bool
+) -> list[Check]:
+    """Whether lists are in order and of one corpus; entries are in the order of their ranks."""
+    n_wrong = np.bincount(query[~right], minlength=int(query[-1]) + 1)
+    answered, place = np.unique(query[right], return_index=True)
+    before = np.cumsum(~right)[np.flatnonzero(right)[place]]
+    before -= (np.cumsum(n_wrong) - n_wrong)[answered]
+    remedy = f"pass higher_is_better={not higher}"
+    checks = [order_of_lists(answered, before, n_wrong[answered], remedy)]
+    if n_classes is not None:
+        checks.append(own_candidates_of(query[~right], document[~right], n_classes))
+    return checks
 
 
 def own_table_of(lists: JudgedLists) -> tuple[RankTable, list[Any]]:
