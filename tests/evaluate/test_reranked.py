@@ -139,3 +139,17 @@ def test_several_relevant_documents_count_in_both_stages():
     assert lower <= truth <= upper and upper - lower < 0.15
     alone = models[1].predict(size, metric="recall@3")
     assert np.asarray(alone.interval(0.9))[0].astype(float)[0] > truth
+
+
+def test_the_first_stage_limits_every_metric_by_its_share(models):
+    """By the formula, from predictions of each stage: recall@4 is a share of recall@16."""
+    first, second = models
+
+    def draws(model, k, m):
+        return model.predict(k, metric=f"recall@{m}").draws.values
+
+    share = draws(second, K1, 4) / draws(second, K1, LENGTH)
+    limit, alone = share * draws(first, LARGER, LENGTH), draws(second, LARGER, 4)
+    found = cb.predict_reranked(first, second, LARGER, n_reranked=LENGTH, metric="recall@4")
+    np.testing.assert_allclose(found.draws.values, np.minimum(alone, limit))
+    assert share.max() < 1 and (limit < alone).mean() > 0.5
