@@ -28,7 +28,7 @@ def predict_reranked(
     among the L, the metric is at most that of the pilot, because the L documents of a larger corpus
     are harder to tell apart. The prediction is
 
-    .. math:: \min\Bigl\{M(k),\; F_L(k) \frac{M(k_1)}{R_L(k_1)}\Bigr\},
+    .. math:: \min\Bigl(M(k),\; F_L(k) \frac{M(k_1)}{R_L(k_1)}\Bigr),
 
     where :math:`R_L` is recall@L of the reordered lists. If queries have several relevant
     documents, recall and nDCG count all of them, and other metrics the best one alone. So do F
