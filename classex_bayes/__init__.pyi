@@ -14,7 +14,6 @@ from . import simulate as simulate
 from . import task as task
 from ._version import __version__ as __version__
 from .assumptions.diagnosis import diagnose as diagnose
-from .assumptions.drift import check_marginality as check_marginality
 from .assumptions.drift import measure_drift as measure_drift
 from .bayes.checks.posterior_checks import posterior_checks as posterior_checks
 from .bayes.checks.sensitivity import sensitivity as sensitivity

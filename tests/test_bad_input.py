@@ -126,7 +126,7 @@ BAD_BACKTESTS = [
     ("n_pilots", "at most", FAR),
     ("estimators", "accuracy alone", {"metric": "mrr", "n_pilots": 2, "n_jobs": 1}),
 ]
-BAD_TASKS = [([], "none"), ([1], "task 0"), ([TASK], "fewer"), (2.5, "2.5"), (np.array(3.0), "3.")]
+BAD_TASKS = [([1], "task 0"), ([TASK], "fewer"), (2.5, "2.5"), (np.array(3.0), "3.")]
 BAD_DRIFTS = [
     ("smaller_tasks", {"smaller_tasks": {4: 0.5}}),
     ("smaller_tasks", {"smaller_tasks": [3]}),
@@ -282,7 +282,7 @@ BAD = [
     *[(partial(cb.extrapolate_groups, TASK, k=9), "groups", "", {"groups": g}) for g in (None, 3)],
     (partial(cb.diagnose, scores()), "random_seed", "-1", -1),
     *[
-        (partial(cb.check_marginality, TASK), "smaller_tasks", words, {"smaller_tasks": tasks})
+        (partial(cb.measure_drift, TASK), "smaller_tasks", words, {"smaller_tasks": tasks})
         for tasks, words in BAD_TASKS
     ],
     *[(partial(cb.measure_drift, scores()), name, "", values) for name, values in BAD_DRIFTS],

@@ -1,4 +1,4 @@
-"""Wing: checks of the assumptions. Diagnosis, marginality, drift."""
+"""Wing: checks of the assumptions. Diagnosis and drift."""
 
 import lazy_loader
 

@@ -191,7 +191,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
 
     See Also
     --------
-    check_marginality : Whether the scores of a class depend on its competitors.
+    measure_drift : Whether, and how much, the scores of a class depend on its competitors.
 
     Notes
     -----
@@ -357,14 +357,14 @@ def _normalisation(facts: ScoreFacts) -> Check:
 
     Normalising a row keeps the order of its classes, so ranks and predictions stay the same. A
     softmax of fixed logits is marginal in effect. Normalised scores suggest joint training, which
-    only `check_marginality` can assess. Rates at a threshold need scores that do not depend on the
+    only `measure_drift` can assess. Rates at a threshold need scores that do not depend on the
     other classes, so standardised rows (z-norm, t-norm) have no threshold for more classes.
     """
     if facts.sums_to_one or facts.log_sums_to_one:
         kind = "probabilities" if facts.sums_to_one else "log probabilities"
         sentence = (
             f"rows are {kind} over the classes, which does not change ranks; if the classifier was "
-            "trained jointly on these classes, test it with check_marginality"
+            "trained jointly on these classes, test it with measure_drift"
         )
     elif facts.same_moments:
         sentence = (

@@ -1,4 +1,4 @@
-"""Classifiers that are retrained on fewer classes: a test of marginality, and the drift."""
+"""Classifiers that are retrained on fewer classes: the drift from the extrapolated accuracy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
-from scipy.stats import t as student
 
 from classex_bayes.arguments import class_counts, seed_sequence, source_task, truth_value
-from classex_bayes.assumptions.diagnosis import TaskReport
 from classex_bayes.core.influence import (
     clustered_covariance,
     unseen_competitors,
@@ -23,108 +21,16 @@ from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.results.reference_values import expected_accuracy
-from classex_bayes.task.check import Check
 from classex_bayes.task.classifier_scores import MEASURE_DRIFT
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, RandomSeed
 
-_MARGINAL_LEVEL, _LINE_LEVEL = 0.01, 0.05
-_ROUNDING = 1e-20  # variance left by rounding where no instance errs
+_DRIFT_LEVEL, _LINE_LEVEL = 0.01, 0.05
 # Prior scale of the slope in probits for each factor e, and of its change beyond k1.
 SLOPE = 0.1
 _HALF_AN_ANSWER = 0.5
 _WITH_DRIFT = " + drift"  # end of the names of predictions
-
-
-def check_marginality(
-    task: SourceTask, smaller_tasks: SourceTask | Sequence[SourceTask]
-) -> TaskReport:
-    r"""Compare a task with smaller ones whose classifiers were retrained.
-
-    If scores are marginal, ATA_k of the large task is the expected accuracy of a classifier on k
-    classes. With k the number of classes of a smaller task,
-
-    .. math:: z = \frac{ATA_k(\text{large}) - ATA_k(\text{small})}
-        {\sqrt{Var_{large} + Var_{small}}}
-
-    is compared with the t distribution with k - 1 degrees of freedom, at a level of 1% divided by
-    the number of smaller tasks. The variance of the small task is at least k1 / k times that of the
-    large one, because the variance of an average over all k-subsets of k1 classes is at most k / k1
-    of a single subset's.
-
-    Parameters
-    ----------
-    task : SourceTask
-        Task on k1 classes.
-    smaller_tasks : SourceTask or sequence of SourceTask
-        Tasks on fewer classes of the same population, with classifiers trained only on these. Their
-        classes may be among those of the large task.
-
-    Returns
-    -------
-    TaskReport
-        Report with one check for each smaller task. If scores are marginal, all checks pass with a
-        probability of 99%.
-
-    Raises
-    ------
-    DataError
-        If there are no smaller tasks, or a smaller task has at least as many classes as the task.
-
-    Notes
-    -----
-    Tasks with common classes are positively dependent. The combined standard error ignores this, so
-    the check is conservative. A difference may also mean that the classes of the small task come
-    from another population, or that the training sets differ in size.
-
-    References
-    ----------
-    Zheng, Achanta and Benjamini, JMLR 19(65), 2018, section 2.1 (marginal classifiers).
-    Hoeffding (1948), variance of U-statistics.
-
-    Examples
-    --------
-    >>> from classex_bayes import SourceTask
-    >>> large = SourceTask.from_ranks(np.arange(100) % 20 + 1, np.arange(100), n_classes=100)
-    >>> small = SourceTask.from_ranks(np.full(20, 2), np.arange(20), n_classes=20)
-    >>> check_marginality(large, small).passed
-    False
-    """
-    smaller = _smaller_tasks(task, smaller_tasks)
-    if not smaller:
-        raise DataError("smaller_tasks: expected at least one task, found none")
-    checks = tuple(
-        _check(task, small, f"task {place}: {small.n_classes} classes", len(smaller))
-        for place, small in enumerate(smaller)
-    )
-    return TaskReport(checks, f"Marginality of {task.n_classes} classes")
-
-
-def _check(task: SourceTask, small: SourceTask, name: str, n_checks: int) -> Check:
-    k = small.n_classes
-    for which, tested in (("large", task), ("smaller", small)):
-        try:
-            tested.accuracy(k)
-        except DataError as unknown:
-            return Check(name, None, f"{which} task: {str(unknown).removeprefix('k: ')}")
-    (expected,), covariance, (measured,), own, least = _accuracies(task, [small])
-    variance = float(covariance[0, 0] + np.maximum(own, least)[0])
-    if variance <= _ROUNDING:
-        return Check(name, None, "neither task has errors, so the difference cannot be assessed")
-    threshold = float(student.isf(_MARGINAL_LEVEL / n_checks / 2, k - 1))
-    z = float((expected - measured) / np.sqrt(variance))
-    sentence = (
-        f"the large task predicts {expected:.4f}, the smaller one measured {measured:.4f}, a "
-        f"difference of {z:+.1f} standard errors"
-    )
-    if abs(z) > threshold:
-        way = "falls faster" if z < 0 else "falls more slowly"
-        sentence += (
-            ". Scores seem to depend on the competitors, or the classes come from another "
-            f"population. With retraining, accuracy {way} than the large task alone suggests"
-        )
-    return Check(name, abs(z) <= threshold, sentence, z, threshold)
 
 
 def _smaller_tasks(task: SourceTask, smaller_tasks: Any) -> list[SourceTask]:
@@ -141,20 +47,6 @@ def _smaller_tasks(task: SourceTask, smaller_tasks: Any) -> list[SourceTask]:
                 f"the {task.n_classes} of task"
             )
     return smaller
-
-
-def _accuracies(task: SourceTask, smaller: Sequence[SourceTask]) -> tuple[FloatArray, ...]:
-    """Accuracies at k of the smaller tasks: ATA_k, its covariance, measured ones, variances.
-
-    Few classes estimate the variance of a small task badly. The last array has its lower bounds,
-    k1 / k times the variance of ATA_k, if the classifiers have the same accuracy.
-    """
-    k, place = np.unique([small.n_classes for small in smaller], return_inverse=True)
-    covariance = task.accuracy_cov(k)[np.ix_(place, place)]
-    measured = np.array([small.accuracy(small.n_classes)[0] for small in smaller])
-    variance = np.array([small.accuracy_cov(small.n_classes)[0, 0] for small in smaller])
-    least = np.diag(covariance) * task.n_classes / k[place]
-    return task.accuracy(k)[place], covariance, measured, variance, least
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -251,6 +143,13 @@ class Drift(Shown):
         return slope * x + change * np.maximum(x, 0.0)
 
     @property
+    def p_value(self) -> float:
+        """Of a chi-squared test that there is no drift, as if scores are marginal."""
+        delta = self.table["delta"].to_numpy()
+        chi_squared = delta @ np.linalg.solve(self.noise, delta)
+        return float(chi2.sf(chi_squared, delta.size)) if delta.size else 1.0
+
+    @property
     def p_value_of_line(self) -> float:
         """Of a chi-squared test that the measured drifts are a line through 0; 1 for one alone."""
         return self._line[2]
@@ -307,6 +206,13 @@ class Drift(Shown):
         """Whether the measured drifts agree with a line in log k, at a level of 5%."""
         return self.p_value_of_line >= _LINE_LEVEL
 
+    @property
+    def _bend(self) -> str:
+        return (
+            f"the measured drift is not a line in log k (p = {self.p_value_of_line:.2g}), so its "
+            "slope changes. Test the retrained classifier on as many classes as possible"
+        )
+
     def _notes(self, farthest: int = 0) -> list[str]:
         """The slope and its evidence, and its limits up to `farthest` classes."""
         sizes = self.table.index.unique()
@@ -317,12 +223,13 @@ class Drift(Shown):
             f"{self.slope_sd:.3f} probits for each factor e in k, estimated from {source}; beyond "
             f"{self.n_classes:,} classes it may change by +- {SLOPE:g}"
         ]
-        if not self.is_linear:
+        if self.p_value < _DRIFT_LEVEL:
             notes.append(
-                "the measured drift is not a line in log k (p = "
-                f"{self.p_value_of_line:.2g}), so its slope changes. Test the retrained "
-                "classifier on as many classes as possible"
+                f"a classifier without drift is unlikely (p = {self.p_value:.2g}): scores depend "
+                "on the competitors, or the smaller tasks are of other classes or training data"
             )
+        if not self.is_linear:
+            notes.append(self._bend)
         if measured and farthest * sizes.min() > self.n_classes**2:
             notes.append(
                 f"the drift was measured over a factor of {self.n_classes / sizes.min():.1f} in "
@@ -383,10 +290,6 @@ def measure_drift(
     ExtrapolationWarning
         The measured drifts contradict a line in log k. Predictions have this as a note.
 
-    See Also
-    --------
-    classex_bayes.check_marginality : Test whether there is a drift.
-
     Notes
     -----
     The drift beyond k1 is extrapolated. Its intervals were tested up to 10 times k1
@@ -416,7 +319,7 @@ def measure_drift(
     table = pd.DataFrame(columns, index=pd.Index(k, name="k")).assign(se=np.sqrt(np.diag(noise)))
     drift = Drift(table, task.n_classes, noise)
     if not drift.is_linear:
-        warn(drift._notes()[1], ExtrapolationWarning)
+        warn(drift._bend, ExtrapolationWarning)
     return drift
 
 
@@ -445,7 +348,13 @@ def _unpaired(task: SourceTask, smaller: Sequence[SourceTask]) -> tuple[FloatArr
     """Measured and subsampled accuracies, drifts, and the covariance of their errors."""
     if not smaller:
         return np.empty(0), np.empty(0), np.empty(0), np.empty((0, 0))
-    subsampled, covariance, measured, variance, least = _accuracies(task, smaller)
+    k, place = np.unique([small.n_classes for small in smaller], return_inverse=True)
+    subsampled, covariance = task.accuracy(k)[place], task.accuracy_cov(k)[np.ix_(place, place)]
+    measured = np.array([small.accuracy(small.n_classes)[0] for small in smaller])
+    variance = np.array([small.accuracy_cov(small.n_classes)[0, 0] for small in smaller])
+    # Few classes estimate the variance of a small task badly. If the classifiers have the same
+    # accuracy, it is at least k1 / k times that of ATA_k (Hoeffding, 1948).
+    least = np.diag(covariance) * task.n_classes / k[place]
     n = np.array([small.n_test for small in smaller])
     z, slope = _probit(measured, n)
     expected, large_slope = _probit(subsampled, task.n_test)

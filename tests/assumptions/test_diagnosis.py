@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy.stats import t as student
-from trained_classifiers import GaussianClasses, qda_scores
 
 import classex_bayes as cb
-from classex_bayes import SourceTask, check_marginality, diagnose
+from classex_bayes import SourceTask, diagnose
 from classex_bayes.assumptions import TaskReport, score_facts
 from classex_bayes.assumptions.score_facts import (
     ScoreFacts,
@@ -269,63 +267,6 @@ def test_participation(squares, zeros):
     values, n = np.array(squares + [0.0] * zeros), len(squares)
     assert 1 - 1e-12 <= participation(values) <= n * (1 + 1e-12)
     assert participation(np.array([3.0] * n + [0.0] * zeros)) == pytest.approx(n)
-
-
-# Marginality
-
-
-def trained(n_classes, seed):
-    law = GaussianClasses(dim=4, noise_variance=0.3)
-    train, train_y, test, y = law.sample(n_classes, n_train=10, n_test=4, random_seed=seed)
-    return qda_scores(train, train_y, test), y
-
-
-def test_marginal_classifiers_pass():
-    reports = [
-        check_marginality(
-            SourceTask.from_scores(*trained(80, 3 * seed)),
-            SourceTask.from_scores(*trained(20, 3 * seed + 1)),
-        )
-        for seed in range(10)
-    ]
-    z = np.array([report.checks[0].value for report in reports])
-    assert sum(not report.passed for report in reports) <= 1
-    assert abs(z.mean()) < 1
-    assert z.std() < 1.5
-
-
-def test_a_classifier_that_suffers_from_competitors():
-    """Every class adds noise to all scores, so small tasks beat what a large one promises."""
-    scores, y = trained(100, 1)
-    noise = 8 * np.random.default_rng(0).standard_normal(scores.shape)
-    large = SourceTask.from_scores(scores + noise, y)
-    small = [SourceTask.from_scores(*trained(20, seed)) for seed in (2, 3)]
-    report = check_marginality(large, small)
-    assert not report.passed
-    for check, task in zip(report, small, strict=True):  # two tests share the level of 1%
-        assert check.limit == pytest.approx(student.isf(0.01 / 2 / 2, 19))
-        variance = large.accuracy_cov(20)[0, 0]
-        variance += max(task.accuracy_cov(20)[0, 0], 100 / 20 * variance)
-        difference = large.accuracy(20)[0] - task.accuracy(20)[0]
-        assert check.value == pytest.approx(difference / variance**0.5)
-    worst = min(report, key=lambda check: check.value)
-    assert worst.value < -3
-    assert "falls faster" in worst.sentence
-
-
-def test_marginality_without_what_it_needs():
-    large = SourceTask.from_accuracies([2, 50], [0.99, 0.9], n_test=100, n_classes=50)
-    small = SourceTask.from_scores(*scores_of(20))
-    assert check_marginality(large, small).checks[0].passed is None
-    scores, y = scores_of(50)
-    decisions = SourceTask.from_scores(np.eye(50)[scores.argmax(axis=1)], y)
-    blind = check_marginality(decisions, small)
-    assert blind.checks[0].passed is None and "nothing found" not in repr(blind)
-    assert "no check could be made" in repr(blind) and "a decision shows only" in repr(blind)
-    # At the 50 classes of the decisions themselves both accuracies are known.
-    assert check_marginality(SourceTask.from_scores(*scores_of(60)), decisions).checks[0].value
-    perfect = [SourceTask.from_ranks(np.ones(k, int), np.arange(k), n_classes=k) for k in (20, 10)]
-    assert check_marginality(*perfect).checks[0].passed is None
 
 
 def test_the_text_of_a_report():

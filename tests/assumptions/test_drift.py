@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtr, ndtri
 from scipy.stats import kstest
 from sklearn.linear_model import RidgeClassifier
-from trained_classifiers import GaussianClasses, lda_scores, naive_bayes_scores
+from trained_classifiers import GaussianClasses, lda_scores, naive_bayes_scores, qda_scores
 
 from classex_bayes import Extrapolation, SourceTask, measure_drift
 from classex_bayes.assumptions import Drift
@@ -146,6 +146,7 @@ def test_perfect_tasks_and_one_size_twice():
 
 def test_no_smaller_task_leaves_the_prior(task, prediction):
     drift = measure_drift(task)
+    assert drift.p_value == 1
     assert drift.table.empty and drift.slope_sd == pytest.approx(SLOPE)
     assert "estimated from its prior alone" in repr(drift)
     assert "estimated from its prior alone" in drift.apply(prediction, random_seed=1).notes[-1]
@@ -224,6 +225,30 @@ def test_straight_drifts_are_seldom_called_bent():
     ]
     assert kstest(p, "uniform").pvalue > 0.01
     assert drift_of(x[:1], x[:1], noise[:1, :1]).p_value_of_line == 1
+
+
+def test_marginal_scores_seldom_have_a_drift():
+    """At a level of 1%, for tasks of other classes; noise that competitors add is found."""
+    rng = np.random.default_rng(7)
+    root = np.linalg.cholesky([[4, 1, 0], [1, 2, 0.5], [0, 0.5, 1]])
+    p = [
+        drift_of(np.log([0.1, 0.2, 0.5]), root @ normal, root @ root.T).p_value
+        for normal in rng.standard_normal((1000, 3))
+    ]
+    assert kstest(p, "uniform").pvalue > 0.01
+
+    law = GaussianClasses(dim=4, noise_variance=0.3)
+
+    def scored(n_classes, seed, noise=0.0):
+        train, train_y, test, y = law.sample(n_classes, n_train=10, n_test=4, random_seed=seed)
+        scores = qda_scores(train, train_y, test)
+        noise = noise * np.random.default_rng(seed).standard_normal(scores.shape)
+        return SourceTask.from_scores(scores + noise, y)
+
+    drifts = [measure_drift(scored(80, 2 * seed), scored(20, 2 * seed + 1)) for seed in range(10)]
+    assert sum(drift.p_value < 0.01 for drift in drifts) <= 1
+    spoilt = measure_drift(scored(100, 1, noise=8.0), [scored(20, seed) for seed in (2, 3)])
+    assert spoilt.p_value < 0.001 and "a classifier without drift is unlikely" in repr(spoilt)
 
 
 def test_doubt_widens_with_the_distance():
