@@ -545,8 +545,9 @@ class OpenSetExtrapolator(FittedModel):
         if thresholds.size and not mated.accepted(tightest).any():
             notes.append(
                 "no true class of the pilot reaches some of these thresholds (the best true score "
-                f"is {scale.text(mated.log_distance.min())}), so it shows only that such true "
-                "classes are rare"
+                f"is {scale.text(mated.log_distance.min())}), so nearly all true classes are "
+                "missed there. Test more classes, or accept a looser threshold: that of a larger "
+                "fpir, or of a smaller accuracy or prob_kept"
             )
         if rank >= counts.min():
             notes.append(

@@ -182,6 +182,21 @@ def test_fnir_has_the_interval_of_jeffreys_if_none_or_all_are_found(are_found):
         assert f"{np.diag(distances).min():.6g}" in noted[0]
 
 
+def test_a_threshold_beyond_all_scores_of_a_small_pilot_has_remedies_that_help():
+    task, _ = logits()
+    fitted = cb.OpenSetExtrapolator().fit(task, **FEW)
+    strict = fitted.predict(3000, fpir=1e-4)
+    assert strict.threshold.item() > task.nearest_classes.true.max()
+    assert strict.fnir.mean() > 0.98
+    (noted,) = [note for note in strict.notes if "no true class of the pilot reaches" in note]
+    assert all(remedy in noted for remedy in ("more classes", "larger fpir", "prob_kept"))
+    for looser in ({"fpir": 0.5}, {"fpir": 0.1, "prob_kept": 0.5}):
+        rates = fitted.predict(3000, **looser)
+        assert rates.threshold.item() < strict.threshold.item()
+        assert rates.fnir.mean() < 0.95
+        assert not any("no true class of the pilot reaches" in note for note in rates.notes)
+
+
 # Digits
 
 
