@@ -162,24 +162,15 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     Returns
     -------
     TaskReport
-        Its checks:
+        The checks of every fit, which docs/checks.md lists with their signs and remedies, and:
 
-        - "number of classes" (documents, users): fewer than 20, a note alone;
-        - "scores": they are ranks, rounded probabilities, distances below 0, or best for the class
-          before the true one; cosines are a note;
+        - "number of classes", fewer than 20, and "number of errors", fewer than 10 or in fewer than
+          5 classes: notes alone;
         - "reach of the ranks": up to how many classes the ranks alone determine the accuracy to
           within 0.2 (`MomentBounds`), a note alone if they do not on the pilot's own classes;
-        - "accuracy on few classes": most competitors are better than the true class;
-        - "scores that rank the classes": most rows of scores have two different values;
-        - "number of errors": fewer than 10 wrong answers, or fewer than 5 classes with them, a note
-          alone;
-        - "ties": the rule for them moves the accuracy, or its decline, by 2 standard errors;
         - "copies of instances": above 1% repeat the scores of others;
-        - "gaps between ranks": so many true classes have rank 2 and so few rank 3, for example,
-          that classes were not drawn one by one, as with twins;
         - "copies of classes": above 0.5% have exactly the scores of another. Also look at the best
           wrong pairs of `SourceTask.nearest_classes`;
-        - "concentration of errors": fewer than 7 classes make up the sampling error;
         - "groups of classes": confusions fall into separate groups of classes;
         - "order of classes": confusions join classes that are next to each other, a note alone;
         - "normalisation of scores": a note alone.

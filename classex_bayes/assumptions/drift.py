@@ -79,9 +79,7 @@ class Drift(Shown):
     Notes
     -----
     For each factor e, linear and logistic classifiers of Telugu characters drift by -0.04 to -0.15
-    (20 to 400 classes), retrained classifiers of simulated Gaussian classes by -0.15 to 0.15. A
-    ridge classifier that ran out of capacity drifted by 0.00 from 50 to 200 classes, and by -0.2 to
-    -0.3 in all from there to 2,000 (docs/questions.md).
+    (20 to 400 classes), retrained classifiers of simulated Gaussian classes by -0.15 to 0.15.
 
     References
     ----------
@@ -292,12 +290,10 @@ def measure_drift(
 
     Notes
     -----
-    The drift beyond k1 is extrapolated. Its intervals were tested up to 10 times k1
-    (docs/questions.md). A classifier whose accuracy collapses at some number of classes, such as
-    least squares with as many instances as features, is not covered. All classifiers need as much
-    training data for each class. Smaller tasks are treated as independent of each other, and of the
-    task unless they are nested. If they share classes with it and nested=False, their standard
-    errors are too large.
+    docs/questions.md has the coverage beyond k1, and what no interval covers. All classifiers need
+    as much training data for each class. Smaller tasks are treated as independent of each other,
+    and of the task unless they are nested. If they share classes with it and nested=False, their
+    standard errors are too large.
 
     Examples
     --------

@@ -205,8 +205,8 @@ def compare_classifiers(
     unchanged. The correlation is printed with the comparison. Its estimate is imprecise if classes
     are few, and may be negative.
 
-    Each fit has its own Monte Carlo error, which pairing leaves as it is. If two classifiers make
-    nearly the same errors, it can decide which seems better. A note names such classifiers.
+    Each fit has its own Monte Carlo error, which pairing leaves as it is. A note names classifiers
+    whose errors are so alike that it can decide which seems better.
 
     Parameters
     ----------

@@ -262,13 +262,12 @@ def plan(
     Notes
     -----
     The intervals use only the new pilot. An existing small pilot can later be pooled with it
-    (`BayesianExtrapolator.fit` with a list of tasks), which narrows the interval further. To find
-    out whether a pilot is large enough, pass it with its own size as the only design.
+    (`BayesianExtrapolator.fit` with a list of tasks). To find out whether a pilot is large enough,
+    pass it with its own size as the only design.
 
-    Widths are those at the accuracy that the existing pilot suggests (`Plan.assumed`). Intervals
-    are widest at middle accuracies. The intervals of the new pilot will be wider if the accuracy is
-    nearer to 1/2 than suggested, as after a pilot with too few errors. The width of a single pilot
-    has a Monte Carlo error of about 5%, which "width_sd" contains.
+    Widths are those at the accuracy that the existing pilot suggests (`Plan.assumed`). They will be
+    larger if the accuracy is nearer to 1/2, as after a pilot with too few errors. The width of a
+    single pilot has a Monte Carlo error of about 5%, which "width_sd" contains.
 
     If the guess is uncertain, power is an average over it, also called assurance. With larger
     pilots it tends to the probability that the value is wrong and not to 1.

@@ -111,8 +111,7 @@ class OpenSetExtrapolator(FittedModel):
 
     Both probabilities decrease with the depth :math:`q = m \log(r_j / d)` of a distance d in the
     local tail of the j = 4 nearest wrong classes. For true classes, the calibration is that of
-    `BayesianExtrapolator` with scores as given. Without a known origin the log distance is -s / u,
-    with a unit u, so that slopes are steeper. For thresholds,
+    `BayesianExtrapolator` with scores as given. For thresholds,
 
     .. math:: p_t = \frac{j}{k_1 - 1}\, e^c S(q)\, F e^{\delta(t)}
 
@@ -122,10 +121,8 @@ class OpenSetExtrapolator(FittedModel):
     tails in two halves. The wrong scores of the pilot that reach t constrain the drift
     :math:`\delta(t)`. Classes are resampled for both rates together, so their draws are paired.
 
-    Log distances of scores s without a known origin are -s, in units of their standard deviation.
-
-    Beyond the best wrong score of the pilot, FPIR depends only on S and on the drift. Draws of S
-    contain errors that the pilot cannot show. The intervals widen there, and a note says so.
+    Log distances of scores s without a known origin are -s, in units of their standard deviation,
+    so that slopes are steeper.
 
     Parameters
     ----------
@@ -154,7 +151,8 @@ class OpenSetExtrapolator(FittedModel):
 
     Notes
     -----
-    docs/open_set.md reports the errors. Thresholds are distances if the task has distances.
+    docs/open_set.md explains the model, what a small pilot shows, and how accurate the rates are.
+    Thresholds are distances if the task has distances.
 
     References
     ----------

@@ -63,10 +63,8 @@ def write_report(
 ) -> Path:
     """Write the results of a fitted model as one HTML page that needs no network.
 
-    The page has the accuracy curve with references, a table, the target, D(u), checks of the task
-    and of the model, convergence, method and citation, data, settings, seed and versions. The
-    element with id "numbers" holds all numbers as JSON. The page adapts to phones, print and dark
-    mode. The same fit gives the same page, except for the date.
+    docs/command_line.md describes the page. Its element with id "numbers" holds all numbers as
+    JSON. The same fit gives the same page, except for the date.
 
     The page makes the `classex_bayes.extrapolation_check`, and the model keeps its result. If the
     check fails, later predictions of the model, also from files saved later, have a note on it.
