@@ -126,12 +126,9 @@ class BayesianExtrapolator(LawModel):
     moment likelihood links them to the ranks. The expected accuracy on k classes is
     :math:`AGA_k = \sum_l w_l E[\Phi(t_l + h\varepsilon)^{k-1}]`.
 
-    Ranks say how accurate the classifier is on up to k1 classes. Scores say how the curve
-    continues: how much nearer the true class of an instance is than its nearest wrong classes tells
-    the probability that a random class is nearer (`TailPrior` has the model). Its parameters are
-    calibrated by the ranks in one half of the classes, given distances from the other half. Each
-    draw is a law of U*. It is moved to the accuracy on k1 classes that both evidences support
-    (`classex_bayes.bayes.score_evidence`).
+    Scores, if there are any, show how the curve continues beyond k1: the gap between the true class
+    and its nearest wrong classes shows how likely a random class is to be nearer (`TailPrior`).
+    docs/background.md has all formulas.
 
     Parameters
     ----------
@@ -172,20 +169,9 @@ class BayesianExtrapolator(LawModel):
 
     Notes
     -----
-    Scores s are the distances :math:`s_0 - s`. Distances and the cosine have a known origin
-    :math:`s_0`, and powers of distances give the same result. The origin of other scores is a
-    little above the best one, so neither the unit nor the origin of logits matters. They have two
-    forms, as they are and standardised by the mean and the standard deviation of the wrong scores
-    of each instance, and the result is averaged over all by their posterior probabilities. The
-    second form is better for logits of instances with different noise. Scores between 0 and 1 have
-    a third one, their logarithms, as of probabilities.
-
-    Tails are not used if most instances are tied, for scores with only two values or of only a few
-    classes, fewer than 20 classes, class weights with an effective number of fewer than 10 classes,
-    lists of fewer than 15 wrong classes, classes drawn with unequal probabilities or in groups,
-    several tasks, and a prior with knots of a bandwidth above 0.15. docs/scores.md reports errors
-    on real populations and shows where scores fail. The templates of all classes must be made in
-    the same way. A template that is made from the test instance is too near.
+    docs/scores.md lists which scores to pass, the reasons why some are not used, errors on real
+    populations, and where scores mislead. The templates of all classes must be made in the same
+    way. A template that is made from the test instance is too near.
 
     References
     ----------

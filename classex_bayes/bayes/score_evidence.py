@@ -1,21 +1,9 @@
-r"""Evidence of scores in addition to ranks: groups of a fit whose law follows both.
+"""Evidence of scores in addition to ranks: groups of a fit whose law follows both.
 
-Laws from tails of scores are moved to the accuracy on the source classes that ranks support. Let
-:math:`r` be the logit of the accuracy on the k1 source classes given ranks, and :math:`t` given
-tails. Tails may be biased, and both have sampling errors of the same test instances:
-
-.. math:: r = \alpha + e_r, \qquad t = \alpha + \Delta + e_t, \qquad \Delta \sim 0.1 \, t_1.
-
-The discrepancy :math:`\Delta` has heavy tails. If r and t differ by no more than sampling errors
-explain, :math:`\alpha` is the best linear combination of both. If they differ more, :math:`\alpha`
-follows the ranks. It never leaves the draws given ranks, which have the accuracies that a pilot
-without errors allows. The covariance of the errors is the smaller variance, as for any two
-estimates of which one is efficient (Hausman, Econometrica 46, 1978), but their correlation is at
-most 0.9.
-
-Each law is then transported, :math:`Z \to Z + s / (1 + |x|)`, where x is the number of decades
-between p = 1 - U* and 1 / k1. The shift s gives the law the accuracy :math:`\alpha` on
-k1 classes. It fades for instances with many better classes, whose p the ranks give, and far out.
+Laws from tails of scores are moved to an accuracy on the source classes that follows ranks and
+tails. docs/background.md has the formulas ("The law given ranks and scores"). The draws given ranks
+have the accuracies that a pilot without errors allows, so the accuracy never leaves them. The shift
+of a law fades for instances with many better classes, whose p the ranks give, and far out.
 """
 
 from collections.abc import Iterable, Sequence

@@ -37,15 +37,9 @@ class MomentBounds(Parameters):
 
     Notes
     -----
-    The classes must be a random sample of the population. Beyond k1 the lower limit falls to 0 as k
-    grows: instances that are correct on k1 classes might all be wrong soon after. The upper limit
-    falls a little and then stays: they might stay correct for ever. So the distance between both
-    says how far the pilot itself reaches (`reach`), and an interval between them requires a prior.
-
-    The share of instances with at most r wrong classes above the true one is lowered by half an
-    independent instance for the lower limit, and raised for the upper limit. As in a continuity
-    correction of binomial limits, this keeps the coverage of small pilots and of pilots almost
-    without errors.
+    docs/bounds.md has assumptions, proofs and coverage. The share of instances with at most r wrong
+    classes above the true one is lowered by half an independent instance for the lower limit, and
+    raised for the upper limit, a continuity correction.
 
     Ranks may be known up to intervals. The design effect accounts for repeats, weights, shared
     competitors and sampling designs. If classes were drawn in groups, U* = 0 describes instances
@@ -54,7 +48,7 @@ class MomentBounds(Parameters):
     References
     ----------
     Lindsay, Annals of Statistics 11, 1983 (likelihood of mixtures); Murphy and van der Vaart, JASA
-    95, 2000 (profile likelihood); docs/bounds.md (proof and coverage).
+    95, 2000 (profile likelihood).
 
     Examples
     --------

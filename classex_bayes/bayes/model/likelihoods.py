@@ -63,10 +63,7 @@ def coarsening(n_effective: float) -> float:
     r"""Power to which the likelihood is raised, :math:`1 / \sqrt{1 + (n / n_0)^2}`.
 
     Here n is the number of instances over the design effect, summed over all fitted tasks, and
-    :math:`n_0` is `LARGEST_SAMPLE`. No mixture is the law of a real population, so the posterior
-    of very many ranks would be narrower than the mixture is true. The power asks for laws from
-    which fewer than :math:`n_0` ranks would look like those of the task. It is above 0.98 for up to
-    1,000 independent instances.
+    :math:`n_0` is `LARGEST_SAMPLE` (docs/background.md explains why).
 
     References
     ----------

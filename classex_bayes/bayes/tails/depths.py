@@ -1,19 +1,7 @@
-r"""Local tails: the depth of a true class in the tail of its nearest wrong classes.
+"""Local tails: the depth of a true class in the tail of its nearest wrong classes.
 
-Let :math:`r_1 \le \dots \le r_j` be the distances of the j wrong classes nearest to an instance,
-and d that of its true class. If the number of classes within a distance grows like a power of the
-distance, a wrong class is nearer than the true one with probability
-
-.. math:: \log p = \log \frac{j}{k_1 - 1} - q, \qquad q = m \log \frac{r_j}{d},
-
-where the exponent m has Hill's estimate. The bias of its logarithm is corrected:
-:math:`\log m = \psi(j - 1) - \log \sum_{l < j} \log (r_j / r_l)`, with the digamma function
-:math:`\psi`. The depth q is the same for every power of the distances.
-
-Scores s are the distances :math:`s_0 - s`. Distances and cosines have a known origin :math:`s_0`.
-Other scores have two forms: as they are, and standardised in each row, which makes instances with
-different noise alike. Scores between 0 and 1 have a third one, 1 / s, as of probabilities. All are
-tried (`classex_bayes.bayes.tails.calibration`).
+docs/background.md has the formulas of the depth q and of the forms of the scores. The depth is the
+same for every power of the distances.
 """
 
 from collections.abc import Sequence

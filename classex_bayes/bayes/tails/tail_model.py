@@ -5,13 +5,8 @@ A wrong class is nearer than the true one with probability
 .. math:: \log p = \log \frac{j}{k - 1} + c - v e^{-\tau z} (b q + \delta (q - q_0)_+)
           + \frac{z}{\sqrt{j}}, \qquad z \sim N(0, 1),
 
-where q is the depth of `classex_bayes.bayes.tails.depths` among k classes. For exact power laws the
-level c is 0, the slope b is 1, and its change :math:`\delta` beyond :math:`q_0 = 2 + \log j` and
-:math:`\tau` are 0. Depths are estimates, and the deepest ones are in part overestimated. z says how
-much worse than usual an instance is: :math:`z / \sqrt{j}` is the scatter of the order statistic
-:math:`r_j`, and the slopes of instances differ by the factor :math:`e^{-\tau z}`. v is 1, or, with
-probability :math:`\pi`, uniform on [0, 1]. In the latter case the instance has look-alikes that the
-nearest wrong classes do not predict, and z is 0.
+where q is the depth of `classex_bayes.bayes.tails.depths` among k classes. For exact power laws c,
+:math:`\delta` and :math:`\tau` are 0, and b is 1. docs/background.md explains the parameters.
 """
 
 from collections.abc import Mapping
@@ -88,11 +83,10 @@ class TailParameters(NamedTuple):
 class TailPrior:
     r"""Independent priors of the parameters of the tails of scores.
 
-    `classex_bayes.bayes.tails.tail_model` has the law of the probability p that a wrong class
-    scores better than the true class of an instance, given its depth q. Halves of the classes
-    determine its parameters c, b, :math:`\pi`, :math:`\tau` and :math:`\delta`. Among all classes
-    and more, the slope is :math:`b + \varepsilon`. The pilot says nothing about
-    :math:`\varepsilon`.
+    docs/background.md has the law of the probability p that a wrong class scores better than the
+    true class of an instance, given its depth q. Halves of the classes inform c, b, :math:`\pi`,
+    :math:`\tau` and :math:`\delta`, but not :math:`\varepsilon`, by which the slope differs among
+    all classes and more.
 
     Parameters
     ----------
