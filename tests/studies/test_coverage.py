@@ -1,5 +1,6 @@
 """Studies of coverage: errors by cell against hand-made trials; each runs, as its page shows it."""
 
+import argparse
 import re
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from classex_bayes import KDE, ClassExReg, SourceTask
 from classex_bayes.bayes.tails.calibration import random_halves
 from classex_bayes.bayes.tails.depths import score_forms
 from studies import pages
-from studies.coverage import command
+from studies.coverage import command, power
 from studies.coverage.trials import mean_over_cells, summary
 from studies.coverage.wrong_classes import wrong_slope
 from studies.coverage.zoo import OTHER, OURS, page_table, zoo_table, zoo_trials
@@ -109,6 +110,30 @@ def test_wrong_classes_show_the_slope_of_tails():
     assert found[0] == pytest.approx(expected, abs=0.03) and found[1] > expected + 0.04
     short = replace(lists, classes=lists.classes[:, :15], scores=lists.scores[:, :15])
     assert np.isnan(wrong_slope(short, halves, form, task.table.weight))
+
+
+def test_alarms_of_pilots_that_miss(tmp_path):
+    """With no alarm in n pilots, the power has the upper limit 1 - 0.05^(1/n)."""
+    held = [1.0, 0.5, 0.0, 1.0, 1.0]
+    kept = pd.DataFrame(
+        {
+            "scores": ["logit", "logit", "logit", "tied", "tied"], "population": list("abcde"),
+            "pilot": 100, "inner": range(5), "outer": range(5), "held": held,
+            "extrapolation_check": [True, False, False, True, False],
+            "tail_checks": False, "moved": [False, True, False, False, False],
+        }
+    )  # fmt: skip
+    kept.to_csv(tmp_path / "power.csv", index=False)
+    options = read_options(argparse.ArgumentParser(), ["--out", str(tmp_path)])
+    text = power.tables(options)["calibration.md"]["power of checks"]
+    for row in (
+        "| all | 3 | 2 / 0 / 0 | 2 | 0 / 0 / 1 |",
+        "| logit | 1 | 1 / 0 / 0 | 2 | 0 / 0 / 1 |",
+        "| tied | 2 | 1 / 0 / 0 | 0 | 0 / 0 / 0 |",
+    ):
+        assert row in text
+    assert f"flagged 0 of 2 pilots that miss, so its power is at most {1 - 0.05**0.5:.2f}" in text
+    assert "and 2 of 3 that contain" in text and "of 5 populations within" in text
 
 
 NETWORK = {

@@ -61,7 +61,7 @@ def test_every_table_and_figure(data, tmp_path, capsys, monkeypatch):
         if line.startswith("| ClassExReg(0.5) | 0") and line.count("|") == 6
     )
     assert row.split(" | ")[3] == f"{np.sqrt(np.mean(errors**2)):.3f}"
-    assert "svm 20-400" in out and "KDE(ucv), recomputed" in out and "| svm | EXP |" in out
+    assert "svm 20-400" in out and "KDE(ucv), printed" in out and "| svm | EXP |" in out
 
 
 @pytest.mark.nightly

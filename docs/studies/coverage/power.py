@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from scipy.stats import beta
 
 import classex_bayes as cb
 from studies.corpus.catalogue import population, recipes
@@ -12,11 +13,7 @@ from studies.shared import CI_PROB, quiet
 
 SIZES, FACTORS = (100, 300), (3, 10, 30, 100)
 SAMPLER = {"draws": 300, "tune": 400, "chains": 2, "cores": 1}
-CHECKS = {
-    "extrapolation_check": "extrapolation check",
-    "tail_checks": "tail checks",
-    "moved": "scores leave the interval of ranks",
-}
+CHECKS = ["extrapolation_check", "tail_checks", "moved"]
 COLUMNS = ["scores", "population", "pilot", "inner", "outer", "held", *CHECKS]
 NOISY = "logit, noise differs"
 # Dimensions, centre and spread of the log standard deviation of the noise.
@@ -82,7 +79,7 @@ def cases(options):
 
 
 def tables(options):
-    """Numbers of pilots with an alarm of each check, by kind of score and by whether they miss.
+    """Numbers of pilots that miss and of alarms of the three checks, by kind of score.
 
     A pilot misses if the interval misses at one of the targets beyond it, or more.
     """
@@ -90,17 +87,31 @@ def tables(options):
         "power",
         lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=COLUMNS),
     )
-    parts = {"all": trials, **dict(list(trials.groupby("scores")))}
+    missed = trials["held"] < 1
     rows = []
-    for scores, of_it in parts.items():
-        for missed, pilots in of_it.groupby(of_it["held"] < 1):
-            contains = "miss" if missed else "contain it"
-            row = {"score": scores, "intervals and true accuracy": contains}
-            row["pilots"] = len(pilots)
-            rows.append(row | {title: pilots[name].sum() for name, title in CHECKS.items()})
+    for scores, of_it in [("all", trials), *trials.groupby("scores")]:
+        row = {"score": scores}
+        for name, kept in (("contain it", ~missed), ("miss it", missed)):
+            pilots = of_it[kept[of_it.index]]
+            row[name] = len(pilots)
+            row[f"{name}: alarms"] = " / ".join(f"{pilots[check].sum()}" for check in CHECKS)
+        rows.append(row)
     errors = trials.groupby("population")[["inner", "outer"]].mean()
     correlation = errors["inner"].corr(errors["outer"], method="spearman")
-    text = markdown(pd.DataFrame(rows))
-    text += f"\n\nRank correlation of the mean errors of {len(errors)} populations: "
-    text += f"{correlation:.2f}. {version()}"
+    text = (
+        f"{markdown(pd.DataFrame(rows))}\n\n{power(trials[CHECKS[0]], missed)} The rank "
+        f"correlation of the mean errors of {len(errors)} populations within and beyond pilots is "
+        f"{correlation:.2f}. {version()}"
+    )
     return {"calibration.md": {"power of checks": text}}
+
+
+def power(flagged, missed):
+    """Sentence on the power of a check, with an upper limit of Clopper and Pearson."""
+    found, of_all = flagged[missed].sum(), missed.sum()
+    limit = beta.ppf(0.95, found + 1, of_all - found) if found < of_all else 1
+    return (
+        f"`extrapolation_check` flagged {found} of {of_all} pilots that miss, so its power is at "
+        f"most {limit:.2f} with 95% confidence, and {flagged[~missed].sum()} of {(~missed).sum()} "
+        "that contain the true accuracy."
+    )

@@ -152,18 +152,14 @@ def tables(options):
     rows = []
     for centre in (CONSTANT, WRONG):
         chosen = left_out(cells, centre)
-        groups = [("all", chosen), *chosen.groupby("scores")]
-        worst = chosen.groupby("population")["held"].mean()
-        for scores, of_it in groups:
-            before = default.loc[of_it.index, "held"]
-            means = np.exp(of_it[proper].mean())
-            rows.append({
-                "slope near": centre, "score": scores, "CRPS": means["crps"],
-                "interval score": means["interval_score"], "coverage": of_it["held"].mean(),
-                "coverage, default": before.mean(),
-                "worst population": worst.loc[of_it.index.unique("population")].min(),
-                "worst, default": before.groupby("population").mean().min(),
-            })  # fmt: skip
+        before = default.loc[chosen.index, "held"]
+        means = np.exp(chosen[proper].mean())
+        rows.append({
+            "slope near": centre, "CRPS": means["crps"], "interval score": means["interval_score"],
+            "coverage": chosen["held"].mean(), "coverage, default": before.mean(),
+            "worst population": chosen.groupby("population")["held"].mean().min(),
+            "worst, default": before.groupby("population").mean().min(),
+        })  # fmt: skip
     table = pd.DataFrame(rows)
-    text = markdown(table, dict.fromkeys(table.columns[2:], ".2f")) + f"\n\n{version()}"
+    text = markdown(table, dict.fromkeys(table.columns[1:], ".2f")) + f"\n\n{version()}"
     return {"calibration.md": {"wrong classes": text}}
