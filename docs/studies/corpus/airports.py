@@ -63,7 +63,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="airports",
         kind="measured things",
-        summary="airports from the simulated position and altitude of a landing; no training",
+        summary="airports from the simulated place of a landing; no training",
         about="Classes are the 28,403 airports and landing strips of airportsdata, none left out. "
         "The template is the position and elevation of an airport. The test instance is one "
         "simulated landing at each. Its position has drifted by a log-normal distance (median 60 "

@@ -213,7 +213,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="ancient-signs",
         kind="characters in two typefaces",
-        summary="hieroglyphs, cuneiform and other ancient signs in another font; discriminant axes",
+        summary="ancient signs in another font; discriminant axes",
         about=(
             "Classes are Egyptian and Anatolian hieroglyphs, cuneiform, Linear A and B, Meroitic "
             "and other signs of ancient scripts. The template is the drawing of Noto, the test "
@@ -230,8 +230,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="symbols",
         kind="characters in two typefaces",
-        summary="symbols and punctuation in other typefaces; hidden units of a network trained on "
-        "letters",
+        summary="symbols and punctuation in other typefaces; hidden units of a network",
         about=(
             "Classes are symbols and punctuation marks: arrows, operators, Braille, music, game "
             "tiles, emoji in black and white. The template is the drawing of Symbola. The test "

@@ -213,8 +213,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="functions-versions",
         kind="code",
-        summary="Python functions in a later version of the library; principal components of "
-        "identifiers",
+        summary="Python functions in a later version; principal components of identifiers",
         about=(
             "Classes are the functions and methods that two versions of a library have under the "
             "same full name: SymPy of 2019 and 2025, NetworkX of 2019 and 2025, Django of 2019 and "

@@ -119,8 +119,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="manual-unigrams",
         kind="text",
-        summary="manual pages from 4 to 200 words of their second half; log-likelihood of unigram "
-        "models",
+        summary="manual pages from 4 to 200 later words; unigram models",
         about="Classes are 4,000 manual pages, drawn at random from those of manual-halves. The "
         "template is the first half of a page, and the test instance is a run of words at a random "
         f"place of the second half, of {_LENGTHS.format('words', 'half')}. Families of similar "
@@ -133,8 +132,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="manual-trigrams",
         kind="text",
-        summary="manual pages from 4 to 200 words of their second half; log-likelihood of trigram "
-        "models of characters",
+        summary="manual pages from 4 to 200 later words; trigrams of characters",
         about="Classes are 4,000 manual pages, drawn anew from those of manual-halves. The "
         "template is the first half of a page, and the test instance is a run of words at a random "
         f"place of the second half, of {_LENGTHS.format('words', 'half')}. Families of similar "
@@ -147,8 +145,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="function-trigrams",
         kind="code",
-        summary="Python functions from a part of a later version; log-likelihood of trigram models "
-        "of characters",
+        summary="Python functions from a part of a later version; trigrams of characters",
         about="Classes are 4,000 functions and methods, drawn anew from those of "
         "functions-versions. The template is the older body, and the test instance is a run of "
         "identifiers at a random place of the newer one, of "
@@ -163,8 +160,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="docstring-unigrams",
         kind="code",
-        summary="Python functions from 4 to 200 words of their docstrings; log-likelihood of "
-        "unigram models",
+        summary="Python functions from 4 to 200 words of their docstrings; unigram models",
         about="Classes are 4,000 functions and methods, drawn at random from those of "
         "functions-docstrings. The template is made of the words of the name and of the "
         "identifiers in the body. The test instance is a run of words at a random place of the "

@@ -121,8 +121,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="hummed-tunes",
         kind="sounds",
-        summary="melodies from 24 notes with simulated errors of humming; latent semantics of "
-        "intervals",
+        summary="melodies from 24 notes of simulated humming; latent semantics of intervals",
         about=_CLASSES + "The template is a whole tune, without repeats. The two test instances "
         "are 24 consecutive notes at random places, as someone hums them from memory. One note in "
         "twenty is forgotten. Intervals have normal errors of half a semitone (standard deviation) "

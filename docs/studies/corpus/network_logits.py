@@ -81,7 +81,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="noisy-even",
         kind="simulated classes",
-        summary="simulated unit vectors from copies of very different noise; dot product",
+        summary="simulated vectors, very different noise; dot product",
         about="Classes are 4,500 simulated unit vectors of 64 coordinates, in random directions. "
         "The template is the vector. The test instance is the vector with normal noise. Its "
         "standard deviation for a coordinate is log-normal: its logarithm has mean -1.2 and "
@@ -96,8 +96,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="noisy-uneven",
         kind="simulated classes",
-        summary="simulated unit vectors with decaying variances, from copies of very different "
-        "noise; dot product",
+        summary="simulated vectors with decaying variances, very different noise; dot product",
         about="Classes are 4,500 simulated unit vectors of 100 coordinates. Before they are scaled "
         "to length 1, the variance of coordinate j is proportional to j^-.8. The template is the "
         "vector. The test instance is the vector with normal noise, equal in all coordinates. The "
@@ -112,7 +111,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="face-head",
         kind="simulated persons",
-        summary="simulated vectors of persons; softmax head on vectors of different length",
+        summary="simulated faces; softmax head on vectors of different length",
         about=_face_sheet(_SOFTMAX),
         classifier="A softmax head with a bias was trained on the classes themselves, on 5 times "
         "the vectors. They are not normalised, so good images have large logits. The score is the "
@@ -124,7 +123,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="face-margin",
         kind="simulated persons",
-        summary="simulated vectors of persons; cosine head with a margin (CosFace)",
+        summary="simulated faces; cosine head (CosFace)",
         about=_face_sheet(_COSFACE),
         classifier="A head of normalised weights was trained on the classes themselves, with "
         "softmax and a margin of .2 (CosFace). The score is its logit, 24 times the cosine. "

@@ -91,8 +91,8 @@ def _face_recipe(
     return Recipe(
         name=name,
         kind="simulated persons",
-        summary=f"simulated vectors of persons, variances like 1/j^{persons.decay:g}, templates "
-        f"of {_COUNTS[n_images]}; cosine",
+        summary=f"simulated faces, variances like 1/j^{persons.decay:g}, {_COUNTS[n_images]} in a "
+        "template; cosine",
         about=f"Classes are {n:,} simulated persons. A person is a normal vector of {persons.d} "
         f"coordinates, and the variance of coordinate j is proportional to j^-{persons.decay:g}. "
         f"An image adds normal noise, whose variances decay like j^-{persons.decay / 2:g} and "

@@ -90,8 +90,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="pronunciations",
         kind="sounds",
-        summary="words of a dictionary from the pronunciation by rules; latent semantics of "
-        "phonemes",
+        summary="words from the pronunciation by rules; latent semantics of phonemes",
         about=(
             "Classes are 15,000 spellings, drawn at random from the CMU Pronouncing Dictionary: "
             "words and names of two or more letters a to z. The template is the dictionary's first "

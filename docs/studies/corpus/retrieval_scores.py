@@ -147,7 +147,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="manual-bm25",
         kind="text",
-        summary="manual pages from 15 words of their second half; BM25",
+        summary="manual pages from 15 later words; BM25",
         about="Classes are 5,000 manual pages, drawn at random from those of manual-halves. The "
         "document is the first half of a page, and the query is the first 15 words of the second "
         "half. No noise is added. A wrong answer is another page for a query.",
@@ -159,7 +159,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="function-bm25",
         kind="code",
-        summary="docstrings from four words of the code; BM25, with ties",
+        summary="docstrings from four words of code; BM25, with ties",
         about="Classes are 5,000 functions and methods, drawn at random from those of "
         "functions-docstrings. The document is the first 12 words of the docstring. The query is "
         "the first four words of the code, which begin with the function's name. No noise is "
@@ -200,7 +200,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="function-unigrams",
         kind="code",
-        summary="Python functions in a later version; log-likelihood ratio of unigram models",
+        summary="Python functions in a later version; ratio of unigram models",
         about="Classes are 4,000 functions and methods, drawn at random from those of "
         "functions-versions. The document is the older body, and the query is the newer one. The "
         "changes are real. A wrong answer takes a function for the successor of another.",
@@ -213,7 +213,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="gene-bayes",
         kind="biological sequences",
-        summary="bacteria from simulated reads of a gene; log-likelihood of naive Bayes models",
+        summary="bacteria from simulated reads of a gene; naive Bayes",
         about="Classes are 4,468 type strains of bacteria and archaea, as in 16s-reads. The "
         "template is the gene. The test instance is the first 250 letters or fewer of a simulated "
         "noisy read. The genes are real, the errors are drawn at random. A wrong answer is most "
@@ -228,7 +228,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="synonym-bayes",
         kind="records",
-        summary="names of compounds from real synonyms; probabilities of naive Bayes models",
+        summary="names of compounds from real synonyms; probabilities of naive Bayes",
         about="Classes are 5,000 chemical compounds, drawn anew from those of chemical-synonyms, "
         "with the common name as template and a random synonym as test instance. The names are "
         "real; no noise is added. A wrong answer takes a name for that of another compound.",

@@ -43,8 +43,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="manual-sentences",
         kind="text",
-        summary="manual pages, the beginning of the second half from that of the first; network "
-        "for sentences",
+        summary="manual pages, beginnings of the two halves; network for sentences",
         about="Classes are 4,000 manual pages, drawn anew from those of manual-halves. The "
         f"template is the first half of a page, of which the network reads {_OF_PAGES} pieces of "
         "words, some 30 words, and the test instance is the second half, read likewise. Families "

@@ -88,7 +88,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="16s-reads",
         kind="biological sequences",
-        summary="bacteria from simulated reads of a gene; main axes of words of 6 letters",
+        summary="bacteria from simulated reads of a gene; main axes of words",
         about="Classes are 4,468 type strains of bacteria and archaea. The template of a class is "
         "the sequence of its 16S ribosomal RNA gene, about 1,480 letters. Test instances are two "
         "simulated reads of each gene, as of a nanopore machine. A read is a part of about 800 "

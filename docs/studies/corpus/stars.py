@@ -105,8 +105,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="star-tracker",
         kind="measured things",
-        summary="stars from simulated pictures of their neighbourhood; counts in rings, no "
-        "training",
+        summary="stars from simulated pictures; counts in rings, no training",
         about="Classes are the stars of the Hipparcos catalogue that are brighter than magnitude "
         "6.5 (Hp). The template of a star is the number of other such stars at each distance "
         "within 8 degrees. Test instances are two simulated pictures of each star by a camera of "

@@ -80,8 +80,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="substance-properties",
         kind="measured things",
-        summary="substances from properties computed from the structure; a network, errors "
-        "whitened",
+        summary="substances from computed properties; a network",
         about="Classes are 3,005 substances. The template has five properties of the tables of "
         "Yaws: critical temperature, pressure and volume, acentric factor and boiling point. Some "
         "of these values are measured, others are estimated. The test instance has nine properties "

@@ -176,7 +176,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="manual-head",
         kind="text",
-        summary="manual pages from their second half; softmax head trained on simulated texts",
+        summary="manual pages from their second half; softmax head",
         about="Classes are 5,000 manual pages, drawn at random from those of manual-halves. A page "
         "is known by six random 30% of the words of its first half. The test instance is the "
         "second half, as it is. Families of similar pages stay. A wrong answer continues a page "
@@ -190,7 +190,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="pronunciation-head",
         kind="sounds",
-        summary="words from the pronunciation by rules; softmax head trained on simulated copies",
+        summary="words from the pronunciation by rules; softmax head",
         about="Classes are 6,000 spellings, drawn at random from the CMU Pronouncing Dictionary. A "
         "word is known by six copies of its pronunciation in which each phoneme is replaced by a "
         "random one with probability .12. The test instance is the pronunciation by the rules of "
@@ -205,7 +205,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="letter-head",
         kind="characters in two typefaces",
-        summary="letters in other typefaces; softmax head trained on noisy copies",
+        summary="letters in other typefaces; softmax head",
         about="Classes are 4,000 letters and numbers, drawn at random from those of "
         "letters-pixels. A letter is known by six copies of the drawing of Noto Sans, moved by "
         "about .7 pixels and with noise of .15. The test instances are its drawings by other "
@@ -235,7 +235,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="function-margin",
         kind="code",
-        summary="Python functions in a later version; cosine head with a margin (CosFace)",
+        summary="Python functions in a later version; cosine head (CosFace)",
         about="Classes are 5,000 functions and methods, drawn at random from those of "
         "functions-versions. A function is known by five random 60% of the identifiers of its "
         "older body. The test instance is the newer body; the changes are real. A wrong answer "
@@ -250,7 +250,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="emoji-margin",
         kind="emoji of two vendors",
-        summary="emoji of another vendor; cosine head with a margin (CosFace)",
+        summary="emoji of another vendor; cosine head (CosFace)",
         about="Classes are the emoji of the population emoji. An emoji is known by eight copies of "
         "Noto's picture, moved by up to three pixels, with other tones and noise. The test "
         "instance is the picture of EmojiOne, without noise. Tones of skin, families and flags "
@@ -265,8 +265,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="misspelling-svm",
         kind="text",
-        summary="English words from real misspellings; support vector machines, one against the "
-        "rest",
+        summary="English words from real misspellings; support vector machines",
         about="Classes are 2,500 English words and phrases, drawn at random from the corrections "
         "in codespell's dictionary. A word is known by four copies with typing errors at a rate of "
         ".08. The test instances are up to two of its real misspellings. A wrong answer corrects a "
@@ -281,7 +280,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="tune-ridge",
         kind="sounds",
-        summary="melodies from simulated humming; ridge classifiers, one against the rest",
+        summary="melodies from simulated humming; ridge classifiers",
         about="Classes are 4,000 melodies, drawn at random from those of hummed-tunes. A melody is "
         "known by four phrases of 24 notes, as someone hums them from memory with errors, and "
         "the test instance is another one. Phrases begin at random places. A wrong answer is "

@@ -116,7 +116,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="spoken-plda",
         kind="sounds",
-        summary="English words in other synthetic voices; log-likelihood ratio of PLDA",
+        summary="English words in other synthetic voices; PLDA",
         about="Classes are 4,000 words, drawn at random from a list of American English; inflected "
         "forms are separate classes. Templates and test instances are those of spoken-english: "
         "one voice of espeak-ng, two of flite. All voices are synthetic; no noise is added. A "
@@ -131,7 +131,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="function-dot",
         kind="code",
-        summary="Python functions from their docstrings; dot product, not normalised",
+        summary="Python functions from their docstrings; dot product",
         about="Classes are 6,000 functions and methods, drawn at random from those of "
         "functions-docstrings. The template is made of the code, and the test instance of the "
         "docstring. No noise is added. A wrong answer is another function for a description.",
@@ -145,7 +145,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="molecule-dot",
         kind="molecules",
-        summary="compounds from a simulated misreading of a drawing; dot product, not normalised",
+        summary="compounds from a simulated misreading of a drawing; dot product",
         about="Classes are 6,000 compounds, drawn at random from those of molecule-drawings. The "
         "template is the structure, and the test instance is one misread drawing. The compounds "
         "are real, the errors are drawn at random. A wrong answer names another compound, often a "
