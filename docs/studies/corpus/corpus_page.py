@@ -66,17 +66,15 @@ def with_errors(table: pd.DataFrame, name: str, spec: str) -> list[str]:
     return ["" if text == "nan" else text + error for text, error in shown]
 
 
-def ranking_table(ranking: pd.DataFrame, rankings: pd.DataFrame) -> str:
+def ranking_table(ranking: pd.DataFrame) -> str:
     """Every estimator with its errors, their standard errors and the coverage.
 
-    Errors of all populations, at the largest targets and by kind of score are divided by those of
-    ClassExReg. Left out are variants: those that demand the accuracy on k1 classes differ little
-    from those without, and `HighDimensional(k=all)` is less accurate than the default.
+    Errors of all populations and at the largest targets are divided by those of ClassExReg. Left
+    out are variants: those that demand the accuracy on k1 classes differ little from those without,
+    and `HighDimensional(k=all)` is less accurate than the default.
     """
     table = ranking[~ranking.index.str.contains("moment|k=all")]
-    by_kind = rankings["rmse"].unstack("scores")
-    errors = table[["rmse", "rmse_farthest"]].join(by_kind)
-    errors.columns = ["all", "farthest", *by_kind.columns]
+    errors = table[["rmse", "rmse_farthest"]].set_axis(["all", "farthest"], axis="columns")
     shown = pd.DataFrame(
         {
             "RMSE": with_errors(table, "rmse", ".4f"),
@@ -213,7 +211,7 @@ def page_parts(folder: Path) -> dict[str, dict[str, str]]:
         "corpus.md": {
             "version": version(),
             "populations": population_table(facts, cells),
-            "ranking": ranking_table(ranking, rankings),
+            "ranking": ranking_table(ranking),
             "cells": expectation_table(cells, ["n_source", "factor"], by_size),
             "by kind of score": expectation_table(cells, ["scores"], by_kind),
             "licences": licences(),
