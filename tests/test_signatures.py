@@ -1,42 +1,17 @@
-"""One vocabulary: every public signature against the table of docs/arguments.md."""
+"""One vocabulary: every public signature against the table of shared arguments."""
 
-import ast
 import inspect
-import re
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 from public_names import PUBLIC
+from shared_arguments import IN_ANY_ORDER, IN_ORDER
 
 import classex_bayes as cb
 
-PAGE = (Path(__file__).parents[1] / "docs" / "arguments.md").read_text(encoding="utf-8")
 # scikit-learn's verbs, which take and return parameters by name.
 FOREIGN = {"self", "cls", "deep", "params"}
-OBJECTS = {
-    "BayesianExtrapolator()": cb.BayesianExtrapolator().get_params(),
-    "MixturePrior()": cb.MixturePrior(),
-    "MixturePrior(bandwidth=0.25)": cb.MixturePrior(bandwidth=0.25),
-    "TailPrior()": cb.TailPrior(),
-    "Accuracy()": cb.core.named_metric("accuracy"),
-    "Estimand()": inspect.signature(cb.Extrapolation).parameters["estimand"].default,
-}
-
-
-def rows(page):
-    """Arguments of a part of the page with their defaults, in order."""
-    for names, defaults, _ in re.findall(r"^\| (`.+?) \| (.+?) \| (.+?) \|$", page, flags=re.M):
-        parts = re.findall(r"\{.*?\}|\(.*?\)|\w+\([^)]*\)|[^,\s][^,]*", defaults)
-        for name in re.findall(r"`(\w+)`", names):
-            yield name, [part.strip() for part in parts]
-
-
-def default_of(text):
-    """Value of a default as the table writes it."""
-    if text == "required":
-        return inspect.Parameter.empty
-    return OBJECTS[text] if text in OBJECTS else ast.literal_eval(text)
+TABLE = IN_ORDER | IN_ANY_ORDER
 
 
 def value_of(default):
@@ -49,11 +24,8 @@ def value_of(default):
 def is_one_of(default, allowed):
     """Whether a default is one of those that the table allows, and of the same type."""
     found = value_of(default)
-    return any(type(found) is type(value) and found == value for value in allowed)
-
-
-ORDERED = [name for name, _ in rows(PAGE[: PAGE.index("## Arguments in any order")])]
-TABLE = {name: list(map(default_of, defaults)) for name, defaults in rows(PAGE)}
+    values = map(value_of, allowed)
+    return any(type(found) is type(value) and found == value for value in values)
 
 
 def is_result(value):
@@ -82,8 +54,7 @@ def users():
 
 def test_the_table_has_the_shared_arguments_and_no_others():
     shared = {name for name, takers in users().items() if len(takers) > 1}
-    assert shared == TABLE.keys()
-    assert len(TABLE) == len(list(rows(PAGE)))
+    assert shared == TABLE.keys() and not IN_ORDER.keys() & IN_ANY_ORDER.keys()
 
 
 def test_defaults():
@@ -93,7 +64,7 @@ def test_defaults():
         for parameter in parameters
         if parameter.name in TABLE and not is_one_of(parameter.default, TABLE[parameter.name])
     ]
-    assert unlike == [], "defaults that docs/arguments.md does not have"
+    assert unlike == [], "defaults that tests/shared_arguments.py does not have"
 
 
 def test_the_table_has_no_other_defaults():
@@ -110,8 +81,8 @@ def test_the_table_has_no_other_defaults():
 def test_order():
     for name, parameters in SIGNATURES.items():
         if not inspect.isclass(PUBLIC[name]):  # parameters of a constructor go as in the model
-            places = [ORDERED.index(p.name) for p in parameters if p.name in ORDERED]
-            assert places == sorted(places), name
+            names = [p.name for p in parameters if p.name in IN_ORDER]
+            assert names == sorted(names, key=list(IN_ORDER).index), name
 
 
 @pytest.mark.parametrize("function", [cb.compare, cb.backtest, cb.extrapolate_groups, cb.plan])
