@@ -78,19 +78,10 @@ def read_task(
     Parameters
     ----------
     paths : path or sequence of paths
-        One of the following (docs/data.md has tables of all layouts and other usual names)
-
-        - .npz, .h5, .hdf5, .hdf, .zarr (a folder) or .zip of one, with the arguments of a
-          constructor as arrays, such as ``scores, y``; ``probes, gallery, y``; ``ranks, y,
-          n_classes``; ``ids, y, n_classes``; ``counts``; or ``candidates, y``, which
-          `SourceTask.from_negatives` calls scores. Arrays of other names are ignored with a
-          warning, except those of non-mated probes, which the verb ``open-set`` reads. Matrices in
-          HDF5 and Zarr are read in blocks from the file, which stays open;
-        - .npy with the scores (memory-mapped), and labels in the file `labels`;
-        - .csv, .tsv or .parquet with a column ``y`` and one column of scores for each class, named
-          after the class; or with columns ``y, ranks`` and ``n_negatives`` or ``n_classes``; or
-          with columns ``k`` and ``accuracy``; or a confusion matrix with the names of its rows in
-          the first column. Text may be compressed (.gz). "-" is a .csv on standard input.
+        Files of a layout of docs/data.md: .npz, HDF5 or Zarr with the arguments of a constructor as
+        arrays, such as ``scores, y``; .npy with the scores; .csv, .tsv or .parquet with a column
+        ``y`` and a column for each class; or a run. Matrices in .npy, HDF5 and Zarr stay on the
+        disk. Text may be compressed (.gz); "-" is a .csv on standard input.
 
         If there are many files, each contains some of the test instances. All must have the same
         classes, templates and settings. Their rows are joined in the order of the files.
@@ -99,8 +90,7 @@ def read_task(
         label per line. Whole numbers in .txt, .csv and .parquet are positions unless all are names
         of classes.
     qrels : path, optional
-        Relevance judgements for a run. Both are files of TREC, MS MARCO, BEIR or ranx
-        (docs/data.md), which may be compressed (.gz).
+        Relevance judgements for a run: files of TREC, MS MARCO, BEIR or ranx.
     random_seed : int, SeedSequence or None
         Seed of the noise that breaks ties. The default is fixed, so the same file always gives the
         same ranks.

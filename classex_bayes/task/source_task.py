@@ -238,10 +238,9 @@ class SourceTask(TaskStatistics):
         """Make a task from batches of test instances, such as those of a DataLoader.
 
         The task is that of all instances at once, with the same ranks, covariance and
-        `nearest_classes`. Each batch is compared with all classes, on its device, and let go
-        (docs/data.md). The task keeps the classes that scored at least as well as the true one and
-        the 32 nearest ones. So `diagnose`, `KDE` and `OpenSetExtrapolator`, which need scores, do
-        not accept it, and on a few of its classes (`subsample`) fits use ranks alone.
+        `nearest_classes`, but without scores (docs/data.md). So `diagnose`, `KDE` and
+        `OpenSetExtrapolator` do not accept it, and on a few of its classes (`subsample`) fits use
+        ranks alone.
 
         Parameters
         ----------
@@ -392,9 +391,9 @@ class SourceTask(TaskStatistics):
     ) -> Self:
         """Make a task from the rank of the true class of each test instance.
 
-        The Bayesian model needs only ranks. Without scores, the variance due to shared competitors
-        cannot be estimated. The class-clustered variance is multiplied by 1.25 instead, or by less
-        if class weights are unequal. `KDE` needs scores and is unavailable.
+        Without scores, the variance due to shared competitors cannot be estimated. The
+        class-clustered variance is multiplied by 1.25 instead, or by less if class weights are
+        unequal. `KDE` needs scores and is unavailable.
 
         Parameters
         ----------
@@ -554,9 +553,9 @@ class SourceTask(TaskStatistics):
         higher_is_better : bool
             Whether higher values are better. Pass True for similarities, such as inner products.
         ignore_identical : bool
-            Whether to leave out one entry of each list, because the index contains the test
-            instances themselves: an entry of the true class at distance 0, or, of similarities
-            and lists without distances, the first entry if it is of the true class.
+            Whether to leave out the test instances themselves, which the index contains: of each
+            list, the entry of the true class that is far nearer than usual (docs/data.md). Without
+            distances, the first entry if it is of the true class.
         class_weight, untested, unanswered
             As in `from_scores`. Pass "competitors" if the index contains untested classes.
 
@@ -660,10 +659,9 @@ class SourceTask(TaskStatistics):
         name in descending order, as in trec_eval. All queries have the same weight. A relevant
         document that is not listed ranks below the longest list, even if the query's own list is
         shorter. Its exact rank is unknown, as in `from_ranks` with `truncated_at`. The class of a
-        query is its first relevant document in qrels. It is the same for every run, so that runs
+        query is its first relevant document in qrels, which is the same for every run, so that runs
         can be paired (`classex_bayes.compare_classifiers`). Predictions for more documents assume
-        that these are irrelevant to the queries. So the relevant documents of a query keep their
-        order, and the j-th best one its relevance.
+        that these are irrelevant to the queries.
 
         Examples
         --------
@@ -698,9 +696,9 @@ class SourceTask(TaskStatistics):
     ) -> Self:
         r"""Make a task from a confusion matrix, for tests of which nothing else was kept.
 
-        Instance i of class l is right if it is counted at :math:`n_{ll}`. Otherwise one class beat
-        it, and the number of others that did is unknown. So the accuracy is known at k1 alone, and
-        the model or its prior determines how it declines.
+        The accuracy is known at k1 alone, and the prior determines how it declines. Intervals are
+        often too narrow and predictions too high (docs/data.md, "Ties and decisions"): pass scores
+        or ranks if they were kept.
 
         Parameters
         ----------
