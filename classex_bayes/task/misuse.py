@@ -256,8 +256,11 @@ def shifted_labels(ranking: Ranking, n_classes: int, remedy: str) -> Check:
     usual = max(right, n / (n_classes - 1))
     far = most > 2 * usual and most - usual > _STANDARD_ERRORS * (most + usual) ** 0.5
     passed = not (far and most > _SHIFTED * ahead.size)
-    sentence = f"{right} of {n} classes are best for their first instance"
+    sentence = (
+        f"{int(is_right.sum())} of {ahead.size} classes are the best ones of their first instances"
+    )
     if not passed:
+        sentence = f"{right} of {n} classes are best for their first instance"
         label = f"y {'+' if by > 0 else '-'} {abs(by)}"
         if start == 0 and (by + ranking.y.min() < 0 or by + ranking.y.max() >= n_classes):
             label = f"({label}) % {n_classes}"
@@ -346,7 +349,10 @@ def columns_are_classes(scores: FloatArray, y: IntArray, names: Sequence[Any] | 
             ends &= n_near < _MOSTLY * len(scores)
             outside = np.where(ends, 1.0, outside)
     value = float(outside.max(initial=0.0))
-    passed, sentence = value <= _OUTSIDE, "untested columns have scores like the others"
+    passed = value <= _OUTSIDE
+    sentence = (
+        "untested columns have scores like the others" if outside.size else "all columns are tested"
+    )
     if not passed:
         column = int(np.flatnonzero(~tested)[outside.argmax()])
         name = column if names is None else repr(names[column])
