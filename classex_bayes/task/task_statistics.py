@@ -26,7 +26,7 @@ from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import encode_labels, label_vector
 from classex_bayes.task.data_checks import checks_of
-from classex_bayes.task.provenance import refuse_all_relevant
+from classex_bayes.task.provenance import CLASSES, refuse_all_relevant
 from classex_bayes.task.rank_bins import RankBins
 from classex_bayes.task.rank_table import KNOWN, N_GRID, RankTable
 from classex_bayes.task.rank_variance import RankVariance
@@ -492,9 +492,10 @@ class TaskStatistics:
         made_from = table.made_from
         if (nearest := getattr(table, "nearest", None)) is not None:
             made_from += f" with the scores of the {nearest.classes.shape[1]} nearest classes"
+        nouns = table.provenance.nouns
         facts = {
-            "classes": f"{self.n_classes:,}",
-            "test instances": f"{self.n_test:,}",
+            nouns.ranked: f"{self.n_classes:,}",
+            "test instances" if nouns is CLASSES else nouns.instances: f"{self.n_test:,}",
             "made from": made_from,
             "accuracy": accuracy,
             "design effect": f"{self.design_effect():.3g}",
@@ -513,9 +514,9 @@ class TaskStatistics:
         more = "".join(
             f", {name}: {facts[name]}" for name in ("unanswered", "ties") if name in facts
         )
+        size = ", ".join(f"{number} {name}" for name, number in [*facts.items()][:2])
         line = (
-            f"<SourceTask: {facts['classes']} classes, {facts['test instances']} test instances "
-            f"from {facts['made from']}, accuracy {facts['accuracy']}{more}>"
+            f"<SourceTask: {size} from {facts['made from']}, accuracy {facts['accuracy']}{more}>"
         )
         return "\n".join(map(folded, [line, *(f"warning: {text}" for text in self.warnings)]))
 
