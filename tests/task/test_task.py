@@ -397,6 +397,8 @@ def test_repr():
     assert repr(task) == (
         "<SourceTask: 4 classes, 4 test instances from ranks, accuracy 0.50 (se 0.32)>"
     )
+    of_users = SourceTask.from_ranks([1, 2], [0, 1], n_negatives=3)
+    assert repr(of_users).startswith("<SourceTask: 4 items, 2 rows from ")
 
 
 @pytest.mark.parametrize(
