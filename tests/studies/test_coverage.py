@@ -12,8 +12,9 @@ from scipy.special import digamma
 from classex_bayes import KDE, ClassExReg, SourceTask
 from classex_bayes.bayes.tails.calibration import random_halves
 from classex_bayes.bayes.tails.depths import score_forms
+from classex_bayes.simulate import GaussianNearestNeighbor
 from studies import pages
-from studies.coverage import command, power
+from studies.coverage import command, failures, power
 from studies.coverage.trials import mean_over_cells, summary
 from studies.coverage.wrong_classes import wrong_slope
 from studies.coverage.zoo import OTHER, OURS, page_table, zoo_table, zoo_trials
@@ -134,6 +135,30 @@ def test_alarms_of_pilots_that_miss(tmp_path):
         assert row in text
     assert f"flagged 0 of 2 pilots that miss, so its power is at most {1 - 0.05**0.5:.2f}" in text
     assert "and 2 of 3 that contain" in text and "of 5 populations within" in text
+
+
+def test_decisions_of_a_pilot_keep_its_errors_alone():
+    """The confusion matrix says which class won, and nothing on the ranks of losers."""
+    source = failures.of_law(GaussianNearestNeighbor(4, 0.3), repeats=2)
+    full, confused = (kind.pilot(30, 1) for kind in (source, failures.decisions(source)))
+    assert confused.accuracy(30) == pytest.approx(full.accuracy(30)) and 0.1 < full.accuracy(30) < 1
+    lower, upper = confused.accuracy_bounds([2])
+    assert lower < full.accuracy(2) < upper and full.accuracy_bounds([2])[0] == full.accuracy(2)
+
+
+def test_data_on_which_intervals_fail_come_first():
+    """A cell has the values at 3, 10 and 30 times as many classes."""
+    rows = [
+        (name, 1000, factor, evidence, 0.5, 0.5 + miss, 0.4 + miss, 0.6 + miss)
+        for name, misses in {"sound": (0, 0, 0.05), "hard": (0, 0.2, -0.2)}.items()
+        for factor, miss in zip(failures.FACTORS, misses, strict=True)
+        for evidence in (failures.DEFAULT, failures.RANKS)
+    ]
+    text = failures.page_table(pd.DataFrame(rows, columns=failures.COLUMNS))
+    hard, sound = text.split("\n")[2:4]
+    assert hard.startswith("| hard | 1,000 | 0.500 / 0.500 / 0.500 | 1.00 / 0.00 / 0.00 |")
+    assert "+0.000 / +0.200 / -0.200" in hard and sound.startswith("| sound |")
+    assert "1 pilots in each row." in text
 
 
 NETWORK = {

@@ -8,7 +8,7 @@ from studies.pages import publish
 from studies.shared import read_options
 
 STUDIES = (
-    "bootstrap", "bounds", "characters", "checks", "drift", "easy_laws", "hard_laws",
+    "bootstrap", "bounds", "characters", "checks", "drift", "easy_laws", "failures", "hard_laws",
     "known_templates", "metrics", "neural_network", "open_set", "open_set_corpus",
     "own_negatives", "power", "prior", "questions", "sampling_designs", "sbc", "scores", "ties",
     "weights", "wrong_classes", "zoo",
