@@ -697,7 +697,7 @@ class SourceTask(TaskStatistics):
         r"""Make a task from a confusion matrix, for tests of which nothing else was kept.
 
         The accuracy is known at k1 alone, and the prior determines how it declines. Intervals are
-        often too narrow and predictions too high (docs/data.md, "Ties and decisions"): pass scores
+        may be too narrow and predictions too high (docs/data.md, "Ties and decisions"): pass scores
         or ranks if they were kept.
 
         Parameters

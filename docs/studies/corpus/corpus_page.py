@@ -148,12 +148,15 @@ def front_page(
         }
     ).reset_index()
     formats = dict.fromkeys(table.columns[2:], ".2f")
+    typical = ours.query("n_source == 100 and factor == 10")[["rmse", "width"]].median()
     simulated = int(facts["kind"].str.startswith("simulated").sum())
     return (
         f"On [{len(facts) - simulated} real and {simulated} simulated populations](docs/corpus.md) "
         f"of up to {facts['classes'].max():,} classes,\n90% intervals contained the true accuracy "
         f"in {ranking.loc[OURS, 'coverage']:.0%} of the cases:\n\n"
-        f"{markdown(table.rename(columns=_HEADERS), formats)}"
+        f"{markdown(table.rename(columns=_HEADERS), formats)}\n\n"
+        "In the median population, pilots of 100 classes predicted the accuracy on 1,000 with an "
+        f"error of {typical['rmse']:.2f}\nand intervals {typical['width']:.2f} wide."
     )
 
 
