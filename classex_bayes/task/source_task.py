@@ -696,7 +696,7 @@ class SourceTask(TaskStatistics):
     ) -> Self:
         r"""Make a task from a confusion matrix, for tests of which nothing else was kept.
 
-        The accuracy is known at k1 alone, and the prior determines how it declines. Intervals are
+        The accuracy is known at k1 alone, and the prior determines how it declines. Intervals
         may be too narrow and predictions too high (docs/data.md, "Ties and decisions"): pass scores
         or ranks if they were kept.
 

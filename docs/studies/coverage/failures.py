@@ -265,19 +265,19 @@ REMEDIES = {
     "three narrow groups": ("instances in narrow groups of equal difficulty", "a larger test"),
     "near-duplicates, one in 1,000": ("near-duplicates rarer than one in k1", "a larger test"),
     "noisy logits, 2 dimensions": (
-        "logits, very different noise, 2 dimensions", '`evidence="ranks"`'
+        "logits of instances of very different noise, 2 dimensions", '`evidence="ranks"`'
     ),
-    "pairs of twins": ("twins of which the pilot has one pair or two", "a larger test"),
+    "pairs of twins": ("twins, of which the pilot has one pair or two", "a larger test"),
     "easy faces, variances 1/j^1.6": (
-        "faces, steep spectrum, almost no errors", "more persons, harder images"
+        "faces whose variances decay steeply, almost no errors", "more persons, or harder images"
     ),
     "noisy logits, 10 dimensions": (
-        "the same logits, 10 dimensions", 'distances, or `evidence="ranks"`'
+        "the same, 10 dimensions", 'distances, or `evidence="ranks"`'
     ),
-    "similarity exp(-d)": ("similarities exp(-d)", "the distances d"),
-    "faces, variances 1/j^1.6": ("faces, steep spectrum", "300 persons or more"),
+    "similarity exp(-d)": ("similarities that are steep functions of a distance d, exp(-d)", "the distances d"),
+    "faces, variances 1/j^1.6": ("faces whose variances decay steeply", "300 persons or more"),
     "decisions, Gaussian classes": ("a confusion matrix of easily confused classes", "the scores"),
-    "faces, variances 1/j^0.8": ("faces, flatter spectrum", ""),
+    "faces, variances 1/j^0.8": ("faces whose variances decay less", ""),
     "the distances d": ("the distances d above", ""),
 }  # fmt: skip
 
