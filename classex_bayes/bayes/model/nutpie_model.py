@@ -20,6 +20,7 @@ from scipy.optimize import minimize
 from classex_bayes.bayes.model import density
 from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PowerData
 from classex_bayes.bayes.model.priors import FUNCTION, KNOT, MixturePrior
+from classex_bayes.core.ranks.threads import products_in_one_thread
 from classex_bayes.typing import FloatArray, IntArray
 
 _sample = nutpie.sample
@@ -183,6 +184,7 @@ class Maxima(NamedTuple):
         return q + rng.uniform(-1, 1, q.size)
 
 
+@products_in_one_thread()
 def maxima(density: LogDensity, start: FloatArray) -> Maxima:
     """Ends of climbs from random points around `start` (n,); the same at every call.
 

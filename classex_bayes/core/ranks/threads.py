@@ -1,8 +1,9 @@
 """Threads that share the parts of a block of work. Each computes its matrix products alone."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 
@@ -39,6 +40,16 @@ def available_threads() -> int:
     return max((library["num_threads"] for library in _controller().info()), default=1)
 
 
+@contextmanager
+def products_in_one_thread() -> Iterator[None]:
+    """Compute matrix products in the calling thread alone, in the whole process.
+
+    Threads that share small matrices wait for each other longer than they compute.
+    """
+    with _LIMITED, _controller().limit(limits=1):
+        yield
+
+
 def for_each[Part](function: Callable[[Part], None], parts: Sequence[Part]) -> None:
     """Call a function on every part, in threads if there are several parts.
 
@@ -51,7 +62,7 @@ def for_each[Part](function: Callable[[Part], None], parts: Sequence[Part]) -> N
         for part in parts:
             function(part)
         return
-    with _LIMITED, _controller().limit(limits=1):
+    with products_in_one_thread():
         list(_threads(n_threads).map(function, parts))
 
 
