@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from arviz_stats.base import array_stats
 
 from classex_bayes.arguments import number, one_of
 from classex_bayes.bayes.convergence import enough_draws
@@ -21,14 +22,14 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import Bounds, Extrapolation
 from classex_bayes.task.provenance import refuse_all_relevant
-from classex_bayes.typing import ClassCounts
+from classex_bayes.typing import ClassCounts, FloatArray
 
 # Parameters of a model that are priors, and their names.
 PRIOR_NAMES = {"prior": "prior", "tail_prior": "tail prior"}
 # Threshold of Kallioinen et al. (2024). A normal posterior reaches it if its mean moves by about
 # 0.3 sd as the power doubles.
 _THRESHOLD = 0.05
-_ALPHAS = {"lower": 0.99, "upper": 1.01}  # powers for the slope
+_ALPHAS = 0.99, 1.01  # powers for the slope
 # In trials on sound tasks, prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
 _PULL = 0.5
 _FEWEST_EFFECTIVE = 100
@@ -267,16 +268,18 @@ def sensitivity(
     log_density = xr.Dataset(logs, coords={name: values[name].values for name in dims})
     priors = [name for name in PRIOR_NAMES if name in logs]
     spread = values.std(SAMPLE_DIMS)
-    columns = {"mean": values.mean(SAMPLE_DIMS), "sd": spread}
-    parts = list(logs)
-    columns |= {part: _power_sensitivity(values, log_density[part]) for part in parts}
-    columns |= {f"{name}_mcse": _jackknife_error(values, log_density[name]) for name in priors}
+    columns = {"mean": values.mean(SAMPLE_DIMS).values, "sd": spread.values}
+    parts = {name: log_density[name].values for name in logs}
+    drawn = values.transpose(*dims, "k").values
+    columns |= {name: _power_sensitivity(drawn, part) for name, part in parts.items()}
+    columns |= {f"{name}_mcse": _jackknife_error(drawn, parts[name]) for name in priors}
     for part in parts:
         deviation = log_density[part] - log_density[part].mean()
         covariance = (deviation * values).mean(SAMPLE_DIMS)
         # If all draws are the same, the pull is 0.
-        columns[f"{part}_pull"] = np.log(2) * covariance / spread.where(spread > 0, np.inf)
-    table = pd.DataFrame({name: column.values for name, column in columns.items()})
+        pull = np.log(2) * covariance / spread.where(spread > 0, np.inf)
+        columns[f"{part}_pull"] = pull.values
+    table = pd.DataFrame(columns)
     table.index = pd.Index(prediction.k, name="k")
     bounds = prediction.rank_bounds
     if bounds is not None:
@@ -296,46 +299,43 @@ def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds:
     return np.clip(1 - widths[0] / np.maximum(widths[1], np.finfo(float).tiny), 0, 1)
 
 
-def _power_sensitivity(values: xr.DataArray, log_density: xr.DataArray) -> xr.DataArray:
-    """Sensitivity at each k to a component of the posterior, that of `arviz_stats.psense`."""
-    weights: dict[str, Any] = {}
-    for end, alpha in _ALPHAS.items():
+def _power_sensitivity(values: FloatArray, log_density: FloatArray) -> FloatArray:
+    """Sensitivity at each k to a component of the posterior, that of `arviz_stats.psense`.
+
+    `values` are (chain, draw, n_k), and `log_density` is (chain, draw).
+    """
+    draws, weights = np.moveaxis(values, -1, 0), []
+    for alpha in _ALPHAS:
         try:
-            logs = log_density.azstats.power_scale_lw(alpha=alpha, dim=SAMPLE_DIMS)
+            logs = array_stats.power_scale_lw(log_density, alpha=alpha, axis=(0, 1))
         except ValueError as error:  # of a chain that did not move
             raise DataError(
                 "model: so many of its draws are equal that they cannot be weighted; fit again, "
                 "with other settings of the sampler or more draws"
             ) from error
         weight = np.exp(logs)
-        weights |= {f"{end}_w": weight / weight.sum(), f"{end}_alpha": alpha}
-    return values.azstats.power_scale_sense(**weights, sample_dims=SAMPLE_DIMS)
+        weights.append(np.broadcast_to(weight / weight.sum(), draws.shape))
+    return array_stats.power_scale_sense(draws, *weights, *_ALPHAS)
 
 
-def _jackknife_error(values: xr.DataArray, log_prior: xr.DataArray) -> xr.DataArray:
+def _jackknife_error(values: FloatArray, log_prior: FloatArray) -> FloatArray:
     """Jackknife standard error of the sensitivity to the prior at each k, over blocks of draws.
 
-    A block is a run of one chain, so that dependent draws are left out at once.
+    A block is a run of one chain, so that dependent draws are left out at once. The arguments are
+    those of `_power_sensitivity`.
     """
-    sizes = values.sizes
-    runs = min(-(-_BLOCKS // sizes["chain"]), sizes["draw"])
-    run = np.arange(sizes["draw"]) * runs // sizes["draw"]
-    block = (runs * np.arange(sizes["chain"])[:, None] + run).ravel()
-    draws, logs = (
-        array.stack(sample=SAMPLE_DIMS, create_index=False)
-        .drop_vars(SAMPLE_DIMS)
-        .rename(sample="draw")
-        .expand_dims("chain")
-        for array in (values, log_prior)
-    )
+    n_chains, n_draws = log_prior.shape
+    runs = min(-(-_BLOCKS // n_chains), n_draws)
+    run = np.arange(n_draws) * runs // n_draws
+    block = (runs * np.arange(n_chains)[:, None] + run).ravel()
+    draws, logs = values.reshape(block.size, -1), log_prior.ravel()
     left_out = []
     with warnings.catch_warnings():  # of few draws; the sensitivity itself gives the same warning
         warnings.simplefilter("ignore", UserWarning)
         for left in range(block.max() + 1):
-            kept = np.flatnonzero(block != left)
-            left_out.append(_power_sensitivity(draws.isel(draw=kept), logs.isel(draw=kept)))
-    sensitivities = xr.concat(left_out, "block")
-    return sensitivities.std("block") * np.sqrt(len(left_out) - 1)
+            kept = block != left
+            left_out.append(_power_sensitivity(draws[None, kept], logs[None, kept]))
+    return np.std(left_out, axis=0) * np.sqrt(len(left_out) - 1)
 
 
 def _diagnosis(row: Any, priors: Sequence[str], threshold: float) -> str:
