@@ -44,14 +44,14 @@ _numbers = types.CPointer(types.double)
 # Sums may be reordered, but infinities and NaN keep their meaning. Everything is inlined. Otherwise
 # the process that compiles could link other copies of a function, with sums in another order, than
 # processes that load the cache.
-_options = {
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
-    "forceinline": True,
-}
-_compiled = numba.njit(**_options)
-# Only compiled functions call these. An entry for Python would take a sixth of the time to compile.
-_inner = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options)
+_inner = numba.njit(
+    error_model="numpy",
+    fastmath={"reassoc", "contract", "nsz", "arcp"},
+    forceinline=True,
+    # Only compiled functions call these. Entries for Python and C would take longer to compile.
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+)
 
 
 def c_function(*arguments: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -249,7 +249,7 @@ def _unpacked_point(packed: Any) -> Any:
     )
 
 
-@_compiled
+@_inner
 def filled(free: Any, packed: Any) -> Any:
     """Vector of all parameters, from the free ones (n_free,)."""
     fixed, places, _, _ = _unpacked_point(packed)
@@ -280,10 +280,12 @@ def _weights(
         scale = sigma * x[FIRST_Z + f]
         for j in range(knots.size):
             weights[j] += scale * functions[f, j]
-    top, total = weights.max(), 0.0
+    top, total = -np.inf, 0.0
+    for j in range(weights.size):  # `weights.max()` would take longer to compile
+        top = max(top, weights[j])
     for j in range(weights.size):
         raised = math.exp(weights[j] - top) / max(harder_share[j], 1 - harder_share[j])
-        weights[j] = raised if raised > NEGLIGIBLE else 0.0
+        weights[j] = 0.0 if raised <= NEGLIGIBLE else raised  # NaN stays NaN
         total += weights[j]
     weights /= total
 
@@ -355,7 +357,7 @@ def _prior(x: Any, packed: Any, gradient: Any) -> float:
     return value
 
 
-@_compiled
+@_inner
 def log_density(x: Any, packed: Any, gradient: Any) -> float:
     """Log density of an unconstrained point (`filled`); overwrites `gradient`.
 
@@ -432,7 +434,7 @@ def _scale_and_mean(q: Any, packed: Any, x: Any) -> Any:
     return log_volume, by_v + spread_by_v, spread, scale_by_v, spread * q[MU] * spread_by_v
 
 
-@_compiled
+@_inner
 def from_moved(q: Any, packed: Any, x: Any) -> Any:
     r"""Write the unconstrained parameters x for the coordinates q that are whitened.
 
@@ -461,7 +463,7 @@ def from_moved(q: Any, packed: Any, x: Any) -> Any:
     return by_odds / variance, both * apart / variance, by_imbalance / variance
 
 
-@_compiled
+@_inner
 def moved_log_density(q: Any, packed: Any, gradient: Any) -> float:
     """Log density of a point of `from_moved`; overwrites `gradient`."""
     x = np.empty(q.size)
@@ -477,7 +479,7 @@ def moved_log_density(q: Any, packed: Any, gradient: Any) -> float:
     return value
 
 
-@_compiled
+@_inner
 def expand(x: Any, packed: Any, expanded: Any) -> None:
     """Write the free parameters, the constrained ones and the weights of a draw."""
     knots, log_knots, functions, _, _ = _unpacked(packed)
@@ -497,7 +499,7 @@ def expand(x: Any, packed: Any, expanded: Any) -> None:
     _weights(x, packed, knots, log_knots, functions, expanded[place:], *scratch)
 
 
-@_compiled
+@_inner
 def from_whitened(whitened: Any, packed: Any) -> Any:
     """The point of `from_moved` whose free coordinates are centre + root @ whitened."""
     _, _, centre, root = _unpacked_point(packed)

@@ -1,6 +1,7 @@
 """The written-out log density against PyMC's, arbitrary precision and differentiation."""
 
 import mpmath
+import numba
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -31,6 +32,15 @@ PRIORS = [
 TASKS = {"n_better": (N_BETTER,), "curve": (CURVE,), "pool": (N_BETTER, OTHER)}
 
 
+def for_python(function):
+    """A function of `density`, which only compiled functions can call."""
+    return numba.njit(lambda *arguments: function(*arguments))
+
+
+log_density, moved_log_density = map(for_python, [density.log_density, density.moved_log_density])
+filled, from_moved, expand = map(for_python, [density.filled, density.from_moved, density.expand])
+
+
 def data_of(prior, tasks):
     return pooled_groups(tasks, prior.basis)[0]
 
@@ -40,9 +50,9 @@ def points(prior, number, seed=0):
     return start + np.random.default_rng(seed).normal(0, 1.0, (number, start.size))
 
 
-def density_at(x, prior, packed, function=density.log_density):
+def density_at(x, prior, packed, function=log_density):
     """Log density at free parameters, and its derivatives by these."""
-    every = density.filled(x, packed)
+    every = filled(x, packed)
     gradient = np.empty(every.size)
     value = function(every, packed, gradient)
     return value, gradient[layout(prior).places]
@@ -222,7 +232,7 @@ def test_expanded_draws_are_those_of_the_pymc_model(prior):
     for x in points(prior, 5, seed=1):
         expanded = np.empty(x.size + sum(int(np.prod(shape)) for shape in names.derived.values()))
         packed = pack(prior, data)
-        density.expand(density.filled(x, packed), packed, expanded)
+        expand(filled(x, packed), packed, expanded)
         ours = split(expanded, {**names.free, **names.derived})
         theirs = compute({name: ours[name] for name in order})
         for name, value in zip(theirs_named, theirs, strict=True):
@@ -243,19 +253,19 @@ def test_the_coordinates_of_the_sampler_have_the_density_of_the_parameters(prior
     packed = pack(prior, data_of(prior, (N_BETTER,)))
 
     def to_parameters(q):
-        every = density.filled(q, packed)
+        every = filled(q, packed)
         x = np.empty(every.size)
-        density.from_moved(every, packed, x)
+        from_moved(every, packed, x)
         return x[layout(prior).places]
 
     for q in points(prior, 5, seed=2):
         jacobian = approx_fprime(q, to_parameters, 1e-7)
-        moved, gradient = density_at(q, prior, packed, density.moved_log_density)
+        moved, gradient = density_at(q, prior, packed, moved_log_density)
         value, _ = density_at(to_parameters(q), prior, packed)
         assert moved - value == pytest.approx(np.linalg.slogdet(jacobian).logabsdet, abs=1e-5)
 
         def value_at(q):
-            return density_at(q, prior, packed, density.moved_log_density)[0]
+            return density_at(q, prior, packed, moved_log_density)[0]
 
         numeric = [
             (value_at(q + step) - value_at(q - step)) / 2e-5 for step in 1e-5 * np.eye(q.size)
@@ -267,7 +277,7 @@ def test_the_first_coordinates_are_the_moments_of_the_two_groups():
     prior = PRIORS[0]
     packed, q = pack(prior, data_of(prior, (N_BETTER,))), points(prior, 1, seed=3)[0]
     x = np.empty(q.size)
-    density.from_moved(q, packed, x)
+    from_moved(q, packed, x)
     share, apart, ratio = 1 / (1 + np.exp(-x[2])), np.exp(x[3]), np.exp(x[4])
     tau = np.exp(x[1])
     means = x[0] + np.array([-(1 - share), share]) * apart
@@ -286,7 +296,7 @@ def test_a_point_far_away_is_a_divergence_and_no_crash():
     packed = pack(prior, data_of(prior, (N_BETTER,)))
     for sign in (-1, 1):
         q = np.full(layout(prior).start.size, sign * 800.0)
-        assert not np.isfinite(density.moved_log_density(q, packed, np.empty(q.size)))
+        assert not np.isfinite(moved_log_density(q, packed, np.empty(q.size)))
 
 
 def test_bins_that_only_pad_or_are_empty_are_left_out():
