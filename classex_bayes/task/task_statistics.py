@@ -515,9 +515,7 @@ class TaskStatistics:
             f", {name}: {facts[name]}" for name in ("unanswered", "ties") if name in facts
         )
         size = ", ".join(f"{number} {name}" for name, number in [*facts.items()][:2])
-        line = (
-            f"<SourceTask: {size} from {facts['made from']}, accuracy {facts['accuracy']}{more}>"
-        )
+        line = f"<SourceTask: {size} from {facts['made from']}, accuracy {facts['accuracy']}{more}>"
         return "\n".join(map(folded, [line, *(f"warning: {text}" for text in self.warnings)]))
 
     def _repr_html_(self) -> str:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -23,12 +24,16 @@ class Wait:
     target: float | None = None
     new_machine: bool = False  # whether nothing is compiled
     exit_code: int = 0
+    of_import: bool = False  # whether target and time are multiples of the time of `_IMPORT`
+    program: Sequence[str] = ("-m", "classex_bayes")
 
 
+_IMPORT = Wait("", program=("-c", "import numpy, scipy.stats, pandas"))
 _EXTRAPOLATION = "extrapolate scores.npz --k 1000,3000"
 WAITS = {
     "later": Wait(_EXTRAPOLATION, 3),
     "first": Wait(_EXTRAPOLATION, 10, new_machine=True),
+    "json": Wait("extrapolate scores200.npz --k 1000,3000 --json", 3, of_import=True),
     "help": Wait("--help", 1),
     "error": Wait("extrapolate missing.npz --k 1000", 1, exit_code=2),
     "open-set": Wait("open-set scores.npz --k 1000 --fpir 0.01"),
@@ -51,8 +56,9 @@ def waits(setup: Setup) -> list[Measurement]:
     """Time and memory of the command line.
 
     In `first`, Python and numba still have to compile everything. The others have run before.
-    `scores.npz` has 300 instances of 100 characters. `many_ranks.npz` and `many_scores.npz` have
-    1,000,000 instances of 20 classes.
+    The time of `json` is relative to that of `import numpy, scipy.stats, pandas`.
+    `scores.npz` has 300 instances of 100 characters, and `scores200.npz` 600 of 200.
+    `many_ranks.npz` and `many_scores.npz` have 1,000,000 instances of 20 classes.
     """
     import typer  # noqa: F401, since the shell needs it
 
@@ -63,13 +69,16 @@ def waits(setup: Setup) -> list[Measurement]:
         _write_files(folder, setup.small)
         for key in setup.waits or WAITS:
             wait = WAITS[key]
-            runs = _in_turn(versions, wait, folder, 1 if setup.small else 3)
+            repeats, unit = 1 if setup.small else 3, "seconds"
+            runs = _in_turn(versions, wait, folder, repeats)
             for version, costs in zip(versions, runs, strict=True):
                 text = f"{key}: `{wait.arguments}`" + (f", {version}" if setup.versions else "")
                 times, memory = zip(*costs, strict=True)
-                measurements.append(
-                    Measurement(text, times, wait.target, "seconds", True, max(memory))
-                )
+                if wait.of_import:
+                    (imports,), unit = _in_turn([version], _IMPORT, folder, repeats), "imports"
+                    usual = median(took for took, _ in imports)
+                    times = tuple(took / usual for took in times)
+                measurements.append(Measurement(text, times, wait.target, unit, True, max(memory)))
             for version, costs in zip(versions[1:], runs[1:], strict=True):
                 ratios = [new / old for (old, _), (new, _) in zip(runs[0], costs, strict=True)]
                 text = f"{key}: {version} / {versions[0]}, pair by pair"
@@ -96,7 +105,7 @@ def _run(version: Path, wait: Wait, folder: Path, compiled: Path) -> tuple[float
     """Run the command line of a Python, or of a clone with this Python, in a folder."""
     clone = (version / "classex_bayes").is_dir()
     python = sys.executable if clone else version.absolute()
-    command = [python, "-m", "classex_bayes", *wait.arguments.split()]
+    command = [python, *wait.program, *wait.arguments.split()]
     environment = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "",  # else every process would compile Python anew
@@ -112,10 +121,10 @@ def _run(version: Path, wait: Wait, folder: Path, compiled: Path) -> tuple[float
 
 
 def _write_files(folder: Path, small: bool) -> None:
-    characters = load_glyphs().task().subsample(100, random_seed=3)
-    source = characters.scores
-    scores = source.scores(np.arange(characters.n_test))
-    np.savez(folder / "scores.npz", scores=scores, y=characters.y)
+    for n_classes, file in (100, "scores.npz"), (200, "scores200.npz"):
+        characters = load_glyphs().task().subsample(n_classes, random_seed=3)
+        scores = characters.scores.scores(np.arange(characters.n_test))
+        np.savez(folder / file, scores=scores, y=characters.y)
     rng = np.random.default_rng(5)
     n, n_classes = (10_000 if small else 1_000_000), 20
     # Logits whose softmax is calibrated, so that tails of the scores fit and no check fails.
