@@ -44,7 +44,7 @@ nb_execution_mode = "off"
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "inherited-members": True}
+autodoc_default_options = {"members": True, "inherited-members": "BaseException"}
 numpydoc_show_class_members = False
 
 # Types in docstrings are links. The few names that are used stand in text inventories of this

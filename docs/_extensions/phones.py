@@ -2,9 +2,12 @@
 
 Pictures of notebooks are described by their heading. Pictures with several panels have the class
 "wide": they scroll on a phone. Cells with a short text, such as an interval, have the class
-"short": they keep to one line. Options such as --k do not break after their dashes.
+"short": they keep to one line. Outputs without columns have the class "sentences": they continue on
+the next line. Options such as --k do not break after their dashes. In tables and headings, long
+names break between their parts.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,9 @@ from sphinx.application import Sphinx
 _WIDE = 900  # pixels
 _SHORT = len("0.97 / 0.95 / 0.98")
 _OPTION = '<span class="pre">-', '<span class="pre option">-'
+_NARROW = re.compile(r"<(td|th|h[1-4])\b.*?</\1>", re.DOTALL)
+_TEXT = re.compile(r"(?<=>)[^<]{12,}")
+_BREAK = re.compile(r"(?<=[a-z\d)][._/=(])(?=[a-zA-Z])|(?<=[a-z])(?=[A-Z])")
 
 
 def _ancestors(node: nodes.Node) -> Iterator[nodes.Node]:
@@ -34,11 +40,19 @@ def _mark(app: Sphinx, page: nodes.document, _: str) -> None:
     for cell in page.findall(nodes.entry):
         if len(cell.astext()) <= _SHORT:
             cell["classes"].append("short")
+    for block in page.findall(nodes.literal_block):
+        if block["language"] in ("text", "myst-ansi") and "  " not in block.astext():
+            block["classes"].append("sentences")
+
+
+def _with_breaks(text: re.Match[str]) -> str:
+    return _BREAK.sub("<wbr>", text[0])
 
 
 def _finish(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _: Any) -> None:
     if "body" in context:
-        context["body"] = context["body"].replace(*_OPTION)
+        body = context["body"].replace(*_OPTION)
+        context["body"] = _NARROW.sub(lambda part: _TEXT.sub(_with_breaks, part[0]), body)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
