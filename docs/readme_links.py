@@ -1,4 +1,7 @@
-"""Build hook of hatchling: README.md with absolute links, which a package index needs."""
+"""Build hook of hatchling: README.md as a package index shows it.
+
+Links are absolute, and commands install the package by its name rather than from a clone.
+"""
 
 import re
 from pathlib import Path
@@ -7,7 +10,7 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
-class AbsoluteLinks(MetadataHookInterface):
+class ReadmeOfTheIndex(MetadataHookInterface):
     """Relative links of the readme lead to the files of this version in the repository."""
 
     def update(self, metadata: dict[str, Any]) -> None:
@@ -19,4 +22,6 @@ class AbsoluteLinks(MetadataHookInterface):
         relative = r"\]\((?!\w+:|#)"
         text = re.sub(rf"(!\[[^\]]*){relative}", rf"\1]({repository}/raw/v{version}/", text)
         text = re.sub(relative, f"]({repository}/blob/v{version}/", text)
+        text = re.sub(r", in a clone of th\w+ repository", "", text)
+        text = text.replace('pip install ".[', f'pip install "{metadata["name"]}[')
         metadata["readme"] = {"content-type": "text/markdown", "text": text}

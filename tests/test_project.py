@@ -1,8 +1,11 @@
 """The project around the package: versions agree, workflows run what the pages say."""
 
 import re
+import runpy
+import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
@@ -37,6 +40,19 @@ def test_the_address_of_the_repository_stands_once():
         "docs/readme_links.py",
     ]
     assert [place for place in places if address in read(place)] == []
+
+
+def test_the_readme_of_an_index_needs_no_clone(monkeypatch):
+    hatchling = ModuleType("hatchling.metadata.plugin.interface")
+    hatchling.MetadataHookInterface = object
+    monkeypatch.setitem(sys.modules, hatchling.__name__, hatchling)
+    hook = runpy.run_path(str(ROOT / "docs/readme_links.py"))["ReadmeOfTheIndex"]()
+    hook.root, metadata = str(ROOT), dict(PROJECT)
+    hook.update(metadata)
+    text = metadata["readme"]["text"]
+    assert 'pip install "classex-bayes[cli]" && classex-bayes demo' in text
+    assert "clone" not in text.split("## Develop")[0]
+    assert re.findall(r"\]\((?!https://|#)[^)]*", text) == []
 
 
 def test_the_paper_quotes_the_table_of_the_corpus():
