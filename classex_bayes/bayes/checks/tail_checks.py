@@ -174,7 +174,7 @@ def tail_report(
 
 def _mean(values: FloatArray, chance: FloatArray) -> FloatArray:
     """Means (n, 151) of values (n, 151, m) with probabilities (n, m)."""
-    return np.einsum("ndm,nm->nd", values, chance)
+    return np.einsum("nlm,nm->nl", values, chance)
 
 
 def _groups(by_depth: FloatArray) -> IntArray:
