@@ -274,6 +274,20 @@ def count(k: float, largest: float) -> str:
     return f"{k:,.0f}"
 
 
+def by_reason(reasons: Mapping[str, str]) -> list[str]:
+    """Sentences with the names that share a reason, and the reason once.
+
+    Examples
+    --------
+    >>> by_reason({"KDE(ucv)": "no scores", "ClassExReg": "one class", "KDE(bcv)": "no scores"})
+    ['KDE(ucv), KDE(bcv): no scores', 'ClassExReg: one class']
+    """
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return [f"{', '.join(sharing)}: {reason}" for reason, sharing in names.items()]
+
+
 def capitalized(text: str) -> str:
     """Return the text with a capital, unless it begins with a symbol or a name such as nDCG.
 

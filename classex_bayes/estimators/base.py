@@ -359,7 +359,7 @@ def fitted_copy(
 def require_metric(estimator: Estimator, metric: str) -> None:
     """Raise if another metric than accuracy is wanted and the estimator predicts only accuracy."""
     if metric != "accuracy" and "metric" not in inspect.signature(estimator.predict).parameters:
-        raise DataError(f"metric: found {metric!r}, but {estimator.name} predicts accuracy alone")
+        raise DataError(f"metric: found {metric!r}, but this estimator predicts accuracy alone")
 
 
 def prediction_of(estimator: Any, k: ClassCounts, metric: str) -> Extrapolation:

@@ -14,7 +14,7 @@ from classex_bayes.estimators.base import Estimator, named_estimators
 from classex_bayes.evaluate.scoring import LEVELS, score_trials
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError, Interrupted
-from classex_bayes.formatting import Display, Shown
+from classex_bayes.formatting import Display, Shown, by_reason
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.task.source_task import SourceTask
@@ -68,11 +68,12 @@ class Backtest(Shown):
     @property
     def _left_out(self) -> tuple[str, ...]:
         """Why estimators have no scores at all."""
-        return tuple(
-            f"left out: {name}: {rows['note'].iloc[0]}"
+        reasons = {
+            str(name): rows["note"].iloc[0]
             for name, rows in self.trials.groupby("estimator", sort=False)
             if rows["mean"].isna().all()
-        )
+        }
+        return tuple(f"left out: {sentence}" for sentence in by_reason(reasons))
 
 
 def backtest(

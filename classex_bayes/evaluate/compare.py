@@ -22,7 +22,7 @@ from classex_bayes.estimators.base import (
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.estimators.resampling import bootstrapped
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning, Interrupted
-from classex_bayes.formatting import PERCENTAGES, Display, Shown, capitalized, percent
+from classex_bayes.formatting import PERCENTAGES, Display, Shown, by_reason, capitalized, percent
 from classex_bayes.parallel import checked_jobs, with_progress
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_columns, interval_name, interval_settings
@@ -80,7 +80,7 @@ class Comparison(Shown):
         for note, names in whose_notes(self.predictions).items():
             of_all = len(names) == len(self.predictions)
             notes.append(f"note: {note}" if of_all else f"note ({', '.join(names)}): {note}")
-        return notes + [f"left out: {name}: {reason}" for name, reason in self.skipped.items()]
+        return notes + [f"left out: {sentence}" for sentence in by_reason(self.skipped)]
 
 
 def compare(
@@ -199,7 +199,7 @@ def compare(
         partial = replace(result, table=_table(rows, interval)) if rows else None
         raise Interrupted(message, partial) from None
     if not rows:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in result.skipped.items())
+        reasons = "; ".join(by_reason(result.skipped))
         raise DataError(f"estimators: none could be fitted ({reasons})")
     shared_metric(result.predictions)
     return replace(result, table=_table(rows, interval))

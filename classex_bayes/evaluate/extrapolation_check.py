@@ -14,7 +14,7 @@ from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, named_estimators
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.formatting import Display, Shown
+from classex_bayes.formatting import Display, Shown, by_reason
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
@@ -132,7 +132,7 @@ class ExtrapolationCheck(Shown):
     def sentences(self) -> tuple[str, ...]:
         """The result of each estimator in words, and estimators that were left out."""
         found = (f"{name}: {result.sentence}" for name, result in self.results.items())
-        return *found, *(f"left out: {name}: {why}" for name, why in self.left_out.items())
+        return *found, *(f"left out: {sentence}" for sentence in by_reason(self.left_out))
 
     def _display(self) -> Display:
         failed = ", ".join(name for name, result in self.results.items() if not result.passed)
@@ -284,7 +284,7 @@ def extrapolation_check(
         curve = pd.DataFrame({column: share @ values for column, values in columns.items()})
         curves[name] = curve.assign(measured=measured, k=parts.k).set_index("k")
     if not results:
-        reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+        reasons = "; ".join(by_reason(left_out))
         raise DataError(f"estimators: none could be fitted to every part ({reasons})")
     for name, result in results.items():
         model = named[name]

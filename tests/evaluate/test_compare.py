@@ -249,8 +249,12 @@ def test_estimators_that_cannot_be_fitted_are_left_out(pilot):
     assert "needed" in result.skipped["KDE(ucv)"]
     text = " ".join(repr(result).split())
     assert f"left out: KDE(ucv): {result.skipped['KDE(ucv)']}" in text
-    with pytest.raises(DataError, match=r"^estimators"):
-        compare([KDE("ucv")], task, K)
+    result = compare([KDE("ucv"), KDE("bcv"), ClassExReg(random_seed=1)], task, K)
+    assert "left out: KDE(ucv), KDE(bcv): " in " ".join(repr(result).split())
+    with pytest.raises(
+        DataError, match=r"^estimators: none could be fitted \(KDE\(ucv\), KDE\(bcv\): "
+    ):
+        compare([KDE("ucv"), KDE("bcv")], task, K)
 
 
 def test_text(estimators, pilot, truth):
