@@ -20,7 +20,7 @@ _WIDE = 900  # pixels
 _SHORT = len("0.97 / 0.95 / 0.98")
 _OPTION = '<span class="pre">-', '<span class="pre option">-'
 _NARROW = re.compile(r"<(td|th|h[1-4])\b.*?</\1>", re.DOTALL)
-_TEXT = re.compile(r"(?<=>)[^<]{12,}")
+_TEXT, _LONG = re.compile(r"(?<=>)[^<]+"), re.compile(r"\S{20,}")
 _BREAK = re.compile(r"(?<=[a-z\d)][._/=(])(?=[a-zA-Z])|(?<=[a-z])(?=[A-Z])")
 
 
@@ -46,7 +46,7 @@ def _mark(app: Sphinx, page: nodes.document, _: str) -> None:
 
 
 def _with_breaks(text: re.Match[str]) -> str:
-    return _BREAK.sub("<wbr>", text[0])
+    return _LONG.sub(lambda name: _BREAK.sub("<wbr>", name[0]), text[0])
 
 
 def _finish(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _: Any) -> None:

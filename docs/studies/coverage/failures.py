@@ -241,16 +241,15 @@ def page_table(rows):
     lines = []
     for name, size in dict.fromkeys(zip(rows["data"], rows["pilot"], strict=True)):
         default, ranks = (cells.loc[name, size].xs(x, level="evidence") for x in (DEFAULT, RANKS))
-        columns = {
-            "true accuracy": (default["truth"], ".3f"),
-            DEFAULT: (default["held"], ".2f"),
-            RANKS: (ranks["held"], ".2f"),
-            "bias": (default["bias"], "+.3f"),
-            "width": (default["width"], ".3f"),
-        }
         texts = {
-            title: " / ".join(format(value, form) for value in values)
-            for title, (values, form) in columns.items()
+            title: " / ".join(format(share, ".2f") for share in of_it["held"])
+            for title, of_it in {DEFAULT: default, RANKS: ranks}.items()
+        }
+        farthest = default.iloc[-1]
+        texts |= {
+            f"accuracy at {FACTORS[-1]} times": f"{farthest['truth']:.3f}",
+            "bias": f"{farthest['bias']:+.3f}",
+            "width": f"{farthest['width']:.3f}",
         }
         lines.append((default["held"].mean(), {"data": name, "pilot": f"{size:,}", **texts}))
     lines.sort(key=lambda line: line[0])
@@ -274,7 +273,9 @@ REMEDIES = {
     "noisy logits, 10 dimensions": (
         "the same, 10 dimensions", 'distances, or `evidence="ranks"`'
     ),
-    "similarity exp(-d)": ("similarities that are steep functions of a distance d, exp(-d)", "the distances d"),
+    "similarity exp(-d)": (
+        "similarities exp(-d), steep functions of a distance d", "the distances d"
+    ),
     "faces, variances 1/j^1.6": ("faces whose variances decay steeply", "300 persons or more"),
     "decisions, Gaussian classes": ("a confusion matrix of easily confused classes", "the scores"),
     "faces, variances 1/j^0.8": ("faces whose variances decay less", ""),
