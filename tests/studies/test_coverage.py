@@ -156,7 +156,7 @@ def test_data_on_which_intervals_fail_come_first():
     ]
     text = failures.page_table(pd.DataFrame(rows, columns=failures.COLUMNS))
     hard, sound = text.split("\n")[2:4]
-    shares = "1.00 / 0.00 / 0.00"
+    shares = "1.00 0.00 0.00"
     assert hard == f"| hard | 1,000 | {shares} | {shares} | 0.500 | -0.200 | 0.200 |"
     assert sound.startswith("| sound |")
     assert "1 pilots in each row." in text

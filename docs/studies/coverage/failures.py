@@ -242,7 +242,7 @@ def page_table(rows):
     for name, size in dict.fromkeys(zip(rows["data"], rows["pilot"], strict=True)):
         default, ranks = (cells.loc[name, size].xs(x, level="evidence") for x in (DEFAULT, RANKS))
         texts = {
-            title: " / ".join(format(share, ".2f") for share in of_it["held"])
+            title: " ".join(format(share, ".2f") for share in of_it["held"])
             for title, of_it in {DEFAULT: default, RANKS: ranks}.items()
         }
         farthest = default.iloc[-1]
