@@ -1,4 +1,4 @@
-"""Numerical core: arrays in, arrays out; NumPy and SciPy only."""
+"""Numerical core: arrays in, arrays out; no other room is imported."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Mutual information of label and features: estimates and bounds from accuracies."""
+"""Wing: mutual information of label and features: estimates and bounds from accuracies."""
 
 import lazy_loader
 

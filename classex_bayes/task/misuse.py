@@ -256,9 +256,7 @@ def shifted_labels(ranking: Ranking, n_classes: int, remedy: str) -> Check:
     usual = max(right, n / (n_classes - 1))
     far = most > 2 * usual and most - usual > _STANDARD_ERRORS * (most + usual) ** 0.5
     passed = not (far and most > _SHIFTED * ahead.size)
-    sentence = (
-        f"{int(is_right.sum())} of {ahead.size} classes are the best ones of their first instances"
-    )
+    sentence = f"the first instance of {int(is_right.sum())} of {ahead.size} classes is recognised"
     if not passed:
         sentence = f"{right} of {n} classes are best for their first instance"
         label = f"y {'+' if by > 0 else '-'} {abs(by)}"

@@ -514,7 +514,8 @@ class TaskStatistics:
         more = "".join(
             f", {name}: {facts[name]}" for name in ("unanswered", "ties") if name in facts
         )
-        size = ", ".join(f"{number} {name}" for name, number in [*facts.items()][:2])
+        ranked, instances = [*facts][:2]
+        size = f"{facts[ranked]} {ranked}, {facts[instances]} {instances}"
         line = f"<SourceTask: {size} from {facts['made from']}, accuracy {facts['accuracy']}{more}>"
         return "\n".join(map(folded, [line, *(f"warning: {text}" for text in self.warnings)]))
 

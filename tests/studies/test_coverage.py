@@ -162,6 +162,18 @@ def test_data_on_which_intervals_fail_come_first():
     assert "1 pilots in each row." in text
 
 
+def test_the_readme_has_rows_of_the_page():
+    rows = [
+        (name, 200, factor, evidence, 0.5, 0.5 + miss, 0.4, 0.6)
+        for name, miss in {"noisy logits, 2 dimensions": 0.2, "the distances d": 0.0}.items()
+        for factor in failures.FACTORS
+        for evidence in (failures.DEFAULT, failures.RANKS)
+    ]
+    lines = failures.front_table(pd.DataFrame(rows, columns=failures.COLUMNS)).split("\n")[2:]
+    assert set(failures.REMEDIES) <= set(failures.DATA)
+    assert "2 dimensions | 1.00 / 1.00 / 1.00 | 0.500 | +0.200 |" in lines[0] and len(lines) == 2
+
+
 NETWORK = {
     "neural_network",
     "open_set_corpus",

@@ -155,8 +155,8 @@ def front_page(
         f"of up to {facts['classes'].max():,} classes,\n90% intervals contained the true accuracy "
         f"in {ranking.loc[OURS, 'coverage']:.0%} of the cases:\n\n"
         f"{markdown(table.rename(columns=_HEADERS), formats)}\n\n"
-        "In the median population, pilots of 100 classes predicted the accuracy on 1,000 with an "
-        f"error of {typical['rmse']:.2f}\nand intervals {typical['width']:.2f} wide."
+        f"From 100 classes to 1,000 the median error (RMSE) is {typical['rmse']:.2f}, and the "
+        f"median width {typical['width']:.2f}."
     )
 
 

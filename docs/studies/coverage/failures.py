@@ -261,25 +261,26 @@ def page_table(rows):
 
 # Kinds of data for README, as a reader would call them, and what helps.
 REMEDIES = {
-    "three narrow groups": ("instances in narrow groups of equal difficulty", "a larger test"),
+    "three narrow groups": ("instances in three groups of equal difficulty", "a larger test"),
     "near-duplicates, one in 1,000": ("near-duplicates rarer than one in k1", "a larger test"),
     "noisy logits, 2 dimensions": (
         "logits of instances of very different noise, 2 dimensions", '`evidence="ranks"`'
     ),
-    "pairs of twins": ("twins, of which the pilot has one pair or two", "a larger test"),
+    "pairs of twins": ("twins, rare in the pilot", '`evidence="ranks"` up to 10 times'),
     "easy faces, variances 1/j^1.6": (
-        "faces whose variances decay steeply, almost no errors", "more persons, or harder images"
+        "face embeddings, steep spectrum (1/j^1.6), almost no errors", ""
     ),
     "noisy logits, 10 dimensions": (
-        "the same, 10 dimensions", 'distances, or `evidence="ranks"`'
+        "logits of instances of very different noise, 10 dimensions",
+        'distances, or `evidence="ranks"`',
     ),
     "similarity exp(-d)": (
         "similarities exp(-d), steep functions of a distance d", "the distances d"
     ),
-    "faces, variances 1/j^1.6": ("faces whose variances decay steeply", "300 persons or more"),
+    "faces, variances 1/j^1.6": ("face embeddings, steep spectrum (1/j^1.6)", "more persons"),
     "decisions, Gaussian classes": ("a confusion matrix of easily confused classes", "the scores"),
-    "faces, variances 1/j^0.8": ("faces whose variances decay less", ""),
-    "the distances d": ("the distances d above", ""),
+    "faces, variances 1/j^0.8": ("face embeddings, flatter spectrum (1/j^0.8)", ""),
+    "the distances d": ("distances d, whose exp(-d) fail above", ""),
 }  # fmt: skip
 
 
@@ -289,18 +290,20 @@ def front_table(rows):
     rows = rows[rows["pilot"] == rows.groupby("data")["pilot"].transform("min")]
     cells = summary(rows, ["data", "factor"]).set_index(["data", "factor"])
     held, bias = cells["held"].unstack(), cells["bias"].unstack()
+    truth = rows.groupby(["data", "factor"])["truth"].mean().unstack()
     worst_first = held.mean(axis=1).sort_values(kind="stable").index
     columns = [
         (
             REMEDIES[name][0],
             " / ".join(f"{share:.2f}" for share in held.loc[name]),
-            f"{bias.loc[name].iloc[-1]:+.2f}",
+            f"{truth.loc[name].iloc[-1]:.3f}",
+            f"{bias.loc[name].iloc[-1]:+.3f}",
             REMEDIES[name][1],
         )
         for name in worst_first
         if name in REMEDIES
     ]
-    titles = ["data", "coverage", "mean error at 30 times", "what helps"]
+    titles = ["data", "coverage", "accuracy at 30 times", "mean error", "what helps"]
     return markdown(pd.DataFrame(columns, columns=titles))
 
 
