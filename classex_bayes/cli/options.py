@@ -248,6 +248,9 @@ class DataOptions:
     sibling_share: Annotated[
         float | None, _input("SHARE", "Share of its own group in larger sets; 1 if not given.")
     ] = None
+    n_negatives: Annotated[int | None, _input("N", "Random negatives that each rank is among.")] = (
+        None
+    )
     n_test: Annotated[int | None, _input("N", "Test instances of a curve.")] = None
     n_classes: Annotated[int | None, _input("N", "Classes of a curve, documents of a run.")] = None
     qrels: Annotated[Path | None, _input("FILE", "Relevance judgements (TREC) of a run.")] = None

@@ -216,5 +216,7 @@ def _driver(
         title = "The scores decide" if by_scores else "The model decides beyond the pilot"
     else:
         title = "The ranks of the pilot decide"
-    moved = f" {_LITTLE_MOVED}" * (diagnosis == "data decide")
-    return DrivingEvidence(title, sentences + moved)
+    if diagnosis == "data decide":
+        sentences += f" {_LITTLE_MOVED}"
+        sentences += " But that the tails are power laws is assumed." * by_scores
+    return DrivingEvidence(title, sentences)

@@ -361,6 +361,7 @@ def _numbers(
         **document(findings),
         "fit": {
             "prior": record.parameters.get("prior"),
+            "tail_prior": record.parameters.get("tail_prior") if record.forms else None,
             "sampler": independent if record.sampler is None else asdict(record.sampler),
             "spawn_key": list(record.random_seed_spawn_key),
         },

@@ -42,6 +42,8 @@ def checks_of(
         chance = better_than_chance(int(variance.k[0]), float(variance.values[0]), 0.0)
         return few_classes(variance.n_classes), chance
     table, nouns = variance.table, variance.table.provenance.nouns
+    if table.provenance.is_part:
+        return ()
     checks = [
         few_classes(table.class_weight.size, nouns.units),  # k1, or more with own negatives
         few_weighty_classes(table.class_weight),
@@ -343,8 +345,8 @@ def few_errors(n_better: IntArray, y: IntArray, nouns: Nouns) -> Check:
     sentence += f", in {erring} of the {nouns.units}" * (n > 0)
     if n == 0:
         sentence += (
-            ". See whether they are compared with themselves or with near copies, such as shots of "
-            "one camera"
+            ". See whether the classifier was trained on them, or they are compared with "
+            "themselves or with near copies, such as shots of one camera"
         )
     if not enough:
         sentence += (

@@ -186,7 +186,7 @@ class RelevantRanks:
             self.lowest[rows],
             np.where(is_open, self.n_classes - 1, self.highest[rows]),
             unanswered=self.unanswered[rows],
-            provenance=Provenance(unknown=_CUT_RANKS, nouns=DOCUMENTS),
+            provenance=Provenance(unknown=_CUT_RANKS, nouns=DOCUMENTS, is_part=True),
         )
 
 

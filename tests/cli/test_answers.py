@@ -91,7 +91,7 @@ def test_estimators_left_out_are_named(run, tmp_path):
     (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.95\n5,0.9\n20,0.8\n60,0.7\n200,0.6\n")
     options = ["--k", "1000", "--n-test", "400", "--n-classes", "200"]
     code, _, err = run("compare", "curve.csv", *options, *FEW)
-    assert code in ANSWERED and "left out: KDE(ucv): task: " in err
+    assert code in ANSWERED and "left out: KDE(ucv), KDE(bcv): task: " in err
     assert "ranks unknown: fitted to accuracies" in err
 
 
@@ -250,6 +250,14 @@ def test_report(run, embeddings, tmp_path, strict):
         assert page[name] == other[name]
     kept = cb.load(tmp_path / paths(found)["posterior"])
     assert kept.predict([5000]).mean[5000] == pytest.approx(rows_of(page)[1]["mean"])
+
+
+def test_ranks_of_users_in_a_table(run, tmp_path):
+    ranks = np.random.default_rng(1).integers(1, 30, 60)
+    table = "user,rank\n" + "".join(f"u{i},{rank}\n" for i, rank in enumerate(ranks))
+    (tmp_path / "users.csv").write_text(table, encoding="utf-8")
+    _, out, err = run("diagnose", "users.csv", "--n-negatives", "99")
+    assert "100 items, 60 rows" in out + err
 
 
 @pytest.mark.parametrize("n_classes", [12, 60])

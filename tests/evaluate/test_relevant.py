@@ -188,6 +188,17 @@ def test_documents_are_used_like_a_task(tmp_path):
     assert "several relevant documents" in table.skipped["MomentBounds"]
 
 
+def test_few_late_documents_are_no_fault():
+    """Of a weak engine hardly any of the later documents is in a list; warnings are errors."""
+    scores, owner = corpus(100, 2_000, seed=3)
+    weak = scores + 40 * np.random.default_rng(1).standard_normal(scores.shape)
+    qrels, run = run_of(weak, owner, np.arange(2_000), 50)
+    task = cb.SourceTask.from_run(qrels, run, n_classes=2_000)
+    notes = predict(task, 4_000, "recall@10").notes
+    assert any("relevant document 3" in note for note in notes)
+    assert not any("guessing" in note for note in notes)
+
+
 def test_few_queries_are_refused():
     scores, owner = corpus(10, 300, 1)
     documents = cb.RelevantDocuments.from_run(

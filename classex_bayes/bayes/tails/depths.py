@@ -284,7 +284,7 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
     if (length := nearest.scores.shape[1]) < SHORTEST_LIST:
         return (
             f"lists of {length} wrong classes are shorter than the {SHORTEST_LIST} that tails need "
-            f"(ask the index for {SHORTEST_LIST + 1} classes or more)"
+            "(ask the index for longer lists)"
         )
     if not np.isfinite(nearest.true).any():
         return "no true class is in its list, so none has a score"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import special
 from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
@@ -75,6 +76,18 @@ def decisions(source):
         return cb.SourceTask.from_confusion(counts)
 
     return Source(pilot, source.accuracy)
+
+
+def softmax(name, folder):
+    """Probabilities among the classes of a pilot, from logits of the corpus."""
+    logits = of_corpus(name, folder)
+
+    def pilot(size, seed):
+        task = logits.pilot(size, seed)
+        scores = np.asarray(task.scores.scores(np.arange(task.n_test)))
+        return cb.SourceTask.from_scores(special.softmax(scores, axis=1), task.y)
+
+    return Source(pilot, logits.accuracy)
 
 
 def decided(name, folder):
@@ -192,6 +205,9 @@ DATA = {
             "manual-sentences", "docstring-sentences",
         )
     },
+    **{name: Data((100,), partial(of_corpus, name)) for name in ("letter-head", "spoken-head")},
+    "softmax of letter-head": Data((100,), partial(softmax, "letter-head")),
+    "softmax of spoken-head": Data((100,), partial(softmax, "spoken-head")),
     "decisions, faces 1/j^0.8": Data(
         (100,), lambda folder: decisions(faces(0.8, 0.9, folder))
     ),
@@ -279,6 +295,9 @@ REMEDIES = {
     ),
     "faces, variances 1/j^1.6": ("face embeddings, steep spectrum (1/j^1.6)", "more persons"),
     "decisions, Gaussian classes": ("a confusion matrix of easily confused classes", "the scores"),
+    "softmax of spoken-head": (
+        "softmax of a trained network, spoken words", 'logits, or `evidence="ranks"`'
+    ),
     "faces, variances 1/j^0.8": ("face embeddings, flatter spectrum (1/j^0.8)", ""),
     "the distances d": ("distances d, whose exp(-d) fail above", ""),
 }  # fmt: skip
