@@ -84,23 +84,30 @@ class ScoreForm(NamedTuple):
 def score_forms(nearest: NearestClasses) -> list[ScoreForm]:
     """Forms of the scores to choose from.
 
-    Distances and cosines have a known origin, which other forms would lack. Other scores may be
-    standardised if the moments of the rows are known. Those between 0 and 1 may be probabilities,
-    whose logarithms are logits up to a constant of the row, which does not matter.
+    Distances and cosines have a known origin, which other forms would lack. Other scores have a
+    second form. Those between 0 and 1, such as probabilities, have logarithms: of a softmax these
+    are logits up to a constant of the row, which does not matter. The rest are standardised if the
+    moments of the rows are known.
     """
     forms = [ScoreForm(scale_of(nearest))]
     if nearest.has_origin:
         return forms
-    scores, true = nearest.scores, nearest.true[:, None]
+    if _are_between_0_and_1(nearest):
+        return [*forms, ScoreForm(DistanceScale(), LOGARITHMS)]
     if np.isfinite(nearest.sd).mean() >= _WITH_MOMENTS:
         moments = nearest.mean, nearest.sd
-        scale = _beyond(_standardised(scores, *moments), _standardised(true, *moments)[:, 0])
-        forms.append(ScoreForm(scale, STANDARDISED))
-    known = np.concatenate([scores, true], axis=1)
-    known = known[np.isfinite(known)]
-    if known.min() >= 0 and known.max() <= 1:
-        forms.append(ScoreForm(DistanceScale(), LOGARITHMS))
+        wrong, true = (_standardised(s, *moments) for s in (nearest.scores, nearest.true[:, None]))
+        forms.append(ScoreForm(_beyond(wrong, true[:, 0]), STANDARDISED))
     return forms
+
+
+def _are_between_0_and_1(nearest: NearestClasses) -> bool:
+    """Whether the best scores lie between 0 and 1, and the others can: their moments tell."""
+    best = np.concatenate([nearest.scores, nearest.true[:, None]], axis=1)
+    best, mean, sd = best[np.isfinite(best)], nearest.mean, nearest.sd
+    # The variance of numbers between 0 and 1 is at most this (Bhatia and Davis, 2000).
+    beyond = sd**2 > mean * (1 - mean) + _ROUNDING
+    return bool(best.min() >= 0 and best.max() <= 1 and not beyond.any())
 
 
 def scale_of(nearest: NearestClasses) -> DistanceScale:

@@ -290,16 +290,11 @@ REMEDIES = {
         "logits of instances of very different noise, 10 dimensions",
         'distances, or `evidence="ranks"`',
     ),
-    "similarity exp(-d)": (
-        "similarities exp(-d), steep functions of a distance d", "the distances d"
-    ),
+    "similarity 1 / d": ("similarities 1 / d, steep functions of a distance", "the distances d"),
     "faces, variances 1/j^1.6": ("face embeddings, steep spectrum (1/j^1.6)", "more persons"),
     "decisions, Gaussian classes": ("a confusion matrix of easily confused classes", "the scores"),
-    "softmax of spoken-head": (
-        "softmax of a trained network, spoken words", 'logits, or `evidence="ranks"`'
-    ),
     "faces, variances 1/j^0.8": ("face embeddings, flatter spectrum (1/j^0.8)", ""),
-    "the distances d": ("distances d, whose exp(-d) fail above", ""),
+    "the distances d": ("distances d, whose 1 / d fail above", ""),
 }  # fmt: skip
 
 

@@ -99,6 +99,29 @@ def test_scores_without_an_origin_have_two_forms(distances):
         assert f"{form} ({prob:.0%})" in several.evidence_
 
 
+def test_scores_between_0_and_1_have_logarithms():
+    """As kernels and probabilities. Others have them if all their best scores lie there."""
+    law = cb.simulate.GaussianNearestNeighbor(10, 0.2)
+    k, errors = 2_000, []
+    for seed in range(6):
+        probes, gallery, y = law.sample(80, random_seed=seed)
+        distance = np.linalg.norm(probes[:, None] - gallery, axis=2)
+        by_kernel = fit(cb.SourceTask.from_scores(np.exp(-distance), y), random_seed=seed)
+        assert {*by_kernel.fit_.record.forms} <= {"as given", "logarithms"}
+        by_distance = fit(
+            cb.SourceTask.from_scores(distance, y, higher_is_better=False), random_seed=seed
+        )
+        errors.append(by_kernel.predict(k).mean.item() - by_distance.predict(k).mean.item())
+    assert abs(np.mean(errors)) < 0.05  # with standardised rows 0.1
+    # Cosines have negative values among the others, as their moments show.
+    x = np.concatenate([probes, gallery])
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    cosines = x[:80] @ x[80:].T
+    assert np.sort(cosines, axis=1)[:, -32:].min() > 0
+    forms = fit(cb.SourceTask.from_scores(cosines, y)).fit_.record.forms
+    assert {*forms} == {"as given", "standardised in each row"}
+
+
 def test_groups_of_scores(model, by_ranks):
     added = {"mixture_given_ranks", "tails", "held_out_ranks"}
     assert added <= set(model.idata.children) and not added & set(by_ranks.idata.children)
