@@ -32,7 +32,8 @@ def few_draws(monkeypatch):
 def outputs(text):
     """Words of the outputs of a page, its numbers, and of how many draws or pilots these are.
 
-    Notes and rules of tables are left out. Fits have an effective sample size of 500.
+    Notes and rules of tables are left out. Fits have an effective sample size of 500. Sensitivities
+    err as shares of 100 draws: their jackknife errors are 0.006 to 0.031 over four seeds.
     """
     blocks = re.findall(r"^```text\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     words, numbers, sizes = [], [], []
@@ -42,7 +43,8 @@ def outputs(text):
         planned = re.search(r"(\d+) pilots of each design", printed)
         words += re.sub(NUMBER, "", printed).split()
         numbers += found
-        sizes += [int(planned[1]) if planned else 500] * len(found)
+        draws = 100 if "tail_prior" in printed else 500
+        sizes += [int(planned[1]) if planned else draws] * len(found)
     return words, numbers, sizes
 
 
