@@ -38,7 +38,8 @@ WAITS = {
     "error": Wait("extrapolate missing.npz --k 1000", 1, exit_code=2),
     "open-set": Wait("open-set scores.npz --k 1000 --fpir 0.01"),
     "many-ranks": Wait("extrapolate many_ranks.npz --k 1000"),
-    "many-scores": Wait("extrapolate many_scores.npz --k 1000"),
+    # In a million instances tail_checks finds that the tails of a softmax are no power law.
+    "many-scores": Wait("extrapolate many_scores.npz --k 1000", exit_code=5),
 }
 # Runs a command; prints its seconds and the peak memory of its largest process in kilobytes. The
 # memory of a process counts from that of its parent, so the parent is a small process.
@@ -127,7 +128,7 @@ def _write_files(folder: Path, small: bool) -> None:
         np.savez(folder / file, scores=scores, y=characters.y)
     rng = np.random.default_rng(5)
     n, n_classes = (10_000 if small else 1_000_000), 20
-    # Logits whose softmax is calibrated, so that tails of the scores fit and no check fails.
+    # Logits whose softmax is calibrated.
     scores, y = rng.gumbel(size=(n, n_classes)).astype(np.float32), np.arange(n) % n_classes
     scores[np.arange(n), y] += 4
     np.savez(folder / "many_scores.npz", scores=scores, y=y)
