@@ -2,7 +2,9 @@
 
 import re
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import arviz as az
 import numpy as np
@@ -13,6 +15,7 @@ from pytensor.graph.traversal import ancestors
 
 import classex_bayes as cb
 from classex_bayes.bayes.tails.tail_model import TAIL_PARAMETERS
+from classex_bayes.core import RadialBasis
 
 pytestmark = pytest.mark.nightly
 PAGE = (Path(__file__).parents[1] / "docs" / "arviz.md").read_text(encoding="utf-8")
@@ -172,7 +175,27 @@ def test_what_pymc_builds_is_what_is_fitted(names):
     assert abs(means.mean() - float(expected.mean())) < 4 * spread
 
 
+@dataclass(frozen=True)
+class SkewedPrior:
+    """Z has a skew-normal law."""
+
+    descriptions: ClassVar = {"centre": "location of Z", "skew": "skewness of Z"}
+
+    @property
+    def basis(self):
+        return RadialBasis.regular(-4, 8, 0.5)
+
+    def log_weights(self):
+        centre, scale = pm.Normal("centre", 2.5, 2), pm.HalfNormal("scale", 1.5)
+        skew = pm.Normal("skew", 0, 2)
+        z = (self.basis.knots - centre) / scale
+        return -(z**2) / 2 + pm.math.log(pm.math.invprobit(skew * z) + 1e-12)
+
+
 def test_a_prior_of_ones_own_says_what_its_parameters_are(names):
-    tree = names["own"].sample_prior_predictive(names["task"], draws=5, random_seed=1)
+    own = cb.BayesianExtrapolator(SkewedPrior())
+    tree = own.sample_prior_predictive(names["task"], draws=5, random_seed=1)
     assert list(tree["prior"].data_vars) == ["accuracy", "centre", "skew", "scale"]
     assert tree["prior"]["centre"].attrs["description"] == "location of Z"
+    accuracy = own.predict_prior([100, 1000], names["task"], random_seed=1).mean
+    assert 0 < accuracy[1000] < accuracy[100] < 1
