@@ -265,12 +265,17 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
 def _relevant(lists: JudgedLists) -> Check:
     """Whether queries have one relevant document each, so that all metrics count the same."""
     n_several = int((np.bincount(lists.judged_query) > 1).sum())
+    relevant = lists.judged_grade >= lists.relevance_level
+    unlisted = relevant & (lists.judged_place == lists.query.size)
     sentence = f"{n_several} of {lists.n_queries} queries have several relevant documents"
     if n_several:
         sentence += (
             ", of which accuracy, success@m and MRR count the best ranked one, and recall@m and "
             "nDCG all"
         )
+        if unlisted.any():
+            share = f"{unlisted.sum()} of all {relevant.sum()}"
+            sentence += f"; {share} relevant documents are not in the lists"
     return Check(SEVERAL_RELEVANT, True, sentence, is_note=n_several > 0)
 
 

@@ -89,7 +89,7 @@ class Provenance:
     tie_seed: int = 0
     design: SamplingDesign | None = None  # if classes had unequal probabilities or came in groups
     checks: tuple[Check, ...] = ()  # made when the scores were read
-    is_part: bool = False  # of a test that is checked as a whole
+    is_part: bool = False  # of a test that is checked and described as a whole
     unknown: UnknownRanks = WITHIN_BOUNDS
     nouns: Nouns = CLASSES
     assumption: str = ""  # of the kind of data, for readers of predictions

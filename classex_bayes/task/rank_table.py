@@ -526,6 +526,8 @@ class RankTable:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """How the classes were drawn, and the treatment of unknown ranks."""
+        if self.provenance.is_part:
+            return ()
         design, nouns = self.provenance.design, self.provenance.nouns
         facts = () if design is None else design.assumptions(self.class_weight)
         facts += (self.provenance.assumption,) * bool(self.provenance.assumption)

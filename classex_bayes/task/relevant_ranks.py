@@ -17,8 +17,6 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Documents from this one on, in the order of their ranks, have one law. So do those of few queries.
 _LAST_LAW, _FEWEST_QUERIES = 4, 20
-_NOTE = "{instances} relevant documents are not in the lists, so their ranks are unknown"
-_CUT_RANKS = CUT_RANKS._replace(note=_NOTE)
 
 
 class Level(NamedTuple):
@@ -186,7 +184,7 @@ class RelevantRanks:
             self.lowest[rows],
             np.where(is_open, self.n_classes - 1, self.highest[rows]),
             unanswered=self.unanswered[rows],
-            provenance=Provenance(unknown=_CUT_RANKS, nouns=DOCUMENTS, is_part=True),
+            provenance=Provenance(unknown=CUT_RANKS, nouns=DOCUMENTS, is_part=True),
         )
 
 

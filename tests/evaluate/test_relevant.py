@@ -195,8 +195,21 @@ def test_few_late_documents_are_no_fault():
     qrels, run = run_of(weak, owner, np.arange(2_000), 50)
     task = cb.SourceTask.from_run(qrels, run, n_classes=2_000)
     notes = predict(task, 4_000, "recall@10").notes
-    assert any("relevant document 3" in note for note in notes)
     assert not any("guessing" in note for note in notes)
+
+
+def test_a_prediction_says_once_how_many_relevant_documents_are_not_listed():
+    scores, owner = corpus(100, 1_000, seed=3)
+    qrels, run = run_of(scores, owner, np.arange(1_000), 15)
+    run["q0"] = {}  # a failed query, which is also described once
+    task = cb.SourceTask.from_run(qrels, run, n_classes=1_000)
+    found = [len(relevant.keys() & run[query].keys()) for query, relevant in qrels.items()]
+    notes = predict(task, 2_000, "recall@5").notes
+    assert sum("not in the lists" in note for note in notes) == 2  # best ones, and all
+    (best, every) = (note for note in notes if "not in the lists" in note)
+    assert f"of {np.count_nonzero(np.array(found[1:]) == 0)} of 100 queries" in best
+    assert f"{owner.size - sum(found)} of all {owner.size} relevant documents" in every
+    assert sum("unanswered" in note for note in notes) == 1
 
 
 def test_few_queries_are_refused():
