@@ -128,7 +128,7 @@ def test_report(fitted, tmp_path, name, title, label):
     page = path.read_text(encoding="utf-8")
     assert f"<title>{title}" in page and f"{label} by number of {units}</h2>" in page
     assert f'"metric": "{name}"' in page and "xpected accuracy on" not in page
-    assert "is left out" not in page
+    assert "Left out" not in page
     curve = page[: page.index("</figure>")]
     numbers = re.findall(r'class="y-number" style="bottom: ([\d.]+)%">([^<]+)<', curve)
     places, values = np.array(numbers, dtype=float).T

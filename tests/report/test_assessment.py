@@ -122,7 +122,8 @@ def test_slider_and_headline_agree(reports):
 def test_point_estimates_of_few_classes_are_left_out(reports):
     text, *_ = reports["number of classes"]
     assert (
-        'data-series="reference' not in text and "ClassExReg is left out: 8 classes are few" in text
+        'data-series="reference' not in text
+        and "Left out: ClassExReg, KDE(ucv), KDE(bcv): 8 classes are few" in text
     )
 
 

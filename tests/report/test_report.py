@@ -119,7 +119,7 @@ def test_curves_are_those_of_the_model(page, written, read_chart, fitted, pilot)
     for bandwidth in ("ucv", "bcv"):
         mean = KDE(bandwidth).fit(pilot.task).predict(K).mean.to_numpy()
         assert np.any((mean < lower) | (mean > upper))
-        assert f"KDE({bandwidth}) is left out: the data contradict" in page.visible_text
+        assert f"Left out: KDE({bandwidth}): the data contradict" in page.visible_text
     assert set(drawn) == {"interval", "inner", "reference-1", "posterior", "target", "pilot"}
     curve = page.json("numbers")["curve"]
     grid = np.array([row["k"] for row in curve])
@@ -209,7 +209,7 @@ def test_without_target_and_references(fitted, read_chart, tmp_path):
 def test_a_bare_curve(fitted_curve, tmp_path):
     path = write_report(fitted_curve, 1000, tmp_path / "a.html", target=0.5)
     page = Page(path.read_text(encoding="utf-8"))
-    assert "KDE(ucv) is left out: task: " in page.visible_text
+    assert "Left out: KDE(ucv), KDE(bcv): task: " in page.visible_text  # one reason, one line
     assert (
         "curve without ranks" in page.visible_text and "normal likelihood" in page.ids["paragraph"]
     )
