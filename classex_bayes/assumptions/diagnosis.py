@@ -166,8 +166,9 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
 
         - "number of classes", fewer than 20, and "number of errors", fewer than 10 or in fewer than
           5 classes: notes alone;
-        - "reach of the ranks": up to how many classes the ranks alone determine the accuracy to
-          within 0.2 (`MomentBounds`), a note alone if they do not on the pilot's own classes;
+        - "reach of the ranks": up to how many classes the ranks determine the accuracy to within
+          0.2 without a prior (`MomentBounds`), a note alone if they do not on the pilot's own
+          classes;
         - "copies of instances": above 1% repeat the scores of others;
         - "copies of classes": above 0.5% have exactly the scores of another. Also look at the best
           wrong pairs of `SourceTask.nearest_classes`;
@@ -239,9 +240,9 @@ def _class_errors(table: RankTable, facts: ScoreFacts) -> ClassErrors:
 
 
 def _reach(task: SourceTask) -> Check:
-    """Whether the ranks alone determine the accuracy on the classes of the pilot to within 0.2.
+    """Whether the limits without a prior are within 0.2 on the classes of the pilot.
 
-    The value is the number of classes up to which they do (`MomentBounds.reach`).
+    The value is the number of classes up to which they are (`MomentBounds.reach`).
     """
     if not isinstance(task.table, RankTable):
         return Check(_REACH, None, f"needs ranks; the task was made from {task.table.made_from}")
@@ -251,9 +252,9 @@ def _reach(task: SourceTask) -> Check:
     enough = value >= task.n_classes
     number = f"{value:,.0f}" if np.isfinite(value) else "any number of"
     classes = f"{number} class{'es' if value > 1 else ''}"
-    limits = interval_name(interval_settings(None, None)[0])
-    sentence = f"the ranks alone determine the accuracy to within {REACHED:g} up to {classes}"
-    sentence += f" ({limits}s)"
+    limits = interval_name(interval_settings(None, None)[0], "limits")
+    sentence = f"the ranks determine the accuracy to within {REACHED:g} without a prior ({limits})"
+    sentence += f" up to {classes}"
     if not enough:
         sentence += f", fewer than the {task.n_classes:,} tested; test more classes"
     return noted(_REACH, enough, sentence, value, float(task.n_classes))

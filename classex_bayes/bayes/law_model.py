@@ -273,9 +273,9 @@ class LawModel(FittedModel):
         if lower <= draws.mean() <= upper:
             return ()
         return (
-            f"on {k:,} {estimand.units} scores move the prediction out of the interval of ranks "
-            f"alone, {estimand.numerals.span(lower, upper)} ({interval_name(level)}); unless the "
-            "scores are distances, neither is certain",
+            f"on {k:,} {estimand.units} scores move the prediction out of the "
+            f"{interval_name(level)} from ranks alone, {estimand.numerals.span(lower, upper)}; "
+            "unless the scores are distances, neither is certain",
         )
 
     def predict_test(

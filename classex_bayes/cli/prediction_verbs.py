@@ -221,7 +221,7 @@ class QuestionVerb(TargetOptions, FileVerb, PredictionVerb):
         float | None,
         option("PROB", "Probability of the target at every K, or exit code 5.", parser=share),
     ] = None
-    bounds: Annotated[bool, flag("Limits that the ranks alone allow.", "--bounds")] = False
+    bounds: Annotated[bool, flag("Limits of the ranks without a prior.", "--bounds")] = False
 
     def counts(self) -> list[int]:
         """Numbers of classes, with other checks that come before anything is read."""

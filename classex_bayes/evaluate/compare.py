@@ -234,7 +234,7 @@ def _with_interval(
 
 
 def _bounds(task: SourceTask) -> MomentBounds | None:
-    """Limits that the ranks allow, or None without ranks."""
+    """Limits without a prior, or None without ranks."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
@@ -255,8 +255,9 @@ def _contradiction(fitted: Estimator, k: IntArray, bounds: MomentBounds) -> str:
     of_pilot = ", those of the pilot" * bool(counts[worst] == bounds.n_classes)
     return (
         f"the data contradict the estimate of {percent(estimate[worst], 1)} on {counts[worst]:,} "
-        f"classes{of_pilot}: without a model the ranks allow "
-        f"{PERCENTAGES.span(lower[worst], upper[worst])} ({interval_name(_CONTRADICTED)})"
+        f"classes{of_pilot}: the ranks allow "
+        f"{PERCENTAGES.span(lower[worst], upper[worst])} without a prior "
+        f"({interval_name(_CONTRADICTED, 'limits')})"
     )
 
 

@@ -187,7 +187,8 @@ def plot_sensitivity(
 
     Mean and limits for each power, filled for the posterior as it is (power 1). If the lines part,
     accuracy is sensitive to the scaled component. The light outer band has the accuracies that the
-    ranks alone allow (`MomentBounds`). Prior and scores decide if it is wider than the posterior.
+    ranks allow without a prior (`MomentBounds`). Prior and scores decide if it is wider than the
+    posterior.
 
     Parameters
     ----------
@@ -212,7 +213,7 @@ def plot_sensitivity(
         raise DataError(f"alphas: expected different powers, found {powers}")
     chart = Chart(ci_prob, ci_kind)
     if (bounds := result.prediction.rank_bounds) is not None:
-        chart.prediction("ranks alone", bounds, k)
+        chart.prediction("ranks without a prior", bounds, k)
     for power in powers:
         name = f"{component} to the power {power:g}"
         series = chart.prediction(name, result.scaled(power, component), k)

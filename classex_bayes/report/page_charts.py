@@ -282,8 +282,8 @@ def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageChart:
     others = [curve for curve in curves if not isinstance(curve, Bounds)]
     names = [*chart.series][n_bounds : len(curves)]
     interval, mean = _posterior(chart, names[0], level)
-    alone = f"{interval_name(level)} (ranks alone)"
-    drawn = [PageSeries("bounds", alone, "--bounds", [mark]) for mark in chart.marks[:n_bounds]]
+    limits = f"{interval_name(level, 'limits')} without a prior"
+    drawn = [PageSeries("bounds", limits, "--bounds", [mark]) for mark in chart.marks[:n_bounds]]
     drawn.append(interval)
     if level > _INNER:
         inner = fill(others[0], ci_prob=_INNER).marks[0]

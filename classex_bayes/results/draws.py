@@ -47,9 +47,9 @@ def interval_columns(ci_prob: float, ci_kind: str) -> tuple[str, str]:
     return f"{ci_kind}{100 * ci_prob:g}_lb", f"{ci_kind}{100 * ci_prob:g}_ub"
 
 
-def interval_name(ci_prob: float) -> str:
-    """Return "90% interval"."""
-    return f"{100 * ci_prob:g}% interval"
+def interval_name(ci_prob: float, noun: str = "interval") -> str:
+    """Return "90% interval"; limits that need no prior are called "90% limits"."""
+    return f"{100 * ci_prob:g}% {noun}"
 
 
 def interval_label(ci_prob: float, ci_kind: str, of: str = "credible") -> str:

@@ -313,15 +313,15 @@ class Extrapolation(CurveDraws):
 
     @property
     def rank_bounds(self) -> "Bounds | None":
-        """Limits from the ranks alone at the same k, as from `MomentBounds`; None if unknown."""
+        """Limits without a prior at the same k, as from `MomentBounds`; None if unknown."""
         metric = None if self.rank_limits is None else named_metric(self.estimand.metric)
         if self.rank_limits is None or not isinstance(metric, MeanMetric):
             return None
-        limits = partial(self.rank_limits.at, metric)
-        return Bounds.of(self.k, limits, "ranks alone", self.n_classes, estimand=self.estimand)
+        limits, name = partial(self.rank_limits.at, metric), "ranks without a prior"
+        return Bounds.of(self.k, limits, name, self.n_classes, estimand=self.estimand)
 
     def _notes_on_limits(self) -> tuple[str, ...]:
-        """A sentence on the limits from ranks alone at the largest k, if they are apart."""
+        """A sentence on the limits without a prior at the largest k, if they are apart."""
         if self.rank_limits is None:
             return ()
         metric = named_metric(self.estimand.metric)
@@ -333,8 +333,9 @@ class Extrapolation(CurveDraws):
             return ()
         units = self.estimand.units
         note = (
-            f"on {self.k.max():,} {units} the ranks alone allow "
-            f"{self.estimand.numerals.span(lower, upper)} ({interval_name(level)})"
+            f"on {self.k.max():,} {units} the ranks allow "
+            f"{self.estimand.numerals.span(lower, upper)} without a prior "
+            f"({interval_name(level, 'limits')})"
         )
         reach = self.rank_limits.reach(REACHED, level, self.n_classes, LARGEST_K)
         if 1 < reach < np.inf and metric.name == "accuracy":

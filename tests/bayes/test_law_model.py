@@ -238,12 +238,13 @@ def test_beyond_the_reach_of_the_ranks_a_note_says_what_they_allow():
         return on_limits(model.predict(k, **settings))
 
     def on_limits(prediction):
-        return [note for note in prediction.notes if "the ranks alone allow" in note]
+        return [note for note in prediction.notes if "without a prior" in note]
 
     assert not about_data([CLASSES // 2, reach // 2])
     (note,) = about_data([CLASSES, 5 * CLASSES])
     lower, upper = bounds.predict(5 * CLASSES).interval().to_numpy()[0]
-    assert f"{100 * lower:.1f} to {100 * upper:.1f}%" in note
+    assert f"{100 * lower:.1f} to {100 * upper:.1f}% without a prior (90% limits)" in note
+    assert "interval" not in note  # which is that of a posterior
     assert f"on {5 * CLASSES:,} classes" in note and f"up to {reach:,} classes" in note
     (note,) = about_data([20 * CLASSES], metric="mrr")
     assert "accuracy" not in note  # whose reach is not that of other metrics
@@ -258,8 +259,8 @@ def test_bounds_of_a_model_need_the_ranks_of_one_task(tmp_path):
     loaded = KnownLawModel.from_idata(xr.open_datatree(path))
     notes = loaded.predict(20 * CLASSES).notes
     assert notes == KnownLawModel().fit(task, random_seed=1).predict(20 * CLASSES).notes
-    assert any("ranks alone" in note for note in notes)
+    assert any("without a prior" in note for note in notes)
     k = [2, 50]
     curve = cb.SourceTask.from_accuracies(k, LAW.accuracy(k), n_test=100, n_classes=50)
     of_curve = KnownLawModel().fit(curve)
-    assert not any("ranks alone" in note for note in of_curve.predict(5000).notes)
+    assert not any("without a prior" in note for note in of_curve.predict(5000).notes)

@@ -308,3 +308,4 @@ def test_bounds_are_a_band_and_a_column(fitted, tmp_path, read_chart, pilot, con
     lower, upper = bounds.predict(1000).interval().to_numpy()[0]
     assert f"{100 * lower:.1f}% to {100 * upper:.1f}%" in Page(text).visible_text
     assert "MomentBounds gives the limits" in " ".join(text.split())
+    assert "90% limits without a prior" in text and "ranks alone" not in text

@@ -232,13 +232,13 @@ def test_what_needs_shared_classes_says_so():
 
 
 def test_a_prediction_says_what_the_sample_leaves_open():
-    """The limits of the ranks alone are those of `MomentBounds`."""
+    """The limits without a prior are those of `MomentBounds`."""
     rng = np.random.default_rng(7)
     ranks = 1 + rng.binomial(99, rng.beta(0.2, 8, size=300))
     task = cb.SourceTask.from_ranks(ranks, np.arange(300), n_negatives=99)
     model = cb.BayesianExtrapolator().fit(task, **FEW)
     prediction = model.predict([5000], metric="hit_rate@10")
-    assert any("items the ranks alone allow" in note for note in prediction.notes)
+    assert any("items the ranks allow" in note for note in prediction.notes)
     assert any("popularity" in note for note in prediction.notes)
     assert "items" in repr(prediction) and "classes" not in repr(prediction)
     bounds = cb.MomentBounds().fit(task).predict([5000], metric="hit_rate@10")

@@ -73,7 +73,7 @@ class Sensitivity(Shown):
     Notes
     -----
     The column "prior_share" is 1 - (width of the interval given ranks) / (width of the limits
-    from ranks alone, as of `MomentBounds`): how much of the uncertainty left by the ranks the prior
+    without a prior, as of `MomentBounds`): how much of the uncertainty left by the ranks the prior
     removes. It is near 0 at the source classes and 1 where the prior alone decides. There is no
     such column without ranks, for several tasks, and for classes that were drawn by a design.
 

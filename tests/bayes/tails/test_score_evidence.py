@@ -695,7 +695,8 @@ def test_predictions_that_scores_move_out_of_the_interval_of_ranks_have_a_note()
             prediction = fit(task).predict(5000)
             notes = [note for note in prediction.notes if "scores move the prediction" in note]
             assert bool(notes) == (not lower <= prediction.mean.item() <= upper)
-            assert all(f"{100 * lower:.1f} to {100 * upper:.1f}%" in note for note in notes)
+            span = f"90% interval from ranks alone, {100 * lower:.1f} to {100 * upper:.1f}%;"
+            assert all(span in note for note in notes)
             noted.append(bool(notes))
         assert not any("scores move" in note for note in by_ranks.notes)
     assert any(noted[::2]) and not any(noted[1::2]), noted
