@@ -35,7 +35,8 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import notes_of
 from classex_bayes.typing import RandomSeed
 
-USUAL_POWER = 0.8
+USUAL_REACHED, USUAL_POWER = 0.5, 0.8
+_CLEAR = 2.0  # standard errors of a share of the simulated pilots
 # Sizes of planned pilots, in sizes of the existing one.
 _TIMES = np.array([1, 2, 4, 8])
 _RANKS_OF_PILOTS = (
@@ -91,7 +92,7 @@ class Plan(Shown):
     metric: str = "accuracy"
     notes: tuple[str, ...] = ()
 
-    def cheapest(self, reached: float = 0.5, *, power: float = USUAL_POWER) -> pd.Series:
+    def cheapest(self, reached: float = USUAL_REACHED, *, power: float = USUAL_POWER) -> pd.Series:
         """Design with the fewest instances that meets the requirements.
 
         Parameters
@@ -114,21 +115,13 @@ class Plan(Shown):
             If no design of the table meets the requirements.
         """
         least_reached, least_power = share(reached, "reached"), share(power, "power")
-        designs, wanted, nearest = self.table, [], []
+        designs = self.table
         if self.width is not None:
             designs = designs[designs["reached"] >= least_reached]
-            wanted.append(f"reaches the width {self.width:g} for {least_reached:.0%} of its pilots")
-            nearest.append(f"width {self.nearest['width']:.3f} on average")
         if self.excludes is not None:
             designs = designs[designs["power"] >= least_power]
-            wanted.append(f"excludes {self.excludes:g} for {least_power:.0%} of its pilots")
-            nearest.append(f"power {self.nearest['power']:.2f}")
         if designs.empty:
-            raise DataError(
-                f"classes, repeats: no design {' and '.join(wanted)}. The nearest, "
-                f"{_design(self.nearest)}, has {', '.join(nearest)}. Plan with more {self._axes}"
-                f"{'' if self.width is None else ', or a larger width'}"
-            )
+            raise DataError(f"classes, repeats: {self._no_design(least_reached, least_power)}")
         return designs.sort_values([self._size, "width"]).iloc[0]
 
     @property
@@ -154,15 +147,59 @@ class Plan(Shown):
 
     @property
     def advice(self) -> str:
-        """The design with the fewest instances, or what to change where none is good enough."""
-        try:
-            best = self.cheapest()
-        except DataError as error:
-            return str(error).split(": ", 1)[1]
-        by_width = "reached" in self.table
-        share = f"; {best['reached']:.0%} of the pilots reach the width" if by_width else ""
-        total = "" if self._size == "users" else f", {best['instances']:.0f} in all"
-        return f"fewest {self._size}: {_design(best)}{total}{share}"
+        """The design with the fewest instances, or what to change where none is good enough.
+
+        If the shares of the simulated pilots leave it open within two standard errors, the smallest
+        design that may be good enough and the smallest that surely is.
+        """
+        designs = self.table.sort_values([self._size, "width"])
+        excess = self._excess(designs)
+        possible = [self._described(row) for _, row in designs[excess > -_CLEAR].iterrows()]
+        sure = [self._described(row) for _, row in designs[excess >= _CLEAR].iterrows()]
+        if not possible:
+            return self._no_design(USUAL_REACHED, USUAL_POWER)
+        if possible[:1] == sure[:1]:
+            return f"fewest {self._size}: {sure[0]}"
+        return (
+            f"no clear winner within the error of {self.n_pilots} simulated pilots. Fewest "
+            f"{self._size} that may be enough: {possible[0]}. Fewest that surely are: "
+            f"{sure[0] if sure else 'none of these'}. Pass a larger n_pilots"
+        )
+
+    def _no_design(self, reached: float, power: float) -> str:
+        """What no design reaches, the nearest one, and what to change."""
+        wanted, found = [], []
+        if self.width is not None:
+            wanted.append(f"reaches the width {self.width:g} for {reached:.0%} of its pilots")
+            found.append(f"width {self.nearest['width']:.3f} on average")
+        if self.excludes is not None:
+            wanted.append(f"excludes {self.excludes:g} for {power:.0%} of its pilots")
+            found.append(f"power {self.nearest['power']:.2f}")
+        return (
+            f"no design {' and '.join(wanted)}. The nearest, {_design(self.nearest)}, has "
+            f"{', '.join(found)}. Plan with more {self._axes}"
+            f"{'' if self.width is None else ', or a larger width'}"
+        )
+
+    def _excess(self, designs: pd.DataFrame) -> pd.Series:
+        """Shares of the pilots above those required, in standard errors; the smaller of two."""
+        goals = {"reached": USUAL_REACHED, "power": USUAL_POWER}
+        errors = [
+            (designs[name] - least) / (least * (1 - least) / self.n_pilots) ** 0.5
+            for name, least in goals.items()
+            if name in designs
+        ]
+        return pd.concat(errors, axis=1).min(axis=1)
+
+    def _described(self, row: pd.Series) -> str:
+        """A design with its number of instances and its shares of the pilots."""
+        total = "" if self._size == "users" else f", {row['instances']:.0f} in all"
+        shares = []
+        if self.width is not None:
+            shares.append(f"{row['reached']:.0%} of the pilots reach the width")
+        if self.excludes is not None:
+            shares.append(f"power {row['power']:.2f}")
+        return f"{_design(row)}{total}; {', '.join(shares)}"
 
     def _display(self) -> Display:
         mean, sd = self.assumed

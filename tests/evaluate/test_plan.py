@@ -118,7 +118,7 @@ def test_designs_begin_with_the_sizes_of_the_pilot(drawn):
     found = plan(queries, 50_000, width=0.2, metric="recall@10", n_pilots=2, **QUICK)
     sizes = [[1200, 300], [1200, 600], [1200, 1200]]
     assert found.table[["classes", "instances"]].to_numpy().tolist() == sizes
-    assert "1200 classes with one instance of 25% of them" in repr(found)
+    assert "1200 classes with one instance of 25% of them" in found.advice
     assert "recall@10 is assumed to be" in repr(found)
     tested = plan(TASK, 200, width=0.5, n_pilots=2, **QUICK).table
     assert tested["classes"].unique().tolist() == [50, 100, 200]  # 400 are more than the 200
@@ -139,8 +139,35 @@ def test_cheapest(planned):
             planned.cheapest(**arguments)
 
 
+@pytest.mark.parametrize(
+    ("reached", "smallest", "surely"),
+    [
+        ((0.0, 0.55, 0.95), 100, 200),  # 0.55 is half a standard error above 0.5
+        ((0.35, 0.55, 0.95), 50, 200),  # and 0.35 is 1.3 below it
+        ((0.0, 0.0, 0.65), 200, None),
+        ((0.1, 0.95, 1.0), None, 100),
+    ],
+)
+def test_a_plan_names_a_winner_only_beyond_the_error_of_its_simulation(
+    drawn, reached, smallest, surely
+):
+    """Shares of 20 pilots with a narrow interval, of designs with 50, 100 and 200 instances."""
+    drawn(np.full((20, 1000), 0.5))
+    options = {"classes": [50, 100, 200], "repeats": [1], "n_pilots": 20}
+    found = plan(None, 1000, width=0.1, **options, **QUICK)
+    found.table["reached"] = reached
+    winner, text = f"fewest instances: {surely} classes", " ".join(repr(found).split())
+    if smallest is None:
+        assert winner in text and "no clear winner" not in text
+        return
+    assert "no clear winner within the error of 20 simulated pilots" in text
+    assert f"may be enough: {smallest} classes with 1 instance each, {smallest} in all; " in text
+    share = "none of these" if surely is None else f"{surely} classes with 1 instance each"
+    assert f"surely are: {share}" in text and "Pass a larger n_pilots" in text
+
+
 def test_where_nothing_reaches_the_answer_is_the_best_design(plan_of_law):
-    options = {"classes": [50, 200], "repeats": [1], "n_pilots": 2}
+    options = {"classes": [50, 200], "repeats": [1], "n_pilots": 5}
     hopeless = plan_of_law(2.5, 1000, width=0.001, excludes=0.5, **options)
     assert "no design reaches the width 0.001 for 50%" in repr(hopeless)
     assert "200 classes with 1 instance each, has width 0." in hopeless.advice
