@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from classex_bayes.task.task_statistics import require_same_classes, require_sam
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
 _MODEL, _ACCURACY = BayesianExtrapolator(), Estimand()
+_FEWEST_MISSED = 5  # instances that two systems seldom miss alike, and no others, by chance
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -240,7 +242,8 @@ def compare_classifiers(
     DataError
         If there are fewer than two tasks, if the metric is a rank, or if paired tasks differ in
         classes, instances or class weights, have only accuracies, or do not have the metric at k1;
-        or if it is 1 at k1 for every classifier.
+        if it is 1 at k1 for every classifier; or if one reordered the lists of another, which limit
+        it (`predict_reranked`).
 
     Notes
     -----
@@ -329,9 +332,33 @@ def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric)
                 f"{task.y[row]}; put the instances in the same order, or {remedy}"
             )
         require_same_weights(pair, first, task)
+    for (name, task), (listed_name, listed) in permutations(tasks.items(), 2):
+        _refuse_reordered(f"tasks: {name!r} and {listed_name!r}", task, listed)
     if isinstance(metric, Accuracy) and metric.m >= first.n_classes:
         raise DataError(
             f"metric: found {metric.name!r}, which is 1 on the {first.n_classes} source classes of "
             "every classifier, so pairing cannot see its errors; expected an m below "
             f"{first.n_classes}, or {remedy}"
+        )
+
+
+def _refuse_reordered(pair: str, task: SourceTask, listed: SourceTask) -> None:
+    """Raise if lists have exactly the true classes that another classifier has among as many.
+
+    Then one of them reordered the best classes of the other, or both those of a third.
+    """
+    table, lists = task.require("ranks"), listed.require("ranks")
+    answered = ~(table.unanswered | lists.unanswered)
+    missed = answered & (lists.lowest < lists.highest)
+    if missed.sum() < _FEWEST_MISSED:
+        return
+    length, found = int(lists.lowest[missed].max()), answered & ~missed
+    same = np.array_equal(missed, answered & (table.lowest >= length))
+    if same and (table.lowest != lists.lowest)[found].any():
+        raise DataError(
+            f"{pair} have the true classes of the same {found.sum()} of {found.size} instances "
+            f"among their {length} best, as if one reordered the lists of the other; expected "
+            "systems that search all classes. The first stage limits the second: subtract draws of "
+            f"predict_reranked with n_reranked={length} (docs/questions.md), or, if neither "
+            "reordered lists, pass paired=False"
         )

@@ -153,3 +153,27 @@ def test_the_first_stage_limits_every_metric_by_its_share(models):
     found = cb.predict_reranked(first, second, LARGER, n_reranked=LENGTH, metric="recall@4")
     np.testing.assert_allclose(found.draws.values, np.minimum(alone, limit))
     assert share.max() < 1 and (limit < alone).mean() > 0.5
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_an_engine_is_compared_with_itself_reranked_by_draws_of_both_stages(stages, models):
+    lists, larger = searches(stages, K1), searches(stages, LARGER)
+    first, second = (task_of(*of_stage) for of_stage in lists)
+    message = r"^tasks: .*the same \d+ of 400 .* 16 best.*predict_reranked with n_reranked=16"
+    for pair in ({"a": first, "b": second}, {"b": second, "a": first}):
+        with pytest.raises(cb.DataError, match=message):
+            cb.compare_classifiers(pair, LARGER, metric="recall@4", **FEW)
+    of_both = cb.predict_reranked(*models, LARGER, n_reranked=LENGTH, metric="recall@4").draws
+    draws = of_both - models[0].predict(LARGER, metric="recall@4").draws
+    lower, upper = (
+        cb.evaluate.AccuracyDifference("reranked", "first", draws).interval(0.99).loc[LARGER]
+    )
+    in_first, in_second = (
+        (ids[:, :4] == np.arange(QUERIES)[:, None]).any(axis=1).mean() for ids, _ in larger
+    )
+    assert lower < in_second - in_first < upper
+    # Lists of two systems that search all documents, and the same list twice, are compared.
+    ids, scores = searches(stages[::-1], K1)[0]
+    own = task_of(ids[:, :LENGTH], scores[:, :LENGTH])
+    for pair in ({"a": first, "own": own}, {"a": own, "b": own}):
+        cb.compare_classifiers(pair, LARGER, metric="recall@4", **FEW)
