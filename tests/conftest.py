@@ -146,6 +146,16 @@ def constants():
 
 
 @pytest.fixture
+def short_pages(monkeypatch):
+    """Pages with few points and no extrapolation within the pilot, each part of which is a fit."""
+    from classex_bayes.evaluate import extrapolation_check
+    from classex_bayes.report import page
+
+    monkeypatch.setattr(page, "_N_POINTS", 15)
+    monkeypatch.setattr(extrapolation_check, "_FEWEST_PARTS", float("inf"))
+
+
+@pytest.fixture
 def stopped(monkeypatch):
     """Let the sampler return what it returns after an interruption: chains of these lengths."""
     from classex_bayes.bayes import sampling

@@ -206,6 +206,7 @@ def test_plots(model, task):
     cb.plots.plot_ppc(model, kind="accuracy")
 
 
+@pytest.mark.usefixtures("short_pages")
 def test_report(model, tmp_path):
     path = cb.write_report(model, [200, 1000], tmp_path / "report.html", target=0.4)
     text = path.read_text(encoding="utf-8")

@@ -138,6 +138,7 @@ def test_report(fitted, tmp_path, name, title, label):
     np.testing.assert_allclose(steps, steps[0], rtol=0.01)
 
 
+@pytest.mark.usefixtures("short_pages")
 @pytest.mark.parametrize(
     ("name", "target", "words"), [("mrr", 0.3, "at least 0.3"), ("median_rank", 4, "at most 4")]
 )

@@ -23,12 +23,6 @@ def few_parts(constants):
     return lambda: constants(extrapolation_check, _MOST_PARTS=3)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def always_few_parts(few_parts):
-    with few_parts():
-        yield
-
-
 @pytest.fixture(scope="session")
 def written(fitted, few_parts, tmp_path_factory):
     """A page on up to 5,000 classes with everything on it."""

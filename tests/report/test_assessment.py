@@ -127,6 +127,7 @@ def test_point_estimates_of_few_classes_are_left_out(reports):
     )
 
 
+@pytest.mark.usefixtures("short_pages")
 def test_a_distant_k_is_warned_of_once_and_read_with_care(fitted, tmp_path):
     with pytest.warns(ExtrapolationWarning) as caught:
         path = cb.write_report(fitted, 10**6, tmp_path / "a.html", references=[])

@@ -123,11 +123,6 @@ def test_curves_are_those_of_the_plot(text, open_set, read_chart):
         np.testing.assert_allclose(line, np.log10([mark.x, mark.y[0]]), atol=2e-3)
 
 
-def test_a_page_without_it_does_not_mention_it(written):
-    text = written.read_text("utf-8")
-    assert script(text, "numbers")["open_set"] is None and 'id="identification"' not in text
-
-
 def test_what_is_refused(model, open_set, pilot, tmp_path):
     path = tmp_path / "page.html"
     other = cb.OpenSetExtrapolator().fit(

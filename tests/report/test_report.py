@@ -171,6 +171,7 @@ def test_values_under_the_pointer_are_those_of_the_curves(page, fitted):
 
 def test_a_page_is_small_and_is_drawn_without_a_script(written, page):
     assert written.stat().st_size < 300_000
+    assert "identification" not in page.ids and page.json("numbers")["open_set"] is None
     assert page.tags["g"] >= 8 and "needs JavaScript" not in page.visible_text
 
 
@@ -188,15 +189,16 @@ def test_record_method_and_citation(page):
             assert value.strip('"') in page.ids["citation"]
 
 
-def test_the_same_fit_gives_the_same_page(written, fitted, tmp_path):
-    again = write_report(
-        fitted, K, tmp_path / "b.html", target=0.6, ci_prob=0.8, source="pilot & co.npz", date=DATE
-    )
+def test_the_same_fit_gives_the_same_page(written, fitted, few_parts, tmp_path):
+    settings = {"target": 0.6, "ci_prob": 0.8, "source": "pilot & co.npz", "date": DATE}
+    with few_parts():
+        again = write_report(fitted, K, tmp_path / "b.html", **settings)
     assert again.read_bytes() == written.read_bytes()
     # Nothing but the page is left behind.
     assert [p.name for p in tmp_path.iterdir()] == ["b.html"]
 
 
+@pytest.mark.usefixtures("short_pages")
 def test_without_target_and_references(fitted, read_chart, tmp_path):
     path = write_report(fitted, 300, tmp_path / "a.html", references=[], ci_prob=0.4)
     text = path.read_text(encoding="utf-8")
@@ -215,6 +217,7 @@ def test_a_bare_curve(fitted_curve, tmp_path):
     )
 
 
+@pytest.mark.usefixtures("short_pages")
 def test_a_model_from_a_file(fitted, pilot, written, tmp_path):
     kept = load(save(fitted, tmp_path / "a.nc"))
     with pytest.raises(DataError, match="task: found none"):
@@ -283,6 +286,7 @@ def test_a_page_that_fails_leaves_the_old_one(fitted, monkeypatch, tmp_path):
 # Columns
 
 
+@pytest.mark.usefixtures("short_pages")
 def test_references_with_bootstrap_intervals(fitted, pilot, tmp_path):
     given = {"references": [ClassExReg(0.5)], "ci_prob": 0.8, "n_resamples": 5}
     text = write_report(fitted, 300, tmp_path / "a.html", **given).read_text(encoding="utf-8")
@@ -295,9 +299,9 @@ def test_references_with_bootstrap_intervals(fitted, pilot, tmp_path):
     assert shown[1] < shown[0] < shown[2] and "leave out the bias of the estimator" in text
 
 
-def test_bounds_are_a_band_and_a_column(fitted, tmp_path, read_chart, pilot, constants):
-    with constants(report_page, _N_POINTS=15):
-        path = write_report(fitted, [1000], tmp_path / "page.html", references=[MomentBounds()])
+@pytest.mark.usefixtures("short_pages")
+def test_bounds_are_a_band_and_a_column(fitted, tmp_path, read_chart, pilot):
+    path = write_report(fitted, [1000], tmp_path / "page.html", references=[MomentBounds()])
     text = path.read_text(encoding="utf-8")
     drawn = read_chart(text, "accuracy")
     bounds = MomentBounds().fit(pilot.task)
