@@ -5,6 +5,7 @@ import inspect
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +50,15 @@ def room_of(file):
     return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@cache
+def nodes_of(file):
+    """All nodes of the syntax tree of a file."""
+    return [*ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+
+
 def imported(file):
     """Full names of everything a file imports, wherever in the file, with their lines."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -118,12 +125,8 @@ def test_no_two_files_have_one_name():
 
 
 def test_no_two_classes_have_one_name():
-    names = Counter(
-        node.name
-        for file in FILES
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    )
+    classes = (n for file in FILES for n in nodes_of(file) if isinstance(n, ast.ClassDef))
+    names = Counter(node.name for node in classes)
     assert [name for name, times in names.items() if times > 1] == []
 
 
@@ -230,16 +233,15 @@ OTHERS = {"_asdict", "_cache", "_fields", "_make", "_meta", "_replace"}  # of li
 def test_private_attributes_stay_in_their_modules():
     touched = []
     for file in FILES:
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        at_home = {"self", "cls"}
-        own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)} | {
+        at_home, nodes = {"self", "cls"}, nodes_of(file)
+        own = {node.name for node in nodes if isinstance(node, ast.FunctionDef)} | {
             node.attr
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in at_home
         }
         touched += [
             f"{file.relative_to(PACKAGE)}:{node.lineno} {ast.unparse(node)}"
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Attribute)
             and node.attr.startswith("_")
             and not node.attr.startswith("__")
@@ -253,9 +255,9 @@ def test_private_attributes_stay_in_their_modules():
 WORDS = {"made_from", "unknown"}  # of data, for readers
 
 
-def conditions(tree):
+def conditions(nodes):
     """All expressions that decide what is done next."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.If | ast.IfExp | ast.While):
             yield node.test
         elif isinstance(node, ast.comprehension):
@@ -266,11 +268,11 @@ def conditions(tree):
             yield node.subject if isinstance(node, ast.Match) else node.slice
 
 
-def steering(source):
+def steering(nodes):
     """Conditions and keys that depend on the words of data."""
     return [
         ast.unparse(condition)
-        for condition in conditions(ast.parse(source))
+        for condition in conditions(nodes)
         for node in ast.walk(condition)
         if isinstance(node, ast.Attribute) and node.attr in WORDS
     ]
@@ -278,7 +280,7 @@ def steering(source):
 
 def test_columns_decide_and_words_explain():
     """A new kind of data with a word of its own is treated by its columns alone."""
-    found = {file.name: steering(file.read_text(encoding="utf-8")) for file in FILES}
+    found = {file.name: steering(nodes_of(file)) for file in FILES}
     assert {name: conditions for name, conditions in found.items() if conditions} == {}
     templates = [file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.jinja")]
     assert templates and not any("made_from ==" in text for text in templates)
@@ -288,7 +290,7 @@ def test_columns_decide_and_words_explain():
         "[task for task in tasks if 'ranks' in task.record.made_from]",
         "note = NOTES[table.made_from]",
     ):
-        assert steering(line)
+        assert steering(ast.walk(ast.parse(line)))
 
 
 # What is loaded when
@@ -319,10 +321,12 @@ def test_names_of_a_subpackage_say_where_they_are():
         _ = classex_bayes.Pitman
 
 
-def test_only_bayes_loads_pymc():
+def test_only_bayes_loads_pymc_and_arrays_in_memory_load_no_dask():
     code = (
-        "import classex_bayes as cb\n"
-        "task = cb.SourceTask.from_ranks([1, 2, 3, 1], [0, 1, 2, 3], n_classes=4)\n"
+        "import sys, numpy as np, classex_bayes as cb\n"
+        "task = cb.SourceTask.from_embeddings(np.eye(4), np.eye(4), [1, 0, 2, 3])\n"
+        "task.accuracy_cov([2, 3])\n"
+        "assert 'dask' not in sys.modules\n"
         "cb.ClassExReg(random_seed=1).fit(task).predict(9).summary()\n"
         "cb.KDE, cb.simulate"
     )
@@ -343,14 +347,6 @@ def test_a_fit_loads_what_it_needs():
     )
     other_questions = {"h5py", "h5netcdf", "typer", "rich", "joblib"}
     assert not modules_after(code) & {"pymc", "pytensor", *other_questions}
-
-
-def test_arrays_in_memory_load_no_dask():
-    code = (
-        "import numpy as np, classex_bayes as cb\n"
-        "cb.SourceTask.from_embeddings(np.eye(4), np.eye(4), np.arange(4)).accuracy_cov([2, 3])"
-    )
-    assert "dask" not in modules_after(code)
 
 
 # Public names
