@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import short_fit
 from numpy.testing import assert_allclose
 from scipy.integrate import trapezoid
 from scipy.stats import binom, norm
@@ -251,7 +252,7 @@ def test_users_with_negatives_of_their_own_are_independent():
     rng = np.random.default_rng(1)
     ranks = 1 + rng.binomial(99, rng.beta(0.4, 6, 1200))
     task = SourceTask.from_ranks(ranks, np.arange(1200), n_negatives=99)
-    model = BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
+    model = BayesianExtrapolator().fit(task, **short_fit(300))
     lower, upper = model.predict(500, metric="hit_rate@10").interval(0.9).loc[500]
     settings = {**QUICK, "metric": "hit_rate@10", "width": 0.05, "n_pilots": 6}
     planned = plan(task, 500, users=[300, 1200], negatives=[99], **settings)
