@@ -61,7 +61,8 @@ TASK = scores(FRAME, LABELS)
 
 
 def open_set(strangers):
-    return cb.OpenSetExtrapolator().fit(TASK, nonmated=strangers, random_seed=1)
+    few = {"draws": 50, "chains": 2}
+    return cb.OpenSetExtrapolator().fit(TASK, nonmated=strangers, sampler=few, random_seed=1)
 
 
 ROWS = np.arange(60) != 7

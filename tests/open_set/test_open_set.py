@@ -500,7 +500,7 @@ def test_candidate_lists_of_strangers_give_the_rates_of_all_their_scores():
     of_ids = np.take_along_axis(distances[1], ids, axis=1)
     rates = []
     for nonmated in (distances[1], (ids, of_ids)):
-        model = cb.OpenSetExtrapolator().fit(task, nonmated=nonmated, random_seed=1)
+        model = cb.OpenSetExtrapolator().fit(task, nonmated=nonmated, **FEW)
         rates.append(model.predict([100, 1000], threshold=1.5).fpir.values)
     np.testing.assert_allclose(rates[1], rates[0], rtol=1e-9)
     with pytest.raises(cb.DataError, match=r"^nonmated: found lists of 10 classes"):

@@ -102,14 +102,15 @@ def test_nonmated_frames_in_another_order():
     scores = rng.normal(size=(120, 40)) + 4 * np.eye(40)[y]
     task = SourceTask.from_scores(pd.DataFrame(scores, columns=names), np.array(names)[y])
     strangers = pd.DataFrame(rng.normal(size=(200, 40)), columns=names)
-    fitted = OpenSetExtrapolator().fit(task, nonmated=strangers, random_seed=1)
+    few = {"sampler": {"draws": 50, "chains": 2}, "random_seed": 1}
+    fitted = OpenSetExtrapolator().fit(task, nonmated=strangers, **few)
     assert fitted.fit_.n_nonmated == 200
     with pytest.raises(DataError, match=r"column 0 is 'c39'; pass nonmated\[task\.classes\]"):
         OpenSetExtrapolator().fit(task, nonmated=strangers[names[::-1]])
     best = pd.DataFrame(np.argsort(-strangers.to_numpy(), axis=1)[:, :20])
     values = pd.DataFrame(-np.sort(-strangers.to_numpy(), axis=1)[:, :20])
     for pair in ((best, values), [best, values]):
-        OpenSetExtrapolator().fit(task, nonmated=pair, random_seed=1)
+        OpenSetExtrapolator().fit(task, nonmated=pair, **few)
     with pytest.raises(DataError, match="distances: the index has the entries of that of ids"):
         OpenSetExtrapolator().fit(task, nonmated=(best, values[::-1]))
 
