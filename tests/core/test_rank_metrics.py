@@ -170,7 +170,7 @@ def precise(name, mu, sd, k):
     return float(sum(w * given(e) for w, e in zip(weight, eps, strict=True)) / sum(weight))
 
 
-@pytest.mark.parametrize("name", ["mrr", "mrr@3", "mrr@10", "ndcg@10"])
+@pytest.mark.parametrize("name", ["mrr", "mrr@3", "ndcg@10"])
 @pytest.mark.parametrize(("mu", "sd"), [(3.0, 0.5), (6.5, 0.25), (0.5, 1.0)])
 @pytest.mark.parametrize("k", [2, 100, 10**6, 10**12])
 def test_arbitrary_precision(name, mu, sd, k):
