@@ -1,5 +1,6 @@
 """One fitted model for all tests: compiling is what costs, so it is done once and shared."""
 
+import gc
 import os
 import socket
 from contextlib import contextmanager
@@ -28,6 +29,15 @@ DOCTESTS_BY_NIGHT = {
     "classex_bayes.bayes.model.priors.Prior",
     "classex_bayes.risk.bayesian_risk.BayesianRisk",
 }
+
+
+# The collection makes many objects that stay, among which garbage is searched in vain.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -55,7 +55,6 @@ def own(ranks=RANKS, **options):
 
 
 SPARSE, LAZY = sparse.csr_array(SCORES), pl.DataFrame(SCORES).lazy()
-JAX = jax_sparse.BCOO.fromdense(SCORES)
 STRANGERS = RNG.normal(size=(100, 20))
 TASK = scores(FRAME, LABELS)
 
@@ -68,7 +67,11 @@ def open_set(strangers):
 ROWS = np.arange(60) != 7
 REMEDIES = {
     "sparse": (lambda: scores(SPARSE), r"scores\.toarray\(\)", lambda: scores(SPARSE.toarray())),
-    "jax": (lambda: scores(JAX), r"scores\.todense\(\)", lambda: scores(JAX.todense())),
+    "jax": (
+        lambda: scores(jax_sparse.BCOO.fromdense(SCORES)),
+        r"scores\.todense\(\)",
+        lambda: scores(jax_sparse.BCOO.fromdense(SCORES).todense()),
+    ),
     "lazy": (lambda: scores(LAZY), r"scores\.collect\(\)", lambda: scores(LAZY.collect())),
     "objects": (
         lambda: scores(SCORES.astype(str)),
