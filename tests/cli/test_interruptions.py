@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 from helpers import paths
 
-from classex_bayes import (
-    BayesianExtrapolator,
-    ClassExReg,
-    backtest,
-    compare,
-    load,
-    save,
-)
+from classex_bayes import BayesianExtrapolator, ClassExReg, backtest, compare, load
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.cli.options import ReferenceVerb
 from classex_bayes.evaluate import trials
@@ -50,17 +43,6 @@ def test_a_model_keeps_the_draws_so_far(stopped, pilot, whole, lengths, chains, 
     assert f"\n{size} (interrupted): " in repr(model)
 
 
-def test_a_file_keeps_the_draws_so_far(stopped, pilot, tmp_path):
-    stopped(150, 0, 140)
-    model = BayesianExtrapolator()
-    with pytest.raises(Interrupted):
-        model.fit(pilot.task, **SHORT)
-    prediction = model.predict(1000)
-    again = load(save(model, tmp_path / "model.nc")).predict(1000)
-    assert again.notes == prediction.notes
-    np.testing.assert_array_equal(again.accuracy, prediction.accuracy)
-
-
 def test_a_model_without_draws_stays_unfitted(stopped, pilot):
     stopped(0, 0, 0)
     model = BayesianExtrapolator()
@@ -80,8 +62,10 @@ def test_a_command_shows_and_saves_the_draws_so_far(run, strict, stopped, embedd
     )
     # The references are left out, so that the answer comes now.
     (row,) = found["predictions"]
-    kept = load(tmp_path / paths(found)["posterior"])
-    assert kept.predict(500).mean[500] == pytest.approx(row["mean"])
+    kept = load(tmp_path / paths(found)["posterior"]).predict(500)
+    assert kept.mean[500] == pytest.approx(row["mean"], rel=1e-12)
+    assert [*kept.notes] == [note["note"] for note in found["notes"]]
+    assert "sampling was interrupted: 2 x 140 of 2 x 200 draws" in kept.notes
     assert (tmp_path / paths(found)["figure"]).exists()
 
 
