@@ -284,7 +284,7 @@ REMEDIES = {
     ),
     "pairs of twins": ("twins, rare in the pilot", '`evidence="ranks"` up to 10 times'),
     "easy faces, variances 1/j^1.6": (
-        "face embeddings, steep spectrum (1/j^1.6), almost no errors", ""
+        "face embeddings, steep spectrum (1/j^1.6), almost no errors", "more persons"
     ),
     "noisy logits, 10 dimensions": (
         "logits of instances of very different noise, 10 dimensions",
