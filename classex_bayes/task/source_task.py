@@ -298,7 +298,7 @@ class SourceTask(TaskStatistics):
 
         Scores are the first of `decision_function`, `predict_joint_log_proba`, `predict_log_proba`
         and `predict_proba` whose best class is most often the predicted class. Those of
-        `NearestCentroid` are distances (docs/data.md).
+        `NearestCentroid` are distances, because its probabilities rescale the features.
 
         Parameters
         ----------
