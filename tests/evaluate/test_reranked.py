@@ -177,3 +177,23 @@ def test_an_engine_is_compared_with_itself_reranked_by_draws_of_both_stages(stag
     own = task_of(ids[:, :LENGTH], scores[:, :LENGTH])
     for pair in ({"a": first, "own": own}, {"a": own, "b": own}):
         cb.compare_classifiers(pair, LARGER, metric="recall@4", **FEW)
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_an_index_is_compared_with_its_compressed_copy(stages):
+    """Few ranks differ, and no true class crosses the end of the lists."""
+    scores = stages[0][:, :K1]
+    steps = np.rint(scores / 0.2) * 0.2
+    ids = [np.argsort(-values, axis=1, kind="stable")[:, :LENGTH] for values in (scores, steps)]
+    found = [listed == np.arange(QUERIES)[:, None] for listed in ids]
+    assert (found[0] != found[1]).any()
+    missed = [~lists.any(axis=1) for lists in found]
+    assert (missed[0] == missed[1]).all() and missed[0].sum() > 20
+    pair = {
+        name: cb.SourceTask.from_search(
+            listed, np.arange(QUERIES), n_classes=K1, untested="competitors"
+        )
+        for name, listed in zip(("exact", "compressed"), ids, strict=True)
+    }
+    comparison = cb.compare_classifiers(pair, K1, metric="recall@4", **FEW)
+    assert comparison.posterior.correlation.to_numpy()[0, 1] > 0.9
