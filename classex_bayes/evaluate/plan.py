@@ -150,20 +150,24 @@ class Plan(Shown):
         """The design with the fewest instances, or what to change where none is good enough.
 
         If the shares of the simulated pilots leave it open within two standard errors, the smallest
-        design that may be good enough and the smallest that surely is.
+        design that may be good enough and the smallest that surely is, if there is one.
         """
-        designs = self.table.sort_values([self._size, "width"])
+        designs, size = self.table.sort_values([self._size, "width"]), self._size
         excess = self._excess(designs)
-        possible = [self._described(row) for _, row in designs[excess > -_CLEAR].iterrows()]
-        sure = [self._described(row) for _, row in designs[excess >= _CLEAR].iterrows()]
-        if not possible:
+        possible, sure = designs[excess > -_CLEAR], designs[excess >= _CLEAR]
+        if possible.empty:
             return self._no_design(USUAL_REACHED, USUAL_POWER)
-        if possible[:1] == sure[:1]:
-            return f"fewest {self._size}: {sure[0]}"
+        verdict, remedy = "no design is surely enough", f"n_pilots, or plan with more {self._axes}"
+        surely = ""
+        if not sure.empty:
+            best = self._described(sure.iloc[0])
+            if sure[size].iloc[0] == possible[size].iloc[0]:
+                return f"fewest {size}: {best}"
+            verdict, remedy = "no clear winner", "n_pilots"
+            surely = f" Fewest that surely are: {best}."
         return (
-            f"no clear winner within the error of {self.n_pilots} simulated pilots. Fewest "
-            f"{self._size} that may be enough: {possible[0]}. Fewest that surely are: "
-            f"{sure[0] if sure else 'none of these'}. Pass a larger n_pilots"
+            f"{verdict} within the error of {self.n_pilots} simulated pilots. Fewest {size} that "
+            f"may be enough: {self._described(possible.iloc[0])}.{surely} Pass a larger {remedy}"
         )
 
     def _no_design(self, reached: float, power: float) -> str:

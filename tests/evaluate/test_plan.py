@@ -161,10 +161,26 @@ def test_a_plan_names_a_winner_only_beyond_the_error_of_its_simulation(
     if smallest is None:
         assert winner in text and "no clear winner" not in text
         return
-    assert "no clear winner within the error of 20 simulated pilots" in text
+    verdict = "no design is surely enough" if surely is None else "no clear winner"
+    assert f"{verdict} within the error of 20 simulated pilots" in text
     assert f"may be enough: {smallest} classes with 1 instance each, {smallest} in all; " in text
-    share = "none of these" if surely is None else f"{surely} classes with 1 instance each"
-    assert f"surely are: {share}" in text and "Pass a larger n_pilots" in text
+    if surely is None:
+        assert "Pass a larger n_pilots, or plan with more classes or instances" in text
+    else:
+        assert f"surely are: {surely} classes with 1 instance each, {surely} in all; " in text
+        assert text.count("Pass a larger n_pilots") == 1
+
+
+def test_of_designs_with_equally_many_instances_one_that_is_surely_enough_wins(drawn):
+    """The other one has narrower intervals and may have too little power."""
+    drawn(np.full((20, 1000), 0.5))
+    designs = {"classes": [50, 100], "repeats": [1, 2], "n_pilots": 20}
+    found = plan(None, 1000, width=0.1, excludes=0.3, **designs, **QUICK)
+    found.table["width"] = [0.3, 0.08, 0.09, 0.05]
+    found.table["reached"] = [0.0, 1.0, 1.0, 1.0]
+    found.table["power"] = [0.1, 0.75, 1.0, 1.0]
+    assert found.table["instances"].tolist() == [50, 100, 100, 200]
+    assert found.advice.startswith("fewest instances: 100 classes with 1 instance each, 100 in all")
 
 
 def test_where_nothing_reaches_the_answer_is_the_best_design(plan_of_law):
