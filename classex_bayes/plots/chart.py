@@ -191,7 +191,7 @@ class Chart:
         x, law = draws["k"].values, prediction.interval_type
         if isinstance(prediction, Bounds):
             limits = prediction.interval(self.interval[0]).loc[x].to_numpy().T
-            series = f"{name}, {interval_name(self.interval[0])}"
+            series = f"{name}, {interval_name(self.interval[0], 'limits')}"
             self.add("band", series, x, *limits, **{"color": MUTED, **settings})
             return series
         if law != "none":

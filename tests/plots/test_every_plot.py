@@ -77,7 +77,7 @@ PLOTS = {
         lambda r: (r["sensitivity"],),
         WORDS,
         [
-            "ranks without a prior, 90% interval",
+            "ranks without a prior, 90% limits",
             *(f"prior to the power {a}, {INTERVAL}" for a in (0.8, 1, 1.25)),
         ],
     ),
