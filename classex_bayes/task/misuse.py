@@ -290,7 +290,7 @@ def ties_of_rounding(true: FloatArray, wrong: FloatArray) -> Check:
     after = (gap > _ROUNDED * scale) & (gap <= 100 * _ROUNDED * scale)
     touched, others = (int(np.count_nonzero(part.any(axis=1))) for part in (near, after))
     value = touched / len(true)
-    passed = value <= _MOST_ROUNDED or touched <= others
+    passed = value <= _MOST_ROUNDED or touched <= others + 1  # a single one may be chance
     sentence = f"{value:.0%} of the instances have wrong scores within rounding of the true one"
     if not passed:
         digits = int(np.floor(-np.log10(100 * gap[near].max())))

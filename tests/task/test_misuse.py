@@ -337,6 +337,12 @@ def test_true_scores_that_are_computed_in_another_way(sign, door):
     assert task.metric("hit_rate@1", n)[0] == pytest.approx(expected, abs=0.04)
 
 
+def test_one_score_within_rounding_of_another_may_be_chance():
+    scores = np.random.default_rng(4).normal(size=(15, 6))
+    scores[0, 1] = scores[0, 0] * (1 + 1e-6)
+    assert verdict(cb.SourceTask.from_scores(scores, np.arange(15) % 6), "rounding") is True
+
+
 @pytest.mark.parametrize(
     "column",
     [
