@@ -245,9 +245,6 @@ class DataOptions:
     sampling: Annotated[
         Path | None, _input("FILE", "How classes were drawn: a .csv with class, inclusion, group.")
     ] = None
-    sibling_share: Annotated[
-        float | None, _input("SHARE", "Share of its own group in larger sets; 1 if not given.")
-    ] = None
     n_negatives: Annotated[int | None, _input("N", "Random negatives that each rank is among.")] = (
         None
     )

@@ -134,7 +134,6 @@ def design_statistics(
     instance_weight: FloatArray,
     competitor_weight: FloatArray,
     group: IntArray,
-    sibling_share: float,
     k: IntArray,
     nearest_weight: FloatArray,
     ties: Ties = "random",
@@ -162,13 +161,13 @@ def design_statistics(
     is the covariance of ATA_k.
 
     `instance_weight` (n,) are the omega, `nearest_weight` (n,) the mean weights of the 8 classes of
-    other groups that score best, `group` (k1,) the groups 0, 1, ... of the classes, `sibling_share`
-    the probability that a sibling is among the `k` (n_k,) classes. `ties` and `seed` are as in
+    other groups that score best, `group` (k1,) the groups 0, 1, ... of the classes, and `k` (n_k,)
+    the numbers of classes, among which are all siblings. `ties` and `seed` are as in
     `classex_bayes.core.ranks.rank_counts.rank_blocks`.
     """
     n, n_groups = y.size, int(group.max()) + 1
     of_group = np.bincount(group, competitor_weight, n_groups)
-    present = sibling_share * (np.bincount(group)[group[y]] - 1)
+    present = np.bincount(group)[group[y]] - 1
     counts = RankCounts.zeros(n)
     n_better, represented, siblings_better = np.zeros((3, n), dtype=np.int64)
     influence = Influence.zeros(n_groups, k.size)
@@ -185,7 +184,7 @@ def design_statistics(
         number = np.maximum(number, np.maximum(better, 1))
         n_better[rows], represented[rows], siblings_better[rows] = better, np.rint(number), siblings
         sizes = np.maximum(k - present[rows, None], 1.0)
-        weight = (instance_weight[rows] * np.power(1.0 - sibling_share, siblings))[:, None]
+        weight = (instance_weight[rows] * (siblings == 0))[:, None]
         influence.add_contributions(
             own_group, weight * accuracy_given_n_better(better, number + 1, sizes)
         )

@@ -116,7 +116,6 @@ class Provenance:
             weight,
             design.class_weight,
             design.group,
-            design.sibling_share,
             k,
             self._weight_of_nearest(y, design),
             self.ties,

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.stats import binom
 
 from classex_bayes.core.influence import Influence
 from classex_bayes.core.metrics import Accuracy, MeanMetric, MedianRank, Metric
@@ -51,8 +50,8 @@ class Cells(NamedTuple):
     n_better: IntArray  # distinct numbers of better competitors, increasing
     place: IntArray  # of each row among these
     n_competitors: int
-    siblings: float  # number of siblings among the k classes
-    siblings_better: int  # number of siblings in the pilot that are better
+    siblings: int  # number of siblings, which are always among the k classes
+    siblings_better: int  # number of siblings that are better
     counts: FloatArray  # weighted number of rows at each number of better competitors
 
     def sizes(self, k: IntArray) -> FloatArray:
@@ -65,14 +64,15 @@ class RankTable:
     r"""Ranks of the test instances, and whom each instance was compared with.
 
     Instance i met N_i competitors, of which L_i were better than its true class, with L_i known to
-    lie between a_i and b_i. It also has s_i *siblings*: wrong classes whose number does not grow
-    with k, such as others of its own group. S_i of them are better; each is among the k classes
-    with the probability phi. The average test accuracy is
+    lie between a_i and b_i. It also has s_i *siblings*: wrong classes that are always among the k
+    classes, such as the others of its own group. An instance that one of them beats *always
+    loses*, like one without an answer. The average test accuracy is the mean over the others,
 
-    .. math:: ATA_k = \sum_i \omega_i (1 - \varphi)^{S_i} \binom{N_i - L_i}{m_i} \Big/
-        \binom{N_i}{m_i}, \qquad m_i = k - 1 - \varphi s_i,
+    .. math:: ATA_k = \sum_{i: S_i = 0} \omega_i \binom{N_i - L_i}{m_i} \Big/ \binom{N_i}{m_i},
+        \qquad m_i = k - 1 - s_i,
 
-    and every other metric is the mean over the same law of the rank. A metric lies between its
+    where S_i is the number of better siblings. In other metrics the rank of an instance is
+    1 + S_i plus the number of better ones among m_i competitors. A metric lies between its
     values at a and at b. Different tests are different values of the columns:
 
     - classes drawn one by one, equally: N = k1 - 1, a = b = rank - 1 and no siblings;
@@ -106,9 +106,7 @@ class RankTable:
     unit : int array of shape (n,)
         Number of the unit that was drawn; by default the class.
     siblings, siblings_better : int arrays of shape (n,)
-        Numbers s and S of siblings in the pilot, and of those that are better.
-    sibling_share : float
-        Probability phi.
+        Numbers s and S of siblings, and of those that are better.
     unanswered : bool array of shape (n,)
         Whether the instance loses to everyone at every k, like a search without an answer.
     competitors_shared : bool
@@ -135,7 +133,6 @@ class RankTable:
     unit: IntArray = _DEFAULT
     siblings: IntArray = _DEFAULT
     siblings_better: IntArray = _DEFAULT
-    sibling_share: float = 1.0
     unanswered: BoolArray = _DEFAULT
     competitors_shared: bool = True
     largest_k: int = _DEFAULT
@@ -159,7 +156,7 @@ class RankTable:
             column = values if values.ndim else np.broadcast_to(values, self.y.shape)
             object.__setattr__(self, name, column)
         self._check_columns()
-        most = int((self.n_competitors + self.sibling_share * self.siblings).min() + 1 + 1e-9)
+        most = int((self.n_competitors + self.siblings).min() + 1)
         if self.largest_k is None:
             object.__setattr__(self, "largest_k", max(most, 2))
         if self.competitors_shared and self.provenance.design is None:
@@ -294,17 +291,17 @@ class RankTable:
     def data(self) -> tuple[Any, ...]:
         """Arrays of numbers from which everything else follows."""
         ranks = self.y, self.lowest, self.highest, self.class_weight, self.n_competitors, self.unit
-        siblings = self.siblings, self.siblings_better, np.array([self.sibling_share])
+        siblings = self.siblings, self.siblings_better
         return *ranks, *siblings, self.bounded, self.unanswered, np.array([self.competitors_shared])
 
     @cached_property
     def unbeaten(self) -> FloatArray:
-        """Probability (n,) that an instance does not lose at every k."""
-        return np.power(1.0 - self.sibling_share, self.siblings_better) * ~self.unanswered
+        """1 for instances (n,) that do not lose at every k, and 0 for those that do."""
+        return np.asarray(((self.siblings_better == 0) & ~self.unanswered).astype(float))
 
     @property
     def loses_permanently(self) -> BoolArray:
-        """Whether each instance may lose at every k."""
+        """Whether each instance loses at every k."""
         return self.unbeaten < 1
 
     @cached_property
@@ -418,7 +415,7 @@ class RankTable:
                 distinct,
                 place,
                 n_competitors,
-                self.sibling_share * siblings,
+                siblings,
                 siblings_better,
                 np.bincount(place, weight[rows]),
             )
@@ -442,14 +439,9 @@ class RankTable:
         total = np.zeros(k.size)
         for cells in of_rows:
             sizes = cells.sizes(k)
-            if metric != Accuracy():
-                sizes = np.rint(sizes)
-            for n_ahead in range(cells.siblings_better + 1):
-                chance = binom.pmf(n_ahead, cells.siblings_better, self.sibling_share)
-                if chance > 0:
-                    total += chance * metric.behind(n_ahead).weighted_sum(
-                        cells.n_better, cells.n_competitors + 1, sizes, cells.counts / self.n_test
-                    )
+            total += metric.behind(cells.siblings_better).weighted_sum(
+                cells.n_better, cells.n_competitors + 1, sizes, cells.counts / self.n_test
+            )
         return metric.within_limits(total, k)
 
     @cached_property

@@ -346,7 +346,7 @@ class RankVariance:
     def permanent(self) -> PermanentLosses | None:
         """Instances that lose at every k; None if there are none."""
         table, share = self.table, self._open_share
-        present = float(table.weight @ table.siblings) * table.sibling_share
+        present = float(table.weight @ table.siblings)
         if share == 1 and present == 0:
             return None
         n = table.n_test / self._effect_on_mean(table.unbeaten)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_vector, share
+from classex_bayes.arguments import as_vector
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
@@ -31,11 +31,8 @@ class Sampling:
         once.
     groups : array-like of shape (k1,) or mapping from class to group, optional
         Group of each class, such as a genus, an author or a product family. The classes of a group
-        came into the pilot together. By default each class is drawn by itself.
-    sibling_share : float
-        Share in [0, 1] of the siblings of a class in the pilot that a larger set of classes
-        contains. 1: it consists of whole groups too. 0: it contains one class of each group.
-        k / K: it is a random sample of k out of K classes.
+        came into the pilot together, and larger sets of classes contain whole groups, too. By
+        default each class is drawn by itself.
 
     Raises
     ------
@@ -54,7 +51,6 @@ class Sampling:
 
     inclusion: Any = None
     groups: Any = None
-    sibling_share: float = 1.0
     __repr__ = by_fields
 
 
@@ -64,23 +60,17 @@ class SamplingDesign:
 
     inclusion: FloatArray  # (k1,): probabilities up to a factor
     group: IntArray  # (k1,): 0, 1, ...
-    sibling_share: float = 1.0
 
     @classmethod
     def of(cls, sampling: Sampling, n_classes: int, names: Sequence[Any] | None) -> Self | None:
         """Design for k1 classes and their names; None if classes were drawn equally, one by one."""
-        of_siblings = share(sampling.sibling_share, "sibling_share")
-        if sampling.groups is None and of_siblings < 1:
-            raise DataError(
-                "sibling_share: classes have siblings only if they come in groups; pass groups too"
-            )
         chance: FloatArray = np.ones(n_classes)
         if sampling.inclusion is not None:
             chance = _probabilities(sampling.inclusion, n_classes, names)
         group: IntArray = np.arange(n_classes)
         if sampling.groups is not None:
             group = _groups(sampling.groups, n_classes, names)
-        design = cls(chance, group, of_siblings)
+        design = cls(chance, group)
         return design if design.is_weighted or design.is_grouped else None
 
     @property
@@ -108,7 +98,7 @@ class SamplingDesign:
         r"""Number of classes that the effective number of competitors allows, at least 2.
 
         It is the smallest :math:`1 + (\sum_j c_j)^2 / \sum_j c_j^2` of the instances of classes `y`
-        (n,), the sums over the classes of other groups than their own, plus the siblings present.
+        (n,), the sums over the classes of other groups than their own, plus those of their own.
         """
         count, total, squares = (
             by_group.sum() - by_group
@@ -116,7 +106,7 @@ class SamplingDesign:
         )
         # If one class has nearly all the weight, the sum of squares of the others is rounding.
         competitors = total**2 / np.maximum(squares, total**2 / count)
-        competitors += self.sibling_share * (np.bincount(self.group) - 1)
+        competitors += np.bincount(self.group) - 1
         return max(int(1 + competitors[self.group[y]].min() + 1e-9), 2)
 
     def assumptions(self, class_weight: FloatArray) -> tuple[str, ...]:
@@ -136,20 +126,11 @@ class SamplingDesign:
                 f"pilot: {n_tested} tested classes count as {worth:.0f}"
             )
         if self.is_grouped:
-            share = self.sibling_share
-            held = {0.0: "one class of each group", 1.0: "whole groups too"}.get(
-                share, f"other classes of a class's own group with probability {share:g}"
-            )
-            fact = (
+            facts.append(
                 f"classes came in {self.n_groups} groups: larger sets of classes are assumed to "
-                f"contain {held}"
+                "contain whole groups, too; a prediction counts an instance that loses to its own "
+                "group as losing to all classes, so metrics other than accuracy are too pessimistic"
             )
-            if share > 0:
-                fact += (
-                    "; a prediction counts an instance that loses to its own group as losing to "
-                    "all classes, so metrics other than accuracy are too pessimistic"
-                )
-            facts.append(fact)
         return tuple(facts)
 
     def select(self, kept: IntArray) -> Self:
@@ -160,7 +141,7 @@ class SamplingDesign:
                 "groups: found classes of one group, expected at least 2 groups, because groups "
                 "are the units that were drawn; take classes of more groups"
             )
-        return type(self)(self.inclusion[kept], group, self.sibling_share)
+        return type(self)(self.inclusion[kept], group)
 
     def draw(self, n_classes: int, tested: IntArray, rng: np.random.Generator) -> IntArray:
         """Positions of the classes of whole groups, drawn at random.

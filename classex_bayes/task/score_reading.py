@@ -243,7 +243,6 @@ def rank_scores(
         class_weight = class_weight / class_weight.sum()
         siblings = np.bincount(design.group)[design.group[y]] - 1
         columns |= {"unit": design.group[y], "siblings": siblings}
-        columns["sibling_share"] = design.sibling_share
     weight = instance_weights(y, class_weight)
     statistics = provenance.statistics(y, weight, log_spaced(2, largest_k, N_GRID))
     columns |= statistics.columns
