@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
+from classex_bayes.core.rank_pass import RankBlock, rank_blocks, row_groups
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 

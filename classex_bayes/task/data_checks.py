@@ -7,7 +7,7 @@ import numpy as np
 
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.core.metrics import Accuracy
-from classex_bayes.core.ranks.rank_counts import RankCounts
+from classex_bayes.core.rank_pass import RankCounts
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.check import Check, noted
 from classex_bayes.task.provenance import Nouns

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import LARGEST_K, as_array, as_numeric, contents, truth_value
+from classex_bayes.arguments import LARGEST_K, truth_value
+from classex_bayes.arrays import as_array, as_numeric, contents, is_frame, with_labels
+from classex_bayes.core.rank_pass import tie_noise
 from classex_bayes.core.ranks.nearest import LENGTH, SHORTEST_LIST, NearestClasses
-from classex_bayes.core.ranks.rank_counts import tie_noise
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
-from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import ClassLabels, Untested, class_labels, class_names
 from classex_bayes.task.data_checks import MOST_TIES

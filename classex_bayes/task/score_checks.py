@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.array_access import read_rows
+from classex_bayes.arrays import read_rows
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.nearest import ROUNDING
 from classex_bayes.core.ranks.sources import ScoreSource, is_negated, split_scores

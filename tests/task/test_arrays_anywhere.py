@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
 from classex_bayes import arguments as arguments_module
-from classex_bayes.array_access import numpy_if_in_memory, read_rows
+from classex_bayes.arrays import numpy_if_in_memory, read_rows
+from classex_bayes.core import rank_pass as rank_counts_module
 from classex_bayes.core.ranks import device as device_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
-from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.device import packed
 from classex_bayes.core.ranks.packed_bits import unpack
 from classex_bayes.exceptions import DataError

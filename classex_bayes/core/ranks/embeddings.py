@@ -11,8 +11,9 @@ from typing import Any, Literal
 import array_api_compat
 import numpy as np
 
-from classex_bayes.array_access import (
+from classex_bayes.arrays import (
     compilable,
+    finite_rows,
     is_on_device,
     is_on_disk,
     on_device_of,
@@ -47,6 +48,32 @@ _PROBES_AT_ONCE = 256
 # A tile of products stays in the cache of one core: 1 MB.
 _TILE_COLUMNS = 512
 _TILE_ELEMENTS = 2**18
+
+
+def finite_embeddings(
+    array: Any, name: str, distance: Distance, row_numbers: IntArray | None = None
+) -> None:
+    """Raise at the first NaN, infinity, number out of range, or zero vector under the cosine.
+
+    `row_numbers` (n,) are those of the rows in the message, if they are part of a larger array.
+    """
+    numbers = np.arange(array.shape[0]) if row_numbers is None else row_numbers
+    for part in row_slices(array):
+        values, rows = read_rows(array, np.arange(part.start, part.stop)), numbers[part]
+        finite_rows(values, name, rows)
+        if distance == "sqeuclidean":  # a vector may lie anywhere near the origin
+            continue
+        size = np.abs(values).max(axis=1)
+        if distance == "cosine" and (size == 0).any():
+            raise DataError(
+                f"{name}: row {rows[np.argmax(size == 0)]} is the zero vector, which has no "
+                "cosine; leave it out (a probe: pass its class in unanswered=), or use another "
+                "distance"
+            )
+        tiny = (size > 0) & (size < SMALLEST_COORDINATE)
+        if tiny.any():
+            row = int(np.argmax(tiny))
+            raise too_small(f"{name}: the largest number of row {rows[row]}", size[row])
 
 
 def too_small(what: str, size: float) -> DataError:
@@ -276,16 +303,9 @@ class EmbeddingScores:
 
     def subset(self, rows: IntArray, columns: IntArray) -> "EmbeddingScores":
         """Return the source of the instances `rows` scored on the classes `columns`."""
-        new_number = np.full(self._counts.size, -1)
-        new_number[columns] = np.arange(columns.size)
-        kept = np.flatnonzero(new_number[self.template_class] >= 0)
-        return EmbeddingScores(
-            read_rows(self.probes, rows),
-            read_rows(self.gallery, kept),
-            new_number[self.template_class[kept]],
-            self.distance,
-            self.reduce,
-        )
+        kept, template_class = templates_of_classes(self.template_class, columns)
+        probes, gallery = read_rows(self.probes, rows), read_rows(self.gallery, kept)
+        return EmbeddingScores(probes, gallery, template_class, self.distance, self.reduce)
 
     def tiles_of(self, columns: slice, most: int) -> list[slice]:
         """Cut classes into tiles: multiples of 64, with at most so many templates if possible."""
@@ -296,6 +316,14 @@ class EmbeddingScores:
             result.append(slice(start, min(start + whole, columns.stop)))
             start = result[-1].stop
         return result
+
+
+def templates_of_classes(template_class: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:
+    """Templates of the classes `columns`, and the places of their classes among these."""
+    new_number = np.full(int(template_class.max()) + 1, -1)
+    new_number[columns] = np.arange(columns.size)
+    kept = np.flatnonzero(new_number[template_class] >= 0)
+    return kept, new_number[template_class[kept]]
 
 
 @compiled(nogil=True)
@@ -398,21 +426,27 @@ class DeviceEmbeddingBlock(_Probes):
         """All instances at once."""
         return ranges(self._low.size, max(self._low.size, 1))
 
-    def compare(self, part: slice) -> device.DevicePairs:
+    def compare(self, part: slice) -> PackedPairs:
         """Compare all instances with all classes."""
+        shape = self._low.size, word_count(self._source.shape[1])
+        above, close = np.empty((2, *shape), dtype=np.uint64)
         low, high = (
             on_device_of(self._source.gallery, x[:, None]) for x in (self._low, self._high)
         )
-        tiles = [(scores > high, scores < low) for scores in self._scores()]
-        xp = array_api_compat.array_namespace(low)
-        above, below = (xp.concat(parts, axis=1) for parts in zip(*tiles, strict=True))
-        return device.DevicePairs(part, above, ~(above | below))
+        for columns, scores in self._scores():
+            words = slice(columns.start // WORD, word_count(columns.stop))
+            is_above = scores > high
+            above[:, words] = device.packed(is_above)
+            close[:, words] = device.packed(~(is_above | (scores < low)))
+        return PackedPairs(part, 0, above, close)
 
     def best(self, size: int) -> BestClasses:
         """Some classes of each instance, with the best `size` wrong ones whatever the rounding."""
         n, n_classes = self._low.size, self._source.shape[1]
         width = min(size + 1 + _SPARE, n_classes)
-        classes, approximate, products = device.best_of_tiles(self._scores(), width, self._y)
+        classes, approximate, products = device.best_of_tiles(
+            (scores for _, scores in self._scores()), width, self._y
+        )
         classes = np.sort(classes, axis=1)
         places = np.repeat(np.arange(n), width)
         scores = self.reference_scores(places, classes.ravel()).reshape(n, width)
@@ -431,10 +465,10 @@ class DeviceEmbeddingBlock(_Probes):
         mean, lowest = (np.stack([mean, lowest]) - self._offset) / self._unit
         return BestClasses(classes, scores, true, np.stack([number, mean, sd / self._unit, lowest]))
 
-    def _scores(self) -> Iterator[Any]:
-        """Scores in single precision on the device, in tiles of classes."""
+    def _scores(self) -> Iterator[tuple[slice, Any]]:
+        """Tiles of classes, and scores of these in single precision on the device."""
         source = self._source
         left = on_device_of(source.gallery, self._factor)
         most = max(device.TILE_PAIRS // max(len(self._factor), 1), 1)
         for columns in source.tiles_of(slice(0, source.shape[1]), most):
-            yield source.scores_on_device(left, columns)
+            yield columns, source.scores_on_device(left, columns)
