@@ -256,7 +256,7 @@ def as_matrix_anywhere(values: Any, name: str) -> Any:
     if not is_lazy or not all(hasattr(values, name) for name in ("shape", "dtype", "__getitem__")):
         return as_matrix(values, name)
     refuse_no_matrix(values.shape, name)
-    as_numeric(values[:1] if is_on_device(values) else read_rows(values, np.arange(1)), name)
+    as_numeric(values[:1, :] if is_on_device(values) else read_rows(values, np.arange(1)), name)
     return numpy_if_in_memory(values)
 
 

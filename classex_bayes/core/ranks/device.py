@@ -18,9 +18,6 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 # Pairs compared at a time: 256 MB of scores in single precision.
 TILE_PAIRS = 2**26
-# Devices may flush numbers below the normal range of single precision to zero. So the rounding
-# bound is valid for templates of these sizes only. The reference formula compares all others.
-SMALLEST_SCALE, LARGEST_SCALE = 1e-20, 1e38
 
 
 def has_invalid(scores: Any, best: float) -> bool:
@@ -144,32 +141,3 @@ def _joined_moments(parts: FloatArray) -> FloatArray:
     whole = (number * mean).sum(axis=0) / total
     square = (number * (sd**2 + (mean - whole) ** 2)).sum(axis=0) / total
     return np.stack([total, whole, np.sqrt(square), lowest.min(axis=0)])
-
-
-def gallery_factor(templates: Any, distance: str, centre: FloatArray, scale: float) -> Any:
-    """Right factor of the products with templates on a device, in single precision.
-
-    The counterpart of `EmbeddingScores.gallery_factor`. Vectors out of range have rows of NaN.
-    """
-    xp = array_api_compat.array_namespace(templates)
-    dtype = device_dtype(templates)
-    factor = xp.astype(templates, xp.float64 if dtype == np.float64 else xp.float32)
-    factor = factor - on_device_of(templates, centre.astype(dtype))
-    if distance == "cosine":
-        # Division by the largest value first keeps squares within range.
-        largest = xp.max(xp.abs(factor), axis=1, keepdims=True)
-        usable = (largest >= SMALLEST_SCALE) & (largest <= LARGEST_SCALE)
-        factor = factor / xp.where(usable, largest, largest * float("nan"))
-        factor = factor / xp.sqrt(xp.sum(factor * factor, axis=1, keepdims=True))
-    else:
-        factor = factor / scale
-    factor = xp.astype(factor, xp.float32)
-    if distance == "sqeuclidean":
-        factor = xp.concat([factor, -xp.sum(factor * factor, axis=1, keepdims=True)], axis=1)
-    return factor
-
-
-def device_dtype(array: Any) -> np.dtype[Any]:
-    """Precision for centring and scaling templates on their device."""
-    double = numpy_dtype(array) == np.float64
-    return np.dtype(np.float64 if double else np.float32)

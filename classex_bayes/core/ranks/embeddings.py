@@ -6,6 +6,7 @@ reference formula, a sum over coordinates in fixed order in double precision.
 
 from collections.abc import Iterator
 from copy import copy
+from functools import cached_property
 from typing import Any, Literal
 
 import array_api_compat
@@ -110,12 +111,9 @@ class EmbeddingScores:
         self.centre, self.scale = self._centre_and_scale()
         # Worst-case error of rounding both factors and summing d + 1 products in single precision.
         self._rounding = 1.01 * (gallery.shape[1] + 8) * 2.0**-24
-        if is_on_device(gallery):
-            # On a device the right factor, its squared norms and its means are in single precision.
-            terms = gallery.shape[1] + 16 + (reduce == "mean") * self._counts.max()
-            self._rounding = 2.05 * terms * 2.0**-24 + 3 * device.matmul_roundoff(gallery)
-            if not device.SMALLEST_SCALE <= self.scale <= device.LARGEST_SCALE:
-                self._rounding = np.inf
+        if self.on_device:  # which sums in any order and may round the factors once more
+            self._rounding = 2.02 * (gallery.shape[1] + 8) * 2.0**-24
+            self._rounding += 3 * device.matmul_roundoff(gallery)
 
     def with_probes(self, probes: Any) -> "EmbeddingScores":
         """Return the source of other probes on the same templates."""
@@ -133,9 +131,6 @@ class EmbeddingScores:
             for part in row_slices(self.gallery):
                 centre += to_host(self.gallery[part, :]).sum(axis=0, dtype=float)
             centre /= self.gallery.shape[0]
-            if is_on_device(self.gallery):
-                # Rounded, so that the device and the host subtract the same values.
-                centre = centre.astype(device.device_dtype(self.gallery)).astype(float)
         largest = size = 0.0
         for part in row_slices(self.gallery):
             templates = to_host(self.gallery[part, :]) - centre
@@ -175,8 +170,9 @@ class EmbeddingScores:
         return self._templates[self._starts[columns.start] : self._starts[columns.stop]]
 
     def gallery_factor(self, columns: slice) -> FloatArray:
-        """Right factor of the products: (d or d + 1, templates of the classes in order).
+        """Right factor of the products with a range of classes, in order: (d or d + 1, n_columns).
 
+        A column is that of a template, or the mean of those of a class if its score is the mean.
         For the squared distance the products are 2 p.g - |g|^2, without the row constant |p|^2.
         """
         templates = read_rows(self.gallery, self.templates_of(columns)) - self.centre
@@ -186,7 +182,17 @@ class EmbeddingScores:
             templates /= self.scale
         if self.distance == "sqeuclidean":
             templates = np.column_stack([templates, -_squares(templates)])
+        if self.several and self.reduce == "mean":
+            starts = self._starts[columns] - self._starts[columns.start]
+            templates = np.add.reduceat(templates, starts) / self._counts[columns, None]
         return templates.T.astype(np.float32)
+
+    @cached_property
+    def factor_on_device(self) -> Any:
+        """Right factors of all classes, one a row, on the device of the gallery."""
+        tiles = self.tiles_of(slice(0, self._counts.size), _TILE_COLUMNS)
+        factor = np.concatenate([self.gallery_factor(tile).T for tile in tiles])
+        return on_device_of(self.gallery, factor)
 
     def probe_factor(
         self, probes: FloatArray, rows: IntArray, factor: FloatArray
@@ -282,22 +288,17 @@ class EmbeddingScores:
 
     def scores_on_device(self, left: Any, columns: slice) -> Any:
         """Products of probes, as the left factor (n, d or d + 1) on the device, with classes."""
-        counts, parts, order = self._counts[columns], [], []
+        factor, counts = self.factor_on_device, self._counts[columns]
+        if not (self.several and self.reduce == "max"):
+            return device.matmul(left, factor[columns, :].T)
+        xp = array_api_compat.array_namespace(left)
+        parts, order = [], []
         for number in np.unique(counts).tolist():  # of the templates of a class
-            classes = columns.start + np.flatnonzero(counts == number)
-            templates = self._templates[self._starts[classes][:, None] + np.arange(number)]
-            rows = take(self.gallery, templates.ravel())
-            right = device.gallery_factor(rows, self.distance, self.centre, self.scale)
-            xp = array_api_compat.array_namespace(right)
-            if number > 1 and self.reduce == "mean":
-                right = xp.mean(xp.reshape(right, (*templates.shape, -1)), axis=1)
-            scores = device.matmul(left, right.T)
-            if number > 1 and self.reduce == "max":
-                scores = xp.max(xp.reshape(scores, (-1, *templates.shape)), axis=2)
-            parts.append(scores)
-            order.append(classes - columns.start)
-        if len(parts) == 1:
-            return parts[0]
+            places = np.flatnonzero(counts == number)
+            rows = self._starts[columns.start + places][:, None] + np.arange(number)
+            by_template = device.matmul(left, take(factor, rows.ravel()).T)
+            parts.append(xp.max(xp.reshape(by_template, (-1, *rows.shape)), axis=2))
+            order.append(places)
         in_order = on_device_of(left, np.argsort(np.concatenate(order)))
         return xp.take(xp.concat(parts, axis=1), in_order, axis=1)
 
@@ -411,7 +412,9 @@ class EmbeddingBlock(_Probes):
         for some in ranges(low.size, max(1, _TILE_ELEMENTS // widest)):
             rows = np.arange(some.stop - some.start)
             for tile, right in zip(tiles_here, factors, strict=True):
-                scores = source.reduced(left[some] @ right, tile)
+                scores = left[some] @ right
+                if source.reduce == "max":
+                    scores = source.reduced(scores, tile)
                 word = (tile.start - columns.start) // WORD
                 band, bits = (low[some], high[some]), (above[some], close[some])
                 packed_bits.compare(scores, rows, sign, *band, largest, word, *bits)

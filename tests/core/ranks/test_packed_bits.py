@@ -59,7 +59,7 @@ def random_source(rng, embedded, n_classes):
 
 def statistics(source, y, n_classes, ties="random"):
     """Losses, number of ties and the covariance of the accuracies."""
-    counts, influence, _ = rank_statistics(source, y, np.full(y.size, 1 / y.size), K, ties, 5)
+    counts, influence, *_ = rank_statistics(source, y, np.full(y.size, 1 / y.size), K, ties, 5)
     covariance = influence.covariance(np.bincount(y, minlength=n_classes) / y.size)
     return counts.n_better, counts.tied, covariance
 
