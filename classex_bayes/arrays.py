@@ -214,7 +214,7 @@ def as_numeric(values: Any, name: str) -> Any:
     array = as_array(values, name)
     if array.dtype.kind == "O":
         for place, value in np.ndenumerate(array):
-            if not isinstance(value, int | float | np.number):
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
                 raise DataError(f"{name}: expected real numbers, found {value!r} at {place}")
     if array.dtype.kind not in "fiu":
         raise DataError(

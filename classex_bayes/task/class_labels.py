@@ -85,18 +85,10 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
         position = int(np.argmax(names.duplicated()))
         raise DataError(
             f"classes: names must be unique, found {names[position]!r} again at position "
-            f"{position}; keep the best score of columns of one class, or rename one"
+            f"{position}; keep the best score of columns of one class; if rows of a gallery are of "
+            "one class, pass gallery_y="
         )
     return names.tolist()
-
-
-def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
-    """Names of the classes of a frame. `classes` may replace them but not reorder them."""
-    labels = list(columns)
-    refuse_unnamed(labels, "scores")
-    if classes is not None:
-        return names_in_order(labels, class_names(classes, len(labels)) or labels, "column {}")
-    return _axis_classes(labels, y, "column {} of scores", "scores.to_numpy()")
 
 
 def refuse_unnamed(columns: Iterable[Any], name: str) -> None:
@@ -110,50 +102,31 @@ def refuse_unnamed(columns: Iterable[Any], name: str) -> None:
             )
 
 
-def row_names(gallery: Any, classes: Any, y: Any) -> Any:
-    """Names of the classes of a gallery with one row for each, from `classes` or its index."""
-    if not isinstance(gallery, pd.DataFrame):
-        return classes
-    index = gallery.index
-    labels = index.tolist()
-    if classes is not None:
-        if labels == list(range(len(labels))):
-            return classes
-        return names_in_order(
-            labels, class_names(classes, len(labels)) or labels, "row {} of gallery"
-        )
-    names = _axis_classes(labels, y, "row {} of gallery", "gallery.reset_index(drop=True)")
-    if names is None:
-        return None
-    if not _are_text(names) and as_vector(y, "y").dtype.kind in "iuf":
-        # Numbers are names if all of them are in the index, and positions if all are rows.
-        if not np.isin(as_vector(y, "y"), names).all():
-            return None
-        if np.isin(as_vector(y, "y"), np.arange(len(names))).all():
-            raise DataError(
-                "y: the index of gallery contains these numbers in another order than its rows, so "
-                "they may be positions or names. Pass gallery.reset_index(drop=True) if they are "
-                "positions, classes=gallery.index if they are names"
-            )
-    if not index.is_unique:
-        raise DataError(
-            f"gallery: found {index[index.duplicated()][0]!r} more than once in the index; "
-            "pass gallery_y=gallery.index if classes have several templates"
-        )
-    return names
+def axis_names(labels: Iterable[Any], classes: Any, y: Any, place: str, remedy: str) -> Any:
+    """Names of the classes from the labels of columns or rows, or None if `y` has positions.
 
-
-def _axis_classes(labels: list[Any], y: Any, place: str, remedy: str) -> list[Any] | None:
-    """Names of the classes from the labels of a frame, or None if these are positions.
-
-    Labels numbered from 0 are positions. If `y` contains numbers, labels that are text are
-    positions too, unless they look like other numbers.
+    `classes` may replace the labels but not reorder them. Labels numbered from 0 are no names. If
+    `y` contains numbers, they are names only if all of them are among the labels. `place` is that
+    of a label in words, and `remedy` what to pass without labels.
     """
+    labels, numbers = list(labels), as_vector(y, "y")
     if labels == list(range(len(labels))):
-        return None
-    if _are_text(labels) and as_vector(y, "y").dtype.kind in "iuf":
+        return classes
+    if classes is not None:
+        return names_in_order(labels, class_names(classes, len(labels)) or labels, place)
+    if numbers.dtype.kind not in "iuf":
+        return labels
+    if _are_text(labels):
         _refuse_other_numbers(labels, place, remedy)
         return None
+    if not np.isin(numbers, labels).all():
+        return None
+    if np.isin(numbers, np.arange(len(labels))).all():
+        raise DataError(
+            f"y: {place.format(0)} has the label {labels[0]!r}, and all numbers are labels and "
+            f"places, so they may be names or positions. Pass {remedy} if they are positions, and "
+            "also classes= with the labels if they are names"
+        )
     return labels
 
 

@@ -82,7 +82,9 @@ class DaskSource:
         of_rows = y if order is None else y[order]
         class_ends = np.append(np.flatnonzero(np.diff(of_rows)) + 1, y.size)
         ends = np.unique(class_ends[np.searchsorted(class_ends, np.cumsum(self.rows.chunks[0]))])
-        counts, influences, samples = [], [], []
+        counts: list[Any] = []
+        influences: list[Any] = []
+        samples: list[Any] = []
         for instance, source in self._blocks(order, ends):
             statistics = delayed(rank_statistics, nout=2)(
                 source, y[instance], weight[instance], k, ties, seed, instance

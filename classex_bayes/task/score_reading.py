@@ -33,13 +33,13 @@ from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
     ClassLabels,
     Untested,
+    axis_names,
     class_labels,
     class_names,
-    column_names,
     encode_labels,
     first_moved,
     refuse_positions,
-    row_names,
+    refuse_unnamed,
     template_classes,
 )
 from classex_bayes.task.dask_sources import dask_embeddings, dask_matrix, dask_scores
@@ -74,7 +74,9 @@ def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> Lab
         scores, y = with_labels(scores), with_labels(y)
         refuse_disorder(scores, y, ("scores", "y"))
         if is_frame(scores):
-            classes = column_names(scores.columns, classes, y)
+            refuse_unnamed(scores.columns, "scores")
+            words = "column {} of scores", "scores.to_numpy()"
+            classes = axis_names(scores.columns, classes, y, *words)
         source = ScoreMatrix(as_matrix_anywhere(scores, "scores"), higher)
     n_classes = source.shape[1]
     enough_classes(n_classes, "scores")
@@ -109,8 +111,9 @@ def read_embeddings(
     as_matrix = dask_matrix if in_dask else as_matrix_anywhere
     probes = as_matrix(probes, "probes")
     if earlier is None:
-        if gallery_y is None:
-            classes = row_names(gallery, classes, y)
+        if gallery_y is None and isinstance(gallery, pd.DataFrame):
+            words = "row {} of gallery", "gallery.reset_index(drop=True)"
+            classes = axis_names(gallery.index, classes, y, *words)
         gallery = as_matrix(gallery, "gallery")
     if probes.shape[1] != gallery.shape[1]:
         raise DataError(
