@@ -15,6 +15,7 @@ from classex_bayes.core.rank_pass import (
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import Ties
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.check import Check
@@ -141,6 +142,12 @@ class Provenance:
         if isinstance(self.source, ComparedScores):
             return self.source.nearest
         return NearestClasses.of(self.source, y)
+
+    def sample(self, y: IntArray) -> Sample | None:
+        """First instances with their scores; None if these cannot be read again."""
+        if self.source is None or isinstance(self.source, DaskSource | ComparedScores):
+            return None
+        return Sample.of_source(self.source, y)
 
     @property
     def several_relevant(self) -> bool:
