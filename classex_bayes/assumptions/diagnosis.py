@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from classex_bayes.arguments import seed_sequence, source_task
 from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, DataWarning
 from classex_bayes.formatting import by_fields, folded, html_block, html_facts
@@ -217,6 +218,17 @@ class Diagnosed:
         exact = table.answered if isinstance(table, RankTable) and table.is_exact else None
         return None if exact is None or exact.source is None else ScoreFacts(exact, self.rng)
 
+    @cached_property
+    def sample(self) -> Sample | None:
+        """First rows of the scores of all classes."""
+        table = self.task.table
+        return table.first_rows if isinstance(table, RankTable) and table.influence else None
+
+    @cached_property
+    def are_probabilities(self) -> bool:
+        """Whether scores are made of probabilities over the classes."""
+        return self.sample is not None and sums_to_one(self.sample.scores)
+
     @property
     def edges(self) -> IntArray | None:
         """Confusions (n, 2) of classes that were drawn one by one; None if there are none."""
@@ -240,41 +252,32 @@ class Diagnosed:
 
 
 class ScoreFacts:
-    r"""Facts from one pass over the scores, in O(k1 + n) memory.
-
-    Columns are compared through projections :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) /
-    \sqrt n` on standard normal z, whose difference between two classes has the mean square of the
-    scores' difference. If there are too many confusions, the graph uses a random subset of the
-    classes.
+    """Facts from one pass over the scores, in O(k1 + n) memory.
 
     Attributes
     ----------
     as_competitor : array of shape (n_classes,)
         Weight of the instances that the class beats.
     edges : array of shape (n_edges, 2)
-        Confusions: a test class, and a competitor that beat one of its instances.
+        Confusions: a test class, and a competitor that beat one of its instances. They are those of
+        a random subset of the classes if there are too many.
     row_hash, distinctive : arrays of shape (n,)
         Numbers that are equal for equal rows of scores; whether the row has enough different scores
         to be distinguished.
-    sketch : array of shape (n_classes, 16)
-        Random projections of the columns, over the root mean square of the scores.
     """
 
     def __init__(self, table: RankTable, rng: np.random.Generator) -> None:
         assert table.source is not None
         self.table = table
         y, weight, n_better = table.y, table.weight, table.n_better
-        self._source, self._rng = table.source, rng
+        self._source = table.source
         n, n_classes = table.source.shape
         confusions = int(n_better[n_better <= _most_better(n_classes)].sum())
         share = min(1.0, float(np.sqrt(_MOST_EDGES / max(confusions, 1))))
         kept = np.zeros(n_classes, dtype=bool)
         kept[rng.permutation(n_classes)[: max(3, int(share * n_classes))]] = True
-        self.row_hash = np.empty(n, dtype=np.uint64)
+        self.row_hash = np.empty(n, dtype=np.int64)
         self.distinctive = np.zeros(n, dtype=bool)
-        self.sketch = np.zeros((n_classes, _N_SKETCHES))
-        self._bits = rng.integers(2**63, size=n_classes, dtype=np.uint64) * 2 + 1
-        self._squares = 0.0
         as_competitor, edges = np.zeros((n_classes, 1)), []
         groups, provenance = row_groups(y, n_classes), table.provenance
         for block in rank_blocks(table.source, y, groups, provenance.ties, provenance.tie_seed):
@@ -284,31 +287,15 @@ class ScoreFacts:
             self._add(block.rows)
         self.as_competitor = as_competitor[:, 0]
         self.edges = np.unique(np.concatenate(edges), axis=0)
-        self.sketch /= np.sqrt(self._squares / (n * n_classes)) or 1.0
 
     def _add(self, rows: IntArray) -> None:
-        scores = self._source.scores(rows)
-        # Adding 0 turns a negative zero into the zero that it equals.
-        words = np.ascontiguousarray(scores + 0.0).view(np.uint64)
-        with np.errstate(over="ignore"):
-            mixed = (words ^ (words >> np.uint64(29))) * self._bits
-            self.row_hash[rows] = (mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
+        scores = self._source.scores(rows) + 0.0  # a negative zero equals zero
+        self.row_hash[rows] = [hash(row.tobytes()) for row in scores]
         some = np.sort(scores[:, :200], axis=1)
         different = 1 + (np.diff(some, axis=1) > 0).sum(axis=1)
         whole = bool(np.all(some == np.floor(some)))
         enough = _DISTINCT_VALUES if whole else min(scores.shape[1], _DISTINCT_VALUES)
         self.distinctive[rows] = different >= enough
-        self._add_sketch(scores)
-
-    def _add_sketch(self, scores: FloatArray) -> None:
-        ruled_out = np.isneginf(scores)
-        if ruled_out.any():
-            finite = np.where(ruled_out, np.inf, scores).min(axis=1)
-            scores = np.where(ruled_out, finite[:, None] - 1, scores)
-        centred = scores - scores.mean(axis=1, keepdims=True)
-        self._squares += float(np.einsum("ij,ij->", centred, centred))
-        directions = self._rng.standard_normal((len(scores), _N_SKETCHES))
-        self.sketch += centred.T @ directions / np.sqrt(self._source.shape[0])
 
 
 def _most_better(n_classes: int) -> int:
@@ -350,10 +337,23 @@ def _same_rows(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
 
 
 def _same_columns(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
-    """Share of the classes whose scores equal another's, to 1e-6 of the scores' spread."""
-    if diagnosed.facts is None:
+    r"""Share of the classes whose scores in the first rows equal another's.
+
+    Columns are compared through projections :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) /
+    \sqrt n` on standard normal z, whose difference between two classes has the mean square of the
+    scores' difference. It may be rounding, 1e-6 of the spread of the scores.
+    """
+    sample, names = diagnosed.sample, diagnosed.task.classes
+    if sample is None or diagnosed.are_probabilities:  # many of these are nearly 0
         return None
-    sketch, names = diagnosed.facts.sketch, diagnosed.task.classes
+    scores = np.empty((sample.y.size, diagnosed.task.n_classes))
+    np.put_along_axis(scores, sample.classes.astype(np.int64), sample.wrong, axis=1)
+    np.put_along_axis(scores, sample.y[:, None], sample.true[:, None], axis=1)
+    finite = np.where(np.isfinite(scores), scores, np.inf).min(axis=1, keepdims=True)
+    scores = np.where(np.isfinite(scores), scores, finite - 1)
+    scores -= scores.mean(axis=1, keepdims=True)
+    directions = diagnosed.rng.standard_normal((len(scores), _N_SKETCHES))
+    sketch = scores.T @ directions / (np.linalg.norm(scores) / scores.shape[1] ** 0.5 or 1.0)
     order = np.argsort(sketch[:, 0], kind="stable")
     same = np.sqrt((np.diff(sketch[order], axis=0) ** 2).mean(axis=1)) <= _SAME_COLUMN
     pair = ""
@@ -411,18 +411,16 @@ def _normalised(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
     Normalising a row keeps the order of its classes, so ranks and predictions stay the same. A
     softmax of fixed logits is marginal in effect.
     """
-    table = diagnosed.task.table
-    sample = table.first_rows if isinstance(table, RankTable) and table.influence else None
-    if sample is None:
+    if (sample := diagnosed.sample) is None:
         return None
     with np.errstate(invalid="ignore"):  # of classes that are ruled out by a score of -inf
         moments = np.stack([sample.scores.mean(axis=1), sample.scores.std(axis=1)])
         sd = moments[1].max()
         standardised = sd > 0 and (np.ptp(moments, axis=1) <= _SAME_MOMENT * sd).all()
-    kind = "are probabilities" if sums_to_one(sample.scores) else "are not probabilities"
+    kind = "are probabilities" if diagnosed.are_probabilities else "are not probabilities"
     if standardised:
         kind = "all have the same mean and standard deviation, as after z-norm or t-norm"
-    return {"value": float(standardised or sums_to_one(sample.scores)), "kind": kind}
+    return {"value": float(standardised or diagnosed.are_probabilities), "kind": kind}
 
 
 RULES_OF_ALL_SCORES = (

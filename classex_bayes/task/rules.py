@@ -34,7 +34,6 @@ _MOSTLY = 0.5
 _GUESSING_SD, _GUESSING_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.4
 _MOST_TIES = 0.05  # fewer have little effect
 _LAST_TO_MOST = 3  # smooth laws have no atom of instances that lose to all competitors
-_SHORTEST_END, _EARLY = 20, 0.2  # a rank, and a share of the classes
 _CHANCE, _SHORTEST_OWN = 1e-4, 3  # the nearest classes of regular ones, as on a ring, differ
 _MOST_IN_GROUP, _ANSCOMBE = 10, 3 / 8
 # Differences between classes are normal: sound tasks of 100 classes have a value of 10 to 40.
@@ -276,14 +275,19 @@ def _shift(tested: Tested) -> Mapping[str, Any] | None:
 
 
 def _untested(tested: Tested) -> Mapping[str, Any] | None:
-    """Largest share of the instances for which one class without test instances is the best."""
+    """Largest share of the instances for which one class without test instances is the best.
+
+    Hubs, which win often, are rarely alone.
+    """
     sample, y = tested.matrix, tested.table.y
     if sample is None or sample.y.size < FEWEST or np.unique(y).size == tested.table.n_classes:
         return None
     best = sample.first[~np.isin(sample.first, y)]
-    number = np.bincount(best, minlength=1)
+    number = np.bincount(best, minlength=2)
+    usual, most = np.sort(number)[-2:].tolist()
+    far = most - usual > _STANDARD_ERRORS * (most + usual) ** 0.5
     name = tested.name(int(number.argmax()))
-    return {"value": number.max() / sample.y.size, "name": name}
+    return {"value": most / sample.y.size if far else 0.0, "name": name}
 
 
 # Measures: ties, failed searches, candidates of each instance's own
@@ -347,24 +351,6 @@ def _last(tested: Tested) -> Mapping[str, Any] | None:
     is_atom = n > FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
     is_atom &= n <= _MOSTLY * table.n_test or bool(tied.any())  # else the sign is reversed
     return {"value": n / table.n_test if is_atom else 0.0, "n": n, "most": n_most}
-
-
-def _end(tested: Tested) -> Mapping[str, Any] | None:
-    """Number of ranks in the last tenth below the largest one, which is far below k1.
-
-    With a smooth law ranks thin out towards the last one. Ranks among few negatives of each
-    instance's own, or in lists that were cut, end in many: half as many as in the tenth before.
-    """
-    table = tested.table
-    if not table.is_exact or not table.competitors_shared or table.first_rows is not None:
-        return None
-    ranks = table.lowest[~table.unanswered] + 1
-    largest = int(ranks.max(initial=1))
-    tenths = np.bincount(np.ceil(10 * ranks / largest).astype(int), minlength=11)
-    n_before, n_last = tenths[9:11].tolist()
-    early = _SHORTEST_END <= largest <= _EARLY * table.n_classes and n_last >= n_before / 2
-    last, of = n_last if early else 0, table.n_classes
-    return {"value": last, "largest": largest, "of": of, "negatives": largest - 1}
 
 
 def _candidates(tested: Tested) -> Mapping[str, Any] | None:
@@ -484,7 +470,11 @@ def _self_matches(tested: Tested) -> Mapping[str, Any] | None:
     """Share of the true scores that only a comparison with itself explains."""
     if (sample := tested.scores) is None:
         return None
-    limit = np.inf if sums_to_one(sample.scores) else sample.self_match_limit()
+    # Probabilities and their logarithms saturate.
+    are_logs = sample.true.max() == 0 and not _are_distances(tested.table)
+    limit = sample.self_match_limit()
+    if are_logs or sums_to_one(sample.scores):
+        limit = np.inf
     return {"value": float((sample.true > limit).mean())}
 
 
@@ -646,8 +636,8 @@ RULES = (
         needs="scores or lists of classes",
     ),
     Rule(
-        "untested columns", _untested, 0.25,  # hubs, which win often, are rarely alone
-        "the untested column that wins most often is the best for {value:.0%} of the instances",
+        "untested columns", _untested, 0.2,
+        "an untested column is the best for {value:.0%} of the instances, far more than others",
         ": column {name} of scores; leave it out if it is no class, such as a fold, a time or the "
         "number of the row",
         needs="scores of untested classes",
@@ -665,14 +655,6 @@ RULES = (
         "classes in unanswered=. If their classes have no template or no training instance, as in "
         "folds of cross-validation that are not stratified, leave them out",
         needs="known ranks",
-    ),
-    Rule(
-        "end of the ranks", _end, FEWEST_ERRORS,
-        "the largest rank is {largest:,} of {of:,}",
-        ", and {value:.0f} are in the last tenth below it. If each instance was ranked among "
-        "negatives of its own, pass n_negatives={negatives} in place of n_classes; if lists were "
-        "cut, pass truncated_at={largest}",
-        needs="ranks alone",
     ),
     Rule(
         "own candidates", _candidates, 0.25,
