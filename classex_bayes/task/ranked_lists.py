@@ -107,15 +107,14 @@ def search_table(
     labels = class_labels(y, len(lists), size, names, class_weight, untested, unanswered)
     facts: tuple[str, ...] = ()
     if truth_value(ignore_identical, "ignore_identical"):
-        scored = distances is not None
         values = _lists_of_scores(lists, distances, higher)
-        lists, removed = _without_identical(lists, labels.y, values, scored, higher)
+        lists, removed = _without_identical(lists, labels.y, values, distances is not None, higher)
         facts = (_removed(removed),)
     results = search_results(
         lists, labels.y, size, distances, higher, tie_seed(0), are_whole=k1 is None
     )
-    values = None if distances is None else _lists_of_scores(lists, distances, higher)
-    results = results._replace(sample=Sample.of_lists(lists, values, labels.y))
+    scored = None if distances is None else _lists_of_scores(lists, distances, higher)
+    results = results._replace(sample=Sample.of_lists(lists, scored, labels.y))
     facts += (_lone_classes(lists, labels.y),)
     results = results._replace(facts=tuple(filter(None, (*results.facts, *facts))))
     if k1 is None:

@@ -123,25 +123,20 @@ class Rule:
 class Tested(NamedTuple):
     """A task as rules see it."""
 
-    variance: RankVariance | AccuracyCurve
+    table: Any  # RankTable, or AccuracyCurve for rules `OF_CURVES`
+    variance: Any  # RankVariance, or AccuracyCurve
     names: Sequence[Any] | None  # of the classes
-
-    @property
-    def table(self) -> RankTable:
-        """Ranks, for rules that apply to these alone."""
-        assert isinstance(self.variance, RankVariance)
-        return self.variance.table
 
     @property
     def nouns(self) -> Nouns:
         """Words for what the test is about."""
-        curve = isinstance(self.variance, AccuracyCurve)
-        return (self.variance if curve else self.table).provenance.nouns
+        nouns: Nouns = self.table.provenance.nouns
+        return nouns
 
     @property
     def scores(self) -> Sample | None:
         """First rows of scores, of all classes or of lists."""
-        sample = self.table.first_rows
+        sample: Sample | None = self.table.first_rows
         return sample if sample is not None and sample.has_scores else None
 
     @property
@@ -152,7 +147,8 @@ class Tested(NamedTuple):
     @property
     def lists(self) -> Sample | None:
         """First lists."""
-        return self.table.first_rows if self.table.influence is None else None
+        lists: Sample | None = self.table.first_rows if self.table.influence is None else None
+        return lists
 
     def name(self, number: int) -> Any:
         """Name of a class."""
@@ -163,11 +159,11 @@ def findings_of(
     variance: RankVariance | AccuracyCurve, names: Sequence[Any] | None
 ) -> tuple[Finding, ...]:
     """Answers of all rules on a table of ranks or an accuracy curve, whose classes have `names`."""
-    tested = Tested(variance, names)
     if isinstance(variance, AccuracyCurve):
-        return tuple(rule.finding(tested) for rule in OF_CURVES)
+        return tuple(rule.finding(Tested(variance, variance, names)) for rule in OF_CURVES)
     if variance.table.provenance.is_part:  # of a test that is checked as a whole
         return ()
+    tested = Tested(variance.table, variance, names)
     return tuple(rule.finding(tested) for rule in RULES)
 
 
@@ -176,12 +172,11 @@ def findings_of(
 
 def _classes(tested: Tested) -> Mapping[str, Any]:
     r"""Effective number of classes :math:`1 / \sum_l w_l^2`."""
-    if isinstance(tested.variance, AccuracyCurve):
-        n = effective = tested.variance.n_classes
-    else:
+    n, effective = tested.table.n_classes, float(tested.table.n_classes)
+    if isinstance(tested.table, RankTable):
         weight = tested.table.class_weight
         n = int(np.count_nonzero(weight))
-        effective = n / weight_effect(weight)  # exactly n for equal weights
+        effective = float(n / weight_effect(weight))  # exactly n for equal weights
     found = f"{n:,} {tested.nouns.units}"
     if effective < n:
         found += f", with these weights as informative as {effective:.1f} equally weighted ones,"
@@ -208,7 +203,7 @@ def _errors(tested: Tested) -> Mapping[str, Any]:
 
 def _chance(tested: Tested) -> Mapping[str, Any] | None:
     """Accuracy among the fewest classes, where guessing gives 1 / k."""
-    if isinstance(curve := tested.variance, AccuracyCurve):
+    if isinstance(curve := tested.table, AccuracyCurve):
         k, accuracy, margin = int(curve.k[0]), float(curve.values[0]), 0.0
     else:
         answered = tested.table.answered
@@ -263,8 +258,10 @@ def _shift(tested: Tested) -> Mapping[str, Any] | None:
     places, number = np.unique(np.append(ahead[ahead > 0], 1), return_counts=True)
     place, n = int(places[number.argmax()]), ahead.size
     by = place if place <= n_classes // 2 else place - n_classes
-    right, most = np.count_nonzero(ahead == 0), np.count_nonzero(ahead == place)
-    usual = max(right, n / (n_classes - 1))  # neighbours of ordered classes are not best as often
+    right, most = int(np.sum(ahead == 0)), int(np.sum(ahead == place))
+    usual = max(
+        float(right), n / (n_classes - 1)
+    )  # neighbours of ordered classes are not best as often
     far = most > 2 * usual and most - usual > _STANDARD_ERRORS * (most + usual) ** 0.5
     label = f"y {'+' if by > 0 else '-'} {abs(by)}"
     if by + sample.y.min() < 0 or by + sample.y.max() >= n_classes:
