@@ -297,10 +297,9 @@ class RankTable:
     @cached_property
     def first_rows(self) -> Sample | None:
         """First instances with their scores, as stored or from the scores; None if unknown."""
-        source = self.provenance.source
-        if self.sample is not None or source is None:
+        if self.sample is not None:
             return self.sample
-        return Sample.of_source(source, self.y[~self.unanswered])
+        return self.provenance.sample(self.y[~self.unanswered])
 
     @property
     def data(self) -> tuple[Any, ...]:
@@ -373,10 +372,9 @@ class RankTable:
         whole = provenance.source is not None and not columns["unanswered"].any()
         if not whole and all(table.has_scores for table in tables):
             nearest = NearestClasses.joined(table.nearest_classes for table in tables)
-        if provenance.source is None:
-            samples = [table.first_rows for table in tables]
-        else:
-            samples = [table.sample for table in tables]
+        gone = provenance.source is None
+        of_parts = [table.first_rows if gone else table.sample for table in tables]
+        samples = [sample for sample in of_parts if sample is not None]
         return replace(
             tables[0],
             **columns,
@@ -384,7 +382,7 @@ class RankTable:
             influence=influence,
             counts=counts,
             nearest=nearest,
-            sample=Sample.joined([sample for sample in samples if sample is not None]),
+            sample=Sample.joined(samples) if samples else None,
             provenance=provenance,
         )
 

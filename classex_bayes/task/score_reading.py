@@ -29,7 +29,6 @@ from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
     ClassLabels,
     Untested,
@@ -56,7 +55,7 @@ class LabelledScores(NamedTuple):
     y: Any
     names: list[Any] | None
     made_from: str = "scores"
-    checks: tuple[Check, ...] = ()  # facts that the reader alone knows
+    assumption: str = ""  # on the classifier, for readers of predictions
     sample: Sample | None = None  # if the source does not keep scores
 
     @property
@@ -318,7 +317,9 @@ def table_of_scores(
     labels = class_labels(labelled.y, *source.shape, names, class_weight, untested, unanswered)
     rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
     seed = tie_seed(random_seed)
-    provenance = Provenance(labelled.made_from, source, rule, seed, design, labelled.checks)
+    provenance = Provenance(
+        labelled.made_from, source, rule, seed, design, assumption=labelled.assumption
+    )
     table = rank_scores(provenance, labels.y, labels.weight, ties)
     if labelled.sample is not None:
         table = replace(table, sample=labelled.sample)
