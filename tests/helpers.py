@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from classex_bayes import SourceTask
 from classex_bayes.core import named_metric
-from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
+from classex_bayes.core.rank_pass import rank_blocks, row_groups
 from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
 from classex_bayes.exceptions import ConvergenceWarning
 

@@ -2,36 +2,20 @@
 
 import re
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import (
-    as_numeric,
-    as_vector,
-    one_of,
-    truth_value,
-    whole_number,
-)
+from classex_bayes.arguments import one_of, truth_value, whole_number
+from classex_bayes.arrays import as_numeric, as_vector, is_frame
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.frames import is_frame
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_labels
-from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES
-from classex_bayes.task.misuse import (
-    Ranking,
-    names_of_queries,
-    order_of_lists,
-    own_candidates_of,
-    self_match_limit,
-    self_matches,
-    without_overflow,
-)
-from classex_bayes.task.provenance import DOCUMENTS, SEVERAL_RELEVANT
+from classex_bayes.task.provenance import DOCUMENTS
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import SearchResults, search_results
-from classex_bayes.task.score_checks import sums_to_one
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 Missing = Literal["error", "unanswered", "unsearched"]
@@ -47,14 +31,14 @@ _USUAL_COLUMNS = {
     "relevance": "relevance rel relevancy score label grade judgment judgement",
     "score": "score sim similarity rsv",
 }
-_MOST_TIED = 0.5  # share of the queries whose relevant document is tied with others
+_MOSTLY = 0.5  # share of the queries that find the document of their own name
 
 
 def run_table(lists: "JudgedLists", k1: int) -> RankTable:
     """Table of the best relevant documents of judged lists."""
     n_queries = np.bincount(lists.y, minlength=k1)
     labels = class_labels(lists.y, lists.y.size, k1, None, n_queries, "competitors")
-    return best_relevant(lists, k1).table(labels, (), unanswered=lists.is_empty)
+    return best_relevant(lists, k1).table(labels, unanswered=lists.is_empty)
 
 
 class _Entries(NamedTuple):
@@ -82,7 +66,7 @@ class JudgedLists(NamedTuple):
     document: IntArray  # (n_entries,): listed documents
     score: FloatArray  # (n_entries,): their scores, larger is better
     grade: IntArray  # (n_entries,): their relevance
-    checks: tuple[Check, ...]
+    facts: tuple[str, ...]
 
     @property
     def n_queries(self) -> int:
@@ -144,7 +128,14 @@ def judged_lists(
     own = (listed.table["query"] == listed.table["document"]).to_numpy()
     judged_own = (relevant["query"] == relevant["document"]).any()
     found = float(np.count_nonzero(own & listed.table["query"].isin(queries).to_numpy()))
-    check = names_of_queries(0.0 if ignored or judged_own else found / queries.size)
+    facts: tuple[str, ...] = ()
+    if not (ignored or judged_own) and found > _MOSTLY * queries.size:
+        fault = (
+            f"{found / queries.size:.0%} of the queries find the document of their name, as if the "
+            "index contained the test instances themselves: pass ignore_identical=True"
+        )
+        warn(fault, DataWarning)
+        facts = (fault,)
     table = listed.table[~own] if ignored else listed.table
     first, second = (
         pd.Index(entries["document"].unique()).sort_values() for entries in (relevant, table)
@@ -184,7 +175,6 @@ def judged_lists(
     grade = np.zeros(query.size + 1, dtype=np.int64)  # the last one is of documents not listed
     grade[position] = grades
     grade = grade[:-1]
-    checks = check, *_checks_of_lists(query, document, grade >= level, n_classes, higher)
     scores = table["number"].to_numpy()
     return JudgedLists(
         queries,
@@ -198,7 +188,7 @@ def judged_lists(
         document,
         scores if higher else -scores,
         grade,
-        checks,
+        facts,
     )
 
 
@@ -209,27 +199,16 @@ def _positions(pairs: IntArray, listed: IntArray) -> IntArray:
     return np.where(listed[position] == pairs, position, listed.size)
 
 
-def _checks_of_lists(
-    query: IntArray, document: IntArray, right: BoolArray, n_classes: int | None, higher: bool
-) -> list[Check]:
-    """Whether lists are in order and of one corpus; entries are in the order of their ranks."""
-    n_wrong = np.bincount(query[~right], minlength=int(query[-1]) + 1)
-    answered, place = np.unique(query[right], return_index=True)
-    before = np.cumsum(~right)[np.flatnonzero(right)[place]]
-    before -= (np.cumsum(n_wrong) - n_wrong)[answered]
-    remedy = f"pass higher_is_better={not higher}"
-    checks = [order_of_lists(answered, before, n_wrong[answered], remedy)]
-    if n_classes is not None:
-        checks.append(own_candidates_of(query[~right], document[~right], n_classes))
-    return checks
-
-
 def own_table_of(lists: JudgedLists) -> tuple[RankTable, list[Any]]:
     """Table of queries whose best relevant document was ranked among their own candidates."""
     results, answered = best_relevant(lists, lists.n_documents), ~lists.is_empty
     lowest, highest, n_wrong = (column[answered] for column in results[:3])
-    of_answered = SearchResults(lowest, highest, n_wrong, None, results.checks)
-    return of_answered.own_table(lists.queries[answered], lists.queries[~answered], ())
+    of_answered = SearchResults(
+        lowest, highest, n_wrong, None, results.facts, sample=results.sample
+    )
+    table, names = of_answered.own_table(lists.queries[answered], lists.queries[~answered])
+    several = bool((np.bincount(lists.judged_query) > 1).any())
+    return replace(table, provenance=replace(table.provenance, several_relevant=several)), names
 
 
 def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
@@ -242,7 +221,6 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
     kept = ~right
     kept[best] = True
     query, document, scores = query[kept], document[kept], lists.score[kept]
-    checks = _tied_documents(query, scores, right[kept], lists.n_queries), _relevant(lists)
     place = np.arange(query.size) - np.searchsorted(query, query)
     shape = lists.n_queries, length
     ids, values = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
@@ -251,62 +229,29 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
         ids, best_listed, n_classes, values, higher_is_better=True, nouns=DOCUMENTS
     )
     lowest, highest = results.lowest, results.highest
-    listed = without_overflow(np.where(ids >= 0, values, -np.inf))
-    ranking = Ranking.of_lists(ids, listed, best_listed)
-    limit = np.inf if sums_to_one(listed) else self_match_limit(ranking)  # these saturate
-    remedy = "leave the queries themselves out of the documents and of qrels"
-    same = self_matches(ranking, limit, remedy)
+    sample = Sample.of_lists(ids, values, best_listed)
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
     lowest[lists.is_empty] = highest[lists.is_empty] = n_classes - 1
-    return results._replace(lowest=lowest, checks=(*lists.checks, same, *checks, *results.checks))
+    facts = tuple(filter(None, (*lists.facts, _relevant(lists), *results.facts)))
+    return results._replace(lowest=lowest, facts=facts, sample=sample)
 
 
-def _relevant(lists: JudgedLists) -> Check:
-    """Whether queries have one relevant document each, so that all metrics count the same."""
+def _relevant(lists: JudgedLists) -> str:
+    """Fact about queries with several relevant documents; empty if there are none."""
     n_several = int((np.bincount(lists.judged_query) > 1).sum())
+    if not n_several:
+        return ""
     relevant = lists.judged_grade >= lists.relevance_level
     unlisted = relevant & (lists.judged_place == lists.query.size)
-    sentence = f"{n_several} of {lists.n_queries} queries have several relevant documents"
-    if n_several:
-        sentence += (
-            ", of which accuracy, success@m and MRR count the best ranked one, and recall@m and "
-            "nDCG all"
-        )
-        if unlisted.any():
-            share = f"{unlisted.sum()} of all {relevant.sum()}"
-            sentence += f"; {share} relevant documents are not in the lists"
-    return Check(SEVERAL_RELEVANT, True, sentence, is_note=n_several > 0)
-
-
-def _tied_documents(
-    query: IntArray, scores: FloatArray, relevant: BoolArray, n_queries: int
-) -> Check:
-    """Whether relevant documents are tied with others, so that names determine their ranks.
-
-    The names may move the accuracy by two standard errors, like the rule for other ties.
-    Entries (n_entries,) are in the order of their ranks.
-    """
-    single = scores.astype(np.float32)
-    equal = (query[1:] == query[:-1]) & (single[1:] == single[:-1])
-    touched = relevant & (np.append(equal, False) | np.insert(equal, 0, False))
-    share = float(touched.sum()) / n_queries
-    first = np.searchsorted(query, query)
-    moved = float((touched & (single == single[first])).sum()) / n_queries
-    accuracy = float(relevant[np.unique(first)].sum()) / n_queries
-    error = max(accuracy * (1 - accuracy) / n_queries, n_queries**-2) ** 0.5
-    limits = (share, _MOST_TIED), (moved / error, FARTHEST_RULES)
-    value, limit = max(limits, key=lambda pair: pair[0] / pair[1])
     sentence = (
-        f"the relevant document is tied with others for {touched.sum()} of {n_queries} queries"
+        f"{n_several} of {lists.n_queries} queries have several relevant documents, of which "
+        "accuracy, success@m and MRR count the best ranked one, and recall@m and nDCG all"
     )
-    if touched.any():
-        sentence += (
-            ". As in trec_eval, names of documents decide, in descending order. Break ties as the "
-            "system does, by small differences of the scores"
-        )
-    passed = value <= limit
-    return Check("ties", passed, sentence, value, limit, passed and share > MOST_TIES)
+    if unlisted.any():
+        share = f"{unlisted.sum()} of all {relevant.sum()}"
+        sentence += f"; {share} relevant documents are not in the lists"
+    return sentence
 
 
 def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) -> pd.Index:

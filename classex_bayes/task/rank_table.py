@@ -10,8 +10,9 @@ import numpy as np
 
 from classex_bayes.core.influence import Influence
 from classex_bayes.core.metrics import Accuracy, MeanMetric, MedianRank, Metric
+from classex_bayes.core.rank_pass import RankCounts, TieHandling
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
@@ -119,6 +120,8 @@ class RankTable:
         Numbers of better classes as counted from the scores.
     nearest : NearestClasses or None
         The wrong classes that score best, if they are known without the scores.
+    sample : Sample or None
+        First instances with their scores, if they are known without `provenance.source`.
     provenance : Provenance
         Where the ranks come from, with words for readers.
     """
@@ -139,6 +142,7 @@ class RankTable:
     influence: Influence | None = None
     counts: RankCounts | None = None
     nearest: NearestClasses | None = None
+    sample: Sample | None = None
     provenance: Provenance = field(default_factory=Provenance)
     has_ranks: ClassVar[bool] = True
     __repr__ = by_fields
@@ -287,6 +291,13 @@ class RankTable:
             )
         return self.provenance.nearest(self.y)
 
+    @cached_property
+    def first_rows(self) -> Sample | None:
+        """First instances with their scores, as stored or from the scores; None if unknown."""
+        if self.sample is not None:
+            return self.sample
+        return self.provenance.sample(self.y[~self.unanswered])
+
     @property
     def data(self) -> tuple[Any, ...]:
         """Arrays of numbers from which everything else follows."""
@@ -358,6 +369,9 @@ class RankTable:
         whole = provenance.source is not None and not columns["unanswered"].any()
         if not whole and all(table.has_scores for table in tables):
             nearest = NearestClasses.joined(table.nearest_classes for table in tables)
+        gone = provenance.source is None
+        of_parts = [table.first_rows if gone else table.sample for table in tables]
+        samples = [sample for sample in of_parts if sample is not None]
         return replace(
             tables[0],
             **columns,
@@ -365,6 +379,7 @@ class RankTable:
             influence=influence,
             counts=counts,
             nearest=nearest,
+            sample=Sample.joined(samples) if samples else None,
             provenance=provenance,
         )
 
@@ -388,9 +403,10 @@ class RankTable:
     def without_source(self) -> Self:
         """Table without the scores, with the statistics that were computed from them."""
         provenance = replace(self.provenance, source=None)
+        sample = self.first_rows
         if self.source is None:
-            return replace(self, provenance=provenance)
-        return replace(self, nearest=self.nearest_classes, provenance=provenance)
+            return replace(self, sample=sample, provenance=provenance)
+        return replace(self, nearest=self.nearest_classes, sample=sample, provenance=provenance)
 
     # Accuracies and other metrics
 

@@ -7,27 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import LARGEST_K, as_array, as_numeric, contents, truth_value
+from classex_bayes.arguments import LARGEST_K, truth_value
+from classex_bayes.arrays import as_array, as_numeric, contents, is_frame, with_labels
+from classex_bayes.core.rank_pass import tie_noise
 from classex_bayes.core.ranks.nearest import LENGTH, SHORTEST_LIST, NearestClasses
-from classex_bayes.core.ranks.rank_counts import tie_noise
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
-from classex_bayes.frames import is_frame, with_labels
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import ClassLabels, Untested, class_labels, class_names
-from classex_bayes.task.data_checks import MOST_TIES
-from classex_bayes.task.misuse import (
-    Ranking,
-    order_of_lists,
-    own_candidates_of,
-    reranked,
-    self_match_limit,
-    self_matches,
-    shifted_labels,
-    spread_at_end,
-    ties_of_rounding,
-    without_overflow,
-)
 from classex_bayes.task.own_negatives import catalogue_size, own_table
 from classex_bayes.task.provenance import (
     CANDIDATES,
@@ -39,7 +26,6 @@ from classex_bayes.task.provenance import (
     Provenance,
 )
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_checks import sums_to_one
 from classex_bayes.task.score_reading import refuse_disorder, table_of_ranks, tie_seed
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
@@ -47,31 +33,29 @@ _BLOCK = 2**20  # entries at a time
 _ROUNDING = 1e-5  # of the largest number of a row: distances may have been computed again
 # Shares of the lists that may end before the others, and before the length that tails need.
 _SHORT, _TOO_SHORT = 0.01, 0.1
-_MOST_LEFT_OUT = 0.5  # share of the entries that are tied with the last ones of their lists
 _FEWEST_REMOVED = 0.5  # share of the lists that contain the test instance itself
 _NO_CHANCE = 1e-3
 
 
 class SearchResults(NamedTuple):
-    """Bounds (n,) of the number of better classes, nearest classes if known, and checks."""
+    """Bounds (n,) of the number of better classes, nearest classes if known, and facts."""
 
     lowest: IntArray
     highest: IntArray
     n_wrong: IntArray  # (n,): number of wrong classes that are listed
     nearest: NearestClasses | None
-    checks: tuple[Check, ...] = ()
+    facts: tuple[str, ...] = ()
     nouns: Nouns = CLASSES
+    sample: Sample | None = None
 
-    def table(self, labels: ClassLabels, checks: tuple[Check, ...], **columns: Any) -> RankTable:
-        """Table of the instances, with further checks and columns."""
-        every = *self.checks, *checks
-        provenance = Provenance(unknown=CUT_RANKS, checks=every, nouns=self.nouns)
-        columns |= {"nearest": self.nearest, "provenance": provenance}
+    def table(self, labels: ClassLabels, **columns: Any) -> RankTable:
+        """Table of the instances, with further columns."""
+        facts = ". ".join(self.facts)
+        provenance = Provenance(unknown=CUT_RANKS, assumption=facts, nouns=self.nouns)
+        columns |= {"nearest": self.nearest, "provenance": provenance, "sample": self.sample}
         return table_of_ranks(labels, self.lowest, self.highest, **columns)
 
-    def own_table(
-        self, unit: Any, unanswered: Any, checks: tuple[Check, ...]
-    ) -> tuple[RankTable, list[Any]]:
+    def own_table(self, unit: Any, unanswered: Any) -> tuple[RankTable, list[Any]]:
         """Table of instances whose lists contain all candidates, and the names of the units."""
         lost = self.lowest < self.highest
         if lost.any():
@@ -82,8 +66,9 @@ class SearchResults(NamedTuple):
             )
         table, names = own_table(self.lowest + 1, unit, self.n_wrong, unanswered)
         nouns = CANDIDATES if self.nouns is DOCUMENTS else ITEMS
-        provenance = replace(table.provenance, checks=(*self.checks, *checks), nouns=nouns)
-        return replace(table, provenance=provenance), names
+        facts = ". ".join((table.provenance.assumption, *self.facts))
+        provenance = replace(table.provenance, assumption=facts, nouns=nouns)
+        return replace(table, provenance=provenance, sample=self.sample), names
 
 
 def search_table(
@@ -120,44 +105,22 @@ def search_table(
             )
         untested = "competitors"
     labels = class_labels(y, len(lists), size, names, class_weight, untested, unanswered)
-    checks: tuple[Check, ...] = ()
-    values = _lists_of_scores(lists, distances, higher)
-    remedy = "pass ignore_identical=True"
+    facts: tuple[str, ...] = ()
     if truth_value(ignore_identical, "ignore_identical"):
-        scored = distances is not None
-        lists, removed = _without_identical(lists, labels.y, values, scored, higher)
-        checks = (_removed(removed),)
-        remedy = "leave the instances themselves out of the index"
+        values = _lists_of_scores(lists, distances, higher)
+        lists, removed = _without_identical(lists, labels.y, values, distances is not None, higher)
+        facts = (_removed(removed),)
     results = search_results(
         lists, labels.y, size, distances, higher, tie_seed(0), are_whole=k1 is None
     )
-    ranking = Ranking.of_lists(lists, values, labels.y)
-    limit = np.inf
-    if distances is not None:
-        checks += (ties_of_rounding(ranking.true, ranking.wrong),)
-        if not (higher and sums_to_one(values)):  # which saturate
-            limit = self_match_limit(ranking)
-    listed = results.lowest == results.highest
-    checks += (
-        _lone_classes(lists, labels.y),
-        self_matches(ranking, limit, remedy),
-        order_of_lists(
-            labels.y[listed],
-            results.lowest[listed],
-            results.n_wrong[listed],
-            "pass ids with the best class first",
-        ),
-    )
+    scored = None if distances is None else _lists_of_scores(lists, distances, higher)
+    results = results._replace(sample=Sample.of_lists(lists, scored, labels.y))
+    facts += (_lone_classes(lists, labels.y),)
+    results = results._replace(facts=tuple(filter(None, (*results.facts, *facts))))
     if k1 is None:
-        table, units = results.own_table(labels.y, labels.unanswered, checks)
+        table, units = results.own_table(labels.y, labels.unanswered)
         return table, units if names is None else [names[place] for place in units]
-    row, place = np.nonzero(ranking.classes >= 0)
-    remedy = "pass {}" if names is None else "check the order of the names"
-    checks += (
-        own_candidates_of(row, ranking.classes[row, place], k1),
-        shifted_labels(ranking, k1, remedy),
-    )
-    return results.table(labels, checks), names
+    return results.table(labels), names
 
 
 def _refuse_filler(names: Sequence[Any] | None) -> None:
@@ -241,7 +204,7 @@ def _lists_of_scores(
     if distances is None:
         return np.broadcast_to(-np.arange(ids.shape[1], dtype=float), ids.shape)
     values = distances.astype(float) if higher_is_better else -distances.astype(float)
-    return without_overflow(np.where(ids >= 0, values, -np.inf))
+    return np.where(ids >= 0, values, -np.inf)
 
 
 def _without_identical(
@@ -249,12 +212,12 @@ def _without_identical(
 ) -> tuple[IntArray, BoolArray]:
     """Lists (n, M) without an entry each that can be the test instance itself, and which had one.
 
-    It is of the true class and exceeds the limit of `self_match_limit`. Where there is none, it is
-    at distance 0; similarities of instances to themselves differ, so there the first entry is
+    It is of the true class and exceeds the limit of `Sample.self_match_limit`. Where there is none,
+    it is at distance 0; similarities of instances to themselves differ, so there the first entry is
     taken.
     """
     own = ids == y[:, None]
-    limit = self_match_limit(Ranking.of_lists(ids, scores, y)) if scored else np.inf
+    limit = Sample.of_lists(ids, scores, y).self_match_limit() if scored else np.inf
     if np.isfinite(limit):
         identical = own & (scores > limit)
     elif scored and not higher_is_better:
@@ -273,7 +236,7 @@ def _without_identical(
     return ids, identical.any(axis=1)
 
 
-def _removed(removed: BoolArray) -> Check:
+def _removed(removed: BoolArray) -> str:
     """Whether most lists had an entry of the test instance itself, which was left out."""
     share = float(removed.mean())
     passed = share >= _FEWEST_REMOVED
@@ -284,10 +247,10 @@ def _removed(removed: BoolArray) -> Check:
             "must be the instance itself: leave ignore_identical out if the index lacks them, or "
             "remove each instance from its list by its own number"
         )
-    return Check("ignored entries", passed, sentence, share, _FEWEST_REMOVED)
+    return sentence
 
 
-def _lone_classes(ids: IntArray, y: IntArray) -> Check:
+def _lone_classes(ids: IntArray, y: IntArray) -> str:
     """Whether classes of one instance have entries in lists (n, M), as often as those of several.
 
     The instance itself may be the only entry of its class in the index, and be left out.
@@ -296,13 +259,13 @@ def _lone_classes(ids: IntArray, y: IntArray) -> Check:
     usual = float((missed[~alone].sum() + 1) / (np.count_nonzero(~alone) + 2))
     all_miss = missed[alone].all() and not alone.all()
     chance = usual ** int(alone.sum()) if all_miss else 1.0  # that all miss by chance
-    sentence = f"{alone.sum()} instances are the only ones of their classes"
     if chance < _NO_CHANCE:
-        sentence += (
-            ", and their lists have no entry of these. If the index has none, every answer to "
-            "them is wrong: leave them out, and pass untested='competitors'"
+        return (
+            f"{alone.sum()} instances are the only ones of their classes, and their lists have no "
+            "entry of these. If the index has none, every answer to them is wrong: leave them "
+            "out, and pass untested='competitors'"
         )
-    return Check("classes with one entry", chance >= _NO_CHANCE, sentence, chance, _NO_CHANCE)
+    return ""
 
 
 def search_results(
@@ -326,7 +289,7 @@ def search_results(
     lowest, highest, n_wrong = np.empty((3, n), dtype=np.int64)
     shape = (0, 0) if distances is None else (n, length)
     classes, scores, true = np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(n)
-    largest, spread = -np.inf, np.full(n, np.nan)
+    largest = -np.inf
     for part in ranges(n, max(1, _BLOCK // ids.shape[1])):
         listed, given = ids[part], None if distances is None else distances[part]
         if given is not None and tie_seed is not None:
@@ -346,7 +309,6 @@ def search_results(
             continue
         values = _scores(given, listed >= 0, part.start, higher_is_better)
         largest = max(largest, float(values.max()))
-        spread[part] = spread_at_end(values)
         true[part] = np.where(found, np.take_along_axis(values, place, axis=1)[:, 0], -np.inf)
         order = np.argsort(~wrong, axis=1, kind="stable")[:, :length]
         ended = np.arange(length) >= n_wrong[part, None]
@@ -358,11 +320,11 @@ def search_results(
     reached, usual = np.quantile(lengths, [_SHORT, _TOO_SHORT], method="lower").astype(int).tolist()
     least = SHORTEST_LIST if usual >= SHORTEST_LIST else 0
     length = min(length, max(reached, least))
-    checks = [reranked(lowest, highest, n_classes, spread, nouns.true)]
-    if tie_seed is not None:
-        checks.append(_tied_ends(left_out, int((ids >= 0).sum())))
+    facts: tuple[str, ...] = ()
+    if tie_seed is not None and left_out.any():
+        facts = (_tied_ends(left_out),)
     if distances is None or length == 0:
-        return SearchResults(lowest, highest, n_wrong, None, tuple(checks), nouns)
+        return SearchResults(lowest, highest, n_wrong, None, facts, nouns)
     # Negative distances, as of 1 - inner product, have no origin, unless they are rounding errors.
     rounding = _ROUNDING * float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
     perfect = None if higher_is_better or largest > rounding else 0.0
@@ -376,7 +338,7 @@ def search_results(
         perfect,
         not higher_is_better,
     )
-    return SearchResults(lowest, highest, n_wrong, nearest, tuple(checks), nouns)
+    return SearchResults(lowest, highest, n_wrong, nearest, facts, nouns)
 
 
 def _settled(
@@ -412,19 +374,14 @@ def _settled(
     return ids, distances, left_out
 
 
-def _tied_ends(left_out: IntArray, n_entries: int) -> Check:
-    """Whether lists still have most of their entries, without those tied with the last ones."""
-    n_lists, share = int(np.count_nonzero(left_out)), float(left_out.sum()) / n_entries
-    sentence = f"{n_lists} of {left_out.size} lists end in equal distances"
-    if n_lists:
-        sentence += (
-            f". An index lists some of the tied classes by its own order, so {left_out.sum()} "
-            "entries are left out, and the ranks of their classes are unknown. Pass longer lists, "
-            "or distances with more digits"
-        )
-    passed = share <= _MOST_LEFT_OUT
-    is_note = passed and n_lists > MOST_TIES * left_out.size
-    return Check("ties", passed, sentence, share, _MOST_LEFT_OUT, is_note)
+def _tied_ends(left_out: IntArray) -> str:
+    """Fact about entries that are left out, because they are tied with the last ones."""
+    return (
+        f"{np.count_nonzero(left_out)} of {left_out.size} lists end in equal distances. An index "
+        f"lists some of the tied classes by its own order, so {left_out.sum()} entries "
+        "are left out, and the ranks of their classes are unknown. Pass longer lists, "
+        "or distances with more digits"
+    )
 
 
 def _first_of_class(ids: IntArray) -> BoolArray:

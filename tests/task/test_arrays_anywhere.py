@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
-from classex_bayes import arguments as arguments_module
-from classex_bayes.array_access import numpy_if_in_memory, read_rows
+from classex_bayes import arrays as arrays_module
+from classex_bayes.arrays import numpy_if_in_memory, read_rows
+from classex_bayes.core import rank_pass as rank_counts_module
 from classex_bayes.core.ranks import device as device_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
-from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks.device import packed
 from classex_bayes.core.ranks.packed_bits import unpack
 from classex_bayes.exceptions import DataError
@@ -138,7 +138,7 @@ def test_any_rows_can_be_read_from_a_disk(rows):
 def as_on_a_device():
     """Arrays of PyTorch and JAX in memory are treated like those on a device."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arguments_module, "numpy_if_in_memory", lambda array: array)
+        patch.setattr(arrays_module, "numpy_if_in_memory", lambda array: array)
         yield
 
 
@@ -203,7 +203,7 @@ def test_tiles_and_uncertain_lists_of_a_device(distance, spare, pairs, constants
     expected = SourceTask.from_embeddings(probes, gallery, y // 2, **options)
     there = array_api_strict.asarray
     with (
-        constants(device_module, TILE_PAIRS=pairs, _CLOSE_PAIRS=pairs // 9),
+        constants(device_module, TILE_PAIRS=pairs),
         constants(embeddings_module, _SPARE=spare, _PART_PAIRS=50),
     ):
         found = SourceTask.from_embeddings(there(probes), there(gallery), y // 2, **options)

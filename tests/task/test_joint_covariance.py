@@ -7,7 +7,7 @@ from helpers import dyadic_covariance
 
 from classex_bayes import SourceTask
 from classex_bayes.core import named_metric
-from classex_bayes.core.ranks import rank_counts as rank_counts_module
+from classex_bayes.core import rank_pass as rank_counts_module
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.simulate import GaussianNearestNeighbor
 from classex_bayes.task import rank_variance as joint_module

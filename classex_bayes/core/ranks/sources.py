@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from classex_bayes.array_access import (
+from classex_bayes.arrays import (
     compilable,
     is_on_device,
     is_on_disk,
@@ -24,7 +24,6 @@ from classex_bayes.array_access import (
 )
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.ranks import device, packed_bits
-from classex_bayes.core.ranks.device import Pairs
 from classex_bayes.core.ranks.packed_bits import PackedPairs, word_count
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
@@ -85,7 +84,7 @@ class ScoreBlock(Protocol):
     def parts(self) -> Sequence[Any]:
         """Parts of the work. They may be done in any order and in parallel."""
 
-    def compare(self, part: Any) -> Pairs:
+    def compare(self, part: Any) -> PackedPairs:
         """Do one of the `parts`. The true class may be among the close classes."""
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
@@ -263,22 +262,29 @@ class MatrixBlock:
 
 
 class DeviceMatrixBlock:
-    """Rows of a score matrix on a device."""
+    """Rows of a score matrix on a device, which compares them in tiles, one after the other."""
 
     def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
         self._source, self._rows, self._y = source, rows, y
-        self.parts = ranges(rows.size, max(rows.size, 1))  # all at once
+        self.parts = ranges(rows.size, max(rows.size, 1))
 
-    def compare(self, part: slice) -> device.DevicePairs:
+    def compare(self, part: slice) -> PackedPairs:
         """Compare all instances with all classes."""
         matrix, higher = self._source.matrix, self._source.higher_is_better
+        n, n_classes = self._rows.size, self._source.shape[1]
+        above, close = np.empty((2, n, word_count(n_classes)), dtype=np.uint64)
+        two_values = np.empty(n, dtype=np.int64)
         true = on_device_of(matrix, self._read(self._rows, self._y)[:, None])
-        scores = take(matrix, self._rows)
-        if device.has_invalid(scores, np.inf if higher else -np.inf):
-            raise self._source.invalid()
-        above = scores > true if higher else scores < true
-        # A device may treat scores below the normal range as equal.
-        return device.DevicePairs(part, above, scores == true, device.two_values(scores))
+        for tile in ranges(n, max(1, device.TILE_PAIRS // n_classes)):
+            scores = take(matrix, self._rows[tile])
+            if device.has_invalid(scores, np.inf if higher else -np.inf):
+                raise self._source.invalid()
+            of_true = true[tile, :]
+            above[tile] = device.packed(scores > of_true if higher else scores < of_true)
+            # A device may treat scores below the normal range as equal.
+            close[tile] = device.packed(scores == of_true)
+            two_values[tile] = device.two_values(scores)
+        return PackedPairs(part, 0, above, close, two_values)
 
     def _read(self, rows: IntArray, columns: IntArray) -> NumberArray:
         matrix = self._source.matrix
@@ -368,7 +374,7 @@ class ConcatenatedBlock:
         """Compare some of the instances with some of the classes."""
         places, block = self._blocks[part[0]]
         pairs = block.compare(part[1])
-        return pairs.moved(places[pairs.rows])
+        return replace(pairs, rows=places[pairs.rows])
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
         """Reference scores of pairs (place in the block, class); all are of one shard."""

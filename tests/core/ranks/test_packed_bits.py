@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes.core import influence as influence_module
+from classex_bayes.core import rank_pass as rank_counts_module
 from classex_bayes.core.rank_pass import rank_statistics
 from classex_bayes.core.ranks import embeddings as embeddings_module
 from classex_bayes.core.ranks import packed_bits
-from classex_bayes.core.ranks import rank_counts as rank_counts_module
 from classex_bayes.core.ranks import sources as scores_module
 from classex_bayes.core.ranks import threads as workers_module
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
@@ -59,7 +59,7 @@ def random_source(rng, embedded, n_classes):
 
 def statistics(source, y, n_classes, ties="random"):
     """Losses, number of ties and the covariance of the accuracies."""
-    counts, influence, _ = rank_statistics(source, y, np.full(y.size, 1 / y.size), K, ties, 5)
+    counts, influence, *_ = rank_statistics(source, y, np.full(y.size, 1 / y.size), K, ties, 5)
     covariance = influence.covariance(np.bincount(y, minlength=n_classes) / y.size)
     return counts.n_better, counts.tied, covariance
 

@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from classex_bayes.core.ranks import rank_counts as rank_counts_module
+from classex_bayes.core import rank_pass as rank_counts_module
+from classex_bayes.core.rank_pass import row_groups, tie_noise
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.rank_counts import row_groups, tie_noise
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
 
