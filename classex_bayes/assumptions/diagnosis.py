@@ -30,7 +30,6 @@ from classex_bayes.task.data_checks import participation
 from classex_bayes.task.provenance import CLASSES
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
-from classex_bayes.task.score_checks import checks_of_scores
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -42,7 +41,6 @@ _NEIGHBOURS = 10  # places apart, at most, in the order of the classes
 _GROUPS, _ORDER = "groups of classes", "order of classes"
 _ROWS, _COLUMNS = "copies of instances", "copies of classes"
 _NORMALISED, _REACH = "normalisation of scores", "reach of the ranks"
-_SCORES, _EMBEDDINGS = "scores", "embeddings"
 _IN_GROUPS = (
     "If they were sampled in groups (genera, families of products, authors) and not one by one, "
     "make the task with sampling=Sampling(groups=...)"
@@ -214,9 +212,6 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         if exact is not None and exact.influence is not None:
             reason = "needs scores of all classes, which are no longer at hand"
         return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
-    if not {_SCORES, _EMBEDDINGS} & checks.keys() and exact.distance is None:
-        of_source = checks_of_scores(exact.source, exact.y, task.classes)
-        checks |= {check.name: check for check in of_source}
     rng = np.random.default_rng(seed_sequence(random_seed))
     facts = ScoreFacts(exact, rng)
     of_scores = [_copies_of_instances(facts), _copies_of_classes(facts.sketch, task.classes)]

@@ -20,6 +20,7 @@ from classex_bayes.core.ranks.rank_counts import (
     rank_blocks,
     row_groups,
 )
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.typing import FloatArray, IntArray
@@ -43,11 +44,14 @@ class RankStatistics(NamedTuple):
         these are classes of other groups; `n_competitors` is the number of equally weighted
         competitors that represent all such classes, and `siblings_better` counts the classes of its
         own group.
+    sample : Sample or None
+        First instances with their scores, if the source cannot be asked for them later.
     """
 
     counts: RankCounts
     influence: Influence
     columns: Mapping[str, IntArray]
+    sample: Sample | None = None
 
     @property
     def n_better(self) -> IntArray:

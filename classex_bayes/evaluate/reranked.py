@@ -109,7 +109,9 @@ def predict_reranked(
     found = first_stage.predict(counts, metric=listed).draws.values
     limit = found * at_source / listed_at_source
     predicted = model.predict(counts, metric=chosen.name)
-    of_lists = [note for note in predicted.base_notes if "predict_reranked" not in note]
+    checks = [check for task in model.tasks for check in task.checks]
+    advice = [check.sentence for check in checks if check.name == "reranked lists"]
+    of_lists = [note for note in predicted.base_notes if note not in advice]
     of_first = [f"first stage: {note}" for note in first_stage.fit_.notes if note not in of_lists]
     return replace(
         predicted,

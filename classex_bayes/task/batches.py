@@ -1,5 +1,6 @@
 """Test instances that come in batches, each compared with all classes and let go."""
 
+import sys
 from operator import length_hint
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from classex_bayes.core.rank_pass import report_progress
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
@@ -17,7 +19,6 @@ from classex_bayes.task.class_labels import (
     first_moved,
     refuse_positions,
 )
-from classex_bayes.task.score_checks import joined_rows, most_rows, source_checks
 from classex_bayes.task.score_reading import (
     LabelledScores,
     read_embeddings,
@@ -53,8 +54,7 @@ def read_batches(
     columns: list[Any] = []
     parts: list[ComparedScores] = []
     labels: list[IntArray] = []
-    checked: list[ScoreSource] = []  # the first batches, however they are cut
-    n_checked = 0
+    sample: Sample | None = None
     total = length_hint(batches)
     for number, batch in enumerate(batches):
         try:
@@ -83,9 +83,7 @@ def read_batches(
                     )
             positions = encode_labels(read.y, *read.source.shape, read.names)
             first = first or read
-            if n_checked < most_rows(read.source.shape[1]):
-                checked.append(read.source)
-                n_checked += read.source.shape[0]
+            sample = _with_rows(sample, read.source, positions)
             parts.append(ComparedScores.of(read.source, positions))
         except DataError as error:
             raise DataError(f"batches: in batch {number}: {error}") from None
@@ -94,10 +92,17 @@ def read_batches(
     if first is None:
         raise DataError("batches: found none; a generator can be read only once")
     y = np.concatenate(labels)
-    checks = source_checks(joined_rows(checked), y, first.names)
     if (names := first.names) is not None:  # positions might be read as names that are numbers
         y = [names[position] for position in y.tolist()]
-    return first._replace(source=ComparedScores.joined(parts), y=y, checks=checks)
+    return first._replace(source=ComparedScores.joined(parts), y=y, sample=sample)
+
+
+def _with_rows(sample: Sample | None, source: ScoreSource, y: IntArray) -> Sample:
+    """A sample with the first rows of a further batch, unless it is full."""
+    if sample is not None and sample.y.size == first_rows(sys.maxsize, source.shape[1]).size:
+        return sample
+    rows = Sample.of_source(source, y)
+    return rows if sample is None else Sample.joined([sample, rows])
 
 
 def _is_default(name: str, value: Any) -> bool:

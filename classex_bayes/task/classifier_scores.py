@@ -8,7 +8,7 @@ import numpy as np
 
 from classex_bayes.arguments import enough_classes, refuse_unread
 from classex_bayes.core.ranks.sources import ScoreMatrix
-from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_lazy_frame, refuse_masked, with_labels
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_names, encode_labels, refuse_positions
@@ -41,7 +41,7 @@ class _Scorer(NamedTuple):
 
 
 def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
-    """Arguments of `SourceTask.from_classifier`; warns if the scores disagree with `predict`."""
+    """Arguments of `SourceTask.from_classifier`."""
     names = _fitted_classes(clf)
     X, y = with_labels(X), with_labels(y)
     n = _n_rows(X)
@@ -50,8 +50,6 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     predicted = encode_labels(np.ravel(clf.predict(X)), n, len(names), names, "clf.predict(X)")
     n_other, scorer, scores = min(_tried(clf, X, predicted, len(names)), key=itemgetter(0))
     checks = [_agreement(clf, scorer.name, n_other, n)]
-    if not checks[0].passed:
-        warn(checks[0].sentence, DataWarning)
     if not _is_marginal(clf):
         sentence = (
             f"{type(_classifier(clf)).__name__} may score a class by the other classes that it was "

@@ -22,6 +22,7 @@ from classex_bayes.core.rank_pass import RankStatistics, rank_statistics
 from classex_bayes.core.ranks.embeddings import PERFECT, Distance, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts, Ties
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
@@ -61,11 +62,13 @@ class DaskSource(ABC):
         rows = self.rows if in_order else self.rows[order]
         class_ends = np.append(np.flatnonzero(np.diff(y[order])) + 1, y.size)
         ends = np.unique(class_ends[np.searchsorted(class_ends, np.cumsum(rows.chunks[0]))])
-        counts, influences = [], []
+        counts, influences, samples = [], [], []
         for instance, block in _blocks(rows, order, ends):
+            part = self.part(block, instance)
             statistics = delayed(rank_statistics, nout=2)(
-                self.part(block, instance), y[instance], weight[instance], k, ties, seed, instance
+                part, y[instance], weight[instance], k, ties, seed, instance
             )
+            samples = samples or [delayed(Sample.of_source)(part, y[instance])]
             counts.append(statistics[0])
             influences.append(statistics[1])
         while len(influences) > 1:
@@ -73,11 +76,11 @@ class DaskSource(ABC):
                 influences[start : start + _FAN_IN] for start in range(0, len(influences), _FAN_IN)
             ]
             influences = [delayed(_sum)(*group) for group in groups]
-        of_blocks, influence = _computed(counts, influences[0])
+        of_blocks, influence, sample = _computed(counts, influences[0], samples[0])
         total = RankCounts.zeros(y.size)
         for whole, part in zip(total, RankCounts.joined(of_blocks), strict=True):
             whole[order] = part
-        return RankStatistics(total, influence, {"lowest": total.n_better})
+        return RankStatistics(total, influence, {"lowest": total.n_better}, sample)
 
     def nearest(self, y: IntArray) -> NearestClasses:
         """Lists of the nearest wrong classes, block by block, as `NearestClasses.of`."""

@@ -13,6 +13,7 @@ from classex_bayes.task.check import Check, noted
 from classex_bayes.task.provenance import Nouns
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import FEWEST_ERRING_CLASSES, RankVariance
+from classex_bayes.task.score_checks import checks_of_sample
 from classex_bayes.typing import FloatArray, IntArray
 
 FEW_CLASSES, FEWEST_ERRORS, MOST_TIES, FARTHEST_RULES = 20, 10, 0.05, 2.0
@@ -49,6 +50,7 @@ def checks_of(
         few_weighty_classes(table.class_weight),
         few_errors(table.n_better, table.y, nouns),
         *table.provenance.checks,
+        *checks_of_sample(table, names),
     ]
     if table.is_exact:
         checks.append(last_ranks(table))

@@ -14,24 +14,16 @@ from classex_bayes.arguments import (
     truth_value,
     whole_number,
 )
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import is_frame
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_labels
 from classex_bayes.task.data_checks import FARTHEST_RULES, MOST_TIES
-from classex_bayes.task.misuse import (
-    Ranking,
-    names_of_queries,
-    order_of_lists,
-    own_candidates_of,
-    self_match_limit,
-    self_matches,
-    without_overflow,
-)
+from classex_bayes.task.misuse import names_of_queries
 from classex_bayes.task.provenance import DOCUMENTS, SEVERAL_RELEVANT
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import SearchResults, search_results
-from classex_bayes.task.score_checks import sums_to_one
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 Missing = Literal["error", "unanswered", "unsearched"]
@@ -184,7 +176,6 @@ def judged_lists(
     grade = np.zeros(query.size + 1, dtype=np.int64)  # the last one is of documents not listed
     grade[position] = grades
     grade = grade[:-1]
-    checks = check, *_checks_of_lists(query, document, grade >= level, n_classes, higher)
     scores = table["number"].to_numpy()
     return JudgedLists(
         queries,
@@ -198,7 +189,7 @@ def judged_lists(
         document,
         scores if higher else -scores,
         grade,
-        checks,
+        (check,),
     )
 
 
@@ -209,26 +200,13 @@ def _positions(pairs: IntArray, listed: IntArray) -> IntArray:
     return np.where(listed[position] == pairs, position, listed.size)
 
 
-def _checks_of_lists(
-    query: IntArray, document: IntArray, right: BoolArray, n_classes: int | None, higher: bool
-) -> list[Check]:
-    """Whether lists are in order and of one corpus; entries are in the order of their ranks."""
-    n_wrong = np.bincount(query[~right], minlength=int(query[-1]) + 1)
-    answered, place = np.unique(query[right], return_index=True)
-    before = np.cumsum(~right)[np.flatnonzero(right)[place]]
-    before -= (np.cumsum(n_wrong) - n_wrong)[answered]
-    remedy = f"pass higher_is_better={not higher}"
-    checks = [order_of_lists(answered, before, n_wrong[answered], remedy)]
-    if n_classes is not None:
-        checks.append(own_candidates_of(query[~right], document[~right], n_classes))
-    return checks
-
-
 def own_table_of(lists: JudgedLists) -> tuple[RankTable, list[Any]]:
     """Table of queries whose best relevant document was ranked among their own candidates."""
     results, answered = best_relevant(lists, lists.n_documents), ~lists.is_empty
     lowest, highest, n_wrong = (column[answered] for column in results[:3])
-    of_answered = SearchResults(lowest, highest, n_wrong, None, results.checks)
+    of_answered = SearchResults(
+        lowest, highest, n_wrong, None, results.checks, sample=results.sample
+    )
     return of_answered.own_table(lists.queries[answered], lists.queries[~answered], ())
 
 
@@ -251,15 +229,12 @@ def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
         ids, best_listed, n_classes, values, higher_is_better=True, nouns=DOCUMENTS
     )
     lowest, highest = results.lowest, results.highest
-    listed = without_overflow(np.where(ids >= 0, values, -np.inf))
-    ranking = Ranking.of_lists(ids, listed, best_listed)
-    limit = np.inf if sums_to_one(listed) else self_match_limit(ranking)  # these saturate
-    remedy = "leave the queries themselves out of the documents and of qrels"
-    same = self_matches(ranking, limit, remedy)
+    sample = Sample.of_lists(ids, values, best_listed)
     # trec_eval counts an unlisted document as missed at every depth, even after a short list.
     lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
     lowest[lists.is_empty] = highest[lists.is_empty] = n_classes - 1
-    return results._replace(lowest=lowest, checks=(*lists.checks, same, *checks, *results.checks))
+    every = *lists.checks, *checks, *results.checks
+    return results._replace(lowest=lowest, checks=every, sample=sample)
 
 
 def _relevant(lists: JudgedLists) -> Check:

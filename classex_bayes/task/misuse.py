@@ -4,15 +4,12 @@ The rules look at ranks, at the order of the scores of a row, or at scores relat
 same test. Those of lists come first, then those of score matrices.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
-
 import numpy as np
 from scipy.stats import binom, poisson
 
-from classex_bayes.exceptions import DataError
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.task.check import Check
-from classex_bayes.typing import BoolArray, FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray
 
 _FEWEST = 10  # instances, lists or classes that a rule needs
 _STANDARD_ERRORS = 4
@@ -20,23 +17,13 @@ _STANDARD_ERRORS = 4
 # distance of the nearest wrong classes or of rounding; noise varies by no more than this factor.
 _SELF, _MOST_SELF, _TYPICAL, _NOISE, _LOST = 1e-3, 0.95, 0.75, 2.0, 0.01
 _SINGLE, _HALF = 1e-6, 1e-3  # rounding, in shares of the score
-_LARGEST = 1e300  # larger numbers mask classes, and their differences would overflow
 _SATURATED = 3e-3  # median wrong score of scores that saturate at both ends
 # Own candidates: share of the classes that random lists have in common, probability that these have
 # so few, and wrong classes of a list.
 _TOO_FEW, _CHANCE, _SHORTEST_OWN, _MOST_ENTRIES = 0.25, 1e-4, 3, 2**21
 _SHIFTED, _FEW_RIGHT = 0.1, 2  # least share of the classes, and those right before a step
 _ROUNDED, _MOST_ROUNDED = 1e-5, 0.05  # in shares of a score, and of the instances
-# Columns: share of values that no tested class has, by so much of their range; hubs have none.
-# Larger whole numbers are so by rounding. Times and losses come near their end, 0, relative to
-# their median; hubs that happen to be positive do not.
-_OUTSIDE, _MARGIN, _LARGEST_WHOLE, _NEAR_END = 0.25, 0.3, 1e6, 0.05
-# Counts: largest denominator that chance does not give; share of right decisions, which numbers of
-# common points do not reach; share of the rows that are counts.
-_LARGEST_TOTAL, _SHARE_ROUNDING, _LEAST_DIAGONAL, _MOST_COUNTS = 300, 2e-5, 0.35, 0.9
-_SHARE_OF_WHOLE = 1e-3
-# Shares of the range, and of the scores: a floor has some just above it, and a mask has none.
-_MOSTLY, _AT_FLOOR, _ABOVE_FLOOR, _JUST_ABOVE = 0.5, 1e-2, 0.1, 0.01
+_MOSTLY = 0.5
 # Of reranked lists: shortest ones, most of them in the number of documents, share of the found that
 # have ranks in the second half, and the spread of the last quarter of their scores, in that of the
 # middle half. It is about 0.3 for the best of many scores, 0.5 for uniform ones, 0.8 to 1.2 for
@@ -46,51 +33,7 @@ _SHORTEST, _LONGEST, _MOST_LATE, _MOST_SPREAD = 8, 0.25, 0.125, 0.6
 _GROWTH, _RARE = 2, 0.01
 
 
-def without_overflow(scores: FloatArray) -> FloatArray:
-    """Scores whose differences are finite where they are."""
-    return np.where(np.isfinite(scores), np.clip(scores, -_LARGEST, _LARGEST), scores)
-
-
-class Ranking(NamedTuple):
-    """Some test instances with the scores of their true classes and of wrong ones.
-
-    Larger scores are better. Lists that have ended are padded with class -1 and score -inf, and a
-    true class that is not listed has the score -inf.
-    """
-
-    y: IntArray  # (n,)
-    true: FloatArray  # (n,)
-    classes: IntArray  # (n, m): of the wrong scores
-    wrong: FloatArray  # (n, m)
-
-    @classmethod
-    def of_matrix(cls, scores: FloatArray, y: IntArray) -> "Ranking":
-        """Ranking of all classes by scores (n, k1)."""
-        n, n_classes = scores.shape
-        others = np.arange(n_classes - 1) + (np.arange(n_classes - 1) >= y[:, None])
-        return cls(y, scores[np.arange(n), y], others, np.take_along_axis(scores, others, axis=1))
-
-    @classmethod
-    def of_lists(cls, ids: IntArray, scores: FloatArray, y: IntArray) -> "Ranking":
-        """Ranking of lists (n, m) of classes with these scores; entries of -1 are skipped."""
-        own = ids == y[:, None]
-        wrong = (ids >= 0) & ~own
-        true = np.where(own, scores, -np.inf).max(axis=1)
-        return cls(y, true, np.where(wrong, ids, -1), np.where(wrong, scores, -np.inf))
-
-    @property
-    def best_wrong(self) -> FloatArray:
-        """Best wrong score (n,)."""
-        return self.wrong.max(axis=1)
-
-    @property
-    def first(self) -> IntArray:
-        """Class (n,) that scores best."""
-        rival = np.take_along_axis(self.classes, self.wrong.argmax(axis=1)[:, None], axis=1)[:, 0]
-        return np.where(self.true >= self.best_wrong, self.y, rival)
-
-
-def self_match_limit(ranking: Ranking, largest: float = _SELF) -> float:
+def self_match_limit(ranking: Sample, largest: float = _SELF) -> float:
     """Score that a true class exceeds only by comparison of an instance with itself; else inf.
 
     Of instances that are among their own templates, the true scores hardly vary and are the best
@@ -121,7 +64,7 @@ def self_match_limit(ranking: Ranking, largest: float = _SELF) -> float:
     return best - float(np.sqrt(max(near, rounding) * far))
 
 
-def self_matches(ranking: Ranking, limit: float, remedy: str) -> Check:
+def self_matches(ranking: Sample, limit: float, remedy: str) -> Check:
     """Whether no true score exceeds the `limit` of `self_match_limit`."""
     share = float((ranking.true > limit).mean())
     sentence = f"{share:.0%} of the true classes match perfectly"
@@ -236,7 +179,7 @@ def reranked(
     return Check("reranked lists", passed, sentence, ends, _MOST_SPREAD, is_note)
 
 
-def shifted_labels(ranking: Ranking, n_classes: int, remedy: str) -> Check:
+def shifted_labels(ranking: Sample, n_classes: int, remedy: str) -> Check:
     """Whether another class than that of y, always as far from it, is often the best one.
 
     It is so in place of the class of y, for all classes or for those after one that y leaves out.
@@ -301,7 +244,7 @@ def ties_of_rounding(true: FloatArray, wrong: FloatArray) -> Check:
     return Check("rounding", passed, sentence, value, _MOST_ROUNDED)
 
 
-def true_item_first(ranking: Ranking) -> Check:
+def true_item_first(ranking: Sample) -> Check:
     """Whether column 0 is the best one in rows of different labels, and these score by chance."""
     y, n = ranking.y, ranking.y.size
     right = int(np.count_nonzero(ranking.first == y))
@@ -317,122 +260,3 @@ def true_item_first(ranking: Ranking) -> Check:
             "pass the rows to SourceTask.from_negatives"
         )
     return Check("candidates", not (by_chance and far), sentence, most / n)
-
-
-def columns_are_classes(scores: FloatArray, y: IntArray, names: Sequence[Any] | None) -> Check:
-    """Whether untested columns of scores (n, k1) have values like those of the tested ones.
-
-    At most a quarter of the scores of a class may lie far above all those of tested ones, and three
-    quarters above those of their rows. Its scores are whole numbers, or end at 0 as times and
-    losses do, only if those of others are and do. Lower scores do no harm.
-    """
-    tested = np.isin(np.arange(scores.shape[1]), y)
-    others, finite = scores[:, ~tested], np.isfinite(scores)
-    known = scores[finite & tested]
-    outside = np.zeros(others.shape[1])
-    if known.size and len(scores) >= _FEWEST:
-        limit = known.max() + _MARGIN * float(np.ptp(known))
-        beyond = np.isfinite(others) & (others > limit)
-        best = scores[:, tested].max(axis=1, keepdims=True)
-        outside = np.where((others > best).mean(axis=0) > _TYPICAL, 1.0, beyond.mean(axis=0))
-        whole = (scores == np.floor(scores)).all(axis=0) & (scores != 0).any(axis=0)
-        whole &= np.abs(scores).max(axis=0) < _LARGEST_WHOLE
-        if not whole[tested].any():
-            outside = np.where(whole[~tested], 1.0, outside)
-        if (scores[:, tested] < 0).any(axis=0).mean() > _MOST_SELF:
-            n_near = (others <= _NEAR_END * np.median(others, axis=0)).sum(axis=0)
-            ends = (others >= 0).all(axis=0) & (
-                n_near >= np.maximum(3, _NEAR_END / 3 * len(scores))
-            )
-            ends &= n_near < _MOSTLY * len(scores)
-            outside = np.where(ends, 1.0, outside)
-    value = float(outside.max(initial=0.0))
-    passed = value <= _OUTSIDE
-    sentence = (
-        "untested columns have scores like the others" if outside.size else "all columns are tested"
-    )
-    if not passed:
-        column = int(np.flatnonzero(~tested)[outside.argmax()])
-        name = column if names is None else repr(names[column])
-        sentence = (
-            f"column {name} of scores has no test instance and other values than all tested "
-            "columns, like a time, a place or the number of the row; leave it out if it is no class"
-        )
-    return Check("columns", passed, sentence, value, _OUTSIDE)
-
-
-def refuse_other_columns(checks: Sequence[Check]) -> None:
-    """Raise if `columns_are_classes` found a column that is no class."""
-    for check in checks:
-        if check.name == "columns" and check.passed is False:
-            raise DataError(f"scores: {check.sentence}")
-
-
-def counts_of_decisions(scores: FloatArray, y: IntArray, n: int) -> Check:
-    """Whether scores are rows of a confusion matrix: counts or shares of them, one row a class.
-
-    `n` is the number of all instances. Most rows consist of whole numbers, or all entries are
-    shares of rows, of columns or of the whole, of at most 300 classes. The true class has a third
-    or more of its row.
-    """
-    passed, value, n_classes = True, 0.0, scores.shape[1]
-    one_each = n == np.unique(y).size == len(y) and n_classes <= min(2 * n, _LARGEST_TOTAL)
-    if one_each and np.isfinite(scores).all() and scores.min() >= 0:
-        share = scores / np.maximum(scores.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        are_whole = (scores == np.floor(scores)).all(axis=1)
-        # Other rows may be decisions.
-        counted = (are_whole & (scores.max(axis=1) > 1)) | (
-            share.max(axis=1) < 1 - 1 / _LARGEST_TOTAL
-        )
-        whole = are_whole | _are_shares(scores, axis=1)
-        value = float((whole & counted).sum() / max(counted.sum(), 1))
-        of_whole = min(abs(scores.sum() / unit - 1) for unit in (1, 100)) < _SHARE_OF_WHOLE
-        value = 1.0 if of_whole or _are_shares(scores, axis=0).all() else value
-        diagonal = float(share[np.arange(len(y)), y].mean())
-        passed = counted.sum() < 3 or value <= _MOST_COUNTS or diagonal <= _LEAST_DIAGONAL
-    sentence = "scores are no counts of decisions"
-    if not passed:
-        sentence = (
-            "scores are whole numbers or shares of them, one row for each class, like a confusion "
-            "matrix: pass counts of decisions to SourceTask.from_confusion"
-        )
-    return Check("counts", passed, sentence, value, _MOST_COUNTS)
-
-
-def _are_shares(scores: FloatArray, axis: int) -> BoolArray:
-    """Whether each row (axis 1) or column consists of fractions with one denominator.
-
-    Rounded shares are not told from probabilities of so many decimals.
-    """
-    rows = scores if axis else scores.T
-    total = rows.sum(axis=1, keepdims=True)
-    whole = np.zeros(len(rows), dtype=bool)
-    if np.ptp(total) > _SHARE_ROUNDING * total.max():
-        return whole
-    share = rows / np.where(total > 0, total, 1.0)
-    least = np.where(share > 0, share, 1.0).min(axis=1, keepdims=True)
-    for count in range(1, _LARGEST_TOTAL + 1):  # of the smallest share
-        number = np.rint(count / least)
-        error = np.abs(number * share - np.rint(number * share)).max(axis=1, keepdims=True)
-        limit = np.where(number <= _LARGEST_TOTAL, _SHARE_ROUNDING, _SHARE_ROUNDING**2)
-        whole |= ((number > 1) & (error <= limit))[:, 0]
-    return whole
-
-
-def floor_of_scores(scores: FloatArray) -> Check:
-    """Whether half of all scores lie at the lowest one, unless it is 0 or masks classes; a note."""
-    finite = scores[np.isfinite(scores)]
-    if not finite.size:
-        return Check("floor", None, "needs finite scores")
-    lowest, span = float(finite.min()), float(np.ptp(finite))
-    at_floor = float((finite <= lowest + _AT_FLOOR * span).mean())
-    just_above = float((finite <= lowest + _ABOVE_FLOOR * span).mean()) - at_floor
-    is_floor = at_floor > _MOSTLY and just_above > _JUST_ABOVE and abs(lowest) > _AT_FLOOR * span
-    sentence = f"{at_floor:.0%} of the scores are near the lowest one"
-    if is_floor:
-        sentence = (
-            f"{at_floor:.0%} of the scores are near the lowest one, {lowest:.4g}, a floor such as "
-            "that of log(p + 1e-4), which hides how far apart classes are, so that accuracies "
-            "beyond the pilot come out too low or too high: pass scores without it, such as logits"
-        )
-    return Check("floor", True, sentence, at_floor, _MOSTLY, is_note=is_floor)

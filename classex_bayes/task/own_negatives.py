@@ -18,10 +18,10 @@ from classex_bayes.arguments import (
     whole_numbers,
 )
 from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
+from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import with_labels
 from classex_bayes.task.class_labels import label_vector
-from classex_bayes.task.misuse import ties_of_rounding, without_overflow
 from classex_bayes.task.provenance import ITEMS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import read_ranks, refuse_disorder
@@ -155,7 +155,10 @@ def scored_table(
     lowest = np.append(above, table.lowest[above.size :])
     highest = lowest + np.pad(tied, (0, lowest.size - tied.size))
     counts = RankCounts(table.lowest, lowest, highest, np.zeros_like(lowest))
-    values = without_overflow(np.column_stack([positive, negatives]).astype(float))
-    checks = (ties_of_rounding(values[:, 0], values[:, 1:]),)
-    provenance = replace(table.provenance, ties=rule, checks=checks)
-    return replace(table, counts=counts, provenance=provenance), names
+    first = first_rows(*matrix.shape)
+    is_item = np.column_stack([np.ones(first.size, dtype=bool), offered[first]])
+    ids = np.where(is_item, np.arange(matrix.shape[1]), -1)
+    values = matrix[first].astype(float) * (1 if higher else -1)
+    sample = Sample.of_lists(ids, values, np.zeros_like(first))  # items have no names
+    provenance = replace(table.provenance, ties=rule)
+    return replace(table, counts=counts, sample=sample, provenance=provenance), names

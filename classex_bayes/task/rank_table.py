@@ -13,6 +13,7 @@ from classex_bayes.core.influence import Influence
 from classex_bayes.core.metrics import Accuracy, MeanMetric, MedianRank, Metric
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
@@ -121,6 +122,8 @@ class RankTable:
         Numbers of better classes as counted from the scores.
     nearest : NearestClasses or None
         The wrong classes that score best, if they are known without the scores.
+    sample : Sample or None
+        First instances with their scores, if they are known without `provenance.source`.
     provenance : Provenance
         Where the ranks come from, with words for readers.
     """
@@ -142,6 +145,7 @@ class RankTable:
     influence: Influence | None = None
     counts: RankCounts | None = None
     nearest: NearestClasses | None = None
+    sample: Sample | None = None
     provenance: Provenance = field(default_factory=Provenance)
     has_ranks: ClassVar[bool] = True
     __repr__ = by_fields
@@ -290,6 +294,14 @@ class RankTable:
             )
         return self.provenance.nearest(self.y)
 
+    @cached_property
+    def first_rows(self) -> Sample | None:
+        """First instances with their scores, as stored or from the scores; None if unknown."""
+        source = self.provenance.source
+        if self.sample is not None or source is None:
+            return self.sample
+        return Sample.of_source(source, self.y[~self.unanswered])
+
     @property
     def data(self) -> tuple[Any, ...]:
         """Arrays of numbers from which everything else follows."""
@@ -361,6 +373,10 @@ class RankTable:
         whole = provenance.source is not None and not columns["unanswered"].any()
         if not whole and all(table.has_scores for table in tables):
             nearest = NearestClasses.joined(table.nearest_classes for table in tables)
+        if provenance.source is None:
+            samples = [table.first_rows for table in tables]
+        else:
+            samples = [table.sample for table in tables]
         return replace(
             tables[0],
             **columns,
@@ -368,6 +384,7 @@ class RankTable:
             influence=influence,
             counts=counts,
             nearest=nearest,
+            sample=Sample.joined([sample for sample in samples if sample is not None]),
             provenance=provenance,
         )
 
@@ -391,9 +408,10 @@ class RankTable:
     def without_source(self) -> Self:
         """Table without the scores, with the statistics that were computed from them."""
         provenance = replace(self.provenance, source=None)
+        sample = self.first_rows
         if self.source is None:
-            return replace(self, provenance=provenance)
-        return replace(self, nearest=self.nearest_classes, provenance=provenance)
+            return replace(self, sample=sample, provenance=provenance)
+        return replace(self, nearest=self.nearest_classes, sample=sample, provenance=provenance)
 
     # Accuracies and other metrics
 

@@ -10,24 +10,14 @@ import pandas as pd
 from classex_bayes.arguments import LARGEST_K, as_array, as_numeric, contents, truth_value
 from classex_bayes.core.ranks.nearest import LENGTH, SHORTEST_LIST, NearestClasses
 from classex_bayes.core.ranks.rank_counts import tie_noise
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import ClassLabels, Untested, class_labels, class_names
 from classex_bayes.task.data_checks import MOST_TIES
-from classex_bayes.task.misuse import (
-    Ranking,
-    order_of_lists,
-    own_candidates_of,
-    reranked,
-    self_match_limit,
-    self_matches,
-    shifted_labels,
-    spread_at_end,
-    ties_of_rounding,
-    without_overflow,
-)
+from classex_bayes.task.misuse import self_match_limit
 from classex_bayes.task.own_negatives import catalogue_size, own_table
 from classex_bayes.task.provenance import (
     CANDIDATES,
@@ -39,7 +29,6 @@ from classex_bayes.task.provenance import (
     Provenance,
 )
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_checks import sums_to_one
 from classex_bayes.task.score_reading import refuse_disorder, table_of_ranks, tie_seed
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
@@ -61,12 +50,13 @@ class SearchResults(NamedTuple):
     nearest: NearestClasses | None
     checks: tuple[Check, ...] = ()
     nouns: Nouns = CLASSES
+    sample: Sample | None = None
 
     def table(self, labels: ClassLabels, checks: tuple[Check, ...], **columns: Any) -> RankTable:
         """Table of the instances, with further checks and columns."""
         every = *self.checks, *checks
         provenance = Provenance(unknown=CUT_RANKS, checks=every, nouns=self.nouns)
-        columns |= {"nearest": self.nearest, "provenance": provenance}
+        columns |= {"nearest": self.nearest, "provenance": provenance, "sample": self.sample}
         return table_of_ranks(labels, self.lowest, self.highest, **columns)
 
     def own_table(
@@ -83,7 +73,7 @@ class SearchResults(NamedTuple):
         table, names = own_table(self.lowest + 1, unit, self.n_wrong, unanswered)
         nouns = CANDIDATES if self.nouns is DOCUMENTS else ITEMS
         provenance = replace(table.provenance, checks=(*self.checks, *checks), nouns=nouns)
-        return replace(table, provenance=provenance), names
+        return replace(table, provenance=provenance, sample=self.sample), names
 
 
 def search_table(
@@ -121,42 +111,20 @@ def search_table(
         untested = "competitors"
     labels = class_labels(y, len(lists), size, names, class_weight, untested, unanswered)
     checks: tuple[Check, ...] = ()
-    values = _lists_of_scores(lists, distances, higher)
-    remedy = "pass ignore_identical=True"
     if truth_value(ignore_identical, "ignore_identical"):
         scored = distances is not None
+        values = _lists_of_scores(lists, distances, higher)
         lists, removed = _without_identical(lists, labels.y, values, scored, higher)
         checks = (_removed(removed),)
-        remedy = "leave the instances themselves out of the index"
     results = search_results(
         lists, labels.y, size, distances, higher, tie_seed(0), are_whole=k1 is None
     )
-    ranking = Ranking.of_lists(lists, values, labels.y)
-    limit = np.inf
-    if distances is not None:
-        checks += (ties_of_rounding(ranking.true, ranking.wrong),)
-        if not (higher and sums_to_one(values)):  # which saturate
-            limit = self_match_limit(ranking)
-    listed = results.lowest == results.highest
-    checks += (
-        _lone_classes(lists, labels.y),
-        self_matches(ranking, limit, remedy),
-        order_of_lists(
-            labels.y[listed],
-            results.lowest[listed],
-            results.n_wrong[listed],
-            "pass ids with the best class first",
-        ),
-    )
+    values = None if distances is None else _lists_of_scores(lists, distances, higher)
+    results = results._replace(sample=Sample.of_lists(lists, values, labels.y))
+    checks += (_lone_classes(lists, labels.y),)
     if k1 is None:
         table, units = results.own_table(labels.y, labels.unanswered, checks)
         return table, units if names is None else [names[place] for place in units]
-    row, place = np.nonzero(ranking.classes >= 0)
-    remedy = "pass {}" if names is None else "check the order of the names"
-    checks += (
-        own_candidates_of(row, ranking.classes[row, place], k1),
-        shifted_labels(ranking, k1, remedy),
-    )
     return results.table(labels, checks), names
 
 
@@ -241,7 +209,7 @@ def _lists_of_scores(
     if distances is None:
         return np.broadcast_to(-np.arange(ids.shape[1], dtype=float), ids.shape)
     values = distances.astype(float) if higher_is_better else -distances.astype(float)
-    return without_overflow(np.where(ids >= 0, values, -np.inf))
+    return np.where(ids >= 0, values, -np.inf)
 
 
 def _without_identical(
@@ -254,7 +222,7 @@ def _without_identical(
     taken.
     """
     own = ids == y[:, None]
-    limit = self_match_limit(Ranking.of_lists(ids, scores, y)) if scored else np.inf
+    limit = self_match_limit(Sample.of_lists(ids, scores, y)) if scored else np.inf
     if np.isfinite(limit):
         identical = own & (scores > limit)
     elif scored and not higher_is_better:
@@ -326,7 +294,7 @@ def search_results(
     lowest, highest, n_wrong = np.empty((3, n), dtype=np.int64)
     shape = (0, 0) if distances is None else (n, length)
     classes, scores, true = np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(n)
-    largest, spread = -np.inf, np.full(n, np.nan)
+    largest = -np.inf
     for part in ranges(n, max(1, _BLOCK // ids.shape[1])):
         listed, given = ids[part], None if distances is None else distances[part]
         if given is not None and tie_seed is not None:
@@ -346,7 +314,6 @@ def search_results(
             continue
         values = _scores(given, listed >= 0, part.start, higher_is_better)
         largest = max(largest, float(values.max()))
-        spread[part] = spread_at_end(values)
         true[part] = np.where(found, np.take_along_axis(values, place, axis=1)[:, 0], -np.inf)
         order = np.argsort(~wrong, axis=1, kind="stable")[:, :length]
         ended = np.arange(length) >= n_wrong[part, None]
@@ -358,7 +325,7 @@ def search_results(
     reached, usual = np.quantile(lengths, [_SHORT, _TOO_SHORT], method="lower").astype(int).tolist()
     least = SHORTEST_LIST if usual >= SHORTEST_LIST else 0
     length = min(length, max(reached, least))
-    checks = [reranked(lowest, highest, n_classes, spread, nouns.true)]
+    checks = []
     if tie_seed is not None:
         checks.append(_tied_ends(left_out, int((ids >= 0).sum())))
     if distances is None or length == 0:

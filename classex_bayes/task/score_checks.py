@@ -12,111 +12,86 @@ import numpy as np
 from classex_bayes.array_access import read_rows
 from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.nearest import ROUNDING
-from classex_bayes.core.ranks.sources import (
-    ConcatenatedScores,
-    ScoreSource,
-    is_negated,
-    split_scores,
-)
+from classex_bayes.core.ranks.sources import ScoreSource, is_negated, split_scores
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.check import Check
-from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.misuse import (
-    Ranking,
-    columns_are_classes,
-    counts_of_decisions,
-    floor_of_scores,
+    order_of_lists,
+    own_candidates_of,
+    reranked,
     self_match_limit,
     self_matches,
     shifted_labels,
+    spread_at_end,
     ties_of_rounding,
     true_item_first,
-    without_overflow,
 )
-from classex_bayes.typing import BoolArray, FloatArray, IntArray
+from classex_bayes.task.provenance import CUT_RANKS
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.typing import FloatArray, IntArray
 
-_MOST_ROWS, _MOST_ENTRIES = 1000, 2**21
+_MOST_ROWS = 1000
 _FEWEST_ROWS, _FEWEST_VALUES, _NEAREST = 3, 10, 4
 _MOSTLY, _FEW, _MANY_TIES = 0.5, 0.1, 0.05
 _TINY = 1e-6  # votes have no smaller probability, but a softmax that rounds to 0 has
 _NEAR, _HALF_PRECISION = 0.5, 1e-3  # the largest cosine is above the first, at most 1 + the second
 _SUM_ROUNDING = 1e-2  # of probabilities and their logarithms in half precision
-_FEWEST_PROBES, _MANY_PROBES, _FEWEST_CLASSES = 10, 20, 3
+_FEWEST_PROBES, _MANY_PROBES = 10, 20
 _MOST_COORDINATES = 2**22
 _OTHER_UNIT = 10.0  # times the spread of the templates, which noise does not reach
 _SAME_NORM, _OTHER_NORMS = 1e-2, 0.1  # spread of lengths, in shares of their mean
 _SAME_MEAN = 1e-2  # of the distance of probes: rounding of half precision
-# Distance of a probe to itself, in shares of that to the nearest wrong templates.
-_SAME_VECTOR = 1e-6
-_STEP_ROUNDING = 1e-6  # of row numbers that were divided by their number
 
 
-def source_checks(
-    source: ScoreSource, y: IntArray, names: Sequence[Any] | None
-) -> tuple[Check, ...]:
-    """Checks of scores or embeddings of instances of the classes `y` (n,), by their first rows.
-
-    `names` are those of the classes. Dask arrays are not checked.
-    """
-    if isinstance(source, DaskSource):
+def checks_of_sample(table: RankTable, names: Sequence[Any] | None) -> tuple[Check, ...]:
+    """Checks of the first rows of scores or lists. `names` are those of the classes."""
+    sample = table.first_rows
+    true = table.provenance.nouns.true
+    if sample is None and table.provenance.unknown is CUT_RANKS:
+        return (reranked(table.lowest, table.highest, table.n_classes, None, true),)
+    if sample is None:
         return ()
-    if isinstance(source, EmbeddingScores):
-        _refuse_foreign_coordinates(source, y)
-        return _checks_of_embeddings(source, y, names)
-    return checks_of_scores(source, y, names)
+    checks = []
+    if sample.has_scores:
+        sums = sums_to_one(sample.scores) if np.isfinite(sample.wrong).all() else False
+        limit = np.inf if sums else self_match_limit(sample)
+        remedy = (
+            "use test instances that the classifier has not seen, compare each instance with "
+            "templates that are made without it, or pass ignore_identical=True"
+        )
+        checks += [self_matches(sample, limit, remedy), ties_of_rounding(sample.true, sample.wrong)]
+    if table.influence is None:
+        missed = np.isneginf(sample.true)
+        before = (sample.wrong > sample.true[:, None]).sum(axis=1)
+        n_wrong = (sample.classes >= 0).sum(axis=1)
+        remedy = "pass the best first, or the other value of higher_is_better"
+        checks.append(order_of_lists(sample.y[~missed], before[~missed], n_wrong[~missed], remedy))
+        if table.competitors_shared:
+            row, place = np.nonzero(sample.classes >= 0)
+            checks.append(own_candidates_of(row, sample.classes[row, place], table.n_classes))
+            spread = spread_at_end(-np.sort(-sample.wrong, axis=1))
+            checks.append(reranked(table.lowest, table.highest, table.n_classes, spread, true))
+    elif isinstance(table.provenance.source, EmbeddingScores):
+        checks.append(_check_of_embeddings(table.provenance.source, table.y))
+    else:
+        negated = table.provenance.source is not None and is_negated(table.provenance.source)
+        checks.append(_scores_fit(negated, sample.scores, np.zeros_like(sample.y)))
+        checks.append(true_item_first(sample))
+    if table.competitors_shared:
+        remedy = "pass {}" if names is None else "check the order of the names"
+        checks.append(shifted_labels(sample, table.n_classes, remedy))
+    return tuple(checks)
 
 
-def joined_rows(sources: Sequence[ScoreSource]) -> ScoreSource:
-    """Source of the instances of several ones on the same classes, for checks."""
-    first = sources[0]
-    if isinstance(first, EmbeddingScores):
-        parts = [_first_rows(source.probes) for source in sources if hasattr(source, "probes")]
-        return first.with_probes(np.concatenate(parts))
-    return ConcatenatedScores(sources)
-
-
-def checks_of_scores(
-    source: ScoreSource, y: IntArray, names: Sequence[Any] | None
-) -> tuple[Check, ...]:
-    """Checks of the first rows of scores of instances of the classes `y` (n,)."""
-    rows = np.arange(min(source.shape[0], most_rows(source.shape[1])))
-    scores = without_overflow(source.scores(rows))
-    ranking = Ranking.of_matrix(scores, y[: len(scores)])
-    are_probabilities = sums_to_one(scores)  # which saturate
-    limit = np.inf if are_probabilities else self_match_limit(ranking)
-    remedy = "compare each instance with templates that are made without it"
-    return (
-        _scores_fit(source, scores, ranking.y),
-        self_matches(ranking, limit, remedy),
-        _labels_fit(ranking, scores.shape[1], names),
-        true_item_first(ranking),
-        ties_of_rounding(ranking.true, ranking.wrong),
-        columns_are_classes(scores, y, names),
-        counts_of_decisions(scores, ranking.y, y.size),
-        floor_of_scores(scores),
-    )
-
-
-def most_rows(width: int) -> int:
-    """Number of rows of a matrix that are few enough to be read at once."""
-    return min(_MOST_ROWS, max(_MOST_ENTRIES // width, _FEWEST_PROBES))
-
-
-def _labels_fit(ranking: Ranking, n_classes: int, names: Sequence[Any] | None) -> Check:
-    return shifted_labels(
-        ranking, n_classes, "pass {}" if names is None else "check the order of the names"
-    )
-
-
-def _scores_fit(source: ScoreSource, scores: FloatArray, y: IntArray) -> Check:
+def _scores_fit(negated: bool, scores: FloatArray, y: IntArray) -> Check:
     """Whether scores measure how near the classes `y` (n,) are, with all their digits.
 
     A fault is a warning. Scores that look like cosines are a note.
     """
     faults = [*_same_values(scores), *_rounded_probabilities(scores, y)]
-    if is_negated(source):
+    if negated:
         faults += [*_negative_distances(-scores), *_probabilities_as_distances(scores)]
-    notes = [] if is_negated(source) else [*_cosines(scores)]
+    notes = [] if negated else [*_cosines(scores)]
     sentence = ". ".join(faults + notes) or "nothing unusual"
     return Check("scores", not faults, sentence, is_note=bool(notes and not faults))
 
@@ -227,37 +202,12 @@ def refuse_softmax(source: ScoreSource | None) -> None:
         )
 
 
-def _refuse_foreign_coordinates(source: EmbeddingScores, y: IntArray) -> None:
-    """Raise if a coordinate contains row numbers, or one number for each class of y (n,)."""
-    for name, matrix, labels in (("probes", source.probes, y), ("gallery", source.gallery, y[:0])):
-        values = _first_rows(matrix)
-        contents = {"the numbers of the rows": _are_row_numbers(values)}
-        if labels.size:
-            contents["one number for each class"] = _are_labels(values, labels[: len(values)])
-        for content, columns in contents.items():
-            if columns.any() and columns.mean() < _MOSTLY:
-                raise DataError(
-                    f"{name}: coordinate {np.argmax(columns)} contains {content}, like an index or "
-                    "a label; leave it out of probes and gallery"
-                )
-
-
-def _checks_of_embeddings(
-    source: EmbeddingScores, y: IntArray, names: Sequence[Any] | None
-) -> tuple[Check, ...]:
+def _check_of_embeddings(source: EmbeddingScores, y: IntArray) -> Check:
     """Whether the probes of classes `y` (n,) are new and have the unit of the templates."""
-    # Few rows, because their scores would not be computed otherwise.
-    rows = np.arange(min(source.probes.shape[0], most_rows(8 * source.template_class.size)))
-    ranking = Ranking.of_matrix(source.scores(rows), y[rows])
-    remedy = (
-        "use test instances that the classifier has not seen, or pass the nearest templates of "
-        "each as search results (SourceTask.from_search) with ignore_identical=True"
-    )
-    same = self_matches(ranking, self_match_limit(ranking, _SAME_VECTOR), remedy)
     probes, gallery = _first_rows(source.probes), _first_rows(source.gallery)
     sentences = []
     if len(probes) >= _FEWEST_PROBES:
-        if same.passed and _are_means(source, probes, y, gallery):
+        if _are_means(source, probes, y, gallery):
             sentences.append(
                 "templates are the means of the probes of their classes; make them of other "
                 "instances than those that are tested"
@@ -280,8 +230,7 @@ def _checks_of_embeddings(
                 f"probes lie {ratio:.3g} times as far from the mean of the gallery as templates "
                 "do; check that both have the same unit and normalisation"
             )
-    fit = Check("embeddings", not sentences, "; ".join(sentences) or "nothing unusual")
-    return fit, same, _labels_fit(ranking, source.shape[1], names)
+    return Check("embeddings", not sentences, "; ".join(sentences) or "nothing unusual")
 
 
 def _are_means(
@@ -308,27 +257,3 @@ def _first_rows(matrix: Any) -> FloatArray:
     n, width = matrix.shape
     number = min(n, _MOST_ROWS, max(_MOST_COORDINATES // width, _MANY_PROBES))
     return np.asarray(read_rows(matrix, np.arange(number)), dtype=float)
-
-
-def _are_row_numbers(values: FloatArray) -> BoolArray:
-    """Whether columns are equally spaced: in order, or of 20 rows or more in any order."""
-    if len(values) < _FEWEST_PROBES:
-        return np.zeros(values.shape[1], dtype=bool)
-    if len(values) >= _MANY_PROBES:
-        values = np.sort(values, axis=0)
-    with np.errstate(invalid="ignore", over="ignore"):
-        step = (values[-1] - values[0]) / (len(values) - 1)
-        equal = np.abs(np.diff(values, axis=0) - step) <= _STEP_ROUNDING * np.abs(step)
-    are_numbers: BoolArray = (step != 0) & np.isfinite(step) & equal.all(axis=0)
-    return are_numbers
-
-
-def _are_labels(values: FloatArray, y: IntArray) -> BoolArray:
-    """Whether columns hold one number for each class, where classes have several instances."""
-    _, first, place = np.unique(y, return_index=True, return_inverse=True)
-    if first.size < _FEWEST_CLASSES or y.size < first.size + _FEWEST_PROBES // 2:
-        return np.zeros(values.shape[1], dtype=bool)
-    of_class = np.sort(values[first], axis=0)
-    n_values = 1 + np.count_nonzero(of_class[1:] != of_class[:-1], axis=0)
-    are_labels: BoolArray = (n_values == first.size) & (values == values[first][place]).all(axis=0)
-    return are_labels

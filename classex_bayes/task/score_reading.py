@@ -18,6 +18,7 @@ from classex_bayes.arguments import (
 )
 from classex_bayes.core.ranks.embeddings import Distance, EmbeddingScores, Reduce
 from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
@@ -39,13 +40,14 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 
 class LabelledScores(NamedTuple):
-    """Scores, the labels of their rows as given, the names of their columns, and their checks."""
+    """Scores, the labels of their rows as given, the names of their columns, and a sample."""
 
     source: ScoreSource
     y: Any
     names: list[Any] | None
     made_from: str = "scores"
-    checks: tuple[Check, ...] = ()
+    checks: tuple[Check, ...] = ()  # facts that the reader alone knows
+    sample: Sample | None = None  # if the source does not keep scores
 
 
 def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> LabelledScores:
@@ -254,6 +256,7 @@ def rank_scores(
         largest_k=largest_k,
         influence=statistics.influence,
         counts=statistics.counts,
+        sample=statistics.sample,
         provenance=provenance,
         **columns,
     )

@@ -1,6 +1,7 @@
 """SourceTask: a tested classifier, made from scores, ranks or other data."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -8,21 +9,18 @@ import numpy as np
 from classex_bayes.arguments import class_count, class_total, enough_classes, one_of, source_task
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.core.ranks.rank_counts import TieHandling, Ties
-from classex_bayes.exceptions import DataError, DataWarning, warn
+from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.batches import read_batches
 from classex_bayes.task.class_labels import Untested, class_labels, class_names, tested_classes
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, judged_lists, own_table_of, run_table
-from classex_bayes.task.misuse import refuse_other_columns, reranked
 from classex_bayes.task.own_negatives import catalogue_size, own_table, scored_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
-from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.ranked_lists import search_table
 from classex_bayes.task.relevant_ranks import Judged
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
-from classex_bayes.task.score_checks import source_checks
 from classex_bayes.task.score_reading import (
     LabelledScores,
     rank_scores,
@@ -356,24 +354,16 @@ class SourceTask(TaskStatistics):
         design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
         shape = source.shape
         labels = class_labels(labelled.y, *shape, names, class_weight, "competitors", unanswered)
-        checks = labelled.checks or source_checks(source, labels.y, names)
-        if untested == "error":
-            refuse_other_columns(checks)
         tested = np.append(labels.y, labels.unanswered)
         tested_classes(tested, shape[1], names, untested)
         rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
         seed = tie_seed(random_seed)
+        checks = labelled.checks
         provenance = Provenance(labelled.made_from, source, rule, seed, design, checks)
         table = rank_scores(provenance, labels.y, labels.weight, ties)
-        return cls._read(with_unanswered(table, labels), names)
-
-    @classmethod
-    def _read(cls, table: RankTable, names: list[Any] | None, judged: Judged | None = None) -> Self:
-        """Task of a table that was just read. Warns of faults of its scores or lists."""
-        for check in table.provenance.checks:
-            if check.passed is False:
-                warn(check.sentence, DataWarning)
-        return cls(table, names, judged)
+        if labelled.sample is not None:
+            table = replace(table, sample=labelled.sample)
+        return cls(with_unanswered(table, labels), names)
 
     @classmethod
     def from_ranks(
@@ -457,7 +447,7 @@ class SourceTask(TaskStatistics):
             return cls(table_of_ranks(labels, lowest, highest), names)
         highest = np.where(highest < length, highest, k1 - 1)
         lowest = np.minimum(lowest, length)
-        words = Provenance(unknown=CUT_RANKS, checks=(reranked(lowest, highest, k1),))
+        words = Provenance(unknown=CUT_RANKS)
         return cls(table_of_ranks(labels, lowest, highest, provenance=words), names)
 
     @classmethod
@@ -592,7 +582,7 @@ class SourceTask(TaskStatistics):
             untested,
             unanswered,
         )
-        return cls._read(table, names)
+        return cls(table, names)
 
     @classmethod
     def from_run(
@@ -682,8 +672,8 @@ class SourceTask(TaskStatistics):
             ignore_identical=ignore_identical,
         )
         if k1 is None:
-            return cls._read(*own_table_of(lists))
-        return cls._read(run_table(lists, k1), None, Judged.of(lists, k1))
+            return cls(*own_table_of(lists))
+        return cls(run_table(lists, k1), None, Judged.of(lists, k1))
 
     @classmethod
     def from_confusion(

@@ -1,0 +1,111 @@
+"""Sample: the first test instances with their scores, for rules that look at scores."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from classex_bayes.typing import FloatArray, IntArray
+
+_MOST_ROWS, _FEWEST_ROWS, _MOST_ENTRIES = 1000, 10, 2**20
+_LARGEST = 1e300  # larger numbers mask classes, and their differences would overflow
+
+
+class Sample(NamedTuple):
+    """Some test instances with the scores of their true classes and of wrong ones.
+
+    Larger scores are better. Lists that have ended are padded with class -1 and score -inf, and a
+    true class that is not listed has the score -inf.
+    """
+
+    y: IntArray  # (n,)
+    true: FloatArray  # (n,)
+    classes: IntArray  # (n, m): of the wrong scores
+    wrong: FloatArray  # (n, m)
+    has_scores: bool = True  # otherwise scores are minus the places in a list
+
+    @classmethod
+    def of_source(cls, source: Any, y: IntArray) -> "Sample":
+        """First rows of a `ScoreSource`, whose true classes are y (n,)."""
+        templates = getattr(source, "template_class", None)
+        rows = first_rows(y.size, source.shape[1] if templates is None else templates.size)
+        return cls.of_matrix(source.scores(rows), y[rows])
+
+    @classmethod
+    def of_matrix(cls, scores: FloatArray, y: IntArray) -> "Sample":
+        """First rows of scores (n, k1) of all classes."""
+        n, n_classes = scores.shape
+        rows, others = first_rows(n, n_classes), np.arange(n_classes - 1, dtype=np.int32)
+        scores, y = _without_overflow(scores[rows]), y[rows]
+        others = others + (others >= y[:, None])
+        wrong = np.take_along_axis(scores, others, axis=1)
+        return cls(y, scores[np.arange(y.size), y], others.astype(np.int32), wrong)
+
+    @classmethod
+    def of_lists(cls, ids: IntArray, scores: FloatArray | None, y: IntArray) -> "Sample":
+        """First lists (n, m) of classes with these scores, or best first, without entries of -1.
+
+        Of several entries of the true class the best counts.
+        """
+        rows = first_rows(*ids.shape)
+        ids, y = ids[rows], y[rows]
+        values = -np.arange(ids.shape[1], dtype=float) if scores is None else scores[rows]
+        values = _without_overflow(np.where(ids >= 0, values, -np.inf))
+        own = ids == y[:, None]
+        wrong = (ids >= 0) & ~own
+        return cls(
+            y,
+            np.where(own, values, -np.inf).max(axis=1),
+            np.where(wrong, ids, -1).astype(np.int32),
+            np.where(wrong, values, -np.inf),
+            scores is not None,
+        )
+
+    @classmethod
+    def joined(cls, samples: Sequence["Sample"]) -> "Sample | None":
+        """First instances of all samples together; None without any."""
+        if not samples:
+            return None
+        width = max(sample.wrong.shape[1] for sample in samples)
+        padded = [
+            sample._replace(
+                classes=_padded(sample.classes, width, -1),
+                wrong=_padded(sample.wrong, width, -np.inf),
+            )
+            for sample in samples
+        ]
+        rows = first_rows(sum(sample.y.size for sample in samples), width)
+        columns = [
+            np.concatenate(column)[rows] for column in zip(*(s[:4] for s in padded), strict=True)
+        ]
+        return cls(*columns, all(sample.has_scores for sample in samples))
+
+    @property
+    def scores(self) -> FloatArray:
+        """Scores (n, m + 1) of each row, the true class first."""
+        return np.column_stack([self.true, self.wrong])
+
+    @property
+    def best_wrong(self) -> FloatArray:
+        """Best wrong score (n,)."""
+        return self.wrong.max(axis=1)
+
+    @property
+    def first(self) -> IntArray:
+        """Class (n,) that scores best."""
+        rival = np.take_along_axis(self.classes, self.wrong.argmax(axis=1)[:, None], axis=1)[:, 0]
+        return np.where(self.true >= self.best_wrong, self.y, rival)
+
+
+def first_rows(n: int, width: int) -> IntArray:
+    """Numbers of the first of n rows of so many entries, few enough to be kept."""
+    return np.arange(min(n, _MOST_ROWS, max(_MOST_ENTRIES // width, _FEWEST_ROWS)))
+
+
+def _padded(values: Any, width: int, fill: float) -> Any:
+    return np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=fill)
+
+
+def _without_overflow(scores: FloatArray) -> FloatArray:
+    """Scores whose differences are finite where they are."""
+    return np.where(np.isfinite(scores), np.clip(scores, -_LARGEST, _LARGEST), scores)
