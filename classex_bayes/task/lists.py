@@ -15,7 +15,7 @@ from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
-ROUNDING_OF_DISTANCES = 1e-5  # of the largest of a row: they may have been computed again
+ROUNDING = 1e-5  # of the largest of a row: they may have been computed again
 # Shares of the lists that may end before the others, and before the length that tails need.
 _SHORT, _TOO_SHORT = 0.01, 0.1
 TieBreak = Callable[[IntArray, IntArray], FloatArray | IntArray]
@@ -69,7 +69,7 @@ class Lists(NamedTuple):
         order[tied] = tied[np.lexsort((-key, tie[tied]))]
         return self.at(order)
 
-    def _ties(self) -> IntArray:
+    def starts_of_ties(self) -> IntArray:
         """Places at which a list or another score begins, and the number of entries after them."""
         if self.score is None:
             return np.arange(self.query.size + 1)
@@ -161,7 +161,7 @@ class ListedRanks(NamedTuple):
             return cls(lowest, highest, n_wrong, best, None, None)
         true = np.full(lists.n_queries, -np.inf)
         true[answered] = lists.score[place]
-        starts = lists.starts_ofstarts_of_ties()
+        starts = lists.starts_of_ties()
         tie = starts.searchsorted(place, side="right") - 1
         first_tied, last_tied = starts[tie], starts[tie + 1] - 1
         counts = RankCounts(lowest, lowest.copy(), lowest.copy(), np.zeros_like(lowest))
@@ -190,7 +190,7 @@ def _nearest(
     classes, scores = np.full(shape, -1), np.full(shape, -np.inf)
     classes[place], scores[place] = lists.item[rows], lists.score[rows]
     # Negative distances, as of 1 - inner product, have no origin, unless they are rounding errors.
-    rounding = ROUNDING_OF_DISTANCES * float(np.abs(lists.score[rows]).max(initial=0.0))
+    rounding = ROUNDING * float(np.abs(lists.score[rows]).max(initial=0.0))
     has_origin = negated and lists.score.max() <= rounding
     unknown = np.full(lists.n_queries, np.nan)  # a list has only the best scores of its row
     return NearestClasses(

@@ -22,8 +22,6 @@ from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.sampling_design import SamplingDesign
 from classex_bayes.typing import FloatArray, IntArray
 
-SEVERAL_RELEVANT = "relevant documents"  # name of the check
-
 
 class UnknownRanks(NamedTuple):
     """Words for ranks that are known only within bounds."""
@@ -92,7 +90,8 @@ class Provenance:
     is_part: bool = False  # of a test that is checked and described as a whole
     unknown: UnknownRanks = WITHIN_BOUNDS
     nouns: Nouns = CLASSES
-    assumption: str = ""  # of the kind of data, for readers of predictions
+    assumptions: tuple[str, ...] = ()  # of the kind of data, for readers of predictions
+    several_relevant: bool = False  # whether ranks are those of the best of several documents
 
     def statistics(self, y: IntArray, weight: FloatArray, k: IntArray) -> RankStatistics:
         """Numbers of better classes and influences on ATA_k, from one pass over the scores.
@@ -141,11 +140,6 @@ class Provenance:
         if isinstance(self.source, ComparedScores):
             return self.source.nearest
         return NearestClasses.of(self.source, y)
-
-    @property
-    def several_relevant(self) -> bool:
-        """Whether a check found queries with several relevant documents."""
-        return any(check.name == SEVERAL_RELEVANT and check.is_note for check in self.checks)
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Provenance of the instances `rows`, scored on the classes `columns`."""

@@ -548,7 +548,7 @@ class RankTable:
             return ()
         design, nouns = self.provenance.design, self.provenance.nouns
         facts = () if design is None else design.assumptions(self.class_weight)
-        facts += (self.provenance.assumption,) * bool(self.provenance.assumption)
+        facts += self.provenance.assumptions
         if self.unanswered.any():
             found = f"{np.count_nonzero(self.unanswered)} of {self.n_test} {nouns.instances}"
             facts += (f"{found} are unanswered: they rank last at every k",)

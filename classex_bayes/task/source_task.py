@@ -15,10 +15,9 @@ from classex_bayes.task.batches import read_batches
 from classex_bayes.task.class_labels import Untested, class_labels, class_names, tested_classes
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
-from classex_bayes.task.judged_runs import Missing, judged_lists, own_table_of, run_table
+from classex_bayes.task.judged_runs import Missing, judged_run
 from classex_bayes.task.own_negatives import catalogue_size, own_table, scored_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
-from classex_bayes.task.ranked_lists import search_table
 from classex_bayes.task.relevant_ranks import Judged
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.task.score_reading import (
@@ -31,6 +30,7 @@ from classex_bayes.task.score_reading import (
     tie_seed,
     with_unanswered,
 )
+from classex_bayes.task.search_results import search_table
 from classex_bayes.task.table_parts import merged_table
 from classex_bayes.task.task_statistics import TaskStatistics
 from classex_bayes.typing import RandomSeed
@@ -662,7 +662,7 @@ class SourceTask(TaskStatistics):
         [0.667]
         """
         k1 = catalogue_size(n_classes, own_candidates)
-        lists = judged_lists(
+        judged = judged_run(
             qrels,
             run,
             k1,
@@ -672,8 +672,8 @@ class SourceTask(TaskStatistics):
             ignore_identical=ignore_identical,
         )
         if k1 is None:
-            return cls(*own_table_of(lists))
-        return cls(run_table(lists, k1), None, Judged.of(lists, k1))
+            return cls(*judged.own_table())
+        return cls(judged.table(k1), None, Judged.of(judged, k1))
 
     @classmethod
     def from_confusion(

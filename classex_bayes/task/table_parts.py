@@ -175,6 +175,8 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
         unknown=unknown.pop() if len(unknown) == 1 else WITHIN_BOUNDS,
         source=source,
         checks=tuple({check.name: check for check in by_fault}.values()),
+        assumptions=tuple(dict.fromkeys(chain(*(part.provenance.assumptions for part in parts)))),
+        several_relevant=any(part.provenance.several_relevant for part in parts),
     )
     if scored and (split := _split_class(parts)) is not None:
         if source is None:

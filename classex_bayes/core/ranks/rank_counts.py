@@ -23,7 +23,7 @@ _PACKED_ELEMENTS = 2**27
 _MOST_ROWS = 2**15
 _MOSTLY = 0.5
 CompetitorWins = Callable[[IntArray, IntArray], BoolArray]
-Ties = Literal["random", "pessimistic", "optimistic"]
+Ties = Literal["random", "pessimistic", "optimistic", "names"]  # "names": lists of a run
 # Values that users may pass. "unknown" leaves the order open; "auto" does so for 0/1 decisions.
 TieHandling = Literal["auto", "random", "pessimistic", "optimistic", "unknown"]
 
