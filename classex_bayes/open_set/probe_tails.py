@@ -34,8 +34,9 @@ from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import first_moved
+from classex_bayes.task.lists import ListedRanks
 from classex_bayes.task.score_reading import refuse_disorder
-from classex_bayes.task.search_results import listed_ranks, read_lists
+from classex_bayes.task.search_results import random_order, read_lists
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
@@ -114,7 +115,8 @@ def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
         ids, distances = map(with_labels, nonmated)
         refuse_disorder(ids, distances, ("ids", "distances"))
         found = read_lists(ids, distances, n_classes, task.classes, not negated)
-        lists = listed_ranks(found, n_classes, not negated).nearest
+        found = found.ranked(random_order, n_classes)
+        lists = ListedRanks.of(found, n_classes, negated=negated).nearest
         if lists is None or lists.scores.shape[1] < SHORTEST_LIST:
             length = 0 if lists is None else lists.scores.shape[1]
             raise DataError(

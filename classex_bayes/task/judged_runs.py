@@ -160,7 +160,7 @@ def judged_run(
     )
     known = item >= 0  # a document that is neither relevant nor listed has no position
     grade_of_pair = pd.Series(grade[known], index=pair[known])
-    unlisted = ~(known & np.isin(pair, listed_pair))
+    unlisted = ~(known & pd.Index(pair).isin(listed_pair))
     first_relevant = relevant.drop_duplicates("query").set_index("query")["document"]
     return JudgedRun(
         queries,
@@ -237,9 +237,9 @@ def _lists(
         raise DataError("run: found no document for any query, expected at least one")
     grade = np.zeros(order.size, dtype=np.int64)
     lists = Lists(queries.size, query[order], item[order], score[order].astype(np.float32), grade)
-    starts = lists.starts_of_ties()
-    lowest = np.minimum.reduceat(score[order], starts[:-1])
-    lists = lists._replace(score=np.repeat(lowest, np.diff(starts)))
+    begins = lists.begins_tie()
+    lowest = np.minimum.reduceat(score[order], np.flatnonzero(begins))
+    lists = lists._replace(score=lowest[begins.cumsum() - 1])
     place_of_name = documents.argsort().argsort()
     return lists.ranked(lambda _, item: place_of_name[item])
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
-import pandas as pd
 
 from classex_bayes.core.ranks.nearest import LENGTH, SHORTEST_LIST, NearestClasses
 from classex_bayes.core.ranks.rank_counts import RankCounts
@@ -57,29 +56,30 @@ class Lists(NamedTuple):
         left_out = repeated | lists._tied_with_last(~repeated, n_items)
         return lists.at(~left_out) if left_out.any() else lists
 
-    def _with_ties_broken(self, tie_break: TieBreak) -> Self:
-        starts = self.starts_of_ties()
-        size = np.diff(starts)
-        if size.max(initial=0) < 2:
-            return self
-        tie = np.repeat(np.arange(size.size), size)
-        tied = np.flatnonzero(size[tie] > 1)
-        key = tie_break(self.query[tied], self.item[tied])
-        order = np.arange(self.query.size)
-        order[tied] = tied[np.lexsort((-key, tie[tied]))]
-        return self.at(order)
+    def begins_tie(self) -> BoolArray:
+        """Whether each entry (n_entries,) is the first of its list with its score."""
+        begins = np.ones(self.query.size, dtype=bool)
+        if self.score is not None:
+            begins[1:] = (self.query[1:] != self.query[:-1]) | (self.score[1:] != self.score[:-1])
+        return begins
 
-    def starts_of_ties(self) -> IntArray:
-        """Places at which a list or another score begins, and the number of entries after them."""
-        if self.score is None:
-            return np.arange(self.query.size + 1)
-        differs = (self.query[1:] != self.query[:-1]) | (self.score[1:] != self.score[:-1])
-        return np.concatenate([[0], np.flatnonzero(differs) + 1, [self.query.size]])
+    def _with_ties_broken(self, tie_break: TieBreak) -> Self:
+        begins = self.begins_tie()
+        tied = np.flatnonzero(~begins | np.append(~begins[1:], False))
+        key = tie_break(self.query[tied], self.item[tied])
+        order = tied[np.lexsort((-key, begins.cumsum()[tied]))]
+        item, grade = self.item.copy(), self.grade.copy()
+        item[tied], grade[tied] = item[order], grade[order]
+        return self._replace(item=item, grade=grade)
 
     def _repeated(self) -> BoolArray:
         """Whether the list of each entry (n_entries,) has the same item before it."""
         pair = self.query * (self.item.max(initial=0) + 1) + self.item
-        return pd.Series(pair).duplicated().to_numpy()
+        order = np.argsort(pair, kind="stable")
+        pair = pair[order]
+        repeated = np.zeros(pair.size, dtype=bool)
+        repeated[order[1:]] = pair[1:] == pair[:-1]
+        return repeated
 
     def _tied_with_last(self, counted: BoolArray, n_items: int) -> BoolArray:
         """Whether each entry (n_entries,) is tied with the last one of a list that lacks items."""
@@ -161,9 +161,10 @@ class ListedRanks(NamedTuple):
             return cls(lowest, highest, n_wrong, best, None, None)
         true = np.full(lists.n_queries, -np.inf)
         true[answered] = lists.score[place]
-        starts = lists.starts_of_ties()
+        starts = np.append(np.flatnonzero(lists.begins_tie()), lists.query.size)
         tie = starts.searchsorted(place, side="right") - 1
         first_tied, last_tied = starts[tie], starts[tie + 1] - 1
+        del starts  # which takes as much memory as a column of the lists
         counts = RankCounts(lowest, lowest.copy(), lowest.copy(), np.zeros_like(lowest))
         counts.lowest[answered] = before[first_tied]
         counts.highest[answered] = before[last_tied] + (lists.grade[last_tied] < level)

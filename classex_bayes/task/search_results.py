@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,8 +61,9 @@ def search_table(
     if ignored:
         lists, sentence = _without_identical(lists, labels.y, higher)
         assumptions = (sentence,)
-    ranks = listed_ranks(lists, size, higher, is_cut=k1 is not None)
     sample = lists.sample(labels.y)
+    lists = lists.ranked(random_order, 0 if k1 is None else k1)
+    ranks = ListedRanks.of(lists, size, negated=not higher)
     if k1 is None:
         table, units = own_table_of_lists(ranks, labels.y, labels.unanswered)
         known = replace(table.provenance, assumptions=(*table.provenance.assumptions, *assumptions))
@@ -81,16 +81,13 @@ def search_table(
     return table, names
 
 
-def listed_ranks(
-    lists: Lists, n_classes: int, higher_is_better: bool, is_cut: bool = True
-) -> ListedRanks:
-    """Ranks of the classes of grade 1 in lists of an index, which may have cut them.
+def random_order(query: IntArray, item: IntArray) -> FloatArray:
+    """Noise (n_entries,) that orders entries with equal scores.
 
-    An index keeps tied entries in an order of its own, such as that of their numbers. Their random
-    order is that of equal scores, so lists of all classes have the ranks of the scores.
+    An index keeps them in an order of its own, such as that of their numbers. The noise is that of
+    equal scores in `SourceTask.from_scores`, so lists of all classes have the same ranks.
     """
-    ranked = lists.ranked(partial(tie_noise, tie_seed(0)), n_classes if is_cut else 0)
-    return ListedRanks.of(ranked, n_classes, negated=not higher_is_better)
+    return tie_noise(tie_seed(0), query, item)
 
 
 def read_lists(
@@ -102,7 +99,7 @@ def read_lists(
     score = None
     if distances is not None:
         score = _read_distances(distances, listed, higher_is_better)[listed]
-    query, item = np.nonzero(listed)[0], positions[listed]
+    query, item = np.repeat(np.arange(len(listed)), listed.sum(axis=1)), positions[listed]
     return Lists(len(positions), query, item, score, np.zeros(item.size, dtype=np.int8))
 
 
