@@ -1,52 +1,46 @@
-"""Diagnosis: all checks of one task.
+"""Diagnosis: all rules on one task, with those that read all scores once more.
 
-For sound tasks, most of the checked numbers are 0 or far from their thresholds, so these checks
-have no false alarms. The two checks of the shape of the errors have thresholds from simulations of
-sound tasks. They give a false alarm in at most about 1% of these.
+For sound tasks, most of the measured numbers are 0 or far from their limits.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from classex_bayes.arguments import seed_sequence, source_task
-from classex_bayes.assumptions.score_facts import (
-    ScoreFacts,
-    linked_share,
-    mean_degree,
-)
+from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, DataWarning
-from classex_bayes.formatting import by_fields, html_block, html_facts
+from classex_bayes.formatting import by_fields, folded, html_block, html_facts
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_name, interval_settings
 from classex_bayes.results.extrapolation import REACHED
-from classex_bayes.task.check import Check, noted
-from classex_bayes.task.data_checks import participation
 from classex_bayes.task.provenance import CLASSES
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
+from classex_bayes.task.rules import Finding, Rule, participation, sums_to_one
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
-_MOST_REPEATED, _MOST_DOUBLE_CLASSES = 0.01, 0.005
-_SMALLEST_LINKED, _SMALLEST_DEGREE, _LEVEL = 0.5, 4.0, 0.01
-_N_RANDOM = 199  # orders of classes that the observed one is compared with
-_SAME_COLUMN = 1e-6
-_NEIGHBOURS = 10  # places apart, at most, in the order of the classes
-_GROUPS, _ORDER = "groups of classes", "order of classes"
-_ROWS, _COLUMNS = "copies of instances", "copies of classes"
-_NORMALISED, _REACH = "normalisation of scores", "reach of the ranks"
+_MOST_EDGES = 50_000  # confusions kept for the graph
+_CLOSE = 0.1  # share of the classes; an instance that more classes beat does not show similarity
+_SMALLEST_DEGREE = 4.0  # graphs of classes in two or more dimensions are connected from here on
+_N_SKETCHES, _SAME_COLUMN = 16, 1e-6
+_DISTINCT_VALUES = 10  # a row with fewer different scores may occur twice by chance
+_SAME_MOMENT = 1e-3  # of the standard deviation, for scores in single precision or rounded
+_NEIGHBOURS, _N_RANDOM = 10, 199  # places apart, and orders that the observed one is compared with
 _IN_GROUPS = (
     "If they were sampled in groups (genera, families of products, authors) and not one by one, "
     "make the task with sampling=Sampling(groups=...)"
 )
-_NEED_RANKS = ("number of errors",)
-_NEED_SCORES = "ties", "concentration of errors", _ROWS, _COLUMNS, _GROUPS, _ORDER, _NORMALISED
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +60,8 @@ class TaskReport:
 
     Attributes
     ----------
-    checks : tuple of Check
-        Checks in a fixed order. ``report["ties"]`` is the check of that name.
+    checks : tuple of Finding
+        Findings in a fixed order. ``report["ties"]`` is that of the rule "ties".
     title : str
         Title of the report.
     class_errors : ClassErrors or None
@@ -75,7 +69,7 @@ class TaskReport:
 
     Examples
     --------
-    >>> report = TaskReport((Check("ties", True, "no pair is tied", 0.0, 0.05),), "3 classes")
+    >>> report = TaskReport((Finding("ties", True, "no pair is tied", 0.0, 0.05),), "3 classes")
     >>> report
     3 classes: nothing found
     ok           ties: no pair is tied
@@ -85,7 +79,7 @@ class TaskReport:
 
     plot = PlotMethod("plot_diagnosis")
 
-    checks: tuple[Check, ...]
+    checks: tuple[Finding, ...]
     title: str
     class_errors: ClassErrors | None = None
 
@@ -95,7 +89,7 @@ class TaskReport:
         return not self.warnings
 
     @property
-    def warnings(self) -> tuple[Check, ...]:
+    def warnings(self) -> tuple[Finding, ...]:
         """The checks that failed."""
         return tuple(check for check in self.checks if check.passed is False)
 
@@ -109,7 +103,7 @@ class TaskReport:
         index = pd.Index([check.name for check in self.checks], name="check")
         return pd.DataFrame(columns, index=index).astype({"passed": object})
 
-    def __getitem__(self, name: str) -> Check:
+    def __getitem__(self, name: str) -> Finding:
         """Check of the given name; raises `DataError` if there is none."""
         for check in self.checks:
             if check.name == name:
@@ -117,7 +111,7 @@ class TaskReport:
         names = ", ".join(repr(check.name) for check in self.checks)
         raise DataError(f"name: found {name!r}, expected one of {names}")
 
-    def __iter__(self) -> Iterator[Check]:
+    def __iter__(self) -> Iterator[Finding]:
         """Walk through the checks."""
         return iter(self.checks)
 
@@ -137,8 +131,11 @@ class TaskReport:
         return f"{self.title}: {self.verdict}"
 
     def __repr__(self) -> str:
-        """Header, then one line a check."""
-        return "\n".join([self._header, *map(repr, self.checks)])
+        """Header, one line a check, and the names of those that could not be made."""
+        made = [repr(check) for check in self.checks if check.passed is not None]
+        unmade = ", ".join(check.name for check in self.checks if check.passed is None)
+        lines = [self._header, *made, *[folded(f"not checked: {unmade}")] * bool(unmade)]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         facts = {check.name: check.verdict for check in self.checks}
@@ -200,170 +197,269 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     """
     source_task(task)
     table = task.table
-    checks = {check.name: check for check in task.checks}
-    checks[_REACH] = _reach(task)
     nouns = table.provenance.nouns
     found = f"{task.n_test} {'test ' * (nouns is CLASSES)}{nouns.instances}"
     title = f"{task.n_classes} {nouns.ranked}, {found} from {table.made_from}"
-    exact = table.answered if isinstance(table, RankTable) and table.is_exact else None
-    if exact is None or exact.source is None:
-        unknown = [name for name in _NEED_RANKS + _NEED_SCORES if name not in checks]
-        reason = f"needs scores; the task was made from {table.made_from}"
-        if exact is not None and exact.influence is not None:
-            reason = "needs scores of all classes, which are no longer at hand"
-        return TaskReport((*checks.values(), *_unknown(unknown, reason)), title)
-    rng = np.random.default_rng(seed_sequence(random_seed))
-    facts = ScoreFacts(exact, rng)
-    of_scores = [_copies_of_instances(facts), _copies_of_classes(facts.sketch, task.classes)]
-    if table.is_simple_random:
-        of_scores += [_groups(facts.edges), _order(facts.edges, task, rng)]
-    else:
-        of_scores += _unknown((_GROUPS, _ORDER), "the groups that the classes came in are known")
-    of_scores.append(_normalisation(facts))
-    return TaskReport((*checks.values(), *of_scores), title, _class_errors(exact, facts))
+    diagnosed = Diagnosed(task, np.random.default_rng(seed_sequence(random_seed)))
+    findings = (*task.checks, *(rule.finding(diagnosed) for rule in RULES_OF_ALL_SCORES))
+    return TaskReport(findings, title, diagnosed.class_errors)
 
 
-def _class_errors(table: RankTable, facts: ScoreFacts) -> ClassErrors:
-    repeats = np.bincount(table.y, minlength=table.n_classes)
-    wrong = np.bincount(table.y, table.n_better > 0, minlength=table.n_classes)
-    squares = RankVariance(table).unit_influence[:, -1] ** 2
-    total = squares.sum()
-    share = squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
-    return ClassErrors(
-        wrong / np.maximum(repeats, 1), facts.as_competitor, share, participation(squares)
-    )
+class Diagnosed:
+    """A task, and facts of one more pass over its scores, made where a rule asks for them."""
+
+    def __init__(self, task: SourceTask, rng: np.random.Generator) -> None:
+        self.task, self.rng = task, rng
+
+    @cached_property
+    def facts(self) -> "ScoreFacts | None":
+        """Facts of all scores; None if these or the ranks are unknown."""
+        table = self.task.table
+        exact = table.answered if isinstance(table, RankTable) and table.is_exact else None
+        return None if exact is None or exact.source is None else ScoreFacts(exact, self.rng)
+
+    @cached_property
+    def sample(self) -> Sample | None:
+        """First rows of the scores of all classes."""
+        table = self.task.table
+        return table.first_rows if isinstance(table, RankTable) and table.influence else None
+
+    @cached_property
+    def are_probabilities(self) -> bool:
+        """Whether scores are made of probabilities over the classes."""
+        return self.sample is not None and sums_to_one(self.sample.scores)
+
+    @property
+    def edges(self) -> IntArray | None:
+        """Confusions (n, 2) of classes that were drawn one by one; None if there are none."""
+        if self.facts is None or not self.task.table.is_simple_random or not len(self.facts.edges):
+            return None
+        return self.facts.edges
+
+    @property
+    def class_errors(self) -> ClassErrors | None:
+        """Contribution of each class to the errors; None without scores."""
+        if self.facts is None:
+            return None
+        table = self.facts.table
+        repeats = np.bincount(table.y, minlength=table.n_classes)
+        wrong = np.bincount(table.y, table.n_better > 0, minlength=table.n_classes)
+        squares = RankVariance(table).unit_influence[:, -1] ** 2
+        total = squares.sum()
+        share = squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
+        missed, beaten = wrong / np.maximum(repeats, 1), self.facts.as_competitor
+        return ClassErrors(missed, beaten, share, participation(squares))
 
 
-def _reach(task: SourceTask) -> Check:
-    """Whether the limits without a prior are within 0.2 on the classes of the pilot.
+class ScoreFacts:
+    """Facts from one pass over the scores, in O(k1 + n) memory.
 
-    The value is the number of classes up to which they are (`MomentBounds.reach`).
+    Attributes
+    ----------
+    as_competitor : array of shape (n_classes,)
+        Weight of the instances that the class beats.
+    edges : array of shape (n_edges, 2)
+        Confusions: a test class, and a competitor that beat one of its instances. They are those of
+        a random subset of the classes if there are too many.
+    row_hash, distinctive : arrays of shape (n,)
+        Numbers that are equal for equal rows of scores; whether the row has enough different scores
+        to be distinguished.
     """
-    if not isinstance(task.table, RankTable):
-        return Check(_REACH, None, f"needs ranks; the task was made from {task.table.made_from}")
+
+    def __init__(self, table: RankTable, rng: np.random.Generator) -> None:
+        assert table.source is not None
+        self.table = table
+        y, weight, n_better = table.y, table.weight, table.n_better
+        self._source = table.source
+        n, n_classes = table.source.shape
+        confusions = int(n_better[n_better <= _most_better(n_classes)].sum())
+        share = min(1.0, float(np.sqrt(_MOST_EDGES / max(confusions, 1))))
+        kept = np.zeros(n_classes, dtype=bool)
+        kept[rng.permutation(n_classes)[: max(3, int(share * n_classes))]] = True
+        self.row_hash = np.empty(n, dtype=np.int64)
+        self.distinctive = np.zeros(n, dtype=bool)
+        as_competitor, edges = np.zeros((n_classes, 1)), []
+        groups, provenance = row_groups(y, n_classes), table.provenance
+        for block in rank_blocks(table.source, y, groups, provenance.ties, provenance.tie_seed):
+            gain = weight[block.rows, None]
+            block.defeats.add_gains(block.n_better, gain, as_competitor)
+            edges.append(_edges(block, y[block.rows], kept))
+            self._add(block.rows)
+        self.as_competitor = as_competitor[:, 0]
+        self.edges = np.unique(np.concatenate(edges), axis=0)
+
+    def _add(self, rows: IntArray) -> None:
+        scores = self._source.scores(rows) + 0.0  # a negative zero equals zero
+        self.row_hash[rows] = [hash(row.tobytes()) for row in scores]
+        some = np.sort(scores[:, :200], axis=1)
+        different = 1 + (np.diff(some, axis=1) > 0).sum(axis=1)
+        whole = bool(np.all(some == np.floor(some)))
+        enough = _DISTINCT_VALUES if whole else min(scores.shape[1], _DISTINCT_VALUES)
+        self.distinctive[rows] = different >= enough
+
+
+def _most_better(n_classes: int) -> int:
+    return max(3, int(_CLOSE * n_classes))
+
+
+def _edges(block: RankBlock, y: IntArray, kept: BoolArray) -> IntArray:
+    """Pairs (test class, competitor that beat it) among the kept classes, from close defeats."""
+    close = (block.n_better > 0) & (block.n_better <= _most_better(kept.size)) & kept[y]
+    rows = np.flatnonzero(close)
+    places, competitors = block.defeats.pairs(rows)
+    pairs = np.stack([y[rows[places]], competitors], axis=1)
+    return np.unique(pairs[kept[competitors]], axis=0)
+
+
+# Rules
+
+
+def _reach(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
+    """Number of classes up to which the limits without a prior are within 0.2."""
+    if not isinstance(diagnosed.task.table, RankTable):
+        return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # its checks are in the same diagnosis
-        value = float(MomentBounds().fit(task).reach())
-    enough = value >= task.n_classes
+        warnings.simplefilter("ignore", DataWarning)  # its findings are in the same diagnosis
+        value = float(MomentBounds().fit(diagnosed.task).reach())
     number = f"{value:,.0f}" if np.isfinite(value) else "any number of"
-    classes = f"{number} class{'es' if value > 1 else ''}"
+    k1 = diagnosed.task.n_classes
     limits = interval_name(interval_settings(None, None)[0], "limits")
-    sentence = f"the ranks determine the accuracy to within {REACHED:g} without a prior ({limits})"
-    sentence += f" up to {classes}"
-    if not enough:
-        sentence += f", fewer than the {task.n_classes:,} tested; test more classes"
-    return noted(_REACH, enough, sentence, value, float(task.n_classes))
+    return {"value": value, "limit": k1, "number": number, "limits": limits, "within": REACHED}
 
 
-def _copies_of_instances(facts: ScoreFacts) -> Check:
-    """Share of instances whose scores equal those of an earlier one, among rows of many values."""
-    n = int(facts.distinctive.sum())
-    if n < facts.row_hash.size / 2:
-        return Check(_ROWS, None, "most rows have too few different scores to be distinguished")
+def _same_rows(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
+    """Share of the instances whose scores equal those of an earlier one, of many values."""
+    facts = diagnosed.facts
+    if facts is None or 2 * (n := int(facts.distinctive.sum())) < facts.row_hash.size:
+        return None
     value = 1 - np.unique(facts.row_hash[facts.distinctive]).size / n
-    passed = value <= _MOST_REPEATED
-    sentence = f"{round(value * n)} of {n} instances repeat the scores of another"
-    if not passed:
-        sentence += "; remove these copies, because with them intervals are too short"
-    return Check(_ROWS, passed, sentence, value, _MOST_REPEATED)
+    return {"value": value, "same": round(value * n), "n": n}
 
 
-def _copies_of_classes(sketch: FloatArray, names: Sequence[Any] | None) -> Check:
-    """Share of classes whose scores equal another's, to 1e-6 of the scores' spread."""
+def _same_columns(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
+    r"""Share of the classes whose scores in the first rows equal another's.
+
+    Columns are compared through projections :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) /
+    \sqrt n` on standard normal z, whose difference between two classes has the mean square of the
+    scores' difference. It may be rounding, 1e-6 of the spread of the scores.
+    """
+    sample, names = diagnosed.sample, diagnosed.task.classes
+    if sample is None or diagnosed.are_probabilities:  # many of these are nearly 0
+        return None
+    scores = np.empty((sample.y.size, diagnosed.task.n_classes))
+    np.put_along_axis(scores, sample.classes.astype(np.int64), sample.wrong, axis=1)
+    np.put_along_axis(scores, sample.y[:, None], sample.true[:, None], axis=1)
+    finite = np.where(np.isfinite(scores), scores, np.inf).min(axis=1, keepdims=True)
+    scores = np.where(np.isfinite(scores), scores, finite - 1)
+    scores -= scores.mean(axis=1, keepdims=True)
+    directions = diagnosed.rng.standard_normal((len(scores), _N_SKETCHES))
+    sketch = scores.T @ directions / (np.linalg.norm(scores) / scores.shape[1] ** 0.5 or 1.0)
     order = np.argsort(sketch[:, 0], kind="stable")
-    gap = np.diff(sketch[order], axis=0)
-    same = np.sqrt((gap**2).mean(axis=1)) <= _SAME_COLUMN
-    value = float(same.sum()) / len(sketch)
-    passed = value <= _MOST_DOUBLE_CLASSES
-    sentence = f"{same.sum()} of {len(sketch)} classes have the scores of another"
+    same = np.sqrt((np.diff(sketch[order], axis=0) ** 2).mean(axis=1)) <= _SAME_COLUMN
+    pair = ""
     if same.any():
         place = int(np.argmax(same))
-        pair = sorted(order[place : place + 2].tolist())
-        first, second = (j if names is None else names[j] for j in pair)
-        sentence += f", such as {first!r} and {second!r}"
-    if not passed:
-        sentence += (
-            "; merge classes that cannot be distinguished, because with them accuracy falls "
-            "too fast"
-        )
-    return Check(_COLUMNS, passed, sentence, value, _MOST_DOUBLE_CLASSES)
+        numbers = sorted(order[place : place + 2].tolist())
+        first, second = (j if names is None else names[j] for j in numbers)
+        pair = f", such as {first!r} and {second!r}"
+    return {"value": same.sum() / len(sketch), "same": same.sum(), "n": len(sketch), "pair": pair}
 
 
-def _groups(edges: IntArray) -> Check:
-    """Whether the graph of confusions has several large components, as with classes in groups.
+def _linked(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
+    r"""Probability that two confused classes are linked by a chain of confusions.
 
-    The value is `linked_share`. Graphs of classes in two or more dimensions are connected from
-    about 4 confusions per class on, so graphs with fewer are not checked. The check does not
-    detect groups that are sometimes confused with each other. Classes drawn one by one from a
-    population with groups are sound. Only the user can distinguish these from classes that were
-    drawn in groups.
+    With pieces of :math:`c_1, c_2, \dots` classes among the n classes that are confused with any,
+    :math:`\sum_m (c_m / n)^2`. Classes drawn one by one from a population with groups are sound.
+    Only the user can distinguish these from classes that were drawn in groups.
     """
-    degree = mean_degree(edges)
-    if degree < _SMALLEST_DEGREE:
-        needed = f"needs {_SMALLEST_DEGREE:g} confusions per class to detect groups"
-        return Check(_GROUPS, None, f"{needed}, found {degree:.1f}")
-    value = linked_share(edges)
-    sentence = f"{100 * value:.0f}% of pairs of classes are linked by a chain of confusions"
-    passed = value >= _SMALLEST_LINKED
-    if not passed:
-        sentence += f"; classes form groups. {_IN_GROUPS}, the group of each class"
-    return Check(_GROUPS, passed, sentence, value, _SMALLEST_LINKED)
+    if (edges := diagnosed.edges) is None:
+        return None
+    pairs = np.unique(np.sort(edges, axis=1), axis=0)
+    if 2 * len(pairs) / np.unique(edges).size < _SMALLEST_DEGREE:
+        return None
+    _, ends = np.unique(edges, return_inverse=True)
+    source, target = ends.reshape(edges.shape).T
+    n = int(ends.max()) + 1
+    graph = csr_array((np.ones(len(edges), dtype=bool), (source, target)), shape=(n, n))
+    _, piece = connected_components(graph, directed=False)
+    return {"value": float(((np.bincount(piece) / n) ** 2).sum())}
 
 
-def _order(edges: IntArray, task: SourceTask, rng: np.random.Generator) -> Check:
-    """Whether confusions join classes at most 10 places apart more often than in random orders.
+def _adjacent(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
+    """Probability that so many confusions join near classes in a random order.
 
     They do if the classes of a group are adjacent. They also do if classes drawn one by one were
-    sorted. The check is therefore a note and never fails. It is not a note if the names are in
-    alphabetical order, because similar classes often have similar names.
+    sorted. Names in alphabetical order say nothing, because similar classes have similar names.
     """
-    if not len(edges):
-        return Check(_ORDER, None, "no classes are confused")
+    edges, task = diagnosed.edges, diagnosed.task
+    names = [*map(str, task.classes or ())]
+    if edges is None or (names and names == sorted(names)):
+        return None
 
     def near(order: IntArray) -> float:
         return float((np.abs(np.diff(order[edges], axis=1)) <= _NEIGHBOURS).mean())
 
-    value = near(np.arange(task.n_classes))
-    at_random = np.array([near(rng.permutation(task.n_classes)) for _ in range(_N_RANDOM)])
-    sentence = (
-        f"{100 * value:.0f}% of confusions join classes at most {_NEIGHBOURS} places apart, "
-        f"compared with {100 * at_random.mean():.0f}% in random orders"
-    )
-    gathered = (1 + int((at_random >= value).sum())) / (_N_RANDOM + 1) <= _LEVEL
-    names = [*map(str, task.classes or ())]
-    alphabetical = bool(names) and names == sorted(names)
-    if gathered and alphabetical:
-        sentence += ". The names are in alphabetical order, and similar classes have similar names"
-    elif gathered:
-        sentence += f". Adjacent classes are similar. {_IN_GROUPS}"
-    return Check(_ORDER, True, sentence, value, is_note=gathered and not alphabetical)
+    share = near(np.arange(task.n_classes))
+    at_random = [near(diagnosed.rng.permutation(task.n_classes)) for _ in range(_N_RANDOM)]
+    chance = (1 + np.sum(np.array(at_random) >= share)) / (_N_RANDOM + 1)
+    return {"value": chance, "share": share, "random": np.mean(at_random), "places": _NEIGHBOURS}
 
 
-def _normalisation(facts: ScoreFacts) -> Check:
-    """Whether rows are probabilities or standardised over the classes; a note, never a failure.
+def _normalised(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
+    """Whether rows are probabilities, or have one mean and standard deviation.
 
     Normalising a row keeps the order of its classes, so ranks and predictions stay the same. A
-    softmax of fixed logits is marginal in effect. Normalised scores suggest joint training, which
-    only `measure_drift` can assess. Rates at a threshold need scores that do not depend on the
-    other classes, so standardised rows (z-norm, t-norm) have no threshold for more classes.
+    softmax of fixed logits is marginal in effect.
     """
-    if facts.sums_to_one or facts.log_sums_to_one:
-        kind = "probabilities" if facts.sums_to_one else "log probabilities"
-        sentence = (
-            f"rows are {kind} over the classes, which does not change ranks; if the classifier was "
-            "trained jointly on these classes, test it with measure_drift"
-        )
-    elif facts.same_moments:
-        sentence = (
-            "all rows have the same mean and standard deviation, as after z-norm or t-norm. This "
-            "does not change ranks, but such scores depend on the other classes: give rates at a "
-            "threshold the scores before normalisation"
-        )
-    else:
-        return Check(_NORMALISED, True, "rows are not probabilities over the classes", 0.0)
-    return Check(_NORMALISED, True, sentence, 1.0, is_note=True)
+    if (sample := diagnosed.sample) is None:
+        return None
+    with np.errstate(invalid="ignore"):  # of classes that are ruled out by a score of -inf
+        moments = np.stack([sample.scores.mean(axis=1), sample.scores.std(axis=1)])
+        sd = moments[1].max()
+        standardised = sd > 0 and (np.ptp(moments, axis=1) <= _SAME_MOMENT * sd).all()
+    kind = "are probabilities" if diagnosed.are_probabilities else "are not probabilities"
+    if standardised:
+        kind = "all have the same mean and standard deviation, as after z-norm or t-norm"
+    return {"value": float(standardised or diagnosed.are_probabilities), "kind": kind}
 
 
-def _unknown(names: Sequence[str], reason: str) -> list[Check]:
-    """Checks that cannot be made for the given reason."""
-    return [Check(name, None, reason) for name in names]
+RULES_OF_ALL_SCORES = (
+    Rule(
+        "reach of the ranks", _reach, np.nan,
+        "the ranks determine the accuracy to within {within:g} without a prior ({limits}) up to "
+        "{number} classes",
+        ", fewer than the {limit:,.0f} tested; test more classes",
+        at_least=True, is_note=True, needs="ranks",
+    ),
+    Rule(
+        "copies of instances", _same_rows, 0.01,
+        "{same} of {n} instances repeat the scores of another",
+        "; remove these copies, because with them intervals are too short",
+        needs="scores with many different values",
+    ),
+    Rule(
+        "copies of classes", _same_columns, 0.005,
+        "{same} of {n} classes have the scores of another{pair}",
+        "; merge classes that cannot be distinguished, because with them accuracy falls too fast",
+    ),
+    Rule(
+        "groups of classes", _linked, 0.5,
+        "{value:.0%} of pairs of classes are linked by a chain of confusions",
+        "; classes form groups. " + _IN_GROUPS + ", the group of each class",
+        at_least=True, needs="scores of classes drawn one by one, with 4 confusions each",
+    ),
+    Rule(
+        "order of classes", _adjacent, 0.01,
+        "{share:.0%} of confusions join classes at most {places} places apart, compared with "
+        "{random:.0%} in random orders",
+        ". Adjacent classes are similar. " + _IN_GROUPS,
+        at_least=True, is_note=True, needs="scores of classes in no alphabetical order",
+    ),
+    Rule(
+        "normalisation of scores", _normalised, 0.0,
+        "rows of scores {kind}",
+        ", which does not change ranks. If the classifier was trained jointly on these classes, "
+        "test it with measure_drift. Rates at a threshold need the scores before normalisation",
+        is_note=True,
+    ),
+)  # fmt: skip

@@ -13,7 +13,9 @@ from classex_bayes.core.subsets import (
     top_accuracy_given_n_better,
     weighted_over_n_better,
 )
-from classex_bayes.task.score_checks import refuse_softmax
+from classex_bayes.exceptions import DataError
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.rules import sums_to_one
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
@@ -78,7 +80,7 @@ def open_set_rates(
     best = whole_number(rank, "rank", 1)
     thresholds = numbers(threshold, "threshold", "numbers", lambda values: values == values)
     source, table = task.scores, task.require("exact ranks")
-    refuse_softmax(source)
+    refuse_softmax(table)
     y, k1 = task.y, task.n_classes
     # Thresholds have the sign of scores: larger is better. A score at the threshold is accepted.
     sign = -1 if is_negated(source) else 1
@@ -115,3 +117,18 @@ def open_set_rates(
         {name: (("threshold", "k"), np.clip(values, 0, 1)) for name, values in rates.items()},
         {"k": counts, "threshold": thresholds},
     ).transpose("k", "threshold")
+
+
+def refuse_softmax(table: RankTable) -> None:
+    """Raise if the scores of every instance are made of probabilities that sum to 1.
+
+    Enrolling another class changes all of them, so they have no rates at a threshold. Their ranks
+    do not change.
+    """
+    sample = None if table.influence is None else table.first_rows
+    if sample is not None and sums_to_one(sample.scores):
+        raise DataError(
+            "task: the scores of each instance are made of probabilities over the classes, "
+            "because these sum to 1. With more classes they are smaller, so they have no rates at "
+            "a threshold; pass the logits, before the softmax"
+        )

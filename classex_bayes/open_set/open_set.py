@@ -30,6 +30,7 @@ from classex_bayes.bayes.tails.tail_model import TailParameters, TailPrior, chec
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.mated_tails import MatedTails
+from classex_bayes.open_set.observed_rates import refuse_softmax
 from classex_bayes.open_set.open_set_prediction import (
     OpenSetPrediction,
     SelectivePrediction,
@@ -42,7 +43,6 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import far_beyond
 from classex_bayes.task.rank_variance import RankVariance
-from classex_bayes.task.score_checks import refuse_softmax
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -228,7 +228,7 @@ class OpenSetExtrapolator(FittedModel):
         """
         source_task(task)
         whole = task.require("ranks among all classes")
-        refuse_softmax(whole.source)
+        refuse_softmax(whole)
         answered = task.answered
         drift = number(self.drift, "drift", 0, _LARGEST_DRIFT)
         prior = checked_tail_prior(self.tail_prior)

@@ -115,8 +115,8 @@ def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
         ids, distances = map(with_labels, nonmated)
         refuse_disorder(ids, distances, ("ids", "distances"))
         found = read_lists(ids, distances, n_classes, task.classes, not negated)
-        found = found.ranked(random_order, n_classes)
-        lists = ListedRanks.of(found, n_classes, negated=negated).nearest
+        found = found.with_ties_broken(random_order).without_cut_ties(n_classes)
+        lists = ListedRanks.of(found.without_repeated(), n_classes, negated=negated).nearest
         if lists is None or lists.scores.shape[1] < SHORTEST_LIST:
             length = 0 if lists is None else lists.scores.shape[1]
             raise DataError(

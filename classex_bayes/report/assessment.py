@@ -83,11 +83,9 @@ class Assessment:
     @property
     def left_out(self) -> str:
         """Checks that could not be made, after a semicolon; empty if there are none."""
-        unmade = [check for check in self.checks if check.passed is None]
-        of_scores = sum(check.sentence.startswith("needs scores") for check in unmade)
-        names = [check.name for check in unmade if not check.sentence.startswith("needs scores")]
+        n_unmade = sum(check.passed is None for check in self.checks)
+        names = [f"{n_unmade} checks of other data"] * bool(n_unmade)
         names += ["extrapolation within the pilot"] * isinstance(self.within, str)
-        names[:0] = [f"{of_scores} checks that need scores"] * bool(of_scores)
         return f"; not made: {', '.join(names)}" * bool(names)
 
     @property

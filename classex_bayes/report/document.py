@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
     from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
     from classex_bayes.report.findings import Findings
-    from classex_bayes.task.check import Check
+    from classex_bayes.task.rules import Finding
     from classex_bayes.task.source_task import SourceTask
 
 
@@ -135,7 +135,7 @@ def note_records(notes: Iterable[Any], estimator: str | None = None) -> list[dic
     return [{"estimator": estimator, "note": note} for note in notes]
 
 
-def checks_of(report: Iterable["Check"]) -> list[dict[str, Any]]:
+def checks_of(report: Iterable["Finding"]) -> list[dict[str, Any]]:
     """Return checks as rows; numbers that are not finite are null."""
     return [
         {**asdict(check), "value": finite(check.value), "limit": finite(check.limit)}

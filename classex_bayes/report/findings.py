@@ -102,7 +102,7 @@ class Findings:
     def excluded(self) -> dict[str, str]:
         """Reasons not to use the estimates of some references, by name."""
         # Without the other checks of the assessment, which take seconds.
-        few = self.task.checks[0]  # the number of classes
+        few = next(check for check in self.task.checks if check.name == "number of classes")
         reasons = {
             prediction.estimator: few.sentence
             for prediction in self.comparison.predictions

@@ -8,9 +8,8 @@ import numpy as np
 
 from classex_bayes.arguments import enough_classes, refuse_unread
 from classex_bayes.core.ranks.sources import ScoreMatrix
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import is_lazy_frame, refuse_masked, with_labels
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import class_names, encode_labels, refuse_positions
 from classex_bayes.task.score_reading import LabelledScores, refuse_disorder
 from classex_bayes.typing import IntArray, NumberArray
@@ -49,16 +48,17 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     refuse_positions(y, names, "clf.classes_")
     predicted = encode_labels(np.ravel(clf.predict(X)), n, len(names), names, "clf.predict(X)")
     n_other, scorer, scores = min(_tried(clf, X, predicted, len(names)), key=itemgetter(0))
-    checks = [_agreement(clf, scorer.name, n_other, n)]
+    sentences = [_disagreement(clf, scorer.name, n_other, n)] if n_other else []
+    if sentences:
+        warn(sentences[0], DataWarning)
     if not _is_marginal(clf):
-        sentence = (
+        sentences.append(
             f"{type(_classifier(clf)).__name__} may score a class by the other classes that it was "
             "trained with. If it is retrained for more classes, it becomes another classifier; "
             f"{MEASURE_DRIFT}"
         )
-        checks.append(Check("marginality", True, sentence, is_note=True))
     source = ScoreMatrix(scores, scorer.higher_is_better)
-    return LabelledScores(source, y, names, checks=tuple(checks))
+    return LabelledScores(source, y, names, assumption=". ".join(sentences))
 
 
 def _n_rows(X: Any) -> int:
@@ -172,13 +172,12 @@ def _count_other(scores: NumberArray, predicted: IntArray, higher_is_better: boo
         return int(np.sum(of_predicted < best - _ROUNDING * eps * np.abs(best)))
 
 
-def _agreement(clf: Any, scorer: str, n_other: int, n: int) -> Check:
-    """Whether the best scores are those of the predicted classes."""
+def _disagreement(clf: Any, scorer: str, n_other: int, n: int) -> str:
+    """Warning that the best scores are not those of the predicted classes."""
     remedy = "pass scores whose best class is the predicted one to SourceTask.from_scores"
     if getattr(_classifier(clf), "break_ties", True) is False:
         remedy = "set break_ties=True, so that predict uses these scores; no new fit is needed"
-    sentence = (
+    return (
         f"the best class by {scorer} is not that of clf.predict in {n_other} of {n} "
         f"instances, so the task describes another classifier; {remedy}"
     )
-    return Check("classifier", n_other == 0, sentence if n_other else "")

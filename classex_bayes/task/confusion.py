@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import as_matrix, enough_classes
-from classex_bayes.exceptions import DataError, warn
+from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import is_frame, with_labels
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
     Untested,
     class_names,
@@ -66,7 +65,9 @@ def confusion_table(
     names = class_names(classes, n_classes)
     tested_classes(y, n_classes, names, untested, "counts")
     weight = instance_weights(y, class_weights(class_weight, y, n_classes, names))
-    provenance = Provenance("decisions", checks=(_percentages(whole),), unknown=DECISIONS)
+    if fault := _percentages(whole):
+        warn(fault, DataWarning)
+    provenance = Provenance("decisions", unknown=DECISIONS, assumption=fault)
     return RankTable(y, n_classes, weight, fewest, most, provenance=provenance), names
 
 
@@ -102,15 +103,14 @@ def _with_equal_names(counts: Any) -> Any:
     return counts
 
 
-def _percentages(counts: IntArray) -> Check:
-    """Whether counts are those of instances: rounded percentages and copies would count as more."""
+def _percentages(counts: IntArray) -> str:
+    """Warning that counts are percentages or copies, which would count as more; or empty."""
     totals, errors = counts.sum(axis=1), counts[~np.eye(len(counts), dtype=bool)]
     divisor = int(np.gcd.reduce(errors)) if np.count_nonzero(errors) >= _ENOUGH else 1
     # Tests of 100 instances for each class, of which some are missing, have no row above 100.
     is_near = (np.abs(totals - 100) <= _ROUNDED).all()
     is_rounded = bool(is_near and totals.min() < 100 < totals.max())
-    sentence = f"{len(counts)} rows of counts"
-    if divisor > 1 or is_rounded:
-        found = "rows sum to about 100" if is_rounded else f"errors are multiples of {divisor}"
-        sentence = f"all {found}, as if counts were percentages; pass the numbers of instances"
-    return Check("counts", divisor == 1 and not is_rounded, sentence)
+    if divisor == 1 and not is_rounded:
+        return ""
+    found = "rows sum to about 100" if is_rounded else f"errors are multiples of {divisor}"
+    return f"all {found}, as if counts were percentages; pass the numbers of instances"

@@ -50,7 +50,7 @@ class JudgedRun(NamedTuple):
     lists: Lists
     unlisted_query: IntArray  # (n_unlisted,): queries of judged documents that their lists lack
     unlisted_grade: IntArray  # (n_unlisted,): grades of these documents
-    namesakes: float  # share of the queries whose lists have the document of their name
+    facts: tuple[str, ...]  # about the names, for readers
 
     @property
     def depth(self) -> int:
@@ -98,7 +98,7 @@ class JudgedRun(NamedTuple):
         listed = self.lists.at(self.lists.grade > 0)
         n_relevant = np.bincount(np.append(listed.query, self.unlisted_query))
         n_several = int((n_relevant > 1).sum())
-        facts = list(provenance.assumptions)
+        facts = [provenance.assumption] if provenance.assumption else []
         if n_several:
             n_unlisted = int((self.unlisted_grade >= self.level).sum())
             n_listed = int((listed.grade >= self.level).sum())
@@ -111,13 +111,11 @@ class JudgedRun(NamedTuple):
                 n_all = n_unlisted + n_listed
                 fact += f"; {n_unlisted} of all {n_all} relevant documents are not in the lists"
             facts.append(fact)
-        if self.namesakes > _MOST_NAMESAKES:
-            facts.append(
-                f"{self.namesakes:.0%} of the queries find the document of their name, as if the "
-                "index contained the test instances themselves: pass ignore_identical=True"
-            )
         return replace(
-            provenance, ties="names", several_relevant=n_several > 0, assumptions=tuple(facts)
+            provenance,
+            ties="names",
+            several_relevant=n_several > 0,
+            assumption=". ".join([*facts, *self.facts]),
         )
 
 
@@ -170,7 +168,7 @@ def judged_run(
         lists._replace(grade=grade_of_pair.reindex(listed_pair, fill_value=0).to_numpy()),
         judged_query[unlisted],
         grade[unlisted],
-        _share_of_namesakes(relevant, entries, queries),
+        _namesakes(relevant, entries, queries),
     )
 
 
@@ -191,12 +189,18 @@ def _without_namesakes(entries: pd.DataFrame) -> pd.DataFrame:
     return entries[entries["query"] != entries["document"]]
 
 
-def _share_of_namesakes(relevant: pd.DataFrame, entries: pd.DataFrame, queries: pd.Index) -> float:
-    """Share of the queries whose lists have the document of their name, if none is relevant."""
-    if (relevant["query"] == relevant["document"]).any():
-        return 0.0
-    found = entries["query"][entries["query"] == entries["document"]]
-    return float(found.isin(queries).sum()) / queries.size
+def _namesakes(relevant: pd.DataFrame, entries: pd.DataFrame, queries: pd.Index) -> tuple[str, ...]:
+    """Warn if most queries find the document of their name, which is relevant to none of them."""
+    found = entries["query"][entries["query"] == entries["document"]].isin(queries).sum()
+    are_relevant = (relevant["query"] == relevant["document"]).any()
+    if are_relevant or found <= _MOST_NAMESAKES * queries.size:
+        return ()
+    sentence = (
+        f"{found / queries.size:.0%} of the queries find the document of their name, as if the "
+        "index contained the test instances themselves: pass ignore_identical=True"
+    )
+    warn(sentence, DataWarning)
+    return (sentence,)
 
 
 def _documents(relevant: pd.DataFrame, entries: pd.DataFrame, n_classes: int | None) -> pd.Index:
@@ -241,7 +245,7 @@ def _lists(
     lowest = np.minimum.reduceat(score[order], np.flatnonzero(begins))
     lists = lists._replace(score=lowest[begins.cumsum() - 1])
     place_of_name = documents.argsort().argsort()
-    return lists.ranked(lambda _, item: place_of_name[item])
+    return lists.with_ties_broken(lambda _, item: place_of_name[item])
 
 
 class _Entries(NamedTuple):

@@ -44,18 +44,6 @@ class Lists(NamedTuple):
         """Number (n_queries,) of entries of each list."""
         return np.bincount(self.query, minlength=self.n_queries)
 
-    def ranked(self, tie_break: TieBreak, n_items: int = 0) -> Self:
-        """Entries in the order of their ranks, and of each item of a list the first one alone.
-
-        Entries with equal scores are in descending order of `tie_break`(query, item). A list that
-        lacks some of `n_items` items ends before the entries that are tied with its last one,
-        because there may be more of them, but it keeps one entry.
-        """
-        lists = self._with_ties_broken(tie_break)
-        repeated = lists._repeated()
-        left_out = repeated | lists._tied_with_last(~repeated, n_items)
-        return lists.at(~left_out) if left_out.any() else lists
-
     def begins_tie(self) -> BoolArray:
         """Whether each entry (n_entries,) is the first of its list with its score."""
         begins = np.ones(self.query.size, dtype=bool)
@@ -63,7 +51,8 @@ class Lists(NamedTuple):
             begins[1:] = (self.query[1:] != self.query[:-1]) | (self.score[1:] != self.score[:-1])
         return begins
 
-    def _with_ties_broken(self, tie_break: TieBreak) -> Self:
+    def with_ties_broken(self, tie_break: TieBreak) -> Self:
+        """Entries with equal scores in descending order of `tie_break`(query, item)."""
         begins = self.begins_tie()
         tied = np.flatnonzero(~begins | np.append(~begins[1:], False))
         key = tie_break(self.query[tied], self.item[tied])
@@ -71,6 +60,30 @@ class Lists(NamedTuple):
         item, grade = self.item.copy(), self.grade.copy()
         item[tied], grade[tied] = item[order], grade[order]
         return self._replace(item=item, grade=grade)
+
+    def without_cut_ties(self, n_items: int) -> Self:
+        """Lists that end before entries tied with the last one, if they lack some of the items.
+
+        There may be more items with the same score. A list keeps one entry.
+        """
+        if self.score is None:
+            return self
+        last = np.empty(self.n_queries)
+        last[self.query] = self.score
+        cut, is_first = self.score == last[self.query], ~self._repeated()
+        n_tied, n_listed = (
+            np.bincount(self.query[rows], minlength=self.n_queries)
+            for rows in (cut & is_first, is_first)
+        )
+        cut &= ((n_tied > 1) & (n_listed < n_items))[self.query]
+        cut[1:] &= self.query[1:] == self.query[:-1]
+        cut[0] = False
+        return self.at(~cut) if cut.any() else self
+
+    def without_repeated(self) -> Self:
+        """Lists with the first entry of each item alone."""
+        repeated = self._repeated()
+        return self.at(~repeated) if repeated.any() else self
 
     def _repeated(self) -> BoolArray:
         """Whether the list of each entry (n_entries,) has the same item before it."""
@@ -80,21 +93,6 @@ class Lists(NamedTuple):
         repeated = np.zeros(pair.size, dtype=bool)
         repeated[order[1:]] = pair[1:] == pair[:-1]
         return repeated
-
-    def _tied_with_last(self, counted: BoolArray, n_items: int) -> BoolArray:
-        """Whether each entry (n_entries,) is tied with the last one of a list that lacks items."""
-        if self.score is None:
-            return np.zeros_like(counted)
-        last = np.empty(self.n_queries)
-        last[self.query] = self.score
-        tied = self.score == last[self.query]
-        n_tied, n_listed = (
-            np.bincount(self.query[rows], minlength=self.n_queries)
-            for rows in (tied & counted, counted)
-        )
-        tied &= ((n_tied > 1) & (n_listed < n_items))[self.query]
-        tied[np.insert(self.query[1:] != self.query[:-1], 0, True)] = False
-        return tied
 
     def wrong_before(self, level: int = 1) -> tuple[IntArray, IntArray]:
         """Number of wrong entries before each entry (n_entries,), and in each list (n_queries,).

@@ -86,7 +86,7 @@ def own_table(
         unanswered=np.arange(unit.size) >= n,
         competitors_shared=False,
         provenance=Provenance(
-            "ranks among negatives of their own", nouns=ITEMS, assumptions=(_RANDOM,)
+            "ranks among negatives of their own", nouns=ITEMS, assumption=_RANDOM
         ),
     )
     return table, names

@@ -15,9 +15,9 @@ from classex_bayes.core.rank_pass import (
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.rank_counts import Ties
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.check import Check
 from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.sampling_design import SamplingDesign
 from classex_bayes.typing import FloatArray, IntArray
@@ -86,12 +86,11 @@ class Provenance:
     ties: Ties = "random"
     tie_seed: int = 0
     design: SamplingDesign | None = None  # if classes had unequal probabilities or came in groups
-    checks: tuple[Check, ...] = ()  # made when the scores were read
     is_part: bool = False  # of a test that is checked and described as a whole
     unknown: UnknownRanks = WITHIN_BOUNDS
     nouns: Nouns = CLASSES
-    assumptions: tuple[str, ...] = ()  # of the kind of data, for readers of predictions
-    several_relevant: bool = False  # whether ranks are those of the best of several documents
+    assumption: str = ""  # of the kind of data, for readers of predictions
+    several_relevant: bool = False  # whether queries have several relevant documents
 
     def statistics(self, y: IntArray, weight: FloatArray, k: IntArray) -> RankStatistics:
         """Numbers of better classes and influences on ATA_k, from one pass over the scores.
@@ -140,6 +139,12 @@ class Provenance:
         if isinstance(self.source, ComparedScores):
             return self.source.nearest
         return NearestClasses.of(self.source, y)
+
+    def sample(self, y: IntArray) -> Sample | None:
+        """First instances with their scores; None if these cannot be read again."""
+        if self.source is None or isinstance(self.source, DaskSource | ComparedScores):
+            return None
+        return Sample.of_source(self.source, y)
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Provenance of the instances `rows`, scored on the classes `columns`."""

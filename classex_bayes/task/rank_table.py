@@ -18,7 +18,7 @@ from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
-from classex_bayes.task.provenance import DECISIONS, TIED_SCORES, Provenance
+from classex_bayes.task.provenance import CUT_RANKS, DECISIONS, TIED_SCORES, Provenance
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Values count as known if their bounds differ by no more than this.
@@ -252,7 +252,8 @@ class RankTable:
     @property
     def ties(self) -> TieHandling:
         """Rule for competitors with the score of the true class."""
-        return self.provenance.ties if self.is_exact else "unknown"
+        is_open = not self.is_exact and self.provenance.unknown != CUT_RANKS
+        return "unknown" if is_open else self.provenance.ties
 
     @property
     def n_tied(self) -> int:
@@ -297,10 +298,9 @@ class RankTable:
     @cached_property
     def first_rows(self) -> Sample | None:
         """First instances with their scores, as stored or from the scores; None if unknown."""
-        source = self.provenance.source
-        if self.sample is not None or source is None:
+        if self.sample is not None:
             return self.sample
-        return Sample.of_source(source, self.y[~self.unanswered])
+        return self.provenance.sample(self.y[~self.unanswered])
 
     @property
     def data(self) -> tuple[Any, ...]:
@@ -373,10 +373,8 @@ class RankTable:
         whole = provenance.source is not None and not columns["unanswered"].any()
         if not whole and all(table.has_scores for table in tables):
             nearest = NearestClasses.joined(table.nearest_classes for table in tables)
-        if provenance.source is None:
-            samples = [table.first_rows for table in tables]
-        else:
-            samples = [table.sample for table in tables]
+        samples = [table.first_rows for table in tables] if provenance.source is None else []
+        samples = samples or [table.sample for table in tables]
         return replace(
             tables[0],
             **columns,
@@ -548,7 +546,7 @@ class RankTable:
             return ()
         design, nouns = self.provenance.design, self.provenance.nouns
         facts = () if design is None else design.assumptions(self.class_weight)
-        facts += self.provenance.assumptions
+        facts += (self.provenance.assumption,) * bool(self.provenance.assumption)
         if self.unanswered.any():
             found = f"{np.count_nonzero(self.unanswered)} of {self.n_test} {nouns.instances}"
             facts += (f"{found} are unanswered: they rank last at every k",)

@@ -23,7 +23,6 @@ from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import (
     ClassLabels,
     class_names,
@@ -46,7 +45,7 @@ class LabelledScores(NamedTuple):
     y: Any
     names: list[Any] | None
     made_from: str = "scores"
-    checks: tuple[Check, ...] = ()  # facts that the reader alone knows
+    assumption: str = ""  # on the classifier, for readers of predictions
     sample: Sample | None = None  # if the source does not keep scores
 
 

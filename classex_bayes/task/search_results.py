@@ -13,7 +13,6 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import Untested, class_labels, class_names
 from classex_bayes.task.lists import ROUNDING, ListedRanks, Lists
-from classex_bayes.task.misuse import self_match_limit
 from classex_bayes.task.own_negatives import catalogue_size, own_table_of_lists
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
@@ -21,6 +20,8 @@ from classex_bayes.task.score_reading import refuse_disorder, table_of_ranks, ti
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 _FEWEST_REMOVED = 0.5  # share of the lists that contain the test instance itself
+_MOST_CUT = 0.05  # share of the lists that end in ties
+_NO_CHANCE = 1e-3  # that the lists of all lone classes miss these
 
 
 def search_table(
@@ -57,17 +58,23 @@ def search_table(
         size = int(lists.item.max()) + 1 if names is None else size
     labels = class_labels(y, lists.n_queries, size, names, class_weight, untested, unanswered)
     lists = lists._replace(grade=(lists.item == labels.y[lists.query]).astype(np.int8))
-    assumptions: tuple[str, ...] = ()
+    facts = []
     if ignored:
-        lists, sentence = _without_identical(lists, labels.y, higher)
-        assumptions = (sentence,)
+        lists, fact = _without_identical(lists, labels.y, higher)
+        facts.append(fact)
     sample = lists.sample(labels.y)
-    lists = lists.ranked(random_order, 0 if k1 is None else k1)
+    lists = lists.with_ties_broken(random_order)
+    if k1 is not None:
+        lists, fact = _without_cut_ties(lists, k1)
+        facts.append(fact)
+    lists = lists.without_repeated()
     ranks = ListedRanks.of(lists, size, negated=not higher)
+    facts.append(_lone_classes(labels.y, ranks.best < 0))
     if k1 is None:
         table, units = own_table_of_lists(ranks, labels.y, labels.unanswered)
-        known = replace(table.provenance, assumptions=(*table.provenance.assumptions, *assumptions))
-        table = replace(table, sample=sample, provenance=known)
+        assumption = ". ".join(filter(None, [table.provenance.assumption, *facts]))
+        provenance = replace(table.provenance, assumption=assumption)
+        table = replace(table, sample=sample, provenance=provenance)
         return table, units if names is None else [names[place] for place in units]
     table = table_of_ranks(
         labels,
@@ -76,7 +83,7 @@ def search_table(
         counts=ranks.counts,
         nearest=ranks.nearest,
         sample=sample,
-        provenance=Provenance(unknown=CUT_RANKS, assumptions=assumptions),
+        provenance=Provenance(unknown=CUT_RANKS, assumption=". ".join(filter(None, facts))),
     )
     return table, names
 
@@ -205,11 +212,11 @@ def _read_distances(distances: Any, listed: BoolArray, higher_is_better: bool) -
 def _without_identical(lists: Lists, y: IntArray, higher_is_better: bool) -> tuple[Lists, str]:
     """Lists without an entry each that can be the test instance itself, and how many had one.
 
-    It is of the true class and exceeds the limit of `self_match_limit`. Where there is no limit, it
-    is at distance 0; similarities of instances to themselves differ, so there the first entry is
-    taken.
+    It is of the true class and exceeds the limit of `Sample.self_match_limit`. Where there is no
+    limit, it is at distance 0; similarities of instances to themselves differ, so there the first
+    entry is taken.
     """
-    limit = np.inf if lists.score is None else self_match_limit(lists.sample(y))
+    limit = np.inf if lists.score is None else lists.sample(y).self_match_limit()
     if lists.score is not None and np.isfinite(limit):
         identical = lists.score > limit
     elif lists.score is not None and not higher_is_better:
@@ -235,6 +242,37 @@ def _without_identical(lists: Lists, y: IntArray, higher_is_better: bool) -> tup
             "remove each instance from its list by its own number"
         )
     return lists.at(kept), sentence
+
+
+def _without_cut_ties(lists: Lists, n_classes: int) -> tuple[Lists, str]:
+    """Lists that end before ties that the index may have cut, and a fact if these are many."""
+    kept = lists.without_cut_ties(n_classes)
+    n_cut = int(np.count_nonzero(kept.lengths < lists.lengths))
+    if n_cut <= _MOST_CUT * lists.n_queries:
+        return kept, ""
+    return kept, (
+        f"{n_cut} of {lists.n_queries} lists end in equal distances. An index lists some of the "
+        f"tied classes by its own order, so {lists.query.size - kept.query.size} entries are left "
+        "out, and the ranks of their classes are unknown. Pass longer lists, or distances with "
+        "more digits"
+    )
+
+
+def _lone_classes(y: IntArray, missed: BoolArray) -> str:
+    """Fact about classes of one instance each, if their lists lack them as those of others do not.
+
+    The instance itself may be the only entry of its class in the index, and be left out.
+    """
+    alone = np.bincount(y)[y] == 1
+    usual = float((missed[~alone].sum() + 1) / (np.count_nonzero(~alone) + 2))
+    n_alone = int(alone.sum())
+    if alone.all() or not missed[alone].all() or usual**n_alone >= _NO_CHANCE:
+        return ""
+    return (
+        f"{n_alone} instances are the only ones of their classes, and their lists have no entry of "
+        "these. If the index has none, every answer to them is wrong: leave them out, and pass "
+        "untested='competitors'"
+    )
 
 
 def _first(bad: BoolArray) -> tuple[int, int]:

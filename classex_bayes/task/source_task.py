@@ -358,8 +358,9 @@ class SourceTask(TaskStatistics):
         tested_classes(tested, shape[1], names, untested)
         rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
         seed = tie_seed(random_seed)
-        checks = labelled.checks
-        provenance = Provenance(labelled.made_from, source, rule, seed, design, checks)
+        provenance = Provenance(
+            labelled.made_from, source, rule, seed, design, assumption=labelled.assumption
+        )
         table = rank_scores(provenance, labels.y, labels.weight, ties)
         if labelled.sample is not None:
             table = replace(table, sample=labelled.sample)

@@ -3,7 +3,6 @@
 import reprlib
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource, is_negated
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import ClassLabels, class_weights
 from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.provenance import WITHIN_BOUNDS
@@ -167,15 +165,12 @@ def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight:
     made_from = {part.provenance.made_from for part in parts}
     unknown = {part.provenance.unknown for part in parts if not part.is_exact}
     tied = next((part for part in parts if part.n_tied), first)  # it has the rule of all parts
-    # Of a check that several parts have, the worst one.
-    by_fault = sorted(chain(*(part.provenance.checks for part in parts)), key=Check.gravity)
     provenance = replace(
         tied.provenance,
         made_from=first.provenance.made_from if scored or len(made_from) == 1 else "ranks",
         unknown=unknown.pop() if len(unknown) == 1 else WITHIN_BOUNDS,
         source=source,
-        checks=tuple({check.name: check for check in by_fault}.values()),
-        assumptions=tuple(dict.fromkeys(chain(*(part.provenance.assumptions for part in parts)))),
+        assumption=". ".join(filter(None, dict.fromkeys(p.provenance.assumption for p in parts))),
         several_relevant=any(part.provenance.several_relevant for part in parts),
     )
     if scored and (split := _split_class(parts)) is not None:

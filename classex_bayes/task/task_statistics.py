@@ -23,14 +23,13 @@ from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.formatting import folded, html_block, html_facts, with_error
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.check import Check
 from classex_bayes.task.class_labels import encode_labels, label_vector
-from classex_bayes.task.data_checks import checks_of
 from classex_bayes.task.provenance import CLASSES, refuse_all_relevant
 from classex_bayes.task.rank_bins import RankBins
 from classex_bayes.task.rank_table import KNOWN, N_GRID, RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.relevant_ranks import Judged, RelevantRanks
+from classex_bayes.task.rules import Finding, findings_of
 from classex_bayes.task.table_parts import draw_classes, select
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -177,9 +176,9 @@ class TaskStatistics:
         return RankBins(self.require("ranks"))
 
     @cached_property
-    def checks(self) -> tuple[Check, ...]:
-        """Checks of the data that read no scores; `classex_bayes.diagnose` makes all."""
-        return checks_of(self.variance, self.classes)
+    def checks(self) -> tuple[Finding, ...]:
+        """Answers of the rules on the data; `classex_bayes.diagnose` has further ones."""
+        return findings_of(self.variance, self.classes)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 from classex_bayes.typing import FloatArray, IntArray
 
 _MOST_ROWS, _FEWEST_ROWS, _MOST_ENTRIES = 1000, 10, 2**20
+_SELF, _MOSTLY = 1e-3, 0.95  # of distances that only a comparison with itself gives, of rows
 _LARGEST = 1e300  # larger numbers mask classes, and their differences would overflow
 
 
@@ -95,6 +96,25 @@ class Sample(NamedTuple):
         """Class (n,) that scores best."""
         rival = np.take_along_axis(self.classes, self.wrong.argmax(axis=1)[:, None], axis=1)[:, 0]
         return np.where(self.true >= self.best_wrong, self.y, rival)
+
+    def self_match_limit(self) -> float:
+        """Score that a true class exceeds only by comparison of an instance with itself; else inf.
+
+        Of instances that are among their own templates, nearly all true scores are the best that
+        occurs, by a thousandth of the distance of the best wrong ones. Scores that saturate do not
+        count: their typical wrong scores lie as near to the lowest one.
+        """
+        known = np.isfinite(self.true) & np.isfinite(self.best_wrong)
+        if np.count_nonzero(known) < max(_FEWEST_ROWS, known.size / 2):
+            return np.inf
+        true, wrong = self.true[known], self.wrong[np.isfinite(self.wrong)]
+        best, lowest = float(true.max()), float(wrong.min())
+        near = best - float(np.quantile(true, 1 - _MOSTLY))
+        far = best - float(np.quantile(self.best_wrong[known], _MOSTLY))
+        saturated = np.median(wrong) - lowest <= _SELF * (best - lowest)
+        if near > _SELF * far or far <= 0 or saturated:
+            return np.inf
+        return best - float(np.sqrt(max(near, _SELF**2 * far) * far))
 
 
 def first_rows(n: int, width: int) -> IntArray:
