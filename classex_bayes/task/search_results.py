@@ -9,7 +9,7 @@ import pandas as pd
 
 from classex_bayes.arguments import LARGEST_K, as_array, as_numeric, contents, truth_value
 from classex_bayes.core.ranks.rank_counts import tie_noise
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import Untested, class_labels, class_names
 from classex_bayes.task.lists import ROUNDING, ListedRanks, Lists
@@ -20,7 +20,7 @@ from classex_bayes.task.score_reading import refuse_disorder, table_of_ranks, ti
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 _FEWEST_REMOVED = 0.5  # share of the lists that contain the test instance itself
-_MOST_CUT = 0.05  # share of the lists that end in ties
+_MOST_CUT, _MOST_LEFT_OUT = 0.05, 0.5  # shares of the lists that end in ties, and of the entries
 _NO_CHANCE = 1e-3  # that the lists of all lone classes miss these
 
 
@@ -245,17 +245,23 @@ def _without_identical(lists: Lists, y: IntArray, higher_is_better: bool) -> tup
 
 
 def _without_cut_ties(lists: Lists, n_classes: int) -> tuple[Lists, str]:
-    """Lists that end before ties that the index may have cut, and a fact if these are many."""
+    """Lists that end before ties that the index may have cut, and a fact if these are many.
+
+    Warns if most entries are left out.
+    """
     kept = lists.without_cut_ties(n_classes)
     n_cut = int(np.count_nonzero(kept.lengths < lists.lengths))
     if n_cut <= _MOST_CUT * lists.n_queries:
         return kept, ""
-    return kept, (
+    n_left_out = lists.query.size - kept.query.size
+    sentence = (
         f"{n_cut} of {lists.n_queries} lists end in equal distances. An index lists some of the "
-        f"tied classes by its own order, so {lists.query.size - kept.query.size} entries are left "
-        "out, and the ranks of their classes are unknown. Pass longer lists, or distances with "
-        "more digits"
+        f"tied classes by its own order, so {n_left_out} entries are left out, and the ranks of "
+        "their classes are unknown. Pass longer lists, or distances with more digits"
     )
+    if n_left_out > _MOST_LEFT_OUT * lists.query.size:
+        warn(sentence, DataWarning)
+    return kept, sentence
 
 
 def _lone_classes(y: IntArray, missed: BoolArray) -> str:
