@@ -50,7 +50,7 @@ class JudgedRun(NamedTuple):
     lists: Lists
     unlisted_query: IntArray  # (n_unlisted,): queries of judged documents that their lists lack
     unlisted_grade: IntArray  # (n_unlisted,): grades of these documents
-    facts: tuple[str, ...]  # about the names, for readers
+    namesakes: str  # fact about documents that have the names of queries, or empty
 
     @property
     def depth(self) -> int:
@@ -94,29 +94,19 @@ class JudgedRun(NamedTuple):
         return lists.at(kept).sample(np.where(ranks.best < 0, self.y, ranks.best))
 
     def _described(self, provenance: Provenance) -> Provenance:
-        """Provenance with sentences on the judgements."""
+        """Provenance of these judgements, for readers."""
         listed = self.lists.at(self.lists.grade > 0)
-        n_relevant = np.bincount(np.append(listed.query, self.unlisted_query))
-        n_several = int((n_relevant > 1).sum())
-        facts = [provenance.assumption] if provenance.assumption else []
+        n_judged = np.bincount(np.append(listed.query, self.unlisted_query))
+        n_several, several = int((n_judged > 1).sum()), ""
         if n_several:
-            n_unlisted = int((self.unlisted_grade >= self.level).sum())
-            n_listed = int((listed.grade >= self.level).sum())
-            fact = (
+            several = (
                 f"{n_several} of {self.queries.size} queries have several relevant documents, of "
                 "which accuracy, success@m and MRR count the best ranked one, and recall@m and "
-                "nDCG all"
+                f"nDCG all; {self.unlisted_query.size} of all {n_judged.sum()} relevant documents "
+                "are not in the lists"
             )
-            if n_unlisted:
-                n_all = n_unlisted + n_listed
-                fact += f"; {n_unlisted} of all {n_all} relevant documents are not in the lists"
-            facts.append(fact)
-        return replace(
-            provenance,
-            ties="names",
-            several_relevant=n_several > 0,
-            assumption=". ".join([*facts, *self.facts]),
-        )
+        described = provenance.with_facts(several, self.namesakes)
+        return replace(described, ties="names", several_relevant=n_several > 0)
 
 
 def judged_run(
@@ -134,9 +124,10 @@ def judged_run(
     higher = truth_value(higher_is_better, "higher_is_better")
     ignored = truth_value(ignore_identical, "ignore_identical")
     one_of(missing, ("error", "unanswered", "unsearched"), "missing")
-    judged, listed = _read_entries(qrels, "qrels"), _read_entries(run, "run")
-    _refuse_fractions(judged.table)
-    judgements, entries = judged.table[judged.table["number"] >= 1], listed.table
+    judgements = _read_entries(qrels, "qrels")[1]
+    searched, entries = _read_entries(run, "run")
+    _refuse_fractions(judgements)
+    judgements = judgements[judgements["number"] >= 1]
     if ignored:
         judgements, entries = _without_namesakes(judgements), _without_namesakes(entries)
     relevant = judgements[judgements["number"] >= level]
@@ -145,7 +136,7 @@ def judged_run(
             f"qrels: found no document of relevance >= {level}, expected at least one; lower "
             "relevance_level"
         )
-    queries = _tested(pd.Index(relevant["query"].unique()), listed.queries, level, missing)
+    queries = _tested(pd.Index(relevant["query"].unique()), searched, level, missing)
     documents = _documents(relevant, entries, n_classes)
     lists = _lists(entries, queries, documents, higher)
     judged_query = queries.get_indexer(judgements["query"])
@@ -189,18 +180,18 @@ def _without_namesakes(entries: pd.DataFrame) -> pd.DataFrame:
     return entries[entries["query"] != entries["document"]]
 
 
-def _namesakes(relevant: pd.DataFrame, entries: pd.DataFrame, queries: pd.Index) -> tuple[str, ...]:
+def _namesakes(relevant: pd.DataFrame, entries: pd.DataFrame, queries: pd.Index) -> str:
     """Warn if most queries find the document of their name, which is relevant to none of them."""
     found = entries["query"][entries["query"] == entries["document"]].isin(queries).sum()
     are_relevant = (relevant["query"] == relevant["document"]).any()
     if are_relevant or found <= _MOST_NAMESAKES * queries.size:
-        return ()
+        return ""
     sentence = (
         f"{found / queries.size:.0%} of the queries find the document of their name, as if the "
         "index contained the test instances themselves: pass ignore_identical=True"
     )
     warn(sentence, DataWarning)
-    return (sentence,)
+    return sentence
 
 
 def _documents(relevant: pd.DataFrame, entries: pd.DataFrame, n_classes: int | None) -> pd.Index:
@@ -248,13 +239,6 @@ def _lists(
     return lists.with_ties_broken(lambda _, item: place_of_name[item])
 
 
-class _Entries(NamedTuple):
-    """Queries of qrels or of a run, some of them without entries, and the entries."""
-
-    queries: pd.Index
-    table: pd.DataFrame  # columns query, document and number
-
-
 def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) -> pd.Index:
     """Queries to be tested, of those with relevant documents and those of the run."""
     absent = wanted.difference(searched, sort=False)
@@ -291,22 +275,18 @@ def usual_columns(names: Iterable[Any], name: str) -> dict[Any, str]:
     return found
 
 
-def _read_entries(values: Any, name: str) -> _Entries:
-    """Queries and documents with their numbers, in any form that evaluations of retrieval use.
+def _read_entries(values: Any, name: str) -> tuple[pd.Index, pd.DataFrame]:
+    """Names of the queries, some of them without entries, and a frame: query, document, number.
 
-    These are mappings, also to sets of relevant documents or lists of ranked ones; frames; objects
-    that turn into one of both, as those of ranx; and sequences of entries, as of ir_measures.
+    Names are text, like those of files.
     """
     columns = ENTRY_COLUMNS[name]
-    if hasattr(values, "to_dict") and not is_frame(values):
-        values = values.to_dict()
-    elif hasattr(values, name) and not isinstance(values, Mapping):
-        values = getattr(values, name)
-    if not isinstance(values, Mapping | str) and not is_frame(values) and np.iterable(values):
-        rows = list(values)
-        if rows and all(hasattr(row, column) for row in rows for column in columns):
-            values = pd.DataFrame({c: [getattr(row, c) for row in rows] for c in columns})
-    if is_frame(values):
+    values = _frame_or_mapping(values, name)
+    if isinstance(values, Mapping):
+        queries = list(values)
+        entries = [(q, *pair) for q, listed in values.items() for pair in _pairs(listed, name)]
+        query, document, numbers = ([entry[place] for entry in entries] for place in range(3))
+    else:
         present = {ours: theirs for theirs, ours in usual_columns(values.columns, name).items()}
         if len(present) < len(columns):
             raise DataError(
@@ -315,21 +295,6 @@ def _read_entries(values: Any, name: str) -> _Entries:
             )
         query, document = (as_vector(values[present[c]], name).tolist() for c in columns[:2])
         queries, numbers = list(dict.fromkeys(query)), values[present[columns[2]]]
-    elif isinstance(values, Mapping) and all(_is_listed(v, name) for v in values.values()):
-        queries = list(values)
-        entries = [(q, *pair) for q, listed in values.items() for pair in _pairs(listed, name)]
-        query, document, numbers = ([entry[place] for entry in entries] for place in range(3))
-    else:
-        found = type(values).__name__
-        remedy = "read files by classex_bayes.read_task(run, qrels=qrels, n_classes=n)"
-        if isinstance(values, Mapping):
-            other = next(value for value in values.values() if not _is_listed(value, name))
-            found += f" of {type(other).__name__}"
-            remedy = "relevant documents may be a set, and ranked ones a list"
-        raise DataError(
-            f"{name}: expected a mapping {{query: {{document: {columns[2]}}}}}, or a frame with "
-            f"columns {', '.join(columns)}, found {found}; {remedy}"
-        )
     numbers = as_vector(numbers, name)
     if numbers.dtype.kind == "b" and name == "qrels":
         numbers = numbers.astype(int)
@@ -351,14 +316,34 @@ def _read_entries(values: Any, name: str) -> _Entries:
         raise DataError(
             f"{name}: found {place} twice, expected once; keep the one with the best {columns[2]}"
         )
-    return _Entries(pd.Index(_names(queries, name)), table)
+    return pd.Index(_names(queries, name)), table
 
 
-def _is_listed(documents: Any, name: str) -> bool:
-    """Whether these are documents with numbers, or a list of them, or a set of relevant ones."""
-    return isinstance(documents, Mapping | list | tuple) or (
-        name == "qrels" and isinstance(documents, Set)
-    )
+def _frame_or_mapping(values: Any, name: str) -> Any:
+    """Entries as a frame or as a mapping from queries to documents.
+
+    Objects of ranx turn into a mapping, data sets of ir_datasets have one of the iterators of
+    entries that ir_measures takes. Relevant documents may be a set, and ranked ones a list.
+    """
+    columns = ENTRY_COLUMNS[name]
+    if hasattr(values, "to_dict") and not is_frame(values):
+        values = values.to_dict()
+    elif hasattr(values, name) and not isinstance(values, Mapping):
+        values = getattr(values, name)
+    if not isinstance(values, Mapping | str) and not is_frame(values) and np.iterable(values):
+        rows = list(values)
+        if rows and all(hasattr(row, column) for row in rows for column in columns):
+            values = pd.DataFrame({c: [getattr(row, c) for row in rows] for c in columns})
+    kinds = (Mapping, list, tuple, Set) if name == "qrels" else (Mapping, list, tuple)
+    of_queries = values.values() if isinstance(values, Mapping) else [None]
+    if not is_frame(values) and not all(isinstance(documents, kinds) for documents in of_queries):
+        raise DataError(
+            f"{name}: expected a mapping {{query: {{document: {columns[2]}}}}}, or a frame with "
+            f"columns {', '.join(columns)}, found {type(values).__name__}; relevant documents may "
+            "be a set, and ranked ones a list; read files by classex_bayes.read_task(run, "
+            "qrels=qrels, n_classes=n)"
+        )
+    return values
 
 
 def _pairs(documents: Any, name: str) -> Iterable[tuple[Any, Any]]:
@@ -371,21 +356,13 @@ def _pairs(documents: Any, name: str) -> Iterable[tuple[Any, Any]]:
 
 
 def _names(items: list[Any], name: str) -> list[str]:
-    """Names of queries or documents as text, like those of files."""
     for item in items:
         if not isinstance(item, str | int | np.integer):
             raise DataError(
                 f"{name}: expected names of queries and documents as text or whole numbers, found "
                 f"{item!r}"
             )
-    names = [str(item) for item in items]
-    try:
-        "".join(names).encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"{name}: expected names of text, found one that is none: {error}"
-        ) from None
-    return names
+    return [str(item) for item in items]
 
 
 def _place(entries: pd.DataFrame, row: int) -> str:

@@ -21,7 +21,6 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 _FEWEST_REMOVED = 0.5  # share of the lists that contain the test instance itself
 _MOST_CUT, _MOST_LEFT_OUT = 0.05, 0.5  # shares of the lists that end in ties, and of the entries
-_NO_CHANCE = 1e-3  # that the lists of all lone classes miss these
 
 
 def search_table(
@@ -69,12 +68,9 @@ def search_table(
         facts.append(fact)
     lists = lists.without_repeated()
     ranks = ListedRanks.of(lists, size, negated=not higher)
-    facts.append(_lone_classes(labels.y, ranks.best < 0))
     if k1 is None:
         table, units = own_table_of_lists(ranks, labels.y, labels.unanswered)
-        assumption = ". ".join(filter(None, [table.provenance.assumption, *facts]))
-        provenance = replace(table.provenance, assumption=assumption)
-        table = replace(table, sample=sample, provenance=provenance)
+        table = replace(table, sample=sample, provenance=table.provenance.with_facts(*facts))
         return table, units if names is None else [names[place] for place in units]
     table = table_of_ranks(
         labels,
@@ -83,7 +79,7 @@ def search_table(
         counts=ranks.counts,
         nearest=ranks.nearest,
         sample=sample,
-        provenance=Provenance(unknown=CUT_RANKS, assumption=". ".join(filter(None, facts))),
+        provenance=Provenance(unknown=CUT_RANKS).with_facts(*facts),
     )
     return table, names
 
@@ -262,23 +258,6 @@ def _without_cut_ties(lists: Lists, n_classes: int) -> tuple[Lists, str]:
     if n_left_out > _MOST_LEFT_OUT * lists.query.size:
         warn(sentence, DataWarning)
     return kept, sentence
-
-
-def _lone_classes(y: IntArray, missed: BoolArray) -> str:
-    """Fact about classes of one instance each, if their lists lack them as those of others do not.
-
-    The instance itself may be the only entry of its class in the index, and be left out.
-    """
-    alone = np.bincount(y)[y] == 1
-    usual = float((missed[~alone].sum() + 1) / (np.count_nonzero(~alone) + 2))
-    n_alone = int(alone.sum())
-    if alone.all() or not missed[alone].all() or usual**n_alone >= _NO_CHANCE:
-        return ""
-    return (
-        f"{n_alone} instances are the only ones of their classes, and their lists have no entry of "
-        "these. If the index has none, every answer to them is wrong: leave them out, and pass "
-        "untested='competitors'"
-    )
 
 
 def _first(bad: BoolArray) -> tuple[int, int]:
