@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from classex_bayes import DataError, Sampling, SourceTask, read_task
-from classex_bayes.io.task_files import read_nonmated
 
 assert_same = partial(assert_same_task, rtol=1e-9)
 RNG = np.random.default_rng(0)
@@ -482,27 +481,6 @@ def test_templates_and_tested_classes_of_many_files(tmp_path):
     assert read_task(files, untested="competitors").n_classes == 5
 
 
-# Non-mated probes
-
-
-def test_nonmated_probes_of_many_files(tmp_path):
-    strangers = np.random.default_rng(9).normal(size=(6, 5))
-
-    def write(*more):
-        parts = [{"scores": SCORES[n::2], "y": NAMES[Y][n::2], "classes": NAMES} for n in (0, 1)]
-        return [
-            write_npz(tmp_path / f"part{n}", part | extra)
-            for n, (part, extra) in enumerate(zip(parts, more, strict=True))
-        ]
-
-    files = write({"nonmated": strangers}, {})
-    np.testing.assert_array_equal(read_nonmated(files), strangers)
-    assert read_nonmated(files[1:]) is None and read_nonmated("scores.csv") is None
-    files = write({"nonmated": strangers}, {"nonmated": -strangers})
-    with pytest.raises(DataError):
-        read_nonmated(files)
-
-
 # Runs of TREC
 
 QRELS = {f"q{i}": {f"d{i}": 1, f"d{i + 1}": 0, f'"{i % 3}': 2 * (i % 2)} for i in range(8)}
@@ -640,18 +618,3 @@ def test_settings_reach_the_run(tmp_path):
         task = read_task(run, qrels=qrels, **options)
         same_run(task, SourceTask.from_run(QRELS, few, **options))
         assert task.n_test == n
-
-
-def test_candidate_lists_of_nonmated_probes(tmp_path):
-    rng = np.random.default_rng(4)
-    scores, strangers = rng.normal(size=(60, 40)) + 4 * np.eye(40)[np.arange(60) % 40], {}
-    of_strangers = rng.normal(size=(25, 40))
-    strangers["nonmated_ids"] = np.argsort(-of_strangers, axis=1)[:, :20]
-    strangers["nonmated_distances"] = -np.sort(-of_strangers, axis=1)[:, :20]
-    file = tmp_path / "pilot.npz"
-    np.savez(file, scores=scores, y=np.arange(60) % 40, **strangers)
-    for found, expected in zip(read_nonmated(file), strangers.values(), strict=True):
-        np.testing.assert_array_equal(found, expected)
-    np.savez(file, scores=scores, y=np.arange(60) % 40, nonmated_ids=strangers["nonmated_ids"])
-    with pytest.raises(DataError):
-        read_nonmated(file)
