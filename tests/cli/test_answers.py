@@ -90,7 +90,7 @@ def test_estimators_left_out_are_named(run, tmp_path, strict):
     options = ["--k", "1000", "--n-test", "400", "--n-classes", "200", "--json"]
     code, out, err = run("compare", "curve.csv", *options, *FEW)
     names = [row["estimator"] for row in strict(out)["left_out"]]
-    assert code in ANSWERED and names == ["KDE(ucv)", "KDE(bcv)"]
+    assert code in ANSWERED and {"KDE(ucv)", "KDE(bcv)"} <= {*names}
     assert all(name in err for name in names)
 
 
@@ -336,7 +336,7 @@ def test_nonmated_probes_in_lists_and_in_parts(run, python, strict, tmp_path, ki
     nonmated, files, parts = {"nonmated": strangers}, ["0.npz", "1.npz"], [slice(30), slice(30, 60)]
     if kind == "lists":
         ids = np.argsort(-strangers, axis=1)[:, :20]
-        lists = ids, -np.take_along_axis(strangers, ids, axis=1)
+        lists = ids, np.take_along_axis(strangers, ids, axis=1)
         nonmated = dict(zip(("nonmated_ids", "nonmated_distances"), lists, strict=True))
         files, parts = files[:1], [slice(60)]
     for file, rows in zip(files, parts, strict=True):
