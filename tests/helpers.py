@@ -143,6 +143,16 @@ def verdict(task, name):
     return next(check.passed for check in task.checks if check.name == name)
 
 
+def better_classes(task):
+    """Smallest and largest number (n,) of classes that may be better than the true one."""
+    return task.table.lowest, task.table.highest
+
+
+def n_competitors(task):
+    """Number (n,) of classes that each instance counts as ranked among, without the true one."""
+    return task.table.n_competitors
+
+
 def known_ranks(task):
     """Ranks of a task; None if they are known only within bounds or not at all."""
     try:
