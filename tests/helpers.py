@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import xarray as xr
 from hypothesis import settings
+from scipy.special import comb
 
 from classex_bayes import SourceTask
 from classex_bayes.core import named_metric
-from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
-from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
 from classex_bayes.exceptions import ConvergenceWarning, DataError
 
 ANSWERED = 0, 3  # exit codes; so few draws need not converge
@@ -111,6 +110,16 @@ def influences(scores, y, class_weight, k, metric):
     return psi, tests_alone, means, weights, phi.reshape(n_classes**2, -1)
 
 
+def class_accuracies(n_better, y, n_classes, k):
+    """Accuracy (k1, n_k) of each class on k (n_k,) classes; 0 for classes without instances."""
+    n_better = np.asarray(n_better)[:, None]
+    chance = comb(n_classes - 1 - n_better, np.asarray(k) - 1) / comb(n_classes - 1, k - 1)
+    means = np.zeros((n_classes, k.size))
+    for true in np.unique(y):
+        means[true] = chance[y == true].mean(axis=0)
+    return means
+
+
 def dyadic_covariance(tests, k, metric="accuracy"):
     """Covariance of a metric by its definition, within and between tests (scores, y, weights).
 
@@ -125,6 +134,19 @@ def dyadic_covariance(tests, k, metric="accuracy"):
         covariance -= tests_alone.T @ tests_alone / (n_classes * (n_classes - 1))
         covariance += between_classes(means, weights)
     return covariance
+
+
+def joint_covariance_by_definition(tests, k, metric="accuracy"):
+    """`dyadic_covariance`; negative variances become those between classes, uncorrelated."""
+    _, _, means, weights, _ = (
+        np.hstack(parts) for parts in zip(*(influences(*t, k, metric) for t in tests), strict=True)
+    )
+    covariance = dyadic_covariance(tests, k, metric)
+    bad = np.diag(covariance) <= 0
+    covariance[bad] = covariance[:, bad] = 0
+    covariance[bad, bad] = np.diag(between_classes(means, weights))[bad]
+    values, vectors = np.linalg.eigh(covariance)
+    return (vectors * values.clip(0)) @ vectors.T
 
 
 def ranked_task(n_better, n_classes, y=None, **options):
@@ -215,31 +237,3 @@ def uncompiled():
         patch.setattr(sampling, "sample_by_nutpie", draws_of_the_prior)
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
-
-
-def count_better(source, y, ties="random", seed=0):
-    """Number of better classes (n,) of every instance, and the number of tied pairs."""
-    n_better, tied = np.empty(y.size, dtype=np.int64), 0
-    for block in rank_blocks(source, y, row_groups(y, source.shape[1], packed=True), ties, seed):
-        n_better[block.rows] = block.n_better
-        tied += block.counts.tied
-    return n_better, tied
-
-
-def class_accuracies(
-    n_better,
-    y,
-    n_classes,
-    k,
-    given_n_better=accuracy_given_n_better,
-):
-    """Accuracy (k1, n_k) of each class on k (n_k,) classes: the mean of `given_n_better`.
-
-    It is 0 for classes without instances.
-    """
-    values, where = distinct_n_better(n_better)
-    repeats = np.maximum(np.bincount(y, minlength=n_classes), 1)
-    means = np.empty((n_classes, k.size))
-    for column, chance in enumerate(given_n_better(values, n_classes, k).T):
-        means[:, column] = np.bincount(y, chance[where], n_classes) / repeats
-    return means

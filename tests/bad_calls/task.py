@@ -641,7 +641,7 @@ ROWS_OF_LISTS = [
         partial(search, distances=None),
         "ids",
         {
-            "found 4 at row 0, position 2": np.where(IDS[1, 2] == IDS, 4, IDS)[[0, 1, 2, 3, 4]],
+            "found 4 at row 0, position 2": np.where(IDS[0, 2] == IDS, 4, IDS),
             "shape (3,)": [0, 1, 2],
             "shape (5, 0)": np.empty((5, 0)),
             "equal lengths": [[0, 2], [2], [1, 0], [3, 1], [0, 1]],

@@ -130,7 +130,7 @@ def test_labels_that_count_from_1(law, lead):
     first = np.unique(y, return_index=True)[1]  # one instance of each class
     number = np.sum(scores[first].argmax(axis=1) == y[first])
     (warning,) = (text for text in task.warnings if "y - 1" in text)
-    assert f" {number} " in warning
+    assert f"for {number}" in warning
     # Sound labels without class 0, of good and bad classifiers, are silent.
     later = y >= 1
     for part in (scores[later], -scores[later], rng.normal(size=scores[later].shape)):

@@ -152,7 +152,7 @@ def test_documents_that_are_queries():
         name: {name: 9.0, f"d{i ^ 1}": 8.0, f"d{(i + 7) % 40}": 1.0} for i, name in enumerate(names)
     }
     task = cb.SourceTask.from_run(qrels, run, n_classes=40)
-    assert verdict(task, "self matches") is False
+    assert verdict(task, "names of queries") is False
     without = cb.SourceTask.from_run(qrels, run, n_classes=40, ignore_identical=True)
     assert without.metric("recall@1", 40) == 1
     assert without.warnings == ()
@@ -394,4 +394,4 @@ def test_queries_without_judgements_are_not_counted():
     run = {name: {f"d{i + 20}": 8.0, "d59": 1.0} for i, name in enumerate(names[:20])}
     run |= {name: {name: 9.0} for name in names[20:]}
     task = cb.SourceTask.from_run(qrels, run, n_classes=100)
-    assert verdict(task, "self matches") is True
+    assert verdict(task, "names of queries") is True
