@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from hypothesis import settings
-from scipy.special import comb
+from scipy.stats import hypergeom
 
 from classex_bayes import SourceTask
 from classex_bayes.core import named_metric
@@ -110,10 +110,19 @@ def influences(scores, y, class_weight, k, metric):
     return psi, tests_alone, means, weights, phi.reshape(n_classes**2, -1)
 
 
-def class_accuracies(n_better, y, n_classes, k):
-    """Accuracy (k1, n_k) of each class on k (n_k,) classes; 0 for classes without instances."""
-    n_better = np.asarray(n_better)[:, None]
-    chance = comb(n_classes - 1 - n_better, np.asarray(k) - 1) / comb(n_classes - 1, k - 1)
+def class_accuracies(n_better, y, n_classes, k, metric="accuracy"):
+    """Metric (k1, n_k) of each class on k (n_k,) classes; 0 for classes without instances.
+
+    Hypergeometric numbers of the better classes are among k - 1 competitors.
+    """
+    number = np.arange(k.max())
+    law = hypergeom(n_classes - 1, np.asarray(n_better)[:, None, None], k[:, None] - 1)
+    gain = {
+        "accuracy": number == 0,
+        "recall@3": number < 3,
+        "mrr@2": (number < 2) / (1 + number),
+    }[metric]
+    chance = law.pmf(number) @ gain
     means = np.zeros((n_classes, k.size))
     for true in np.unique(y):
         means[true] = chance[y == true].mean(axis=0)
@@ -138,9 +147,12 @@ def dyadic_covariance(tests, k, metric="accuracy"):
 
 def joint_covariance_by_definition(tests, k, metric="accuracy"):
     """`dyadic_covariance`; negative variances become those between classes, uncorrelated."""
-    _, _, means, weights, _ = (
-        np.hstack(parts) for parts in zip(*(influences(*t, k, metric) for t in tests), strict=True)
-    )
+    means, weights = [], []
+    for scores, y, class_weight in tests:
+        n_better = (scores > scores[np.arange(y.size), y][:, None]).sum(axis=1)
+        means.append(class_accuracies(n_better, y, scores.shape[1], k, metric))
+        weights.append(np.repeat(class_weight[:, None], k.size, axis=1))
+    means, weights = np.hstack(means), np.hstack(weights)
     covariance = dyadic_covariance(tests, k, metric)
     bad = np.diag(covariance) <= 0
     covariance[bad] = covariance[:, bad] = 0

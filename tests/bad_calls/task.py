@@ -437,7 +437,20 @@ METHODS = [
         {"found 2": 2, "found 5": 5, "equal lengths": [[1, 2], [3]]},
     ),
     *[Bad(method("grid"), "number", "expected", {"number": n}) for n in ("two", 0, FAR)],
-    Bad(method("metric", k=3), "metric", "", {"metric": f"accuracy@{10**20}"}),
+    *bad_values(
+        method("metric", k=3),
+        "metric",
+        {
+            "": f"accuracy@{10**20}",
+            "f1": "f1",
+            "accuracy@0": "accuracy@0",
+            "accuracy@1.5": "accuracy@1.5",
+            "mrr@1001 at most 1000": "mrr@1001",
+            "'mean_rank@5', expected 'mean_rank'": "mean_rank@5",
+            "precision@10 recall@10 / 10": "P_10",
+            "5": 5,
+        },
+    ),
     Bad(
         lambda kept: named_scores().select(kept),
         "kept",

@@ -10,6 +10,8 @@ import pytest
 from helpers import better_classes
 
 import classex_bayes as cb
+from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.core import RadialBasis
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataWarning
 from classex_bayes.risk import average_test_risk
