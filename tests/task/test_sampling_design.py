@@ -394,31 +394,32 @@ def test_redrawn_pilots_vary_as_groups_drawn_with_replacement():
     group, inclusion = np.arange(60) // 4, np.repeat(np.linspace(0.2, 1, 15), 4)
     design = {"sampling": cb.Sampling(groups=group, inclusion=inclusion)}
     task = cb.SourceTask.from_embeddings(probes, gallery, y, **design)
-    line = cb.estimators.LogLinear()  # its predictions are linear in the accuracies
+    k, line = task.grid(), cb.estimators.LogLinear()
 
-    def predicted(task):
-        return line.fit(task).predict(12).mean.item()
+    def measured(task):
+        """Accuracies on the grid, and the prediction, which is linear in them."""
+        return np.append(task.accuracy(k), line.fit(task).predict(12).mean)
 
     found = cb.estimators.bootstrap(
         line, task, 12, n_resamples=200, random_seed=1, progressbar=False
     ).draws
     # The part of a group is the change when the group counts twice.
     weight = np.bincount(group, 1 / inclusion)
-    share, whole = weight / weight.sum(), predicted(task)
-    twice = [
-        predicted(
-            cb.SourceTask.from_embeddings(
-                probes, gallery, y, class_weight=1.0 + (group == g), **design
-            )
+    share, whole = weight / weight.sum(), measured(task)
+    of_groups = np.empty((15, whole.size))
+    for g in range(15):
+        twice = cb.SourceTask.from_embeddings(
+            probes, gallery, y, class_weight=1.0 + (group == g), **design
         )
-        for g in range(15)
-    ]
-    part = (np.array(twice) * (1 + share) - whole) / share
-    assert share @ part == pytest.approx(whole)
+        of_groups[g] = (measured(twice) * (1 + share[g]) - whole) / share[g]
+    np.testing.assert_allclose(share @ of_groups, whole)
     times = np.random.default_rng(1).multinomial(15, np.full(15, 1 / 15), 20_000)
-    by_hand = (times * share) @ part / (times @ share)
-    assert float(found.mean()) == pytest.approx(by_hand.mean(), abs=0.01)
-    assert float(found.std()) == pytest.approx(by_hand.std(), rel=0.15)
+    by_hand = (times * share) @ of_groups / (times @ share)[:, None]
+    assert float(found.mean()) == pytest.approx(by_hand[:, -1].mean(), abs=0.01)
+    # Competitors are not drawn again: deviations are scaled by what they add to the variance.
+    of_units = ((share[:, None] * (of_groups - whole)) ** 2).sum(axis=0)[:-1]
+    scale = np.sqrt(np.median(np.diag(task.accuracy_cov(k)) / of_units))
+    assert float(found.std()) == pytest.approx(scale * by_hand[:, -1].std(), rel=0.15)
 
 
 def test_sub_pilots_hold_whole_groups_and_keep_the_design():
