@@ -9,11 +9,9 @@ import warnings
 from functools import partial
 from string import ascii_lowercase
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
-import zarr
 from helpers import assert_same_task
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -38,64 +36,9 @@ def write_npz(stem, arrays):
     return stem.with_suffix(".npz")
 
 
-def write_hdf5(stem, arrays):
-    with h5py.File(stem.with_suffix(".h5"), "w") as file:
-        for name, array in arrays.items():
-            text = np.asarray(array).dtype.kind == "U"
-            file.create_dataset(name, data=np.asarray(array).astype("T") if text else array)
-    return stem.with_suffix(".h5")
-
-
-def write_hdf5_otherwise(stem, arrays):
-    """Chunks, numbers as attributes, text in bytes of fixed length."""
-    with h5py.File(stem.with_suffix(".hdf5"), "w") as file:
-        for name, array in arrays.items():
-            array = np.asarray(array)
-            if array.ndim == 0:
-                file.attrs[name] = array.item()
-            elif array.dtype.kind == "U":
-                file[name] = np.char.encode(array, "utf-8")
-            else:
-                file.create_dataset(name, data=array, chunks=True, compression="gzip")
-    return stem.with_suffix(".hdf5")
-
-
-def write_zarr(stem, arrays, store=None, zarr_format=3):
-    path = store or stem.with_suffix(".zarr")
-    with warnings.catch_warnings():
-        # zarr says that its text is not in the specification yet.
-        warnings.simplefilter("ignore")
-        group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
-        for name, array in arrays.items():
-            if np.ndim(array):
-                whole = {"config": {"write_empty_chunks": True}}
-                group.create_array(name, data=np.asarray(array), **whole)
-            else:
-                group.attrs[name] = np.asarray(array).item()
-    return path
-
-
-def write_zarr_zip(stem, arrays):
-    path = stem.with_suffix(".zarr.zip")
-    store = zarr.storage.ZipStore(path, mode="w")
-    write_zarr(stem, arrays, store)
-    store.close()
-    return path
-
-
-WRITERS = {
-    "npz": write_npz,
-    "hdf5": write_hdf5,
-    "hdf5 otherwise": write_hdf5_otherwise,
-    "zarr": write_zarr,
-    "zarr 2": partial(write_zarr, zarr_format=2),
-    "zarr.zip": write_zarr_zip,
-}
-
-
-def write_table(stem, ending, scores, y, names, label="y"):
+def write_table(stem, ending, scores, y, names):
     table = pd.DataFrame(scores, columns=names)
-    table.insert(1, label, names[y])
+    table.insert(1, "y", names[y])
     path = stem.with_suffix(ending)
     table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
     return path
@@ -124,15 +67,14 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-def test_layouts(write, tmp_path):
+def test_layouts(tmp_path):
     for number, (make, arrays) in enumerate(LAYOUTS):
-        task = read_task(write(tmp_path / f"task{number}", arrays))
+        task = read_task(write_npz(tmp_path / f"task{number}", arrays))
         assert_same(task, make(**arrays))
         assert task.design_effect() == pytest.approx(make(**arrays).design_effect())
     # Numbers may be matrices, and whole ones of another type.
     arrays = {"ranks": RANKS, "y": Y, "n_classes": np.array([[5.0]])}
-    assert read_task(write(tmp_path / "number", arrays)).n_classes == 5
+    assert read_task(write_npz(tmp_path / "number", arrays)).n_classes == 5
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
@@ -170,45 +112,17 @@ def test_a_class_named_like_the_column_of_labels(place, tmp_path):
         read_task(path)
 
 
-USUAL = "label", "Labels", "class", "TARGET", "y_true", " y", "# y", "Y", "ground truth", "user_id"
-KINDS = "npz", "hdf5", "zarr", ".csv", ".parquet"
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"), [*((".csv", name) for name in USUAL), *((kind, "label") for kind in KINDS)]
-)
-def test_labels_by_their_usual_names(kind, name, tmp_path):
-    expected = SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES)
-    if kind in WRITERS:
-        arrays = {"scores": SCORES, name: NAMES[Y], "classes": NAMES}
-        path = WRITERS[kind](tmp_path / "a", arrays)
-    else:
-        path = write_table(tmp_path / "a", kind, SCORES, Y, NAMES, name)
-    assert_same(read_task(path), expected)
-
-
-def test_several_arrays_that_may_be_labels(tmp_path):
-    arrays = {"scores": SCORES, "label": Y, "target": Y}
-    with pytest.raises(DataError):
-        read_task(write_npz(tmp_path / "a", arrays))
-    with pytest.warns(UserWarning, match="label, target"):
-        read_task(write_npz(tmp_path / "b", {**arrays, "y": Y}))
-
-
 CANDIDATES = RNG.normal(size=(30, 20))
 USERS = np.array([f"u{j}" for j in range(30)])
 OWN_RANKS = SourceTask.from_negatives(CANDIDATES, USERS).ranks
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [*dict.fromkeys(WRITERS, "candidates").items(), ("npz", "negatives")]
-)
-def test_candidates_of_each_user(kind, name, tmp_path):
-    write = WRITERS[kind]
-    task = read_task(write(tmp_path / "a", {name: CANDIDATES, "user": USERS}))
+def test_candidates_of_each_user(tmp_path):
+    task = read_task(write_npz(tmp_path / "a", {"candidates": CANDIDATES, "y": USERS}))
     assert_same(task, SourceTask.from_negatives(CANDIDATES, USERS))
     halves = [
-        write(tmp_path / f"half{n}", {name: CANDIDATES[n::2], "y": USERS[n::2]}) for n in (0, 1)
+        write_npz(tmp_path / f"half{n}", {"candidates": CANDIDATES[n::2], "y": USERS[n::2]})
+        for n in (0, 1)
     ]
     assert sorted(read_task(halves).ranks) == sorted(task.ranks)
 
@@ -225,10 +139,9 @@ def test_ranks_in_tables(ending, tmp_path):
 
     expected = SourceTask.from_ranks(OWN_RANKS, USERS, n_negatives=19)
     assert_same(read_task(write(y=USERS, ranks=OWN_RANKS, n_negatives=19)), expected)
-    assert_same(read_task(write(user=USERS, rank=OWN_RANKS, num_negatives=19)), expected)
     assert_same(read_task(write(y=USERS, ranks=OWN_RANKS), n_negatives=19), expected)
     expected = SourceTask.from_ranks(RANKS, Y, n_classes=5)
-    assert_same(read_task(write(label=Y, rank=RANKS, n_classes=5)), expected)
+    assert_same(read_task(write(y=Y, ranks=RANKS, n_classes=5)), expected)
     cut = SourceTask.from_ranks(np.minimum(RANKS, 3), Y, n_classes=5, truncated_at=2)
     read = read_task(write(y=Y, ranks=np.minimum(RANKS, 3), n_classes=5, truncated_at=2))
     assert read.accuracy_bounds([5])[0] == cut.accuracy_bounds([5])[0]
@@ -238,7 +151,7 @@ def test_ranks_in_tables(ending, tmp_path):
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".tsv.gz"])
 def test_tables_of_text(ending, tmp_path):
-    frame = pd.DataFrame(SCORES, columns=NAMES).assign(label=NAMES[Y])
+    frame = pd.DataFrame(SCORES, columns=NAMES).assign(y=NAMES[Y])
     path = tmp_path / f"A{ending.upper() if ending == '.tsv' else ending}"
     frame.to_csv(path, index=False, sep="\t" if "tsv" in ending else ",")
     assert_same(read_task(path), SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
@@ -402,7 +315,7 @@ def test_ties_of_a_file_are_broken_like_those_of_arrays(tmp_path):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32 - 1),
-    kind=st.sampled_from([*WRITERS, "npy", ".csv", ".parquet"]),
+    kind=st.sampled_from(["npz", "npy", ".csv", ".parquet"]),
     layout=st.sampled_from(["scores", "probes", "ranks"]),
     named=st.booleans(),
     n_files=st.integers(2, 5),
@@ -444,20 +357,19 @@ def test_many_files_are_one(seed, kind, layout, named, n_files, tmp_path_factory
             files.append(write_table(stem, kind, scores[rows], y[rows], names))
         else:
             own = {name: array[rows] for name, array in (arrays | {"y": labels}).items()}
-            files.append(WRITERS[kind](stem, own | same | options))
+            files.append(write_npz(stem, own | same | options))
     given_here = options if kind == "npy" else {}
     assert_same(read_task(files, label_files, **given_here, random_seed=3), expected)
 
 
-@pytest.mark.parametrize("write", [write_npz, write_hdf5])
-def test_a_file_for_each_class(write, tmp_path):
+def test_a_file_for_each_class(tmp_path):
     # With arrays of other names beside those that are known.
     files = []
     for number in range(5):
         rows = np.flatnonzero(np.equal(Y, number))
         arrays = {"scores": SCORES[rows], "y": Y[rows], "id": rows, f"only{number}": rows}
         arrays["accuracy"] = np.array([0.5, number])
-        files.append(write(tmp_path / f"class{number}", arrays))
+        files.append(write_npz(tmp_path / f"class{number}", arrays))
     order = np.argsort(Y, kind="stable")
     with pytest.warns(UserWarning, match="only4"):
         task = read_task(files)
@@ -467,7 +379,7 @@ def test_a_file_for_each_class(write, tmp_path):
 def test_templates_and_tested_classes_of_many_files(tmp_path):
     arrays = {"probes": PROBES, "y": Y}
     files = [
-        write_hdf5(tmp_path / f"part{number}", arrays | {"gallery": gallery})
+        write_npz(tmp_path / f"part{number}", arrays | {"gallery": gallery})
         for number, gallery in enumerate([GALLERY, GALLERY + np.eye(5, 3, -1)])
     ]
     with pytest.raises(DataError, match="part1"):
