@@ -6,6 +6,7 @@ import pytest
 from helpers import better_classes
 
 from classex_bayes import DataError, SourceTask, read_task
+from classex_bayes.exceptions import DataWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
@@ -163,8 +164,8 @@ def test_an_index_that_returns_its_first_entries_finds_nothing():
     """All distances are equal: accuracy is that of guessing, not that of the order of the index."""
     ids = np.tile(np.arange(100), (100, 1))
     options = {"n_classes": 1000, "untested": "competitors"}
-    task = SourceTask.from_search(ids, np.arange(100), distances=np.zeros(ids.shape), **options)
-    assert task.warnings
+    with pytest.warns(DataWarning, match="end in equal distances"):
+        task = SourceTask.from_search(ids, np.arange(100), distances=np.zeros(ids.shape), **options)
     lower, upper = task.accuracy_bounds([10, 1000])
     assert lower[0] < 0.1 < upper[0] and upper[1] <= 0.05
     with pytest.raises(DataError):
