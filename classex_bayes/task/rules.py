@@ -19,7 +19,7 @@ from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.formatting import folded
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.provenance import CUT_RANKS, Nouns
+from classex_bayes.task.provenance import Nouns
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.typing import FloatArray
@@ -381,12 +381,10 @@ def _reranked(tested: Tested) -> Mapping[str, Any] | None:
     reorders the best entries of a first one moves the true classes to the top, and those that the
     first one missed stay missing.
     """
-    table = tested.table
-    if table.is_exact or table.provenance.unknown != CUT_RANKS or table.unanswered.all():
+    table, missed = tested.table, tested.table.bounded
+    if not (n_missed := int(missed.sum())):
         return None
-    missed = table.lowest < table.highest
-    length = int(table.lowest[missed].max(initial=0))
-    n_missed = int(missed.sum())
+    length = int(table.lowest[missed].max())
     n_late = int((~missed & ~table.unanswered & (2 * table.lowest >= length)).sum())
     doublings = np.log2(max(table.n_classes / max(length, 1), 1.0))
     chance = float(binom.cdf(n_late, n_late + n_missed, 1 / (1 + _GROWTH * doublings)))
