@@ -24,8 +24,8 @@ from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.typing import FloatArray
 
-FEW_CLASSES, FEWEST_ERRORS = 20, 10
-FEWEST = 10  # rows or classes that a rule needs
+_FEW_CLASSES, _FEWEST_ERRORS = 20, 10
+_FEWEST = 10  # rows or classes that a rule needs
 _STANDARD_ERRORS = 4  # of chance: one sound test in 30,000
 _MOSTLY = 0.5
 # Ranks at random: the variance of an instance's accuracy between two classes is at most 1 / 12.
@@ -239,7 +239,7 @@ def _order(tested: Tested) -> Mapping[str, Any] | None:
     rows = (n_wrong > 0) & np.isfinite(lists.true)
     _, of_class = np.unique(lists.y[rows], return_inverse=True)
     number = np.bincount(of_class)
-    if number.size < FEWEST:
+    if number.size < _FEWEST:
         return None
     before = (lists.wrong > lists.true[:, None]).sum(axis=1)[rows] / n_wrong[rows]
     share = np.bincount(of_class, before) / number
@@ -277,7 +277,7 @@ def _untested(tested: Tested) -> Mapping[str, Any] | None:
     Hubs, which win often, are rarely alone.
     """
     sample, y = tested.matrix, tested.table.y
-    if sample is None or sample.y.size < FEWEST or np.unique(y).size == tested.table.n_classes:
+    if sample is None or sample.y.size < _FEWEST or np.unique(y).size == tested.table.n_classes:
         return None
     best = sample.first[~np.isin(sample.first, y)]
     number = np.bincount(best, minlength=2)
@@ -302,7 +302,7 @@ def _ties(tested: Tested) -> Mapping[str, Any] | None:
         return None
     touched = int(np.count_nonzero(counts.lowest < counts.highest))
     distances = np.zeros(2)
-    if touched >= FEWEST_ERRORS or touched > _MOST_TIES * table.n_test:
+    if touched >= _FEWEST_ERRORS or touched > _MOST_TIES * table.n_test:
         contrast = np.zeros((2, k.size))
         contrast[:, -1], contrast[1, np.abs(k - table.n_classes / 2).argmin()] = 1.0, -1.0
         if table.provenance.design is None:
@@ -345,7 +345,7 @@ def _last(tested: Tested) -> Mapping[str, Any] | None:
         tied &= counts.highest >= table.n_competitors
     last = (last | tied) & (table.n_competitors > 1) & ~table.unanswered
     n, n_most = np.count_nonzero(last), np.count_nonzero(most & ~last)
-    is_atom = n > FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
+    is_atom = n > _FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
     is_atom &= n <= _MOSTLY * table.n_test or bool(tied.any())  # else the sign is reversed
     return {"value": n / table.n_test if is_atom else 0.0, "n": n, "most": n_most}
 
@@ -479,7 +479,7 @@ def _permuted(tested: Tested) -> Mapping[str, Any] | None:
         return None
     ordered = np.sort(sample.scores, axis=1)
     typical = np.sort(ordered, axis=0)[len(ordered) // 2]  # the medians
-    if np.unique(typical).size < FEWEST or len(ordered) < 3:
+    if np.unique(typical).size < _FEWEST or len(ordered) < 3:
         return None
     return {"value": float((ordered == typical).all(axis=1).mean())}
 
@@ -536,7 +536,7 @@ def _templates(tested: Tested) -> Mapping[str, Any] | None:
     probes = np.asarray(read_rows(source.probes, rows), dtype=float)
     seen, repeats = (np.bincount(of, minlength=source.shape[1]) for of in (y[rows], y))
     whole = np.flatnonzero((seen == repeats) & (repeats > 1))[: rows.size]
-    if whole.size < FEWEST:
+    if whole.size < _FEWEST:
         return None
     means = np.zeros((seen.size, probes.shape[1]))
     np.add.at(means, y[rows], probes)
@@ -592,7 +592,7 @@ def _are_distances(table: RankTable) -> bool:
 
 
 _CLASSES = Rule(
-    "number of classes", _classes, FEW_CLASSES,
+    "number of classes", _classes, _FEW_CLASSES,
     "{found}",
     " are few. Rely on intervals and not on means or point estimates, and test {limit:.0f} or more",
     at_least=True, is_note=True,
@@ -608,7 +608,7 @@ OF_CURVES = _CLASSES, _GUESSING
 RULES = (
     _CLASSES,
     Rule(
-        "number of errors", _errors, FEWEST_ERRORS,
+        "number of errors", _errors, _FEWEST_ERRORS,
         "{found}",
         ". So few errors hardly show how fast the accuracy falls, and the model or its prior "
         "dominates. Test more {nouns.ranked} or {nouns.instances} until {limit:.0f} or more are "
