@@ -373,8 +373,8 @@ def _candidates(tested: Tested) -> Mapping[str, Any] | None:
     return {"value": value, "shared": shared, "by_chance": by_chance, "of": n_classes}
 
 
-def _reranked(tested: Tested) -> Mapping[str, Any] | None:
-    """Probability of so few true classes in the second half of the lists, if so many are missing.
+def _late(tested: Tested) -> dict[str, Any] | None:
+    """Numbers of true classes in the second half of the lists, and missing ones.
 
     In the lists of one system the ranks of the true classes thin out slowly: if few are in the
     second half of the lists, few are in each doubling of the rank after it. A second model that
@@ -386,12 +386,37 @@ def _reranked(tested: Tested) -> Mapping[str, Any] | None:
         return None
     length = int(table.lowest[missed].max())
     n_late = int((~missed & ~table.unanswered & (2 * table.lowest >= length)).sum())
-    doublings = np.log2(max(table.n_classes / max(length, 1), 1.0))
-    chance = float(binom.cdf(n_late, n_late + n_missed, 1 / (1 + _GROWTH * doublings)))
-    few_late = n_late < _MOST_LATE * (table.n_test - n_missed)
-    value = chance if few_late and length >= _SHORTEST else 1.0
+    few = n_late < min(n_missed, _MOST_LATE * (table.n_test - n_missed)) and length >= _SHORTEST
     true = tested.nouns.true
-    return {"value": value, "late": n_late, "missed": n_missed, "length": length, "true": true}
+    return {"late": n_late, "missed": n_missed, "length": length, "few": few, "true": true}
+
+
+def _reranked(tested: Tested) -> Mapping[str, Any] | None:
+    """Spread of the last quarter of the scores of a list, in that of the middle half, if few late.
+
+    It is about 0.3 for the best of many scores, 0.5 for uniform ones, 0.8 to 1.2 for normal ones of
+    which none is left out.
+    """
+    lists, numbers = tested.lists, _late(tested)
+    if numbers is None or lists is None or not lists.has_scores:
+        return None
+    scores = -np.sort(-lists.scores, axis=1)[:, : numbers["length"]]
+    n = scores.shape[1]
+    upper, lower, last = scores[:, [n // 4, 3 * n // 4, -1]].T
+    full = np.isfinite(last) & (upper > lower)
+    spread = (lower - last)[full] / (upper - lower)[full]
+    return numbers | {"value": np.median(spread) if full.any() and numbers["few"] else 0.0}
+
+
+def _reordered(tested: Tested) -> Mapping[str, Any] | None:
+    """Probability that so few are late in lists of one system, if so many are missing."""
+    numbers = _late(tested)
+    if numbers is None or (tested.lists is not None and tested.lists.has_scores):
+        return None
+    doublings = np.log2(max(tested.table.n_classes / numbers["length"], 1.0))
+    late, missed = numbers["late"], numbers["missed"]
+    chance = binom.cdf(late, late + missed, 1 / (1 + _GROWTH * doublings))
+    return numbers | {"value": chance if numbers["few"] else 1.0}
 
 
 # Measures: classes in groups, classes that dominate
@@ -605,6 +630,12 @@ _GUESSING = Rule(
     at_least=True, needs="a known accuracy",
 )  # fmt: skip
 OF_CURVES = _CLASSES, _GUESSING
+_LATE = "{late} {true} have ranks in the second half of the lists, and {missed} are missing"
+_FIRST_STAGE = (
+    ", as if a second model had reordered the best entries of a first one. If so, the first one "
+    "limits every metric with more of them: fit its lists as another task, and pass both models to "
+    "predict_reranked with n_reranked={length}"
+)
 RULES = (
     _CLASSES,
     Rule(
@@ -660,12 +691,13 @@ RULES = (
         at_least=True, needs="lists of classes",
     ),
     Rule(
-        "reranked lists", _reranked, 0.01,
-        "{late} {true} have ranks in the second half of the lists, and {missed} are missing",
-        ", as if a second model had reordered the best entries of a first one. If so, the first "
-        "one limits every metric with more of them: fit its lists as another task, and pass both "
-        "models to predict_reranked with n_reranked={length}",
-        at_least=True, is_note=True, needs="lists that lack some true classes",
+        "reranked lists", _reranked, 0.6,
+        _LATE, _FIRST_STAGE, needs="lists with scores that lack some true classes",
+    ),
+    Rule(
+        "reordered ranks", _reordered, 0.01,
+        _LATE, _FIRST_STAGE, at_least=True, is_note=True,
+        needs="ranks in lists that lack some true classes",
     ),
     Rule(
         "gaps between ranks", _gaps, _STANDARD_ERRORS,

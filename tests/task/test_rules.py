@@ -39,6 +39,19 @@ def run_of_own_candidates(n=150):
     return cb.SourceTask.from_run({q: {f"r{q[1:]}": 1} for q in run}, run, n_classes=6000)
 
 
+def reranked(n=300, k=1500):
+    first, second = RNG.normal(size=(n, k)), RNG.normal(size=(n, k))
+    first[np.arange(n), np.arange(n)] += 3
+    second[np.arange(n), np.arange(n)] += 9
+    ids = np.argsort(-first, axis=1)[:, :40]
+    listed = np.take_along_axis(second, ids, axis=1)
+    order = np.argsort(-listed, axis=1)
+    ids, listed = (np.take_along_axis(values, order, axis=1) for values in (ids, listed))
+    return cb.SourceTask.from_search(
+        ids, np.arange(n), n_classes=k, distances=-listed, untested="competitors"
+    )
+
+
 def column(values, sound=-D):
     return scores(np.column_stack([sound, values]), untested="competitors")
 
@@ -53,7 +66,8 @@ FAULTS = {
     "ties": (lambda: scores(np.round(-D / D.max() * 6))),
     "last ranks": (lambda: scores(-D - 9 * D.max() * ODD[:, None] * np.eye(N)[Y])),
     "own candidates": run_of_own_candidates,
-    "reranked lists": (
+    "reranked lists": reranked,
+    "reordered ranks": (
         lambda: cb.SourceTask.from_ranks(
             FOUND, Y, n_classes=1000, truncated_at=20, untested="competitors"
         )
