@@ -62,7 +62,8 @@ class DaskSource(ABC):
         rows = self.rows if in_order else self.rows[order]
         class_ends = np.append(np.flatnonzero(np.diff(y[order])) + 1, y.size)
         ends = np.unique(class_ends[np.searchsorted(class_ends, np.cumsum(rows.chunks[0]))])
-        counts, influences, samples = [], [], []
+        counts, influences = [], []
+        samples: list[Any] = []
         for instance, block in _blocks(rows, order, ends):
             part = self.part(block, instance)
             statistics = delayed(rank_statistics, nout=2)(

@@ -374,8 +374,9 @@ class RankTable:
         whole = provenance.source is not None and not columns["unanswered"].any()
         if not whole and all(table.has_scores for table in tables):
             nearest = NearestClasses.joined(table.nearest_classes for table in tables)
-        samples = [table.first_rows for table in tables] if provenance.source is None else []
-        samples = samples or [table.sample for table in tables]
+        gone = provenance.source is None
+        of_parts = [table.first_rows if gone else table.sample for table in tables]
+        samples = [sample for sample in of_parts if sample is not None]
         return replace(
             tables[0],
             **columns,
@@ -383,7 +384,7 @@ class RankTable:
             influence=influence,
             counts=counts,
             nearest=nearest,
-            sample=Sample.joined([sample for sample in samples if sample is not None]),
+            sample=Sample.joined(samples) if samples else None,
             provenance=provenance,
         )
 

@@ -19,13 +19,13 @@ from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.formatting import folded
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.provenance import CUT_RANKS, Nouns
+from classex_bayes.task.provenance import Nouns
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.typing import FloatArray
 
-FEW_CLASSES, FEWEST_ERRORS = 20, 10
-FEWEST = 10  # rows or classes that a rule needs
+_FEW_CLASSES, _FEWEST_ERRORS = 20, 10
+_FEWEST = 10  # rows or classes that a rule needs
 _STANDARD_ERRORS = 4  # of chance: one sound test in 30,000
 _MOSTLY = 0.5
 # Ranks at random: the variance of an instance's accuracy between two classes is at most 1 / 12.
@@ -123,25 +123,20 @@ class Rule:
 class Tested(NamedTuple):
     """A task as rules see it."""
 
-    variance: RankVariance | AccuracyCurve
+    table: Any  # RankTable, or AccuracyCurve for rules `OF_CURVES`
+    variance: Any  # RankVariance, or AccuracyCurve
     names: Sequence[Any] | None  # of the classes
-
-    @property
-    def table(self) -> RankTable:
-        """Ranks, for rules that apply to these alone."""
-        assert isinstance(self.variance, RankVariance)
-        return self.variance.table
 
     @property
     def nouns(self) -> Nouns:
         """Words for what the test is about."""
-        curve = isinstance(self.variance, AccuracyCurve)
-        return (self.variance if curve else self.table).provenance.nouns
+        nouns: Nouns = self.table.provenance.nouns
+        return nouns
 
     @property
     def scores(self) -> Sample | None:
         """First rows of scores, of all classes or of lists."""
-        sample = self.table.first_rows
+        sample: Sample | None = self.table.first_rows
         return sample if sample is not None and sample.has_scores else None
 
     @property
@@ -152,7 +147,8 @@ class Tested(NamedTuple):
     @property
     def lists(self) -> Sample | None:
         """First lists."""
-        return self.table.first_rows if self.table.influence is None else None
+        lists: Sample | None = self.table.first_rows if self.table.influence is None else None
+        return lists
 
     def name(self, number: int) -> Any:
         """Name of a class."""
@@ -163,11 +159,11 @@ def findings_of(
     variance: RankVariance | AccuracyCurve, names: Sequence[Any] | None
 ) -> tuple[Finding, ...]:
     """Answers of all rules on a table of ranks or an accuracy curve, whose classes have `names`."""
-    tested = Tested(variance, names)
     if isinstance(variance, AccuracyCurve):
-        return tuple(rule.finding(tested) for rule in OF_CURVES)
+        return tuple(rule.finding(Tested(variance, variance, names)) for rule in OF_CURVES)
     if variance.table.provenance.is_part:  # of a test that is checked as a whole
         return ()
+    tested = Tested(variance.table, variance, names)
     return tuple(rule.finding(tested) for rule in RULES)
 
 
@@ -176,12 +172,11 @@ def findings_of(
 
 def _classes(tested: Tested) -> Mapping[str, Any]:
     r"""Effective number of classes :math:`1 / \sum_l w_l^2`."""
-    if isinstance(tested.variance, AccuracyCurve):
-        n = effective = tested.variance.n_classes
-    else:
+    n, effective = tested.table.n_classes, float(tested.table.n_classes)
+    if isinstance(tested.table, RankTable):
         weight = tested.table.class_weight
         n = int(np.count_nonzero(weight))
-        effective = n / weight_effect(weight)  # exactly n for equal weights
+        effective = float(n / weight_effect(weight))  # exactly n for equal weights
     found = f"{n:,} {tested.nouns.units}"
     if effective < n:
         found += f", with these weights as informative as {effective:.1f} equally weighted ones,"
@@ -208,7 +203,7 @@ def _errors(tested: Tested) -> Mapping[str, Any]:
 
 def _chance(tested: Tested) -> Mapping[str, Any] | None:
     """Accuracy among the fewest classes, where guessing gives 1 / k."""
-    if isinstance(curve := tested.variance, AccuracyCurve):
+    if isinstance(curve := tested.table, AccuracyCurve):
         k, accuracy, margin = int(curve.k[0]), float(curve.values[0]), 0.0
     else:
         answered = tested.table.answered
@@ -244,7 +239,7 @@ def _order(tested: Tested) -> Mapping[str, Any] | None:
     rows = (n_wrong > 0) & np.isfinite(lists.true)
     _, of_class = np.unique(lists.y[rows], return_inverse=True)
     number = np.bincount(of_class)
-    if number.size < FEWEST:
+    if number.size < _FEWEST:
         return None
     before = (lists.wrong > lists.true[:, None]).sum(axis=1)[rows] / n_wrong[rows]
     share = np.bincount(of_class, before) / number
@@ -263,8 +258,10 @@ def _shift(tested: Tested) -> Mapping[str, Any] | None:
     places, number = np.unique(np.append(ahead[ahead > 0], 1), return_counts=True)
     place, n = int(places[number.argmax()]), ahead.size
     by = place if place <= n_classes // 2 else place - n_classes
-    right, most = np.count_nonzero(ahead == 0), np.count_nonzero(ahead == place)
-    usual = max(right, n / (n_classes - 1))  # neighbours of ordered classes are not best as often
+    right, most = int(np.sum(ahead == 0)), int(np.sum(ahead == place))
+    usual = max(
+        float(right), n / (n_classes - 1)
+    )  # neighbours of ordered classes are not best as often
     far = most > 2 * usual and most - usual > _STANDARD_ERRORS * (most + usual) ** 0.5
     label = f"y {'+' if by > 0 else '-'} {abs(by)}"
     if by + sample.y.min() < 0 or by + sample.y.max() >= n_classes:
@@ -280,7 +277,7 @@ def _untested(tested: Tested) -> Mapping[str, Any] | None:
     Hubs, which win often, are rarely alone.
     """
     sample, y = tested.matrix, tested.table.y
-    if sample is None or sample.y.size < FEWEST or np.unique(y).size == tested.table.n_classes:
+    if sample is None or sample.y.size < _FEWEST or np.unique(y).size == tested.table.n_classes:
         return None
     best = sample.first[~np.isin(sample.first, y)]
     number = np.bincount(best, minlength=2)
@@ -305,7 +302,7 @@ def _ties(tested: Tested) -> Mapping[str, Any] | None:
         return None
     touched = int(np.count_nonzero(counts.lowest < counts.highest))
     distances = np.zeros(2)
-    if touched >= FEWEST_ERRORS or touched > _MOST_TIES * table.n_test:
+    if touched >= _FEWEST_ERRORS or touched > _MOST_TIES * table.n_test:
         contrast = np.zeros((2, k.size))
         contrast[:, -1], contrast[1, np.abs(k - table.n_classes / 2).argmin()] = 1.0, -1.0
         if table.provenance.design is None:
@@ -348,7 +345,7 @@ def _last(tested: Tested) -> Mapping[str, Any] | None:
         tied &= counts.highest >= table.n_competitors
     last = (last | tied) & (table.n_competitors > 1) & ~table.unanswered
     n, n_most = np.count_nonzero(last), np.count_nonzero(most & ~last)
-    is_atom = n > FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
+    is_atom = n > _FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
     is_atom &= n <= _MOSTLY * table.n_test or bool(tied.any())  # else the sign is reversed
     return {"value": n / table.n_test if is_atom else 0.0, "n": n, "most": n_most}
 
@@ -376,27 +373,50 @@ def _candidates(tested: Tested) -> Mapping[str, Any] | None:
     return {"value": value, "shared": shared, "by_chance": by_chance, "of": n_classes}
 
 
-def _reranked(tested: Tested) -> Mapping[str, Any] | None:
-    """Probability of so few true classes in the second half of the lists, if so many are missing.
+def _late(tested: Tested) -> dict[str, Any] | None:
+    """Numbers of true classes in the second half of the lists, and missing ones.
 
     In the lists of one system the ranks of the true classes thin out slowly: if few are in the
     second half of the lists, few are in each doubling of the rank after it. A second model that
     reorders the best entries of a first one moves the true classes to the top, and those that the
     first one missed stay missing.
     """
-    table = tested.table
-    if table.is_exact or table.provenance.unknown != CUT_RANKS or table.unanswered.all():
+    table, missed = tested.table, tested.table.bounded
+    if not (n_missed := int(missed.sum())):
         return None
-    missed = table.lowest < table.highest
-    length = int(table.lowest[missed].max(initial=0))
-    n_missed = int(missed.sum())
+    length = int(table.lowest[missed].max())
     n_late = int((~missed & ~table.unanswered & (2 * table.lowest >= length)).sum())
-    doublings = np.log2(max(table.n_classes / max(length, 1), 1.0))
-    chance = float(binom.cdf(n_late, n_late + n_missed, 1 / (1 + _GROWTH * doublings)))
-    few_late = n_late < _MOST_LATE * (table.n_test - n_missed)
-    value = chance if few_late and length >= _SHORTEST else 1.0
+    few = n_late < min(n_missed, _MOST_LATE * (table.n_test - n_missed)) and length >= _SHORTEST
     true = tested.nouns.true
-    return {"value": value, "late": n_late, "missed": n_missed, "length": length, "true": true}
+    return {"late": n_late, "missed": n_missed, "length": length, "few": few, "true": true}
+
+
+def _reranked(tested: Tested) -> Mapping[str, Any] | None:
+    """Spread of the last quarter of the scores of a list, in that of the middle half, if few late.
+
+    It is about 0.3 for the best of many scores, 0.5 for uniform ones, 0.8 to 1.2 for normal ones of
+    which none is left out.
+    """
+    lists, numbers = tested.lists, _late(tested)
+    if numbers is None or lists is None or not lists.has_scores:
+        return None
+    scores = -np.sort(-lists.scores, axis=1)[:, : numbers["length"]]
+    n = scores.shape[1]
+    upper, lower, last = scores[:, [n // 4, 3 * n // 4, -1]].T
+    full = np.isfinite(last) & (upper > lower)
+    spread = (lower - last)[full] / (upper - lower)[full]
+    return numbers | {"value": np.median(spread) if full.any() and numbers["few"] else 0.0}
+
+
+def _reordered(tested: Tested) -> Mapping[str, Any] | None:
+    """Probability that so few are late in lists of one system, if so many are missing."""
+    numbers = _late(tested)
+    if numbers is None or (tested.lists is not None and tested.lists.has_scores):
+        return None
+    doublings = np.log2(max(tested.table.n_classes / numbers["length"], 1.0))
+    late, missed = numbers["late"], numbers["missed"]
+    chance = binom.cdf(late, late + missed, 1 / (1 + _GROWTH * doublings))
+    return numbers | {"value": chance if numbers["few"] else 1.0}
 
 
 # Measures: classes in groups, classes that dominate
@@ -484,7 +504,7 @@ def _permuted(tested: Tested) -> Mapping[str, Any] | None:
         return None
     ordered = np.sort(sample.scores, axis=1)
     typical = np.sort(ordered, axis=0)[len(ordered) // 2]  # the medians
-    if np.unique(typical).size < FEWEST or len(ordered) < 3:
+    if np.unique(typical).size < _FEWEST or len(ordered) < 3:
         return None
     return {"value": float((ordered == typical).all(axis=1).mean())}
 
@@ -541,7 +561,7 @@ def _templates(tested: Tested) -> Mapping[str, Any] | None:
     probes = np.asarray(read_rows(source.probes, rows), dtype=float)
     seen, repeats = (np.bincount(of, minlength=source.shape[1]) for of in (y[rows], y))
     whole = np.flatnonzero((seen == repeats) & (repeats > 1))[: rows.size]
-    if whole.size < FEWEST:
+    if whole.size < _FEWEST:
         return None
     means = np.zeros((seen.size, probes.shape[1]))
     np.add.at(means, y[rows], probes)
@@ -597,7 +617,7 @@ def _are_distances(table: RankTable) -> bool:
 
 
 _CLASSES = Rule(
-    "number of classes", _classes, FEW_CLASSES,
+    "number of classes", _classes, _FEW_CLASSES,
     "{found}",
     " are few. Rely on intervals and not on means or point estimates, and test {limit:.0f} or more",
     at_least=True, is_note=True,
@@ -610,10 +630,16 @@ _GUESSING = Rule(
     at_least=True, needs="a known accuracy",
 )  # fmt: skip
 OF_CURVES = _CLASSES, _GUESSING
+_LATE = "{late} {true} have ranks in the second half of the lists, and {missed} are missing"
+_FIRST_STAGE = (
+    ", as if a second model had reordered the best entries of a first one. If so, the first one "
+    "limits every metric with more of them: fit its lists as another task, and pass both models to "
+    "predict_reranked with n_reranked={length}"
+)
 RULES = (
     _CLASSES,
     Rule(
-        "number of errors", _errors, FEWEST_ERRORS,
+        "number of errors", _errors, _FEWEST_ERRORS,
         "{found}",
         ". So few errors hardly show how fast the accuracy falls, and the model or its prior "
         "dominates. Test more {nouns.ranked} or {nouns.instances} until {limit:.0f} or more are "
@@ -665,12 +691,13 @@ RULES = (
         at_least=True, needs="lists of classes",
     ),
     Rule(
-        "reranked lists", _reranked, 0.01,
-        "{late} {true} have ranks in the second half of the lists, and {missed} are missing",
-        ", as if a second model had reordered the best entries of a first one. If so, the first "
-        "one limits every metric with more of them: fit its lists as another task, and pass both "
-        "models to predict_reranked with n_reranked={length}",
-        at_least=True, is_note=True, needs="lists that lack some true classes",
+        "reranked lists", _reranked, 0.6,
+        _LATE, _FIRST_STAGE, needs="lists with scores that lack some true classes",
+    ),
+    Rule(
+        "reordered ranks", _reordered, 0.01,
+        _LATE, _FIRST_STAGE, at_least=True, is_note=True,
+        needs="ranks in lists that lack some true classes",
     ),
     Rule(
         "gaps between ranks", _gaps, _STANDARD_ERRORS,

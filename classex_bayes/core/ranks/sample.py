@@ -7,7 +7,7 @@ import numpy as np
 
 from classex_bayes.typing import FloatArray, IntArray
 
-_MOST_ROWS, _FEWEST_ROWS, _MOST_ENTRIES = 1000, 10, 2**20
+_MOST_ROWS, _FEWEST_ROWS, _MOST_ENTRIES = 1000, 10, 2**19
 _SELF, _MOSTLY = 1e-3, 0.95  # of distances that only a comparison with itself gives, of rows
 _LARGEST = 1e300  # larger numbers mask classes, and their differences would overflow
 
@@ -63,10 +63,8 @@ class Sample(NamedTuple):
         )
 
     @classmethod
-    def joined(cls, samples: Sequence["Sample"]) -> "Sample | None":
-        """First instances of all samples together; None without any."""
-        if not samples:
-            return None
+    def joined(cls, samples: Sequence["Sample"]) -> "Sample":
+        """First instances of all samples together."""
         width = max(sample.wrong.shape[1] for sample in samples)
         padded = [
             sample._replace(
@@ -76,10 +74,10 @@ class Sample(NamedTuple):
             for sample in samples
         ]
         rows = first_rows(sum(sample.y.size for sample in samples), width)
-        columns = [
-            np.concatenate(column)[rows] for column in zip(*(s[:4] for s in padded), strict=True)
-        ]
-        return cls(*columns, all(sample.has_scores for sample in samples))
+        y, true, classes, wrong = (
+            np.concatenate([sample[place] for sample in padded])[rows] for place in range(4)
+        )
+        return cls(y, true, classes, wrong, all(sample.has_scores for sample in samples))
 
     @property
     def scores(self) -> FloatArray:
