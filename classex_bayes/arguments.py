@@ -6,22 +6,13 @@ An error names the argument and states the value found and the value expected.
 import os
 import reprlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import array_api_compat
 import numpy as np
 
-from classex_bayes import frames
-from classex_bayes.array_access import (
-    is_on_device,
-    numpy_if_in_memory,
-    read_rows,
-    row_slices,
-    to_host,
-)
-from classex_bayes.core.ranks.embeddings import SMALLEST_COORDINATE, too_small
+from classex_bayes.arrays import as_numeric, as_vector
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
@@ -30,133 +21,6 @@ FEWEST_CLASSES = 3
 MOST_CLASSES = 10**8  # whose labels, weights and names fit into memory
 _MOST = 10**6
 _SHORT = reprlib.Repr(maxstring=60, maxother=60)
-# Squares of larger coordinates would overflow double precision.
-_LARGEST_COORDINATE = 1e140
-
-
-def as_array(values: Any, name: str) -> Any:
-    """Array of anything with rows of equal lengths; bytes become text."""
-    values = frames.with_labels(values)
-    refuse_unread(values, name)
-    frames.refuse_masked(values, name)
-    if frames.is_frame(values):
-        array = frames.from_frame(values, name)
-    elif frames.is_series(values):
-        array = frames.from_series(values, name)
-    elif is_on_device(values):
-        array = to_host(values)
-    else:
-        try:
-            array = np.asarray(values)
-        # Such as rows of different lengths.
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise DataError(
-                f"{name}: expected an array with rows of equal lengths; NumPy finds: {error}"
-            ) from None
-    if array.ndim == 0 and array.dtype.kind == "O" and not isinstance(array[()], int):
-        found = "none" if values is None else f"a {type(values).__name__}"
-        has_order = isinstance(values, Iterable) and not isinstance(values, Mapping | Set)
-        remedy = f"; pass list({name})" if has_order else ""
-        raise DataError(f"{name}: expected a list or an array, found {found}{remedy}")
-    return _decoded(array, name)
-
-
-def refuse_unread(values: Any, name: str) -> None:
-    """Raise for values that are no dense numbers in memory, and say which method makes them so."""
-    method = "collect" if frames.is_lazy_frame(values) else ""
-    if array_api_compat.is_torch_array(values):
-        if values.is_meta:
-            raise DataError(f"{name}: expected values, found a meta tensor, which has none")
-        method = "dequantize" if values.is_quantized else ""
-        method = method or ("to_dense" if str(values.layout) != "torch.strided" else "")
-    elif not method and not frames.is_frame(values) and not is_on_device(values):
-        # SciPy and CuPy; JAX and pydata.
-        method = next((m for m in ("toarray", "todense") if hasattr(values, m)), "")
-    if method:
-        kind = type(values).__name__
-        raise DataError(f"{name}: expected an array, found a {kind}; pass {name}.{method}()")
-
-
-def _decoded(array: Any, name: str) -> Any:
-    """Array with text in place of bytes, which HDF5 returns."""
-    if array.dtype.kind == "O" and array.size and all(isinstance(v, bytes) for v in array.flat):
-        array = array.astype(np.bytes_)
-    if array.dtype.kind != "S":
-        return array
-    try:
-        return np.strings.decode(array, "utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name}: expected bytes of text in UTF-8, found {error}") from None
-
-
-def as_vector(values: Any, name: str) -> Any:
-    """Array of anything; of a frame, its only column."""
-    return as_array(frames.only_column(values, name) if frames.is_frame(values) else values, name)
-
-
-def as_numeric(values: Any, name: str) -> Any:
-    """Real numeric array of a native type."""
-    array = as_array(values, name)
-    numeric_type(array, name)
-    return array
-
-
-def contents(array: Any) -> str:
-    """Type of the values of an array, in words for messages."""
-    words = {"b": "True and False", "c": "complex numbers", "O": "objects"}
-    words |= {"M": "dates", "m": "durations"} | dict.fromkeys("UST", "text")
-    return words.get(array.dtype.kind, f"the type {array.dtype}")
-
-
-def numeric_type(array: Any, name: str) -> None:
-    """Raise if an array does not contain real numbers of a native type."""
-    if array.dtype.kind not in "fiu":
-        raise DataError(
-            f"{name}: expected real numbers, found {contents(array)}; "
-            "convert it with np.asarray(..., dtype=float)"
-        )
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        raise DataError(f"{name}: expected at most double precision, found {array.dtype}")
-
-
-def as_matrix(values: Any, name: str) -> Any:
-    """Numeric array with two axes, neither empty; memory-mapped arrays stay as they are."""
-    array = as_numeric(values, name)
-    matrix_shape(array, name)
-    return array
-
-
-def is_lazy(values: Any) -> bool:
-    """Whether an array is not NumPy's and is left where it is: on a disk or on a device."""
-    if isinstance(values, np.ndarray | np.generic):
-        return False
-    if frames.is_frame(values) or frames.is_series(values):
-        return False
-    return is_on_device(values) or all(
-        hasattr(values, name) for name in ("shape", "dtype", "ndim", "__getitem__")
-    )
-
-
-def as_matrix_anywhere(values: Any, name: str) -> Any:
-    """Numeric matrix, left where it is: in memory, memory-mapped, on a disk or on a device."""
-    refuse_unread(values, name)
-    if not is_lazy(values):
-        return as_matrix(values, name)
-    shape = tuple(values.shape)
-    if len(shape) != 2 or 0 in shape:
-        raise DataError(f"{name}: expected a matrix with rows and columns, found shape {shape}")
-    as_numeric(read_rows(values, np.arange(1)), name)
-    return numpy_if_in_memory(values)
-
-
-def matrix_shape(array: Any, name: str) -> None:
-    """Raise where an array does not have two axes or is empty."""
-    if array.ndim != 2:
-        raise DataError(
-            f"{name}: expected a matrix with two axes, found an array of shape {array.shape}"
-        )
-    if 0 in array.shape:
-        raise DataError(f"{name}: expected at least one row and one column, found {array.shape}")
 
 
 def shown(value: Any) -> str:
@@ -315,48 +179,6 @@ def class_total(n_classes: int) -> int:
             "memory, tested or not"
         )
     return total
-
-
-def finite_rows(rows: Any, name: str, first: int = 0) -> None:
-    """Raise at the first NaN, infinity or far too large number in rows from `first` on."""
-    good = np.isfinite(rows)
-    if rows.dtype == np.float64:
-        good &= np.abs(rows) <= _LARGEST_COORDINATE
-    if not good.all():
-        row, column = np.argwhere(~good)[0]
-        raise DataError(
-            f"{name}: found {rows[row, column]} at row {first + row}, column {column}; "
-            f"expected finite numbers of at most {_LARGEST_COORDINATE:g}"
-        )
-
-
-def finite_embeddings(array: Any, name: str, distance: str) -> None:
-    """Raise at the first NaN, infinity, number out of range, or zero vector under the cosine."""
-    for part in row_slices(array):
-        values = read_rows(array, np.arange(part.start, part.stop))
-        finite_rows(values, name, part.start)
-        if distance == "sqeuclidean":  # a vector may lie anywhere near the origin
-            continue
-        size = np.abs(values).max(axis=1)
-        if distance == "cosine" and (size == 0).any():
-            remedy = "leave it out"
-            if name == "probes":
-                remedy = "if its extraction failed, leave it out and pass its class in unanswered=,"
-            raise DataError(
-                f"{name}: row {part.start + np.argmax(size == 0)} is the zero vector, which has "
-                f"no cosine; {remedy} or use another distance"
-            )
-        tiny = (size > 0) & (size < SMALLEST_COORDINATE)
-        if tiny.any():
-            row = int(np.argmax(tiny))
-            raise too_small(f"{name}: the largest number of row {part.start + row}", size[row])
-
-
-def finite_matrix(values: Any, name: str) -> FloatArray:
-    """Matrix in double precision, every number finite."""
-    array = as_matrix(values, name).astype(float)
-    finite_rows(array, name)
-    return array
 
 
 def numbers(

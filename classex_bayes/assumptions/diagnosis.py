@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from classex_bayes.arguments import seed_sequence, source_task
-from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
+from classex_bayes.core.rank_pass import RankBlock, rank_blocks, row_groups
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, DataWarning

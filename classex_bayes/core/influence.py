@@ -13,7 +13,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from classex_bayes.core.ranks.device import Defeats
 from classex_bayes.core.ranks.packed_bits import PackedDefeats
 from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
@@ -33,7 +32,7 @@ class Instances(NamedTuple):
     """Test instances, and how their weighted values change if one competitor is deleted."""
 
     y: IntArray  # (n,): true classes
-    defeats: Defeats  # which classes beat it
+    defeats: PackedDefeats  # which classes beat it
     n_better: IntArray  # (n,): number of competitors that beat the instance
     contribution: FloatArray  # (n, m): values after deletion of a competitor that did not beat it
     gain: FloatArray  # (n, m): added to it if the deleted competitor had beaten the instance
@@ -205,7 +204,7 @@ class Influence:
 
 
 def add_defeats(
-    defeats: Defeats,
+    defeats: PackedDefeats,
     n_better: IntArray,
     y: IntArray,
     gain: FloatArray,

@@ -17,7 +17,7 @@ from classex_bayes.arguments import (
     source_task,
     truth_value,
 )
-from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
+from classex_bayes.core.rank_pass import rank_blocks, row_groups
 from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.parallel import checked_jobs, in_parallel

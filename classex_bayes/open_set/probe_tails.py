@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import boxcox, digamma, gammaln, polygamma
 
-from classex_bayes.arguments import as_matrix, finite_embeddings, finite_rows
+from classex_bayes.arrays import as_matrix, finite_rows, is_frame, with_labels
 from classex_bayes.bayes.tails.depths import (
     LARGEST_TIED_SHARE,
     N_NEAREST,
@@ -28,11 +28,10 @@ from classex_bayes.bayes.tails.depths import (
 )
 from classex_bayes.bayes.tails.importance_sample import ImportanceSample
 from classex_bayes.core.linear_split import on_grid
-from classex_bayes.core.ranks.embeddings import EmbeddingScores
+from classex_bayes.core.ranks.embeddings import EmbeddingScores, finite_embeddings
 from classex_bayes.core.ranks.nearest import ROUNDING, SHORTEST_LIST, NearestClasses
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
-from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import first_moved
 from classex_bayes.task.lists import ListedRanks
 from classex_bayes.task.score_reading import refuse_disorder

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_matrix, class_counts, source_task
+from classex_bayes.arguments import class_counts, source_task
+from classex_bayes.arrays import as_matrix
 from classex_bayes.core.influence import (
     Influence,
     class_sums,
     clustered_covariance,
     repair_covariance,
 )
-from classex_bayes.core.ranks.rank_counts import ranges_to, rank_blocks, row_groups, tie_noise
+from classex_bayes.core.rank_pass import ranges_to, rank_blocks, row_groups, tie_noise
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask

@@ -1,16 +1,15 @@
 """Names of the classes, the true classes of the test instances, and the weights of the classes."""
 
-import math
 import re
-from collections.abc import Hashable, Iterable, KeysView, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_numeric, as_vector, contents, one_of
+from classex_bayes.arguments import one_of
+from classex_bayes.arrays import as_numeric, as_vector, contents, with_labels
 from classex_bayes.exceptions import DataError
-from classex_bayes.frames import with_labels
 from classex_bayes.typing import FloatArray, IntArray
 
 Untested = Literal["error", "competitors"]
@@ -66,40 +65,30 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
     """Return the names of the columns, unique and as many as there are columns."""
     if classes is None:
         return None
-    if isinstance(classes, np.ndarray) and classes.ndim != 1:
-        raise DataError(f"classes: expected one axis of names, found shape {classes.shape}")
-    if isinstance(classes, str) or not isinstance(classes, Iterable):
-        raise DataError(f"classes: expected a sequence of names, found {classes!r}")
-    if isinstance(classes, Mapping | Set) and not isinstance(classes, KeysView):
+    if isinstance(classes, str | Mapping | set | frozenset) or not np.iterable(classes):
         raise DataError(
-            "classes: expected names in the order of the columns, found a "
-            f"{type(classes).__name__}, which has no order; pass a list"
+            "classes: expected a list of names in the order of the columns, found a "
+            f"{type(classes).__name__}"
         )
-    names = [*map(_of_python, classes.tolist() if isinstance(classes, np.ndarray) else classes)]
+    try:
+        values = as_vector(classes, "classes") if hasattr(classes, "shape") else list(classes)
+        names = pd.Index(values, tupleize_cols=False)
+        is_unique = names.is_unique
+    except (TypeError, ValueError) as error:  # not hashable, or several axes
+        raise DataError(f"classes: expected one axis of names; pandas finds: {error}") from None
     if n_classes is not None and len(names) != n_classes:
         raise DataError(f"classes: found {len(names)} names for {n_classes} classes")
-    seen: dict[Any, int] = {}
-    for position, name in enumerate(names):
-        if not isinstance(name, Hashable):
-            raise DataError(f"classes: {name!r} at position {position} cannot be a name")
-        if isinstance(name, float) and math.isnan(name):
-            raise DataError(f"classes: found no name at position {position}, expected one")
-        if name in seen:
-            raise DataError(
-                f"classes: names must be unique, found {name!r} at positions {seen[name]} and "
-                f"{position}; keep the best score of columns of one class, or rename one"
-            )
-        seen[name] = position
-    return names
-
-
-def column_names(columns: Iterable[Any], classes: Any, y: Any) -> Any:
-    """Names of the classes of a frame. `classes` may replace them but not reorder them."""
-    labels = list(columns)
-    refuse_unnamed(labels, "scores")
-    if classes is None:
-        return _axis_classes(labels, as_vector(y, "y"), "column {} of scores", "scores.to_numpy()")
-    return names_in_order(labels, class_names(classes, len(labels)) or labels, "column", "scores")
+    if names.hasnans:
+        position = int(np.argmax(names.isna()))
+        raise DataError(f"classes: found no name at position {position}, expected one")
+    if not is_unique:
+        last = int(np.argmax(names.duplicated()))
+        first = names.tolist().index(names[last])
+        raise DataError(
+            f"classes: names must be unique, found {names[last]!r} at positions {first} and "
+            f"{last}; keep the best score of columns of one class, or rename one"
+        )
+    return names.tolist()
 
 
 def refuse_unnamed(columns: Iterable[Any], name: str) -> None:
@@ -113,43 +102,43 @@ def refuse_unnamed(columns: Iterable[Any], name: str) -> None:
             )
 
 
-def row_names(gallery: Any, classes: Any, y: Any) -> Any:
-    """Names of the classes of a gallery with one row for each, from `classes` or its index."""
-    if not isinstance(gallery, pd.DataFrame):
+def axis_names(
+    labels: Iterable[Any], classes: Any, y: Any, place: str, source: str, remedy: str
+) -> Any:
+    """Names of the classes from the labels of columns or rows, or None if `y` has positions.
+
+    `classes` may replace the labels but not reorder them. Labels numbered from 0 are no names. If
+    `y` contains numbers, they are names only if all of them are among the labels. `place` is that
+    of a label in words, `source` the attribute with the labels, and `remedy` what has none.
+    """
+    labels, numbers = list(labels), as_vector(y, "y")
+    if labels == list(range(len(labels))):
         return classes
-    labels = gallery.index.tolist()
     if classes is not None:
-        if labels == list(range(len(labels))):
-            return classes
-        return names_in_order(labels, class_names(classes, len(labels)) or labels, "row", "gallery")
-    index, y = gallery.index, as_vector(y, "y")
-    names = _axis_classes(labels, y, "row {} of gallery", "gallery.reset_index(drop=True)")
-    if names is not None and not _are_text(names):
-        # Numbers name the classes if y contains nothing else.
-        if not (index.dtype.kind in "iuf" and y.dtype.kind in "iuf" and np.isin(y, names).all()):
-            return None
-        if np.isin(y, np.arange(len(names))).all():
-            raise DataError(
-                "y: the index of gallery contains these numbers in another order than its rows, so "
-                "they may be positions or names. Pass gallery.reset_index(drop=True) if they are "
-                "positions, classes=gallery.index if they are names"
-            )
-    if names is not None and not index.is_unique:
-        twice = index[index.duplicated()][0]
+        return names_in_order(labels, class_names(classes, len(labels)) or labels, place)
+    if numbers.dtype.kind not in "iuf":
+        return labels
+    if _are_text(labels):
+        _refuse_other_numbers(labels, place, remedy)
+        return None
+    if not np.isin(numbers, labels).all():
+        return None
+    if np.isin(numbers, np.arange(len(labels))).all():
         raise DataError(
-            f"gallery: found {twice!r} more than once in the index; "
-            "pass gallery_y=gallery.index if classes have several templates"
+            f"y: {place.format(0)} has the label {labels[0]!r}, and all numbers are labels and "
+            f"places, so they may be names or positions. Pass {remedy} if they are positions, "
+            f"classes={source} if they are names"
         )
-    return names
+    return labels
 
 
-def names_in_order(labels: list[Any], given: list[Any], kind: str, name: str) -> list[Any]:
+def names_in_order(labels: list[Any], given: list[Any], where: str) -> list[Any]:
     """Names given for the columns or rows of a frame. They must not be its own names reordered."""
     place = first_moved(labels, given)
     if place is not None:
         raise DataError(
-            f"classes: the {kind}s of {name} have the same names in another order; {kind} {place} "
-            f"is {labels[place]!r}, found {given[place]!r}; leave classes out"
+            f"classes: found the names of the frame in another order; {where.format(place)} is "
+            f"{labels[place]!r}, found {given[place]!r}; leave classes out"
         )
     return given
 
@@ -165,21 +154,19 @@ def first_moved(names: Sequence[Any], others: Sequence[Any]) -> int | None:
     )
 
 
-def refuse_several(y: Any, name: str = "y") -> None:
-    """Raise if a row of a list, or of an array of objects, has no label or several."""
-    objects = isinstance(y, np.ndarray | pd.Series) and y.dtype.kind == "O" and y.ndim > 0
-    rows = y if isinstance(y, list | tuple) or objects else ()
+def label_vector(y: Any, name: str = "y") -> Any:
+    """Labels (n,) of any type, one for each row; a column, or a row of MATLAB, is one axis."""
+    rows: Any = y if isinstance(y, list | tuple) else ()
+    if getattr(getattr(y, "dtype", None), "kind", "") == "O":
+        rows = np.ravel(y)
     for row, label in enumerate(rows if len(rows) > 1 else ()):
-        if isinstance(label, list | set) and len(label) != 1:
+        if isinstance(label, list | set | tuple) and len(label) != 1:
             raise DataError(
                 f"{name}: expected one label per row, found {label} at row {row}; {_SEVERAL}"
             )
-
-
-def label_vector(y: Any, name: str = "y") -> Any:
-    """Labels (n,) of any type, one for each row; a column, or a row of MATLAB, is one axis."""
-    refuse_several(y, name)
     labels = as_vector(y, name)
+    if isinstance(y, list | tuple) and labels.dtype.kind == "U":
+        labels = np.array(y, dtype=object)  # NumPy makes text of the numbers next to it
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     if labels.ndim != 1:
@@ -197,63 +184,56 @@ def encode_labels(
 
     If the names are text, numbers are positions, unless the names look like other numbers.
     """
-    named, in_list = classes is not None and _are_text(classes), isinstance(y, list | tuple)
-    if in_list and any(isinstance(label, tuple) for label in classes or ()):
-        y = np.fromiter(y, dtype=object, count=len(y))
     labels = label_vector(y, name)
-    if classes is not None and not named and in_list and labels.dtype.kind == "U":
-        labels = np.fromiter(y, dtype=object, count=len(y))  # NumPy makes text of numbers beside it
     if labels.size == 0:
         raise DataError(f"{name}: expected at least one label, found none")
     if n is not None and labels.size != n:
-        raise DataError(f"{name}: found {labels.size} labels for {n} rows, expected one for each")
-    numbers = labels.dtype.kind in "iuf"
-    if labels.dtype.kind == "f" and np.any(np.abs(labels) >= 2.0**53):
+        hint = " (transposed?)" if labels.size == n_classes else ""
         raise DataError(
-            f"{name}: found {labels[np.argmax(np.abs(labels) >= 2.0**53)]}; double precision does "
-            "not tell labels beyond 2^53 apart: pass whole numbers or text"
+            f"{name}: found {labels.size} labels for {n} rows{hint}, expected one for each"
         )
-    if numbers and named:
-        _refuse_other_numbers(classes or (), "class {}", "no classes=")
-    elif classes is not None:
-        position = {label: place for place, label in enumerate(classes)}
-        encoded = np.empty(labels.size, dtype=np.int64)
-        for row, label in enumerate(map(_of_python, labels.tolist())):
-            if not isinstance(label, Hashable) or label not in position:
-                numeric = named and isinstance(label, int | float)
-                remedy = "leave out instances of other classes"
-                if numeric:
-                    remedy = f"{name} must hold these names, e.g. classes[{name}]"
-                raise DataError(
-                    f"{name}: label {label!r} at row {row} is not among the {n_classes} classes; "
-                    f"the first classes are {list(classes[:3])!r}; {remedy}"
-                )
-            encoded[row] = position[label]
-        return encoded
-    if not numbers:
+    are_numbers, of_text = labels.dtype.kind in "iuf", classes is not None and _are_text(classes)
+    if classes is None or (are_numbers and of_text):
+        if of_text:
+            _refuse_other_numbers(classes or (), "class {}", "no classes=")
+        return _positions(labels, n_classes, name, of_text)
+    try:
+        if are_numbers and np.any(np.abs(labels) >= 2.0**53) and labels.dtype.kind == "f":
+            raise TypeError("double precision does not tell numbers beyond 2^53 apart")
+        place = pd.Index(classes, tupleize_cols=False).get_indexer(
+            pd.Index(labels, tupleize_cols=False)
+        )
+    except TypeError as error:  # labels that are lists or sets
         raise DataError(
-            f"{name}: expected positions 0..{n_classes - 1} of the classes, found "
-            f"{contents(labels)}; to use names, pass classes="
+            f"{name}: expected one name for each row; pandas finds: {error}; {_SEVERAL}"
+        ) from None
+    if (unknown := place < 0).any():
+        row = int(np.argmax(unknown))
+        remedy = f"{name} must hold these names, or positions as an array of numbers"
+        raise DataError(
+            f"{name}: label {labels[row]!r} at row {row} is not among the {n_classes} classes; the "
+            f"first classes are {list(classes[:3])!r}; {remedy}, without instances of other classes"
+        )
+    return place.astype(np.int64)
+
+
+def _positions(labels: Any, n_classes: int, name: str, has_names: bool) -> IntArray:
+    """Positions 0..k1 - 1 from labels (n,) that must be such numbers."""
+    expected = f"expected positions 0..{n_classes - 1} of the classes"
+    if labels.dtype.kind not in "iuf":
+        raise DataError(
+            f"{name}: {expected}, found {contents(labels)}; to use names, pass classes="
         )
     outside = ~((labels >= 0) & (labels < n_classes) & (labels == np.floor(labels)))
     if outside.any():
-        row = int(np.argmax(outside))
+        row, remedy = int(np.argmax(outside)), "if the labels are names, pass classes="
         if labels.min() == 1 and labels.max() == n_classes:
             remedy = f"if the classes count from 1, pass {name} - 1"
-        elif named:
-            remedy = f"{name} must hold these names, e.g. classes[{name}]"
-        elif np.unique(labels).size == labels.size > n_classes:
-            remedy = (
-                "if each row has candidates of its own, the true one first, pass the rows to "
-                "SourceTask.from_negatives"
-            )
-        elif not labels[row] >= 0:
-            remedy = "leave out instances without a class among these, in all arguments"
-        else:
-            remedy = "if the labels are names, pass classes="
+        elif has_names:
+            remedy = f"{name} must hold the names of the classes, e.g. classes[{name}]"
         raise DataError(
-            f"{name}: found {labels[row]} at row {row}, expected whole numbers in "
-            f"0..{n_classes - 1}; {remedy}"
+            f"{name}: found {labels[row]} at row {row}, {expected}; {remedy}, and leave out "
+            "instances without a class among these, in all arguments"
         )
     return labels.astype(np.int64)
 
@@ -342,42 +322,22 @@ def class_numbers(
 def by_class(values: Any, name: str, n_classes: int, classes: Sequence[Any] | None) -> Any:
     """Values in the order of the classes; a mapping or a Series of pandas is read by name."""
     values = with_labels(values)
-    if isinstance(values, pd.Series):
-        if not values.index.is_unique:
-            raise DataError(f"{name}: found a class twice in the index of the Series")
-        values = values.to_dict()
-    if not isinstance(values, Mapping):
+    if not isinstance(values, Mapping | pd.Series):
         return values
-    by_name = {_of_python(label): value for label, value in values.items()}
+    labels = pd.Index(list(values.keys()), tupleize_cols=False)
+    if not labels.is_unique:
+        raise DataError(f"{name}: found a class twice in the index of the Series")
     names = list(range(n_classes)) if classes is None else classes
-    for label in names:
-        if label not in by_name:
-            examples = ", ".join(map(repr, [*by_name][:3]))
-            raise DataError(
-                f"{name}: no {NOUNS[name]} for class {label!r}; {len(by_name)} classes have one"
-                f"{f', such as {examples}' if by_name else ''}"
-            )
-    return [by_name[label] for label in names]
-
-
-def _axis_classes(labels: list[Any], y: Any, place: str, remedy: str) -> list[Any] | None:
-    """Names of the classes from the labels of a frame, or None if these are positions.
-
-    Labels numbered from 0 are positions. If `y` contains numbers, labels that are text are
-    positions too, unless they look like other numbers.
-    """
-    if labels == list(range(len(labels))):
-        return None
-    if y.dtype.kind in "iuf" and _are_text(labels):
-        _refuse_other_numbers(labels, place, remedy)
-        return None
-    return labels
-
-
-def _of_python(name: Any) -> Any:
-    """A NumPy scalar, such as a date, as `tolist` returns it, and bytes as text."""
-    name = name.item() if isinstance(name, np.generic) else name
-    return name.decode(errors="replace") if isinstance(name, bytes) else name
+    place = labels.get_indexer(pd.Index(names, tupleize_cols=False))
+    if (place < 0).any():
+        missing = names[int(np.argmax(place < 0))]
+        examples = ", ".join(map(repr, labels[:3].tolist()))
+        raise DataError(
+            f"{name}: no {NOUNS[name]} for class {missing!r}; {len(labels)} classes have one"
+            f"{examples and f', such as {examples}'}"
+        )
+    of_labels = list(values.values()) if isinstance(values, Mapping) else values.tolist()
+    return [of_labels[position] for position in place]
 
 
 def _are_text(names: Sequence[Any]) -> bool:
@@ -390,18 +350,12 @@ def _refuse_other_numbers(names: Sequence[str], place: str, remedy: str) -> None
 
     Examples are "2", "2.0" and " 2" anywhere but at position 2.
     """
-    bad = next((j for j, name in enumerate(names) if _is_other_number(name, j)), None)
-    if bad is not None:
+    numbers = pd.to_numeric(pd.Series(list(names), dtype=object), errors="coerce").to_numpy(float)
+    others = np.isfinite(numbers) & (numbers != np.arange(numbers.size))
+    if others.any():
+        bad = int(np.argmax(others))
         raise DataError(
             f"y: found numbers, but {place.format(bad)} is named {names[bad]!r}, so the numbers "
             f"may be positions or names. Pass y as text (the names) if they are names, {remedy} "
             "if they are positions"
         )
-
-
-def _is_other_number(name: str, position: int) -> bool:
-    try:
-        number = float(name)
-    except ValueError:
-        return False
-    return math.isfinite(number) and number != position

@@ -9,7 +9,7 @@ import numpy as np
 from classex_bayes.arguments import class_counts, one_of, seed_sequence, source_task
 from classex_bayes.core.influence import equal_weights, weight_effect
 from classex_bayes.core.metrics import Accuracy
-from classex_bayes.core.ranks.rank_counts import rank_blocks, row_groups
+from classex_bayes.core.rank_pass import rank_blocks, row_groups
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import instance_weights

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from classex_bayes.arguments import enough_classes, refuse_unread
+from classex_bayes.arguments import enough_classes
+from classex_bayes.arrays import with_labels
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.frames import is_lazy_frame, refuse_masked, with_labels
 from classex_bayes.task.class_labels import class_names, encode_labels, refuse_positions
 from classex_bayes.task.score_reading import LabelledScores, refuse_disorder
 from classex_bayes.typing import IntArray, NumberArray
@@ -43,7 +43,12 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     """Arguments of `SourceTask.from_classifier`."""
     names = _fitted_classes(clf)
     X, y = with_labels(X), with_labels(y)
-    n = _n_rows(X)
+    if not (hasattr(X, "__len__") or hasattr(X, "shape")):
+        raise DataError(f"X: expected test instances in rows, found {type(X).__name__}")
+    n = int(X.shape[0]) if hasattr(X, "shape") else len(X)  # a sparse matrix has no length
+    if n == 0 or np.ma.is_masked(X):
+        found = "masked values" if n else "none"
+        raise DataError(f"X: expected at least one test instance without gaps, found {found}")
     refuse_disorder(X, y, ("X", "y"))
     refuse_positions(y, names, "clf.classes_")
     predicted = encode_labels(np.ravel(clf.predict(X)), n, len(names), names, "clf.predict(X)")
@@ -59,19 +64,6 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
         )
     source = ScoreMatrix(scores, scorer.higher_is_better)
     return LabelledScores(source, y, names, assumption=". ".join(sentences))
-
-
-def _n_rows(X: Any) -> int:
-    """Number of test instances of any input of a classifier: array, sparse matrix, frame, list."""
-    if is_lazy_frame(X):
-        refuse_unread(X, "X")
-    refuse_masked(X, "X")
-    if not (hasattr(X, "__len__") or hasattr(X, "shape")):
-        raise DataError(f"X: expected test instances in rows, found {type(X).__name__}")
-    n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-    if n == 0:
-        raise DataError("X: expected at least one test instance, found none")
-    return n
 
 
 def _fitted_classes(clf: Any) -> list[Any]:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_matrix, enough_classes
+from classex_bayes.arguments import enough_classes
+from classex_bayes.arrays import as_matrix, is_frame, with_labels
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import (
     Untested,
     class_names,
@@ -40,7 +40,7 @@ def confusion_table(
         counts = _with_equal_names(counts)
         columns = list(counts.columns)
         given = class_names(classes, len(columns)) or columns
-        classes = names_in_order(columns, given, "column", "counts")
+        classes = names_in_order(columns, given, "column {}")
     matrix = as_matrix(counts, "counts")
     n_classes = len(matrix)
     if matrix.shape != (n_classes, n_classes):

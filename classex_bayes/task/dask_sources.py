@@ -4,24 +4,31 @@ Dask is imported only if a Dask array is given. The current Dask scheduler runs 
 """
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from classex_bayes.arguments import (
+from classex_bayes.arrays import (
     as_matrix_anywhere,
-    finite_embeddings,
-    matrix_shape,
-    numeric_type,
+    as_numeric,
+    is_dask,
+    is_on_device,
+    refuse_no_matrix,
+    to_host,
 )
-from classex_bayes.array_access import is_on_device, to_host
 from classex_bayes.core.influence import Influence
-from classex_bayes.core.rank_pass import RankStatistics, rank_statistics
-from classex_bayes.core.ranks.embeddings import PERFECT, Distance, EmbeddingScores, Reduce
+from classex_bayes.core.rank_pass import RankCounts, RankStatistics, Ties, rank_statistics
+from classex_bayes.core.ranks.embeddings import (
+    PERFECT,
+    Distance,
+    EmbeddingScores,
+    Reduce,
+    finite_embeddings,
+    templates_of_classes,
+)
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.core.ranks.rank_counts import RankCounts, Ties
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.exceptions import DataError
@@ -30,67 +37,77 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 _FAN_IN = 8
 
 
-def is_dask(array: Any) -> bool:
-    """Whether an array is a Dask array, without an import of Dask."""
-    return type(array).__module__.partition(".")[0] == "dask"
+@dataclass(frozen=True, eq=False)
+class DaskSource:
+    """Scores of the rows of a Dask array, each block of which is a source on a worker."""
 
+    rows: Any  # Dask array (n, m) with all columns in one chunk
+    n_classes: int
+    perfect: float | None
+    distance: Distance | None  # how embeddings are compared
+    make: Callable[..., ScoreSource]  # of the rows of a block, their numbers and `others`
+    others: tuple[Any, ...]
+    # Instances scored on some classes, in memory, from numbers of rows and columns.
+    subset: Callable[[IntArray, IntArray], ScoreSource]
+    in_order = True
+    on_device = False
 
-class DaskSource(ABC):
-    """Scores from Dask arrays (n, m) with all columns in one chunk."""
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of test instances and of classes."""
+        return self.rows.shape[0], self.n_classes
 
-    def __init__(self, rows: Any, n_classes: int, perfect: float | None) -> None:
-        self.rows, self.perfect = rows, perfect
-        self.shape = rows.shape[0], n_classes
-        self.in_order, self.on_device = True, False
+    def _blocks(self, order: IntArray | None, ends: IntArray) -> Iterator[tuple[IntArray, Any]]:
+        """Numbers of the instances of each block, and its delayed source; `ends` are in `order`."""
+        from dask import delayed
 
-    @abstractmethod
-    def part(self, rows: Any, instance: IntArray) -> Any:
-        """Delayed source of a delayed block of rows, the numbers (n,) of whose rows are given."""
-
-    @abstractmethod
-    def subset(self, rows: IntArray, columns: IntArray) -> ScoreSource:
-        """Instances `rows` scored on the classes `columns`, in memory."""
+        rows = self.rows if order is None else self.rows[order]
+        numbers = np.arange(rows.shape[0]) if order is None else order
+        chunks = rows.rechunk({0: tuple(np.diff(ends, prepend=0).tolist())})
+        blocks = chunks.to_delayed(optimize_graph=False)[:, 0]
+        for instance, block in zip(np.split(numbers, ends[:-1]), blocks, strict=True):
+            yield instance, delayed(self.make)(block, instance, *self.others)
 
     def statistics(
         self, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
     ) -> RankStatistics:
-        """Numbers of better classes and the influence of each class, added up over blocks."""
+        """Numbers of better classes and the influence of each class, added up over blocks.
+
+        A block has all instances of its classes. Rows are sorted by class, if they are not.
+        """
         from dask import delayed
 
-        in_order = np.count_nonzero(np.diff(y)) + 1 == np.unique(y).size
-        order = np.arange(y.size) if in_order else np.argsort(y, kind="stable")
-        rows = self.rows if in_order else self.rows[order]
-        class_ends = np.append(np.flatnonzero(np.diff(y[order])) + 1, y.size)
-        ends = np.unique(class_ends[np.searchsorted(class_ends, np.cumsum(rows.chunks[0]))])
-        counts, influences = [], []
+        is_grouped = np.count_nonzero(np.diff(y)) + 1 == np.unique(y).size
+        order = None if is_grouped else np.argsort(y, kind="stable")
+        of_rows = y if order is None else y[order]
+        class_ends = np.append(np.flatnonzero(np.diff(of_rows)) + 1, y.size)
+        ends = np.unique(class_ends[np.searchsorted(class_ends, np.cumsum(self.rows.chunks[0]))])
+        counts: list[Any] = []
+        influences: list[Any] = []
         samples: list[Any] = []
-        for instance, block in _blocks(rows, order, ends):
-            part = self.part(block, instance)
+        for instance, source in self._blocks(order, ends):
             statistics = delayed(rank_statistics, nout=2)(
-                part, y[instance], weight[instance], k, ties, seed, instance
+                source, y[instance], weight[instance], k, ties, seed, instance
             )
-            samples = samples or [delayed(Sample.of_source)(part, y[instance])]
+            samples = samples or [delayed(Sample.of_source)(source, y[instance])]
             counts.append(statistics[0])
             influences.append(statistics[1])
         while len(influences) > 1:
-            groups = [
-                influences[start : start + _FAN_IN] for start in range(0, len(influences), _FAN_IN)
-            ]
-            influences = [delayed(_sum)(*group) for group in groups]
+            groups = range(0, len(influences), _FAN_IN)
+            influences = [delayed(_sum)(*influences[at : at + _FAN_IN]) for at in groups]
         of_blocks, influence, sample = _computed(counts, influences[0], samples[0])
-        total = RankCounts.zeros(y.size)
-        for whole, part in zip(total, RankCounts.joined(of_blocks), strict=True):
-            whole[order] = part
+        total = RankCounts.joined(of_blocks)
+        if order is not None:
+            total = total.at(np.argsort(order))
         return RankStatistics(total, influence, {"lowest": total.n_better}, sample)
 
     def nearest(self, y: IntArray) -> NearestClasses:
         """Lists of the nearest wrong classes, block by block, as `NearestClasses.of`."""
         from dask import delayed
 
-        blocks = _blocks(self.rows, np.arange(y.size), np.cumsum(self.rows.chunks[0]))
         parts = [
-            delayed(NearestClasses.with_masks)(self.part(block, instance), y[instance])
-            for instance, block in blocks
+            delayed(NearestClasses.with_masks)(source, y[instance])
+            for instance, source in self._blocks(None, np.cumsum(self.rows.chunks[0]))
         ]
         lists, lowest = zip(*_computed(parts)[0], strict=True)
         return NearestClasses.joined(lists).without_masks(np.concatenate(lowest))
@@ -106,65 +123,46 @@ class DaskSource(ABC):
     block = best = scores
 
 
-class DaskScores(DaskSource):
-    """A matrix of scores in a Dask array of shape (n, k1)."""
+def dask_scores(scores: Any, higher_is_better: bool) -> DaskSource:
+    """Source of a matrix of scores (n, k1)."""
+    matrix = dask_matrix(scores, "scores")
 
-    def __init__(self, scores: Any, higher_is_better: bool) -> None:
-        matrix = dask_matrix(scores, "scores")
-        super().__init__(matrix, matrix.shape[1], None if higher_is_better else 0.0)
-        self.higher_is_better = higher_is_better
+    def subset(rows: IntArray, columns: IntArray) -> ScoreMatrix:
+        return ScoreMatrix(matrix[rows][:, columns].compute(), higher_is_better)
 
-    def part(self, rows: Any, instance: IntArray) -> Any:
-        """Delayed source of a block of rows."""
-        from dask import delayed
-
-        return delayed(ScoreMatrix)(rows, self.higher_is_better, instance)
-
-    def subset(self, rows: IntArray, columns: IntArray) -> ScoreMatrix:
-        """Scores of the instances `rows` on the classes `columns`, in memory."""
-        return ScoreMatrix(self.rows[rows][:, columns].compute(), self.higher_is_better)
+    perfect = None if higher_is_better else 0.0
+    others = (higher_is_better,)
+    return DaskSource(matrix, matrix.shape[1], perfect, None, _score_block, others, subset)
 
 
-class DaskEmbeddings(DaskSource):
-    """Probes and templates, one or both of them in Dask arrays.
+def dask_embeddings(
+    probes: Any, gallery: Any, template_class: IntArray, distance: Distance, reduce: Reduce
+) -> DaskSource:
+    """Source of probes and templates in Dask arrays. Workers need the memory for all templates."""
 
-    Every worker needs the memory for all templates.
-    """
+    def subset(rows: IntArray, columns: IntArray) -> EmbeddingScores:
+        kept, classes = templates_of_classes(template_class, columns)
+        some = probes[rows].compute(), gallery[kept].compute()
+        return EmbeddingScores(*some, classes, distance, reduce)
 
-    def __init__(
-        self,
-        probes: Any,
-        gallery: Any,
-        template_class: IntArray,
-        distance: Distance,
-        reduce: Reduce,
-    ) -> None:
-        rows, n_classes = _checked(probes, "probes", distance), int(template_class.max()) + 1
-        super().__init__(rows, n_classes, PERFECT.get(distance))
-        self.gallery = _checked(gallery, "gallery", distance)
-        self.template_class, self.distance, self.reduce = template_class, distance, reduce
+    templates = gallery.rechunk(-1).to_delayed(optimize_graph=False)[0, 0]
+    others = templates, template_class, distance, reduce
+    n_classes = int(template_class.max()) + 1
+    perfect = PERFECT.get(distance)
+    return DaskSource(probes, n_classes, perfect, distance, _embedding_block, others, subset)
 
-    def part(self, rows: Any, instance: IntArray) -> Any:
-        """Delayed source of a block of probes and all templates."""
-        from dask import delayed
 
-        gallery = self.gallery.rechunk(-1).to_delayed(optimize_graph=False)[0, 0]
-        return delayed(EmbeddingScores)(
-            rows, gallery, self.template_class, self.distance, self.reduce
-        )
+def _score_block(rows: NumberArray, numbers: IntArray, higher_is_better: bool) -> ScoreMatrix:
+    return ScoreMatrix(rows, higher_is_better, numbers)
 
-    def subset(self, rows: IntArray, columns: IntArray) -> EmbeddingScores:
-        """Instances `rows` scored on the classes `columns`, in memory."""
-        new_position = np.full(self.shape[1], -1)
-        new_position[columns] = np.arange(columns.size)
-        kept = np.flatnonzero(new_position[self.template_class] >= 0)
-        return EmbeddingScores(
-            self.rows[rows].compute(),
-            self.gallery[kept].compute(),
-            new_position[self.template_class[kept]],
-            self.distance,
-            self.reduce,
-        )
+
+def _embedding_block(
+    probes: NumberArray, numbers: IntArray, gallery: NumberArray, *others: Any
+) -> EmbeddingScores:
+    distance = others[1]
+    finite_embeddings(probes, "probes", distance, numbers)
+    finite_embeddings(gallery, "gallery", distance)
+    return EmbeddingScores(probes, gallery, *others)
 
 
 def dask_matrix(array: Any, name: str) -> Any:
@@ -184,29 +182,11 @@ def dask_matrix(array: Any, name: str) -> Any:
             f"{name}: expected a Dask array, found a {type(array).__name__}; "
             "to_dask_array(lengths=True) turns a Dask DataFrame into one"
         )
-    numeric_type(array, name)
+    as_numeric(np.empty((0, 0), array.dtype), name)
     if any(np.isnan(size) for size in array.shape):
         raise DataError(f"{name}: the sizes of its chunks are unknown; call compute_chunk_sizes()")
-    matrix_shape(array, name)
+    refuse_no_matrix(array.shape, name)
     return array.rechunk({1: -1})
-
-
-def _checked(array: Any, name: str, distance: Distance) -> Any:
-    """Embeddings whose chunks are checked when they are read."""
-    return array.map_blocks(_finite_chunk, name, distance, dtype=array.dtype, meta=array._meta)
-
-
-def _finite_chunk(chunk: Any, name: str, distance: Distance, block_info: Any = None) -> NumberArray:
-    first, last = block_info[0]["array-location"][0]
-    finite_embeddings(chunk, f"{name}[{first}:{last}]", distance)
-    return cast(NumberArray, chunk)
-
-
-def _blocks(rows: Any, instance: IntArray, ends: IntArray) -> Iterator[tuple[IntArray, Any]]:
-    """Numbers of the instances and delayed rows of each block; `ends` are those of the blocks."""
-    chunks = rows.rechunk({0: tuple(np.diff(ends, prepend=0).tolist())})
-    blocks = chunks.to_delayed(optimize_graph=False)[:, 0]
-    return zip(np.split(instance, ends[:-1]), blocks, strict=True)
 
 
 def _sum(first: Influence, *others: Influence) -> Influence:

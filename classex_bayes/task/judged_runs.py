@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import as_numeric, as_vector, one_of, truth_value, whole_number
+from classex_bayes.arguments import one_of, truth_value, whole_number
+from classex_bayes.arrays import as_numeric, as_vector, is_frame
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.frames import is_frame
 from classex_bayes.task.class_labels import class_labels
 from classex_bayes.task.lists import ListedRanks, Lists
 from classex_bayes.task.own_negatives import own_table_of_lists

@@ -9,8 +9,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from classex_bayes.core.rank_pass import RankCounts
 from classex_bayes.core.ranks.nearest import LENGTH, SHORTEST_LIST, NearestClasses
-from classex_bayes.core.ranks.rank_counts import RankCounts
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 

@@ -8,19 +8,16 @@ import pandas as pd
 
 from classex_bayes.arguments import (
     MOST_CLASSES,
-    as_matrix,
-    as_vector,
     class_total,
-    contents,
     one_of,
     seed_sequence,
     truth_value,
     whole_numbers,
 )
-from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
+from classex_bayes.arrays import as_matrix, as_vector, contents, with_labels
+from classex_bayes.core.rank_pass import RankCounts, TieHandling
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.exceptions import DataError
-from classex_bayes.frames import with_labels
 from classex_bayes.task.class_labels import label_vector
 from classex_bayes.task.lists import ListedRanks
 from classex_bayes.task.provenance import ITEMS, Provenance

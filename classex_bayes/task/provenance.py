@@ -9,12 +9,12 @@ from classex_bayes.core.metrics import Metric
 from classex_bayes.core.rank_pass import (
     N_NEAREST,
     RankStatistics,
+    Ties,
     design_statistics,
     rank_statistics,
 )
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.core.ranks.rank_counts import Ties
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError

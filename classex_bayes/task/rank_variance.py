@@ -27,7 +27,7 @@ from classex_bayes.core.influence import (
     weight_effect,
 )
 from classex_bayes.core.metrics import Accuracy
-from classex_bayes.core.ranks.rank_counts import RankBlock, rank_blocks, row_groups
+from classex_bayes.core.rank_pass import RankBlock, rank_blocks, row_groups
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import accuracy_given_n_better, log_spaced
 from classex_bayes.task.rank_table import N_GRID, Cells, RankTable

@@ -1,40 +1,50 @@
-"""Scores, embeddings and ranks as users pass them, each read once, and tables made of them."""
+"""Scores, embeddings, batches and ranks as users pass them, and tables made of them."""
 
+import sys
+from dataclasses import replace
+from operator import length_hint
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import (
-    as_array,
+from classex_bayes.arguments import enough_classes, one_of, seed_sequence, truth_value
+from classex_bayes.arrays import (
     as_matrix_anywhere,
     as_numeric,
     as_vector,
-    enough_classes,
-    finite_embeddings,
-    one_of,
-    seed_sequence,
-    truth_value,
+    is_dask,
+    is_frame,
+    with_labels,
 )
-from classex_bayes.core.ranks.embeddings import Distance, EmbeddingScores, Reduce
-from classex_bayes.core.ranks.rank_counts import RankCounts, TieHandling
-from classex_bayes.core.ranks.sample import Sample
+from classex_bayes.core.rank_pass import RankCounts, TieHandling, Ties, report_progress
+from classex_bayes.core.ranks.compared_scores import ComparedScores
+from classex_bayes.core.ranks.embeddings import (
+    Distance,
+    EmbeddingScores,
+    Reduce,
+    finite_embeddings,
+)
+from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
-from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import (
     ClassLabels,
+    Untested,
+    axis_names,
+    class_labels,
     class_names,
-    column_names,
+    encode_labels,
     first_moved,
-    refuse_several,
-    row_names,
+    refuse_positions,
+    refuse_unnamed,
     template_classes,
 )
-from classex_bayes.task.dask_sources import DaskEmbeddings, DaskScores, dask_matrix, is_dask
+from classex_bayes.task.dask_sources import dask_embeddings, dask_matrix, dask_scores
 from classex_bayes.task.provenance import Provenance
 from classex_bayes.task.rank_table import N_GRID, RankTable
+from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 
@@ -48,21 +58,24 @@ class LabelledScores(NamedTuple):
     assumption: str = ""  # on the classifier, for readers of predictions
     sample: Sample | None = None  # if the source does not keep scores
 
+    @property
+    def positions(self) -> IntArray:
+        """Positions (n,) of the true classes."""
+        return encode_labels(self.y, *self.source.shape, self.names)
+
 
 def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> LabelledScores:
     """Arguments of `SourceTask.from_scores`."""
     higher = truth_value(higher_is_better, "higher_is_better")
-    scores, y = with_labels(scores), with_labels(y)
-    refuse_several(y)
     if is_dask(scores):
-        source: ScoreSource = DaskScores(scores, higher)
+        source: ScoreSource = dask_scores(scores, higher)
     else:
-        scores, y = _with_shape(scores, "scores"), _with_shape(y, "y")
-        _refuse_swapped(scores.shape, y.shape)
+        scores, y = with_labels(scores), with_labels(y)
         refuse_disorder(scores, y, ("scores", "y"))
         if is_frame(scores):
-            y = as_vector(y, "y")
-            classes = column_names(scores.columns, classes, y)
+            refuse_unnamed(scores.columns, "scores")
+            words = "column {} of scores", "scores.columns", "scores.to_numpy()"
+            classes = axis_names(scores.columns, classes, y, *words)
         source = ScoreMatrix(as_matrix_anywhere(scores, "scores"), higher)
     n_classes = source.shape[1]
     enough_classes(n_classes, "scores")
@@ -78,8 +91,12 @@ def read_embeddings(
     gallery_y: Any,
     reduce: Reduce,
     classes: Any,
+    earlier: LabelledScores | None = None,
 ) -> LabelledScores:
-    """Arguments of `SourceTask.from_embeddings`."""
+    """Arguments of `SourceTask.from_embeddings`.
+
+    `earlier` are other probes of the same gallery, which is not read again.
+    """
     other = "for another distance, compute the matrix D of distances between probes and gallery, "
     other += "and call SourceTask.from_scores(D, y, higher_is_better=False)"
     one_of(distance, ("sqeuclidean", "cosine", "dot"), "distance", other)
@@ -87,12 +104,21 @@ def read_embeddings(
     probes, gallery, y, gallery_y = map(with_labels, (probes, gallery, y, gallery_y))
     refuse_disorder(probes, y, ("probes", "y"))
     refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
-    _refuse_other_columns(probes, gallery)
-    if gallery_y is None:
-        classes = row_names(gallery, classes, y)
+    if is_frame(probes) and is_frame(gallery):
+        _refuse_other_order(probes, gallery, "gallery: {} is {!r}, in probes {!r}")
     in_dask = is_dask(probes) or is_dask(gallery)
     as_matrix = dask_matrix if in_dask else as_matrix_anywhere
-    probes, gallery = as_matrix(probes, "probes"), as_matrix(gallery, "gallery")
+    probes = as_matrix(probes, "probes")
+    if earlier is None:
+        if gallery_y is None and isinstance(gallery, pd.DataFrame):
+            words = "row {} of gallery", "gallery.index", "gallery.reset_index(drop=True)"
+            classes = axis_names(gallery.index, classes, y, *words)
+            if classes is not None and not (index := gallery.index).is_unique:
+                raise DataError(
+                    f"gallery: found {index[index.duplicated()][0]!r} more than once in the index; "
+                    "pass gallery_y=gallery.index if classes have several templates"
+                )
+        gallery = as_matrix(gallery, "gallery")
     if probes.shape[1] != gallery.shape[1]:
         raise DataError(
             f"probes, gallery: found {probes.shape[1]} and {gallery.shape[1]} coordinates, "
@@ -100,33 +126,105 @@ def read_embeddings(
         )
     if not in_dask:
         finite_embeddings(probes, "probes", distance)
+    if earlier is not None:
+        if classes is None and gallery_y is not None:
+            refuse_positions(y, earlier.names or (), "gallery_y")
+        assert isinstance(earlier.source, EmbeddingScores)
+        return earlier._replace(source=earlier.source.with_probes(probes), y=y)
+    if not in_dask:
         finite_embeddings(gallery, "gallery", distance)
-    if gallery_y is None:
-        template_class = np.arange(gallery.shape[0])
-    else:
+    template_class = np.arange(gallery.shape[0])
+    if gallery_y is not None:
         classes, template_class = template_classes(gallery_y, gallery.shape[0], classes, y)
     n_classes = int(template_class.max()) + 1
     enough_classes(n_classes, "gallery")
-    names = class_names(classes, n_classes)
-    arguments = probes, gallery, template_class, distance, reduce
-    if in_dask:
-        return LabelledScores(DaskEmbeddings(*arguments), y, names, "embeddings")
-    return LabelledScores(EmbeddingScores(*arguments), y, names, "embeddings")
+    source = dask_embeddings if in_dask else EmbeddingScores
+    embedded = source(probes, gallery, template_class, distance, reduce)
+    return LabelledScores(embedded, y, class_names(classes, n_classes), "embeddings")
 
 
-def read_probes(probes: Any, y: Any, gallery: Any, source: EmbeddingScores) -> EmbeddingScores:
-    """More probes of the classes y for the gallery of a source."""
-    probes = with_labels(probes)
-    refuse_disorder(probes, with_labels(y), ("probes", "y"))
-    _refuse_other_columns(probes, with_labels(gallery))
-    matrix = as_matrix_anywhere(probes, "probes")
-    if matrix.shape[1] != source.gallery.shape[1]:
+# Batches
+
+_DEFAULTS = {"distance": "sqeuclidean", "gallery_y": None, "reduce": "max"}
+
+
+def read_batches(
+    batches: Any, gallery: Any, classes: Any, higher_is_better: Any, **embedded: Any
+) -> LabelledScores:
+    """Outcomes of all batches, each compared with all classes and then discarded.
+
+    The arguments are those of `SourceTask.from_batches`; `embedded` are those of embeddings alone.
+    """
+    given = [
+        name
+        for name, value in embedded.items()
+        if value is not None and not (isinstance(value, str) and value == _DEFAULTS[name])
+    ]
+    if gallery is None and given:
         raise DataError(
-            f"probes: found {matrix.shape[1]} coordinates, expected the {source.gallery.shape[1]} "
-            "of gallery"
+            f"{given[0]}: found it without gallery, expected both, because it says how embeddings "
+            "are compared; pass gallery, or leave it out"
         )
-    finite_embeddings(matrix, "probes", source.distance)
-    return source.with_probes(matrix)
+    if not np.iterable(batches):
+        raise DataError(
+            "batches: expected an iterable of pairs (scores, y) or (embeddings, y), such as a "
+            f"DataLoader or a generator, found {type(batches).__name__}"
+        )
+    classes = class_names(classes, None)  # an iterator is read once
+    first: LabelledScores | None = None
+    first_frame: Any = None
+    parts: list[ComparedScores] = []
+    labels: list[IntArray] = []
+    samples: list[Sample] = []
+    total = length_hint(batches)
+    for number, batch in enumerate(batches):
+        try:
+            values, y = _pair(batch)
+            if getattr(values, "shape", (1,))[:1] == (0,):
+                continue
+            if gallery is None:
+                read = read_scores(values, y, classes, higher_is_better)
+            else:
+                read = read_embeddings(
+                    values, gallery, y, classes=classes, earlier=first, **embedded
+                )
+            first = first or read
+            if read.source.shape[1] != first.source.shape[1] or read.names != first.names:
+                raise DataError(
+                    f"found {read.source.shape[1]} classes, and {first.source.shape[1]} in the "
+                    "first batch, or other names; every batch needs the scores of all classes, in "
+                    "one order"
+                )
+            if is_frame(values):
+                first_frame = values if first_frame is None else first_frame
+                _refuse_other_order(first_frame, values, "{} is {!r}, in an earlier batch {!r}")
+            positions = read.positions
+            wanted = first_rows(sys.maxsize, read.source.shape[1]).size
+            if sum(sample.y.size for sample in samples) < wanted:
+                samples.append(Sample.of_source(read.source, positions))
+            parts.append(ComparedScores.of(read.source, positions))
+        except DataError as error:
+            raise DataError(f"batches: in batch {number}: {error}") from None
+        labels.append(positions)
+        report_progress(number + 1, max(total, number + 1))
+    if first is None:
+        raise DataError("batches: found none; a generator can be read only once")
+    y = np.concatenate(labels)
+    if (names := first.names) is not None:  # positions might be read as names that are numbers
+        y = [names[position] for position in y.tolist()]
+    compared, sample = ComparedScores.joined(parts), Sample.joined(samples)
+    return first._replace(source=compared, y=y, sample=sample)
+
+
+def _pair(batch: Any) -> tuple[Any, Any]:
+    """Values and labels of a batch."""
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        found = f"{len(batch)} entries" if isinstance(batch, tuple | list) else type(batch).__name__
+        raise DataError(f"expected a pair (scores, y) or (embeddings, y), found {found}")
+    return batch[0], batch[1]
+
+
+# Ranks, and rows in another order
 
 
 def read_ranks(
@@ -154,22 +252,6 @@ def read_ranks(
     return lowest, highest
 
 
-def _with_shape(values: Any, name: str) -> Any:
-    """Values that have a shape as they are, others as an array."""
-    return values if hasattr(values, "shape") else as_array(values, name)
-
-
-def _refuse_swapped(scores: tuple[int, ...], y: tuple[int, ...]) -> None:
-    """Raise where labels come first and the matrix second, or rows are columns."""
-    if (len(scores), len(y)) == (1, 2):
-        raise DataError(
-            f"scores, y: the arguments look swapped; found shapes {tuple(scores)} and {tuple(y)}, "
-            "expected scores as a matrix first"
-        )
-    if (len(scores), len(y)) == (2, 1) and scores[0] != y[0] == scores[1]:
-        raise DataError(f"y: found {y[0]} labels for {scores[0]} rows (transposed?)")
-
-
 def refuse_disorder(values: Any, labels: Any, names: tuple[str, str]) -> None:
     """Raise where labels are indexed like the rows of `values`, but in another order.
 
@@ -188,18 +270,16 @@ def refuse_disorder(values: Any, labels: Any, names: tuple[str, str]) -> None:
         )
 
 
-def _refuse_other_columns(probes: Any, gallery: Any) -> None:
-    """Raise where two frames have columns of the same names in another order."""
-    if not (is_frame(probes) and is_frame(gallery)):
-        return
-    left, right = list(probes.columns), list(gallery.columns)
-    place = first_moved(left, right)
+def _refuse_other_order(frame: Any, other: Any, words: str) -> None:
+    """Raise if another frame has columns of the same names in another order."""
+    names, others = list(frame.columns), list(other.columns)
+    place = first_moved(names, others)
     if place is not None:
-        raise DataError(
-            "gallery: the columns have the names of those of probes in another order; "
-            f"column {place} is {right[place]!r}, in probes {left[place]!r}; pass "
-            "gallery[probes.columns]"
-        )
+        what = f"the columns have the same names in another order; column {place}"
+        raise DataError(words.format(what, others[place], names[place]))
+
+
+# Tables
 
 
 def instance_weights(y: IntArray, class_weight: FloatArray) -> FloatArray:
@@ -221,6 +301,33 @@ def table_of_ranks(
     """
     weight = instance_weights(labels.y, labels.weight)
     table = RankTable(labels.y, labels.weight.size, weight, lowest, highest, **columns)
+    return with_unanswered(table, labels)
+
+
+def table_of_scores(
+    labelled: LabelledScores,
+    ties: TieHandling,
+    class_weight: Any,
+    untested: Untested,
+    unanswered: Any,
+    sampling: Sampling | None,
+    random_seed: RandomSeed,
+) -> RankTable:
+    """Table of scores, from the arguments that all constructors from scores share."""
+    one_of(ties, ("auto", "random", "pessimistic", "optimistic", "unknown"), "ties")
+    source, names = labelled.source, labelled.names
+    if not isinstance(sampling, Sampling | None):
+        raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
+    design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
+    labels = class_labels(labelled.y, *source.shape, names, class_weight, untested, unanswered)
+    rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
+    seed = tie_seed(random_seed)
+    provenance = Provenance(
+        labelled.made_from, source, rule, seed, design, assumption=labelled.assumption
+    )
+    table = rank_scores(provenance, labels.y, labels.weight, ties)
+    if labelled.sample is not None:
+        table = replace(table, sample=labelled.sample)
     return with_unanswered(table, labels)
 
 

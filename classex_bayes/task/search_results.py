@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import LARGEST_K, as_array, as_numeric, contents, truth_value
-from classex_bayes.core.ranks.rank_counts import tie_noise
+from classex_bayes.arguments import LARGEST_K, truth_value
+from classex_bayes.arrays import as_array, as_numeric, contents, is_frame, with_labels
+from classex_bayes.core.rank_pass import tie_noise
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.frames import is_frame, with_labels
 from classex_bayes.task.class_labels import Untested, class_labels, class_names
 from classex_bayes.task.lists import ROUNDING, ListedRanks, Lists
 from classex_bayes.task.own_negatives import catalogue_size, own_table_of_lists

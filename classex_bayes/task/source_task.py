@@ -1,34 +1,31 @@
 """SourceTask: a tested classifier, made from scores, ranks or other data."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_count, class_total, enough_classes, one_of, source_task
+from classex_bayes.arguments import class_count, class_total, enough_classes, source_task
+from classex_bayes.core.rank_pass import TieHandling
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
-from classex_bayes.core.ranks.rank_counts import TieHandling, Ties
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.batches import read_batches
-from classex_bayes.task.class_labels import Untested, class_labels, class_names, tested_classes
+from classex_bayes.task.class_labels import Untested, class_labels, class_names
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, judged_run
 from classex_bayes.task.own_negatives import catalogue_size, own_table, scored_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.relevant_ranks import Judged
-from classex_bayes.task.sampling_design import Sampling, SamplingDesign
+from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.score_reading import (
     LabelledScores,
-    rank_scores,
+    read_batches,
     read_embeddings,
     read_ranks,
     read_scores,
     table_of_ranks,
-    tie_seed,
-    with_unanswered,
+    table_of_scores,
 )
 from classex_bayes.task.search_results import search_table
 from classex_bayes.task.table_parts import merged_table
@@ -347,24 +344,10 @@ class SourceTask(TaskStatistics):
         random_seed: RandomSeed,
     ) -> Self:
         """Make a task from scores, with the arguments that all constructors from scores share."""
-        one_of(ties, ("auto", "random", "pessimistic", "optimistic", "unknown"), "ties")
-        source, names = labelled.source, labelled.names
-        if not isinstance(sampling, Sampling | None):
-            raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
-        design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
-        shape = source.shape
-        labels = class_labels(labelled.y, *shape, names, class_weight, "competitors", unanswered)
-        tested = np.append(labels.y, labels.unanswered)
-        tested_classes(tested, shape[1], names, untested)
-        rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
-        seed = tie_seed(random_seed)
-        provenance = Provenance(
-            labelled.made_from, source, rule, seed, design, assumption=labelled.assumption
+        table = table_of_scores(
+            labelled, ties, class_weight, untested, unanswered, sampling, random_seed
         )
-        table = rank_scores(provenance, labels.y, labels.weight, ties)
-        if labelled.sample is not None:
-            table = replace(table, sample=labelled.sample)
-        return cls(with_unanswered(table, labels), names)
+        return cls(table, labelled.names)
 
     @classmethod
     def from_ranks(

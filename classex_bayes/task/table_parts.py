@@ -12,7 +12,7 @@ from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource, is
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import ClassLabels, class_weights
 from classex_bayes.task.dask_sources import DaskSource
-from classex_bayes.task.provenance import WITHIN_BOUNDS
+from classex_bayes.task.provenance import WITHIN_BOUNDS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import instance_weights, rank_scores, with_unanswered
 from classex_bayes.typing import FloatArray, IntArray
@@ -107,18 +107,31 @@ def merged_table(
 
     See `SourceTask.merge`.
     """
-    for number, (part, of_part) in enumerate(zip(tables, names, strict=True)):
-        _same("n_classes", part.n_classes, tables[0].n_classes, number, _OTHER_CLASSES)
-        _same("classes", of_part, names[0], number, _OTHER_CLASSES)
-    directions = {number: _direction(part) for number, part in enumerate(tables)}
-    scored = {number: direction for number, direction in directions.items() if direction}
-    for number, direction in scored.items():
-        _same("the best score", direction, next(iter(scored.values())), number)
-    warn_of_equal_positions([part.y for part in tables], tables[0].n_classes, names[0])
-    tied = {number: part.ties for number, part in enumerate(tables) if part.n_tied}
-    for number, ties in tied.items():
-        _same("ties", ties, next(iter(tied.values())), number)
-    return _joined(tables, names[0], class_weight)
+    first, classes = tables[0], names[0]
+    _refuse_different("n_classes", [part.n_classes for part in tables], _OTHER_CLASSES)
+    _refuse_different("classes", names, _OTHER_CLASSES)
+    _refuse_different("the best score", [*map(_direction, tables)])
+    _refuse_different("ties", [part.ties if part.n_tied else "" for part in tables])
+    warn_of_equal_positions([part.y for part in tables], first.n_classes, classes)
+    y = np.concatenate([part.y for part in tables])
+    weight = class_weights(class_weight, y, first.n_classes, classes)
+    for number, part in enumerate(tables):
+        _refuse_other_weights(part, number, weight, classes)
+    provenance = _joined_provenance(tables)
+    scored = all(part.influence is not None for part in tables)
+    if scored and (split := _split_class(tables)) is not None:
+        if provenance.source is None:
+            raise DataError(
+                f"parts: class {_name(split, classes)} has instances in several parts, and one of "
+                "them has no scores at hand, which are needed to find shared competitors; put all "
+                "instances of a class into one part, keep the scores, or join arrays of Dask"
+            )
+        lost = np.concatenate([part.unanswered for part in tables])
+        labels = ClassLabels.of(y[~lost], y[lost], weight)
+        ties = next((part.ties for part in tables if part.n_tied), first.ties)
+        table = rank_scores(provenance, labels.y, labels.weight, ties)
+        return with_unanswered(table, labels)
+    return RankTable.stacked(tables, instance_weights(y, weight), provenance)
 
 
 def warn_of_equal_positions(
@@ -146,45 +159,32 @@ def _direction(part: RankTable) -> str:
     return "the smallest" if negated else "the largest"
 
 
-def _same(what: str, value: Any, expected: Any, number: int, remedy: str = "") -> None:
-    if value != expected:
-        raise DataError(
-            f"parts: {what} of part {number} is {reprlib.repr(value)}, that of an earlier part is "
-            f"{reprlib.repr(expected)}; expected the same in all parts{remedy and '; '}{remedy}"
-        )
+def _refuse_different(what: str, values: Sequence[Any], remedy: str = "") -> None:
+    """Raise unless all parts have one value; parts with an empty text have none."""
+    known = [(number, value) for number, value in enumerate(values) if value != ""]
+    for number, value in known:
+        if value != known[0][1]:
+            raise DataError(
+                f"parts: {what} of part {number} is {reprlib.repr(value)}, that of part "
+                f"{known[0][0]} is {reprlib.repr(known[0][1])}; expected the same in all parts"
+                f"{remedy and '; '}{remedy}"
+            )
 
 
-def _joined(parts: Sequence[RankTable], classes: list[Any] | None, class_weight: Any) -> RankTable:
-    """Rows of all parts."""
-    first, y = parts[0], np.concatenate([part.y for part in parts])
-    weight = class_weights(class_weight, y, first.n_classes, classes)
-    for number, part in enumerate(parts):
-        _refuse_other_weights(part, number, weight, classes)
-    source = _joined_source(parts)
+def _joined_provenance(parts: Sequence[RankTable]) -> Provenance:
+    """Scores of all parts, and words for all of them."""
     scored = all(part.influence is not None for part in parts)
     made_from = {part.provenance.made_from for part in parts}
     unknown = {part.provenance.unknown for part in parts if not part.is_exact}
-    tied = next((part for part in parts if part.n_tied), first)  # it has the rule of all parts
-    provenance = replace(
+    tied = next((part for part in parts if part.n_tied), parts[0])  # it has the rule of all parts
+    return replace(
         tied.provenance,
-        made_from=first.provenance.made_from if scored or len(made_from) == 1 else "ranks",
+        made_from=parts[0].provenance.made_from if scored or len(made_from) == 1 else "ranks",
         unknown=unknown.pop() if len(unknown) == 1 else WITHIN_BOUNDS,
-        source=source,
+        source=_joined_source(parts),
         assumption=". ".join(filter(None, dict.fromkeys(p.provenance.assumption for p in parts))),
         several_relevant=any(part.provenance.several_relevant for part in parts),
     )
-    if scored and (split := _split_class(parts)) is not None:
-        if source is None:
-            raise DataError(
-                f"parts: class {_name(split, classes)} has instances in several parts, and one of "
-                "them has no scores at hand, which are needed to find shared competitors; put all "
-                "instances of a class into one part, keep the scores, or join arrays of Dask"
-            )
-        lost = np.concatenate([part.unanswered for part in parts])
-        labels = ClassLabels.of(y[~lost], y[lost], weight)
-        table = rank_scores(provenance, labels.y, labels.weight, tied.ties)
-        return with_unanswered(table, labels)
-    return RankTable.stacked(parts, instance_weights(y, weight), provenance)
 
 
 def _joined_source(parts: Sequence[RankTable]) -> ScoreSource | None:
@@ -211,16 +211,14 @@ def _refuse_other_weights(
 ) -> None:
     """Raise unless the classes of a part weigh in proportion to their weights in the whole."""
     tested = np.unique(part.y)
-    of_part, whole = part.class_weight[tested], weight[tested]
-    largest = int(np.argmax(of_part))
-    factor = whole[largest] / of_part[largest]
-    wrong = ~np.isclose(whole, factor * of_part, rtol=_SAME, atol=0.0)
-    if factor == 0 or wrong.any():
+    with np.errstate(invalid="ignore"):  # a part may have no weight in the whole
+        found, expected = (w[tested] / w[tested].sum() for w in (part.class_weight, weight))
+    wrong = ~np.isclose(found, expected, rtol=_SAME, atol=0.0)
+    if wrong.any():
         odd = int(np.argmax(wrong))
         raise DataError(
-            f"class_weight: in part {number}, classes {_name(tested[largest], classes)} and "
-            f"{_name(tested[odd], classes)} weigh {of_part[largest]:.6g} and {of_part[odd]:.6g}; "
-            f"expected the ratio of {whole[largest]:.6g} and {whole[odd]:.6g}, their weights in "
+            f"class_weight: in part {number}, class {_name(tested[odd], classes)} has the share "
+            f"{found[odd]:.6g} of the weights of its classes; expected {expected[odd]:.6g} as in "
             "the whole (equal ones where class_weight is not given): pass merge the class_weight "
             "that the parts were made with"
         )

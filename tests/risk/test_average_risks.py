@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
 from classex_bayes.core import named_metric
+from classex_bayes.core import rank_pass as rank_counts_module
 from classex_bayes.core.influence import repair_covariance
-from classex_bayes.core.ranks import rank_counts as rank_counts_module
-from classex_bayes.core.ranks.rank_counts import tie_noise
+from classex_bayes.core.rank_pass import tie_noise
 from classex_bayes.exceptions import DataError
 from classex_bayes.risk import average_risks, average_test_risk, average_test_risk_cov
 from classex_bayes.risk.average_risks import (

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
-from classex_bayes import arguments as arguments_module
+from classex_bayes import arrays as arrays_module
 from classex_bayes.core.ranks import device as device_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
 from classex_bayes.exceptions import DataError
@@ -126,7 +126,7 @@ def test_masked_rows_of_a_stored_array_are_refused():
 def as_on_a_device():
     """Arrays of PyTorch and JAX in memory are treated like those on a device."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arguments_module, "numpy_if_in_memory", lambda array: array)
+        patch.setattr(arrays_module, "numpy_if_in_memory", lambda array: array)
         yield
 
 

@@ -8,9 +8,9 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
+from classex_bayes.core.rank_pass import block_height, compare_block
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.packed_bits import WORD, PackedPairs, word_count
-from classex_bayes.core.ranks.rank_counts import block_height, compare_block
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError

@@ -1,179 +1,34 @@
-"""Comparison of instances with classes on the device that holds the arrays.
+"""Comparison of embeddings, and the best classes, on the device that holds the arrays.
 
-A device computes products and comparisons in single precision and keeps the outcomes. Of the pairs
-only counts, sums and the close ones leave it, which the processor decides in double precision.
+A device computes products and comparisons in single precision, and packs the outcomes into bits.
+These leave it, as do the few close pairs, which the processor decides in double precision.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import array_api_compat
 import numpy as np
 
-from classex_bayes.array_access import numpy_dtype, on_device_of, take, to_host
-from classex_bayes.core.ranks.packed_bits import WORD, PackedDefeats, PackedPairs, word_count
-from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
+from classex_bayes.arrays import numpy_dtype, on_device_of, to_host
+from classex_bayes.core.ranks.packed_bits import WORD, word_count
+from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 # Pairs compared at a time: 256 MB of scores in single precision.
 TILE_PAIRS = 2**26
-_CLOSE_PAIRS = 2**22  # decided at a time
-# Devices may flush numbers below the normal range of single precision to zero. So the rounding
-# bound is valid for templates of these sizes only. The reference formula compares all others.
-SMALLEST_SCALE, LARGEST_SCALE = 1e-20, 1e38
-
-
-@dataclass(eq=False)
-class DevicePairs:
-    """Outcomes of comparing the instances of a block with all classes."""
-
-    rows: slice  # places of the instances in the block, all of them
-    above: Any  # booleans (n, k1): certainly above the true class
-    close: Any  # neither certainly above nor certainly below
-    two_values: NumberArray | int = 0  # (n,): 1 if a row of scores has exactly two values
-
-    def close_pairs(self, y: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-        """Rows and columns of close pairs in batches, without those of the true classes y (n,)."""
-        number = counts(self.close).cumsum()
-        cuts = np.searchsorted(number, np.arange(0, number[-1], _CLOSE_PAIRS)[1:])
-        for start, stop in pairwise([0, *np.unique(cuts).tolist(), y.size]):
-            row, column = nonzero(self.close[start:stop, :])
-            wrong = column != y[start + row]
-            yield start + row[wrong], column[wrong]
-
-    def set_above(self, row: IntArray, column: IntArray) -> None:
-        """Put competitors above the true class."""
-        if row.size:
-            self.above = with_true(self.above, row, column)
-
-    def n_above(self) -> IntArray:
-        """Number (n,) of competitors above the true class of each instance."""
-        return counts(self.above)
-
-    def moved(self, rows: IntArray) -> PackedPairs:
-        """Packed outcomes of instances at the places `rows` of a block of several kinds."""
-        return PackedPairs(rows, 0, packed(self.above), packed(self.close), self.two_values)
-
-    @classmethod
-    def defeats(cls, parts: Sequence[Self], n: int, n_classes: int) -> "DeviceDefeats":
-        """Competitors that beat n instances, from the only part of a block."""
-        (part,) = parts
-        return DeviceDefeats(part.above)
-
-
-@dataclass(frozen=True, eq=False)
-class DeviceDefeats:
-    """Who beat whom, on a device: the counterpart of `PackedDefeats`."""
-
-    matrix: Any  # booleans (n, k1)
-
-    @property
-    def words(self) -> NumberArray:
-        """Packed bits (n, n_words)."""
-        return packed(self.matrix)
-
-    def at(self, places: IntArray) -> "DeviceDefeats":
-        """Those of some instances."""
-        return DeviceDefeats(take(self.matrix, places))
-
-    def beaten(self, places: IntArray) -> BoolArray:
-        """Indicator (n_places, k1) of the classes that beat the instances at `places`."""
-        return to_host(self.at(places).matrix)
-
-    def pairs(self, places: IntArray) -> tuple[IntArray, IntArray]:
-        """Numbers of the `places` and classes that beat them, one pair after the other."""
-        return nonzero(self.at(places).matrix)
-
-    def add_gains(self, n_better: IntArray, gain: FloatArray, total: FloatArray) -> None:
-        """Add the gains (n, m) of instances to the competitors (k1, m) that beat them.
-
-        The products are in single precision, and none of their terms is out of its range.
-        """
-        scale = np.abs(gain).max(axis=0, initial=np.finfo(float).tiny)
-        right = on_device_of(self.matrix, (gain / scale).astype(np.float32))
-        total += to_host(matmul(single(self.matrix).T, right)) * scale
-
-    def common_products(self, gain: FloatArray, starts: IntArray) -> FloatArray:
-        """Sum of gain x gain' x number of common competitors over pairs of instances of one class.
-
-        The instances of a class are consecutive, from one element of `starts` to the next. Numbers
-        of competitors are exact in single precision.
-        """
-        total = np.zeros((gain.shape[1], gain.shape[1]))
-        repeats = np.diff(starts)
-        xp = array_api_compat.array_namespace(self.matrix)
-        for number in np.unique(repeats).tolist():
-            places = starts[:-1][repeats == number][:, None] + np.arange(number)
-            matrix = single(self.at(places.ravel()).matrix)
-            beaten = xp.reshape(matrix, (*places.shape, -1))
-            common = to_host(matmul(beaten, xp.matrix_transpose(beaten))).astype(float)
-            of_class = gain[places]
-            total += np.einsum("lia,lij,ljb->ab", of_class, common, of_class, optimize=True)
-        return total
-
-
-Pairs = PackedPairs | DevicePairs
-Defeats = PackedDefeats | DeviceDefeats
-
-
-def has_invalid(scores: Any, best: float) -> bool:
-    """Whether scores on a device contain NaN or the best infinite score."""
-    xp = array_api_compat.array_namespace(scores)
-    if not xp.isdtype(scores.dtype, "real floating"):
-        return False
-    return bool(xp.any((scores != scores) | (scores == best)))
-
-
-def two_values(scores: Any) -> NumberArray:
-    """Indicator (n,) of the rows that have exactly two different values."""
-    xp = array_api_compat.array_namespace(scores)
-    low, high = xp.min(scores, axis=1, keepdims=True), xp.max(scores, axis=1, keepdims=True)
-    at_ends = xp.all((scores == low) | (scores == high), axis=1)
-    return to_host(at_ends & (low < high)[:, 0]).astype(np.int64)
-
-
-def single(array: Any) -> Any:
-    """Booleans on a device in single precision."""
-    xp = array_api_compat.array_namespace(array)
-    return xp.astype(array, xp.float32)
-
-
-def counts(array: Any) -> IntArray:
-    """Number (n,) of true values in each row of booleans on a device."""
-    xp = array_api_compat.array_namespace(array)
-    return to_host(xp.count_nonzero(array, axis=1)).astype(np.int64)
 
 
 def packed(array: Any) -> NumberArray:
-    """Bits (n, n_words) of booleans (n, k1) on a device."""
-    padding = word_count(array.shape[1]) * WORD - array.shape[1]
-    padded = np.pad(to_host(array), ((0, 0), (0, padding)))
-    bits = np.packbits(padded, axis=1, bitorder="little")  # by columns, if the array is
-    return np.ascontiguousarray(bits).view(np.uint64)
-
-
-def nonzero(array: Any) -> tuple[IntArray, IntArray]:
-    """Rows and columns of the true values of booleans on a device."""
-    if array_api_compat.is_jax_array(array):
-        # JAX would compile the search anew for each number of pairs.
-        row, column = np.nonzero(to_host(array))
-        return row, column
+    """Bits (n, n_words) of booleans (n, k1) on a device, which packs them into bytes."""
     xp = array_api_compat.array_namespace(array)
-    row, column = xp.nonzero(array)
-    return to_host(row).astype(np.int64), to_host(column).astype(np.int64)
-
-
-def with_true(array: Any, row: IntArray, column: IntArray) -> Any:
-    """Booleans of which some become true; in place where arrays can be changed."""
-    if array_api_compat.is_torch_array(array) or array_api_compat.is_cupy_array(array):
-        array[on_device_of(array, row), on_device_of(array, column)] = True
-        return array
-    values = np.array(to_host(array))
-    values[row, column] = True
-    return on_device_of(array, values)
+    n, n_columns = array.shape
+    bits = on_device_of(array, np.zeros((n, word_count(n_columns) * WORD), dtype=np.uint8))
+    bits = xp.concat([xp.astype(array, xp.uint8), bits[:, n_columns:]], axis=1)
+    powers = on_device_of(array, 2 ** np.arange(8, dtype=np.uint8))
+    of_bytes = xp.sum(xp.reshape(bits, (n, -1, 8)) * powers, axis=2, dtype=xp.uint8)
+    return np.ascontiguousarray(to_host(of_bytes)).view(np.uint64)
 
 
 def matmul(left: Any, right: Any) -> Any:
@@ -255,8 +110,8 @@ def _moments(scores: Any, wrong: Any) -> FloatArray:
     """Number, mean, standard deviation and lowest (4, n) of the finite scores that are `wrong`."""
     xp = array_api_compat.array_namespace(scores)
     kept = xp.isfinite(scores) & wrong
-    number = xp.clip(xp.sum(single(kept), axis=1), 1.0)
-    values = scores if numpy_dtype(scores) == np.float64 else single(scores)
+    number = xp.clip(xp.sum(xp.astype(kept, xp.float32), axis=1), 1.0)
+    values = scores if numpy_dtype(scores) == np.float64 else xp.astype(scores, xp.float32)
     mean = xp.sum(xp.where(kept, values, 0.0), axis=1) / number
     sd = xp.sqrt(xp.sum(xp.where(kept, values - mean[:, None], 0.0) ** 2, axis=1) / number)
     lowest = xp.min(xp.where(kept, values, float("inf")), axis=1)
@@ -270,32 +125,3 @@ def _joined_moments(parts: FloatArray) -> FloatArray:
     whole = (number * mean).sum(axis=0) / total
     square = (number * (sd**2 + (mean - whole) ** 2)).sum(axis=0) / total
     return np.stack([total, whole, np.sqrt(square), lowest.min(axis=0)])
-
-
-def gallery_factor(templates: Any, distance: str, centre: FloatArray, scale: float) -> Any:
-    """Right factor of the products with templates on a device, in single precision.
-
-    The counterpart of `EmbeddingScores.gallery_factor`. Vectors out of range have rows of NaN.
-    """
-    xp = array_api_compat.array_namespace(templates)
-    dtype = device_dtype(templates)
-    factor = xp.astype(templates, xp.float64 if dtype == np.float64 else xp.float32)
-    factor = factor - on_device_of(templates, centre.astype(dtype))
-    if distance == "cosine":
-        # Division by the largest value first keeps squares within range.
-        largest = xp.max(xp.abs(factor), axis=1, keepdims=True)
-        usable = (largest >= SMALLEST_SCALE) & (largest <= LARGEST_SCALE)
-        factor = factor / xp.where(usable, largest, largest * float("nan"))
-        factor = factor / xp.sqrt(xp.sum(factor * factor, axis=1, keepdims=True))
-    else:
-        factor = factor / scale
-    factor = xp.astype(factor, xp.float32)
-    if distance == "sqeuclidean":
-        factor = xp.concat([factor, -xp.sum(factor * factor, axis=1, keepdims=True)], axis=1)
-    return factor
-
-
-def device_dtype(array: Any) -> np.dtype[Any]:
-    """Precision for centring and scaling templates on their device."""
-    double = numpy_dtype(array) == np.float64
-    return np.dtype(np.float64 if double else np.float32)

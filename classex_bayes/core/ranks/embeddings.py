@@ -6,13 +6,15 @@ reference formula, a sum over coordinates in fixed order in double precision.
 
 from collections.abc import Iterator
 from copy import copy
+from functools import cached_property
 from typing import Any, Literal
 
 import array_api_compat
 import numpy as np
 
-from classex_bayes.array_access import (
+from classex_bayes.arrays import (
     compilable,
+    finite_rows,
     is_on_device,
     is_on_disk,
     on_device_of,
@@ -49,6 +51,32 @@ _TILE_COLUMNS = 512
 _TILE_ELEMENTS = 2**18
 
 
+def finite_embeddings(
+    array: Any, name: str, distance: Distance, row_numbers: IntArray | None = None
+) -> None:
+    """Raise at the first NaN, infinity, number out of range, or zero vector under the cosine.
+
+    `row_numbers` (n,) are those of the rows in the message, if they are part of a larger array.
+    """
+    numbers = np.arange(array.shape[0]) if row_numbers is None else row_numbers
+    for part in row_slices(array):
+        values, rows = read_rows(array, np.arange(part.start, part.stop)), numbers[part]
+        finite_rows(values, name, rows)
+        if distance == "sqeuclidean":  # a vector may lie anywhere near the origin
+            continue
+        size = np.abs(values).max(axis=1)
+        if distance == "cosine" and (size == 0).any():
+            raise DataError(
+                f"{name}: row {rows[np.argmax(size == 0)]} is the zero vector, which has no "
+                "cosine; if its extraction failed, leave it out and pass its class in unanswered=, "
+                "or use another distance"
+            )
+        tiny = (size > 0) & (size < SMALLEST_COORDINATE)
+        if tiny.any():
+            row = int(np.argmax(tiny))
+            raise too_small(f"{name}: the largest number of row {rows[row]}", size[row])
+
+
 def too_small(what: str, size: float) -> DataError:
     """Error if squares underflow in double precision."""
     return DataError(
@@ -83,12 +111,9 @@ class EmbeddingScores:
         self.centre, self.scale = self._centre_and_scale()
         # Worst-case error of rounding both factors and summing d + 1 products in single precision.
         self._rounding = 1.01 * (gallery.shape[1] + 8) * 2.0**-24
-        if is_on_device(gallery):
-            # On a device the right factor, its squared norms and its means are in single precision.
-            terms = gallery.shape[1] + 16 + (reduce == "mean") * self._counts.max()
-            self._rounding = 2.05 * terms * 2.0**-24 + 3 * device.matmul_roundoff(gallery)
-            if not device.SMALLEST_SCALE <= self.scale <= device.LARGEST_SCALE:
-                self._rounding = np.inf
+        if self.on_device:  # which sums in any order and may round the factors once more
+            self._rounding = 2.02 * (gallery.shape[1] + 8) * 2.0**-24
+            self._rounding += 3 * device.matmul_roundoff(gallery)
 
     def with_probes(self, probes: Any) -> "EmbeddingScores":
         """Return the source of other probes on the same templates."""
@@ -106,9 +131,6 @@ class EmbeddingScores:
             for part in row_slices(self.gallery):
                 centre += to_host(self.gallery[part, :]).sum(axis=0, dtype=float)
             centre /= self.gallery.shape[0]
-            if is_on_device(self.gallery):
-                # Rounded, so that the device and the host subtract the same values.
-                centre = centre.astype(device.device_dtype(self.gallery)).astype(float)
         largest = size = 0.0
         for part in row_slices(self.gallery):
             templates = to_host(self.gallery[part, :]) - centre
@@ -148,8 +170,9 @@ class EmbeddingScores:
         return self._templates[self._starts[columns.start] : self._starts[columns.stop]]
 
     def gallery_factor(self, columns: slice) -> FloatArray:
-        """Right factor of the products: (d or d + 1, templates of the classes in order).
+        """Right factor of the products with a range of classes, in order: (d or d + 1, n_columns).
 
+        A column is that of a template, or the mean of those of a class if its score is the mean.
         For the squared distance the products are 2 p.g - |g|^2, without the row constant |p|^2.
         """
         templates = read_rows(self.gallery, self.templates_of(columns)) - self.centre
@@ -159,7 +182,17 @@ class EmbeddingScores:
             templates /= self.scale
         if self.distance == "sqeuclidean":
             templates = np.column_stack([templates, -_squares(templates)])
+        if self.several and self.reduce == "mean":
+            starts = self._starts[columns] - self._starts[columns.start]
+            templates = np.add.reduceat(templates, starts) / self._counts[columns, None]
         return templates.T.astype(np.float32)
+
+    @cached_property
+    def factor_on_device(self) -> Any:
+        """Right factors of all classes, one a row, on the device of the gallery."""
+        tiles = self.tiles_of(slice(0, self._counts.size), _TILE_COLUMNS)
+        factor = np.concatenate([self.gallery_factor(tile).T for tile in tiles])
+        return on_device_of(self.gallery, factor)
 
     def probe_factor(
         self, probes: FloatArray, rows: IntArray, factor: FloatArray
@@ -255,37 +288,25 @@ class EmbeddingScores:
 
     def scores_on_device(self, left: Any, columns: slice) -> Any:
         """Products of probes, as the left factor (n, d or d + 1) on the device, with classes."""
-        counts, parts, order = self._counts[columns], [], []
+        factor, counts = self.factor_on_device, self._counts[columns]
+        if not (self.several and self.reduce == "max"):
+            return device.matmul(left, factor[columns, :].T)
+        xp = array_api_compat.array_namespace(left)
+        parts, order = [], []
         for number in np.unique(counts).tolist():  # of the templates of a class
-            classes = columns.start + np.flatnonzero(counts == number)
-            templates = self._templates[self._starts[classes][:, None] + np.arange(number)]
-            rows = take(self.gallery, templates.ravel())
-            right = device.gallery_factor(rows, self.distance, self.centre, self.scale)
-            xp = array_api_compat.array_namespace(right)
-            if number > 1 and self.reduce == "mean":
-                right = xp.mean(xp.reshape(right, (*templates.shape, -1)), axis=1)
-            scores = device.matmul(left, right.T)
-            if number > 1 and self.reduce == "max":
-                scores = xp.max(xp.reshape(scores, (-1, *templates.shape)), axis=2)
-            parts.append(scores)
-            order.append(classes - columns.start)
-        if len(parts) == 1:
-            return parts[0]
+            places = np.flatnonzero(counts == number)
+            rows = self._starts[columns.start + places][:, None] + np.arange(number)
+            by_template = device.matmul(left, take(factor, rows.ravel()).T)
+            parts.append(xp.max(xp.reshape(by_template, (-1, *rows.shape)), axis=2))
+            order.append(places)
         in_order = on_device_of(left, np.argsort(np.concatenate(order)))
         return xp.take(xp.concat(parts, axis=1), in_order, axis=1)
 
     def subset(self, rows: IntArray, columns: IntArray) -> "EmbeddingScores":
         """Return the source of the instances `rows` scored on the classes `columns`."""
-        new_number = np.full(self._counts.size, -1)
-        new_number[columns] = np.arange(columns.size)
-        kept = np.flatnonzero(new_number[self.template_class] >= 0)
-        return EmbeddingScores(
-            read_rows(self.probes, rows),
-            read_rows(self.gallery, kept),
-            new_number[self.template_class[kept]],
-            self.distance,
-            self.reduce,
-        )
+        kept, template_class = templates_of_classes(self.template_class, columns)
+        probes, gallery = read_rows(self.probes, rows), read_rows(self.gallery, kept)
+        return EmbeddingScores(probes, gallery, template_class, self.distance, self.reduce)
 
     def tiles_of(self, columns: slice, most: int) -> list[slice]:
         """Cut classes into tiles: multiples of 64, with at most so many templates if possible."""
@@ -296,6 +317,14 @@ class EmbeddingScores:
             result.append(slice(start, min(start + whole, columns.stop)))
             start = result[-1].stop
         return result
+
+
+def templates_of_classes(template_class: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:
+    """Templates of the classes `columns`, and the places of their classes among these."""
+    new_number = np.full(int(template_class.max()) + 1, -1)
+    new_number[columns] = np.arange(columns.size)
+    kept = np.flatnonzero(new_number[template_class] >= 0)
+    return kept, new_number[template_class[kept]]
 
 
 @compiled(nogil=True)
@@ -383,7 +412,9 @@ class EmbeddingBlock(_Probes):
         for some in ranges(low.size, max(1, _TILE_ELEMENTS // widest)):
             rows = np.arange(some.stop - some.start)
             for tile, right in zip(tiles_here, factors, strict=True):
-                scores = source.reduced(left[some] @ right, tile)
+                scores = left[some] @ right
+                if source.reduce == "max":
+                    scores = source.reduced(scores, tile)
                 word = (tile.start - columns.start) // WORD
                 band, bits = (low[some], high[some]), (above[some], close[some])
                 packed_bits.compare(scores, rows, sign, *band, largest, word, *bits)
@@ -398,21 +429,27 @@ class DeviceEmbeddingBlock(_Probes):
         """All instances at once."""
         return ranges(self._low.size, max(self._low.size, 1))
 
-    def compare(self, part: slice) -> device.DevicePairs:
+    def compare(self, part: slice) -> PackedPairs:
         """Compare all instances with all classes."""
+        shape = self._low.size, word_count(self._source.shape[1])
+        above, close = np.empty((2, *shape), dtype=np.uint64)
         low, high = (
             on_device_of(self._source.gallery, x[:, None]) for x in (self._low, self._high)
         )
-        tiles = [(scores > high, scores < low) for scores in self._scores()]
-        xp = array_api_compat.array_namespace(low)
-        above, below = (xp.concat(parts, axis=1) for parts in zip(*tiles, strict=True))
-        return device.DevicePairs(part, above, ~(above | below))
+        for columns, scores in self._scores():
+            words = slice(columns.start // WORD, word_count(columns.stop))
+            is_above = scores > high
+            above[:, words] = device.packed(is_above)
+            close[:, words] = device.packed(~(is_above | (scores < low)))
+        return PackedPairs(part, 0, above, close)
 
     def best(self, size: int) -> BestClasses:
         """Some classes of each instance, with the best `size` wrong ones whatever the rounding."""
         n, n_classes = self._low.size, self._source.shape[1]
         width = min(size + 1 + _SPARE, n_classes)
-        classes, approximate, products = device.best_of_tiles(self._scores(), width, self._y)
+        classes, approximate, products = device.best_of_tiles(
+            (scores for _, scores in self._scores()), width, self._y
+        )
         classes = np.sort(classes, axis=1)
         places = np.repeat(np.arange(n), width)
         scores = self.reference_scores(places, classes.ravel()).reshape(n, width)
@@ -431,10 +468,10 @@ class DeviceEmbeddingBlock(_Probes):
         mean, lowest = (np.stack([mean, lowest]) - self._offset) / self._unit
         return BestClasses(classes, scores, true, np.stack([number, mean, sd / self._unit, lowest]))
 
-    def _scores(self) -> Iterator[Any]:
-        """Scores in single precision on the device, in tiles of classes."""
+    def _scores(self) -> Iterator[tuple[slice, Any]]:
+        """Tiles of classes, and scores of these in single precision on the device."""
         source = self._source
         left = on_device_of(source.gallery, self._factor)
         most = max(device.TILE_PAIRS // max(len(self._factor), 1), 1)
         for columns in source.tiles_of(slice(0, source.shape[1]), most):
-            yield source.scores_on_device(left, columns)
+            yield columns, source.scores_on_device(left, columns)

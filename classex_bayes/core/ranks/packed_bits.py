@@ -5,7 +5,7 @@ true class. Packed bits are small enough to keep where the scores are too large.
 release the interpreter lock and are cached on disk.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -193,19 +193,6 @@ class PackedPairs:
         """Number (n,) of competitors above the true class of each instance."""
         return count_bits(self.above)
 
-    def moved(self, rows: IntArray) -> "PackedPairs":
-        """Outcomes of instances at the places `rows` of a block of several kinds."""
-        return replace(self, rows=rows)
-
-    @classmethod
-    def defeats(cls, parts: Sequence[Self], n: int, n_classes: int) -> "PackedDefeats":
-        """Competitors that beat n instances, from all parts of a block."""
-        words = np.empty((n, word_count(n_classes)), dtype=np.uint64)
-        for part in parts:
-            last_word = part.first_word + part.above.shape[1]
-            words[part.rows, part.first_word : last_word] = part.above
-        return PackedDefeats(words, n_classes)
-
 
 @dataclass(frozen=True, eq=False)
 class PackedDefeats:
@@ -213,6 +200,15 @@ class PackedDefeats:
 
     words: NumberArray  # (n, n_words): bit b of word w is set if class 64 w + b beat the instance
     n_classes: int
+
+    @classmethod
+    def joined(cls, parts: Iterable[PackedPairs], n: int, n_classes: int) -> Self:
+        """Competitors that beat n instances, from all parts of a comparison."""
+        words = np.empty((n, word_count(n_classes)), dtype=np.uint64)
+        for part in parts:
+            last_word = part.first_word + part.above.shape[1]
+            words[part.rows, part.first_word : last_word] = part.above
+        return cls(words, n_classes)
 
     def at(self, places: IntArray) -> Self:
         """Those of some instances."""

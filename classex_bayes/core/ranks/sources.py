@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from classex_bayes.array_access import (
+from classex_bayes.arrays import (
     compilable,
     is_on_device,
     is_on_disk,
@@ -24,7 +24,6 @@ from classex_bayes.array_access import (
 )
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.ranks import device, packed_bits
-from classex_bayes.core.ranks.device import Pairs
 from classex_bayes.core.ranks.packed_bits import PackedPairs, word_count
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
@@ -85,7 +84,7 @@ class ScoreBlock(Protocol):
     def parts(self) -> Sequence[Any]:
         """Parts of the work. They may be done in any order and in parallel."""
 
-    def compare(self, part: Any) -> Pairs:
+    def compare(self, part: Any) -> PackedPairs:
         """Do one of the `parts`. The true class may be among the close classes."""
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
@@ -173,10 +172,9 @@ class ScoreMatrix:
         """0 for distances; scores of other kinds have no origin."""
         return None if self.higher_is_better else 0.0
 
-    def block(self, rows: IntArray, y: IntArray) -> "MatrixBlock | DeviceMatrixBlock":
+    def block(self, rows: IntArray, y: IntArray) -> "MatrixBlock":
         """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
-        kind = DeviceMatrixBlock if self.on_device else MatrixBlock
-        return kind(self, rows, y)
+        return MatrixBlock(self, rows, y)
 
     def comparable(self, rows: IntArray) -> tuple[NumberArray, IntArray, int]:
         """Return a matrix, the wanted rows in it, and the sign for which larger is better."""
@@ -240,7 +238,10 @@ class ScoreMatrix:
 
 
 class MatrixBlock:
-    """Rows of a score matrix; the band around the true class's score has no width."""
+    """Rows of a score matrix; the band around the true class's score has no width.
+
+    Rows on a device are brought to the processor: a comparison is as fast as the transfer.
+    """
 
     def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
         self._source, self._rows, self._y = source, rows, y
@@ -260,34 +261,6 @@ class MatrixBlock:
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
         """Zeros, because close scores are equal."""
         return np.zeros(places.size)
-
-
-class DeviceMatrixBlock:
-    """Rows of a score matrix on a device."""
-
-    def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
-        self._source, self._rows, self._y = source, rows, y
-        self.parts = ranges(rows.size, max(rows.size, 1))  # all at once
-
-    def compare(self, part: slice) -> device.DevicePairs:
-        """Compare all instances with all classes."""
-        matrix, higher = self._source.matrix, self._source.higher_is_better
-        true = on_device_of(matrix, self._read(self._rows, self._y)[:, None])
-        scores = take(matrix, self._rows)
-        if device.has_invalid(scores, np.inf if higher else -np.inf):
-            raise self._source.invalid()
-        above = scores > true if higher else scores < true
-        # A device may treat scores below the normal range as equal.
-        return device.DevicePairs(part, above, scores == true, device.two_values(scores))
-
-    def _read(self, rows: IntArray, columns: IntArray) -> NumberArray:
-        matrix = self._source.matrix
-        return to_host(matrix[on_device_of(matrix, rows), on_device_of(matrix, columns)])
-
-    def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
-        """Scores of pairs (place in the block, class)."""
-        values = self._read(self._rows[places], columns)
-        return values if self._source.higher_is_better else -values
 
 
 class ConcatenatedScores:
@@ -368,7 +341,7 @@ class ConcatenatedBlock:
         """Compare some of the instances with some of the classes."""
         places, block = self._blocks[part[0]]
         pairs = block.compare(part[1])
-        return pairs.moved(places[pairs.rows])
+        return replace(pairs, rows=places[pairs.rows])
 
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
         """Reference scores of pairs (place in the block, class); all are of one shard."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from classex_bayes import SourceTask
-from classex_bayes.core.ranks.rank_counts import tie_noise
+from classex_bayes.core.rank_pass import tie_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
