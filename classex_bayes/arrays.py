@@ -151,11 +151,11 @@ def with_labels(values: Any) -> Any:
 
 def as_array(values: Any, name: str) -> Any:
     """NumPy array of anything with rows of equal lengths; missing numbers of frames are NaN."""
-    _refuse_sparse(values, name)
+    _refuse_unread(values, name)
     try:
         if isinstance(values, pd.DataFrame):
             array = _from_frame(values)
-        elif hasattr(values, "to_numpy"):
+        elif is_frame(values):
             array = values.to_numpy()
         else:
             array = to_host(values) if is_on_device(values) else np.asanyarray(values)
@@ -173,20 +173,19 @@ def as_array(values: Any, name: str) -> Any:
         )
     if array.ndim == 0 and array.dtype.kind == "O" and not isinstance(array[()], int):
         found = "none" if values is None else f"a {type(values).__name__}"
-        raise DataError(f"{name}: expected a list or an array, found {found}")
+        remedy = f"; pass list({name})" if hasattr(values, "__next__") else ""
+        raise DataError(f"{name}: expected a list or an array, found {found}{remedy}")
     return np.asarray(array)
 
 
-def _refuse_sparse(values: Any, name: str) -> None:
-    """Raise for arrays that keep only some entries, of SciPy, CuPy, JAX and PyTorch."""
-    is_sparse = hasattr(values, "toarray") or hasattr(values, "todense")
+def _refuse_unread(values: Any, name: str) -> None:
+    """Raise for sparse arrays and unread frames, and say which method makes arrays of them."""
+    method = next((m for m in ("toarray", "todense", "collect") if hasattr(values, m)), "")
     if array_api_compat.is_torch_array(values):
-        is_sparse = str(values.layout) != "torch.strided"
-    if is_sparse:
-        raise DataError(
-            f"{name}: expected all entries of an array, found a sparse {type(values).__name__}; "
-            "make it dense (toarray, todense or to_dense)"
-        )
+        method = "to_dense" if str(values.layout) != "torch.strided" else ""
+    if method:
+        kind = type(values).__name__
+        raise DataError(f"{name}: expected an array, found a {kind}; pass {name}.{method}()")
 
 
 def _from_frame(frame: pd.DataFrame) -> Any:
@@ -213,9 +212,13 @@ def as_numeric(values: Any, name: str) -> Any:
     """Real numeric array of a native type."""
     array = as_array(values, name)
     if array.dtype.kind == "O":
-        for place, value in np.ndenumerate(array):
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise DataError(f"{name}: expected real numbers, found {value!r} at {place}")
+        is_number = [isinstance(v, int | float) and not isinstance(v, bool) for v in array.flat]
+        if not all(is_number):
+            place = np.unravel_index(is_number.index(False), array.shape)
+            column = f", column {values.columns[place[1]]!r}" if is_frame(values) else ""
+            raise DataError(
+                f"{name}: expected real numbers, found {array[place]!r} at row {place[0]}{column}"
+            )
     if array.dtype.kind not in "fiu":
         raise DataError(
             f"{name}: expected real numbers, found {contents(array)}; "
@@ -230,6 +233,8 @@ def contents(array: Any) -> str:
     """Type of the values of an array, in words for messages."""
     words = {"b": "True and False", "c": "complex numbers", "O": "objects"}
     words |= {"M": "dates", "m": "durations"} | dict.fromkeys("UST", "text")
+    if array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat):
+        return "text"
     return words.get(array.dtype.kind, f"the type {array.dtype}")
 
 
@@ -251,7 +256,7 @@ def refuse_no_matrix(shape: tuple[int, ...], name: str) -> None:
 
 def as_matrix_anywhere(values: Any, name: str) -> Any:
     """Numeric matrix, left where it is: in memory, memory-mapped, on a disk or on a device."""
-    _refuse_sparse(values, name)
+    _refuse_unread(values, name)
     is_lazy = not isinstance(values, np.ndarray) and not hasattr(values, "to_numpy")
     if not is_lazy or not all(hasattr(values, name) for name in ("shape", "dtype", "__getitem__")):
         return as_matrix(values, name)

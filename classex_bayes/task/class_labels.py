@@ -82,11 +82,11 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
         position = int(np.argmax(names.isna()))
         raise DataError(f"classes: found no name at position {position}, expected one")
     if not is_unique:
-        position = int(np.argmax(names.duplicated()))
+        last = int(np.argmax(names.duplicated()))
+        first = names.tolist().index(names[last])
         raise DataError(
-            f"classes: names must be unique, found {names[position]!r} again at position "
-            f"{position}; keep the best score of columns of one class; if rows of a gallery are of "
-            "one class, pass gallery_y="
+            f"classes: names must be unique, found {names[last]!r} at positions {first} and "
+            f"{last}; keep the best score of columns of one class, or rename one"
         )
     return names.tolist()
 
@@ -102,12 +102,14 @@ def refuse_unnamed(columns: Iterable[Any], name: str) -> None:
             )
 
 
-def axis_names(labels: Iterable[Any], classes: Any, y: Any, place: str, remedy: str) -> Any:
+def axis_names(
+    labels: Iterable[Any], classes: Any, y: Any, place: str, source: str, remedy: str
+) -> Any:
     """Names of the classes from the labels of columns or rows, or None if `y` has positions.
 
     `classes` may replace the labels but not reorder them. Labels numbered from 0 are no names. If
     `y` contains numbers, they are names only if all of them are among the labels. `place` is that
-    of a label in words, and `remedy` what to pass without labels.
+    of a label in words, `source` the attribute with the labels, and `remedy` what has none.
     """
     labels, numbers = list(labels), as_vector(y, "y")
     if labels == list(range(len(labels))):
@@ -124,8 +126,8 @@ def axis_names(labels: Iterable[Any], classes: Any, y: Any, place: str, remedy: 
     if np.isin(numbers, np.arange(len(labels))).all():
         raise DataError(
             f"y: {place.format(0)} has the label {labels[0]!r}, and all numbers are labels and "
-            f"places, so they may be names or positions. Pass {remedy} if they are positions, and "
-            "also classes= with the labels if they are names"
+            f"places, so they may be names or positions. Pass {remedy} if they are positions, "
+            f"classes={source} if they are names"
         )
     return labels
 
@@ -135,8 +137,8 @@ def names_in_order(labels: list[Any], given: list[Any], where: str) -> list[Any]
     place = first_moved(labels, given)
     if place is not None:
         raise DataError(
-            f"classes: {where.format(place)} is {labels[place]!r}, found {given[place]!r}, so "
-            "these are its own names in another order; leave classes out"
+            f"classes: found the names of the frame in another order; {where.format(place)} is "
+            f"{labels[place]!r}, found {given[place]!r}; leave classes out"
         )
     return given
 
@@ -154,6 +156,14 @@ def first_moved(names: Sequence[Any], others: Sequence[Any]) -> int | None:
 
 def label_vector(y: Any, name: str = "y") -> Any:
     """Labels (n,) of any type, one for each row; a column, or a row of MATLAB, is one axis."""
+    rows: Any = y if isinstance(y, list | tuple) else ()
+    if getattr(getattr(y, "dtype", None), "kind", "") == "O":
+        rows = np.ravel(y)
+    for row, label in enumerate(rows if len(rows) > 1 else ()):
+        if isinstance(label, list | set | tuple) and len(label) != 1:
+            raise DataError(
+                f"{name}: expected one label per row, found {label} at row {row}; {_SEVERAL}"
+            )
     labels = as_vector(y, name)
     if isinstance(y, list | tuple) and labels.dtype.kind == "U":
         labels = np.array(y, dtype=object)  # NumPy makes text of the numbers next to it
@@ -223,7 +233,7 @@ def _positions(labels: Any, n_classes: int, name: str, has_names: bool) -> IntAr
             remedy = f"{name} must hold the names of the classes, e.g. classes[{name}]"
         raise DataError(
             f"{name}: found {labels[row]} at row {row}, {expected}; {remedy}, and leave out "
-            "instances of other classes"
+            "instances without a class among these, in all arguments"
         )
     return labels.astype(np.int64)
 
@@ -273,7 +283,8 @@ def tested_classes(
         raise DataError(
             f"{name}: {n_untested} of {n_classes} classes have no test instance, such as class "
             f"{label!r} (position {first}); pass untested='competitors' if they are classes that "
-            "only compete, else leave them out"
+            "only compete, else leave them out, like columns that are no class (row numbers, an "
+            "index)"
         )
 
 

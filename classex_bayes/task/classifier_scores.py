@@ -46,6 +46,9 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     if not (hasattr(X, "__len__") or hasattr(X, "shape")):
         raise DataError(f"X: expected test instances in rows, found {type(X).__name__}")
     n = int(X.shape[0]) if hasattr(X, "shape") else len(X)  # a sparse matrix has no length
+    if n == 0 or np.ma.is_masked(X):
+        found = "masked values" if n else "none"
+        raise DataError(f"X: expected at least one test instance without gaps, found {found}")
     refuse_disorder(X, y, ("X", "y"))
     refuse_positions(y, names, "clf.classes_")
     predicted = encode_labels(np.ravel(clf.predict(X)), n, len(names), names, "clf.predict(X)")

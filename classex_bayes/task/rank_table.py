@@ -250,7 +250,8 @@ class RankTable:
     def ties(self) -> TieHandling:
         """Rule for competitors with the score of the true class."""
         is_open = not self.is_exact and self.provenance.unknown != CUT_RANKS
-        return "unknown" if is_open else self.provenance.ties
+        rule: Any = self.provenance.ties  # "names" of runs, which users do not pass
+        return "unknown" if is_open else rule
 
     @property
     def n_tied(self) -> int:

@@ -74,7 +74,7 @@ def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> Lab
         refuse_disorder(scores, y, ("scores", "y"))
         if is_frame(scores):
             refuse_unnamed(scores.columns, "scores")
-            words = "column {} of scores", "scores.to_numpy()"
+            words = "column {} of scores", "scores.columns", "scores.to_numpy()"
             classes = axis_names(scores.columns, classes, y, *words)
         source = ScoreMatrix(as_matrix_anywhere(scores, "scores"), higher)
     n_classes = source.shape[1]
@@ -105,14 +105,19 @@ def read_embeddings(
     refuse_disorder(probes, y, ("probes", "y"))
     refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
     if is_frame(probes) and is_frame(gallery):
-        _refuse_other_order(probes, gallery, "gallery: column {} is {!r}, in probes {!r}")
+        _refuse_other_order(probes, gallery, "gallery: {} is {!r}, in probes {!r}")
     in_dask = is_dask(probes) or is_dask(gallery)
     as_matrix = dask_matrix if in_dask else as_matrix_anywhere
     probes = as_matrix(probes, "probes")
     if earlier is None:
         if gallery_y is None and isinstance(gallery, pd.DataFrame):
-            words = "row {} of gallery", "gallery.reset_index(drop=True)"
+            words = "row {} of gallery", "gallery.index", "gallery.reset_index(drop=True)"
             classes = axis_names(gallery.index, classes, y, *words)
+            if classes is not None and not (index := gallery.index).is_unique:
+                raise DataError(
+                    f"gallery: found {index[index.duplicated()][0]!r} more than once in the index; "
+                    "pass gallery_y=gallery.index if classes have several templates"
+                )
         gallery = as_matrix(gallery, "gallery")
     if probes.shape[1] != gallery.shape[1]:
         raise DataError(
@@ -192,7 +197,7 @@ def read_batches(
                 )
             if is_frame(values):
                 first_frame = values if first_frame is None else first_frame
-                _refuse_other_order(first_frame, values, "column {} is {!r}, in an earlier {!r}")
+                _refuse_other_order(first_frame, values, "{} is {!r}, in an earlier batch {!r}")
             positions = read.positions
             wanted = first_rows(sys.maxsize, read.source.shape[1]).size
             if sum(sample.y.size for sample in samples) < wanted:
@@ -270,8 +275,8 @@ def _refuse_other_order(frame: Any, other: Any, words: str) -> None:
     names, others = list(frame.columns), list(other.columns)
     place = first_moved(names, others)
     if place is not None:
-        found = words.format(place, others[place], names[place])
-        raise DataError(f"{found}; expected columns in one order")
+        what = f"the columns have the same names in another order; column {place}"
+        raise DataError(words.format(what, others[place], names[place]))
 
 
 # Tables

@@ -10,7 +10,7 @@ from distributed import Client, LocalCluster
 
 from classex_bayes import SourceTask
 
-N_CLASSES, HEIGHT, LIMIT = 8_000, 500, 450_000_000  # bytes of a worker
+N_CLASSES, HEIGHT, LIMIT = 10_500, 500, 800_000_000  # bytes of a worker
 
 
 def block_of_scores(block_info=None):

@@ -1,4 +1,4 @@
-"""Comparison of instances with classes on the device that holds the arrays.
+"""Comparison of embeddings, and the best classes, on the device that holds the arrays.
 
 A device computes products and comparisons in single precision, and packs the outcomes into bits.
 These leave it, as do the few close pairs, which the processor decides in double precision.
@@ -18,22 +18,6 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 # Pairs compared at a time: 256 MB of scores in single precision.
 TILE_PAIRS = 2**26
-
-
-def has_invalid(scores: Any, best: float) -> bool:
-    """Whether scores on a device contain NaN or the best infinite score."""
-    xp = array_api_compat.array_namespace(scores)
-    if not xp.isdtype(scores.dtype, "real floating"):
-        return False
-    return bool(xp.any((scores != scores) | (scores == best)))
-
-
-def two_values(scores: Any) -> NumberArray:
-    """Indicator (n,) of the rows that have exactly two different values."""
-    xp = array_api_compat.array_namespace(scores)
-    low, high = xp.min(scores, axis=1, keepdims=True), xp.max(scores, axis=1, keepdims=True)
-    at_ends = xp.all((scores == low) | (scores == high), axis=1)
-    return to_host(at_ends & (low < high)[:, 0]).astype(np.int64)
 
 
 def packed(array: Any) -> NumberArray:

@@ -68,8 +68,8 @@ def finite_embeddings(
         if distance == "cosine" and (size == 0).any():
             raise DataError(
                 f"{name}: row {rows[np.argmax(size == 0)]} is the zero vector, which has no "
-                "cosine; leave it out (a probe: pass its class in unanswered=), or use another "
-                "distance"
+                "cosine; if its extraction failed, leave it out and pass its class in unanswered=, "
+                "or use another distance"
             )
         tiny = (size > 0) & (size < SMALLEST_COORDINATE)
         if tiny.any():

@@ -172,10 +172,9 @@ class ScoreMatrix:
         """0 for distances; scores of other kinds have no origin."""
         return None if self.higher_is_better else 0.0
 
-    def block(self, rows: IntArray, y: IntArray) -> "MatrixBlock | DeviceMatrixBlock":
+    def block(self, rows: IntArray, y: IntArray) -> "MatrixBlock":
         """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
-        kind = DeviceMatrixBlock if self.on_device else MatrixBlock
-        return kind(self, rows, y)
+        return MatrixBlock(self, rows, y)
 
     def comparable(self, rows: IntArray) -> tuple[NumberArray, IntArray, int]:
         """Return a matrix, the wanted rows in it, and the sign for which larger is better."""
@@ -239,7 +238,10 @@ class ScoreMatrix:
 
 
 class MatrixBlock:
-    """Rows of a score matrix; the band around the true class's score has no width."""
+    """Rows of a score matrix; the band around the true class's score has no width.
+
+    Rows on a device are brought to the processor: a comparison is as fast as the transfer.
+    """
 
     def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
         self._source, self._rows, self._y = source, rows, y
@@ -259,41 +261,6 @@ class MatrixBlock:
     def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
         """Zeros, because close scores are equal."""
         return np.zeros(places.size)
-
-
-class DeviceMatrixBlock:
-    """Rows of a score matrix on a device, which compares them in tiles, one after the other."""
-
-    def __init__(self, source: ScoreMatrix, rows: IntArray, y: IntArray) -> None:
-        self._source, self._rows, self._y = source, rows, y
-        self.parts = ranges(rows.size, max(rows.size, 1))
-
-    def compare(self, part: slice) -> PackedPairs:
-        """Compare all instances with all classes."""
-        matrix, higher = self._source.matrix, self._source.higher_is_better
-        n, n_classes = self._rows.size, self._source.shape[1]
-        above, close = np.empty((2, n, word_count(n_classes)), dtype=np.uint64)
-        two_values = np.empty(n, dtype=np.int64)
-        true = on_device_of(matrix, self._read(self._rows, self._y)[:, None])
-        for tile in ranges(n, max(1, device.TILE_PAIRS // n_classes)):
-            scores = take(matrix, self._rows[tile])
-            if device.has_invalid(scores, np.inf if higher else -np.inf):
-                raise self._source.invalid()
-            of_true = true[tile, :]
-            above[tile] = device.packed(scores > of_true if higher else scores < of_true)
-            # A device may treat scores below the normal range as equal.
-            close[tile] = device.packed(scores == of_true)
-            two_values[tile] = device.two_values(scores)
-        return PackedPairs(part, 0, above, close, two_values)
-
-    def _read(self, rows: IntArray, columns: IntArray) -> NumberArray:
-        matrix = self._source.matrix
-        return to_host(matrix[on_device_of(matrix, rows), on_device_of(matrix, columns)])
-
-    def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
-        """Scores of pairs (place in the block, class)."""
-        values = self._read(self._rows[places], columns)
-        return values if self._source.higher_is_better else -values
 
 
 class ConcatenatedScores:
