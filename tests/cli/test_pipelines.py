@@ -14,6 +14,7 @@ from typer.main import get_command
 
 import classex_bayes as cb
 from classex_bayes import cli
+from classex_bayes.bayes import sampling
 from classex_bayes.evaluate import extrapolation_check
 
 FIT = ["--draws", "150", "--chains", "2"]
@@ -370,7 +371,10 @@ def test_an_answer_outlives_its_files(run, scores, few, monkeypatch, tmp_path, s
 
 
 @pytest.mark.nightly
-def test_a_gate_extrapolates_within_the_pilot(run, strict, tmp_path, constants):
+def test_a_gate_extrapolates_within_the_pilot(
+    run, strict, tmp_path, constants, computed_once, monkeypatch
+):
+    monkeypatch.setattr(sampling, "sample_by_nutpie", computed_once)  # with its whole warm-up
     # Each of 60 classes has a near-duplicate, which small parts of the pilot hardly contain. The
     # model reproduces the pilot itself.
     rng = np.random.default_rng(2)
@@ -380,7 +384,7 @@ def test_a_gate_extrapolates_within_the_pilot(run, strict, tmp_path, constants):
     gallery += 1e-3 * rng.normal(size=gallery.shape)
     squares = ((probes[:, None] - gallery) ** 2).sum(axis=2)
     np.savez(tmp_path / "twins.npz", scores=-squares, y=np.arange(300))
-    options = "twins.npz", "--k", "500", *CONVERGED, "--evidence", "ranks"
+    options = "twins.npz", "--k", "500", "--draws", "2000", "--evidence", "ranks"
     with constants(extrapolation_check, _MOST_PARTS=8):
         assert run("extrapolate", *options)[0] == 0
         code, out, _ = run("extrapolate", *options, "--strict", "--json", "--out", "gate")
