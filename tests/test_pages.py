@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 
 import classex_bayes as cb
 from studies.figures.roles import PAGES, with_outputs
@@ -52,6 +53,7 @@ def test_blocks_run_one_after_the_other(page, few_draws, tmp_path, monkeypatch):
     for code in blocks:
         if not any(word in code for word in ELSEWHERE):
             exec(compile(code, page, "exec"), known)
+            plt.close("all")
 
 
 def outputs(text):
