@@ -397,11 +397,11 @@ def test_false_alarms_are_rare(many):
     assert len(alarms) <= binom.ppf(0.99, len(tasks), 0.01), alarms
 
 
-def scored(change):
+def scored(change, repeats=2):
     """A task of 100 classes whose scores and labels were changed."""
 
     def make(seed):
-        scores, y = scores_of(100, 2, seed)
+        scores, y = scores_of(100, repeats, seed)
         return SourceTask.from_scores(*change(scores, y, np.random.default_rng(seed)))
 
     return make
@@ -422,7 +422,7 @@ def searches_that_failed(scores, y, rng):
 def twins(scores, y, rng):
     """Every class has been enrolled twice, with nearly the same template."""
     scores = np.hstack([scores, scores + 1e-3 * rng.normal(size=scores.shape)])
-    return scores, y + 100 * (np.arange(200) % 2)
+    return scores, y + 100 * (np.arange(y.size) % 2)
 
 
 def among_negatives_of_its_own(seed):
@@ -443,7 +443,7 @@ FAULTY = {
     "concentration of errors": scored(hubs),
     "last ranks": scored(searches_that_failed),
     "end of the ranks": among_negatives_of_its_own,
-    "gaps between ranks": scored(twins),
+    "gaps between ranks": scored(twins, 10),
     "ties": scored(lambda s, y, _: (np.round(s / 5), y)),
     "copies of instances": scored(lambda s, y, _: (np.vstack([s, s[:4]]), np.append(y, y[:4]))),
     "copies of classes": scored(lambda s, y, _: (s[:, np.r_[:97, :3]], y)),

@@ -14,11 +14,10 @@ from trained_classifiers import GaussianClasses, lda_scores, naive_bayes_scores
 
 from classex_bayes import Extrapolation, SourceTask, measure_drift
 from classex_bayes.assumptions import Drift
-from classex_bayes.assumptions.drift import SLOPE
 from classex_bayes.exceptions import ExtrapolationWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
 
-SIZE = 80
+SIZE, SLOPE = 80, 0.1  # the second is the standard deviation of the prior
 
 
 def trained(scorer, sample, kept, weight=None):

@@ -130,7 +130,7 @@ def test_the_ends_of_the_range_are_accepted_and_nothing_beyond(model):
     for end in (-1e9, 1e9):
         with pytest.raises(cb.DataError) as refused:
             model.predict(60, threshold=end)
-        ends = re.findall(r"-?\d[\d.]*(?:e[+-]?\d+)?", str(refused.value))[1:3]
+        ends = re.findall(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", str(refused.value))[1:3]
         for accepted in map(float, ends):
             model.predict(60, threshold=accepted)
 

@@ -184,7 +184,7 @@ def test_standard_error_of_moments_is_that_of_simulations():
 def test_many_numbers_of_classes():
     """Of more than 500 a part has the same curve."""
     task, cost = sample(600, repeats=1)
-    k = np.array([2, 60, 600])
+    k = np.array([60, 600])
     found = MomentRisk(cost).fit(task).predict(k).mean
     np.testing.assert_allclose(found, average_test_risk(task, cost, k), atol=5e-3)
 

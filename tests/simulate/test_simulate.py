@@ -79,9 +79,9 @@ def test_many_dimensions_by_noncentral_chi_squares(law):
     t, t_weight = legendre(np.linspace(*ends, 41), 12)
     density = ncx2.pdf(t**2 / own, d, away) * 2 * t / own
     log_u = np.log1p(-ncx2.cdf(t**2 / other, d, square / other).clip(0, 1 - 1e-16))
-    k = [2, 10, 1000, 10**6]
+    k = [2, 10, 1000, *[10**6] * (d > 3)]  # in few dimensions t would need finer panels
     truth = [weight @ (density * np.exp((size - 1) * log_u)) @ t_weight for size in k]
-    np.testing.assert_allclose(law.accuracy(k), truth, rtol=1e-3, atol=1e-8)
+    np.testing.assert_allclose(law.accuracy(k), truth, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
