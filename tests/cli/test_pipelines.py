@@ -301,7 +301,10 @@ def test_gates_of_a_recommender(run, two, target, code):
     for name, odds in (("a", 6), ("b", 20)):  # b ranks the item that was chosen higher
         ranks = 1 + rng.binomial(99, rng.beta(0.4, odds, 300))
         np.savez(f"{name}.npz", ranks=ranks, y=np.arange(300), n_negatives=99)
-    gate = ["--k", "200", "--k", "2000", "--metric", "hit_rate@10", "--require", "0.9", *CONVERGED]
+    # With fewer draws about one fit in twenty is within the Monte Carlo error of R-hat or one or
+    # two divergences of the limits of convergence, whose exit code comes first.
+    gate = ["--k", "200", "--k", "2000", "--metric", "hit_rate@10", "--require", "0.9"]
+    gate += ["--draws", "2000", "--chains", "4"]
     found, out, _ = run("extrapolate", "a.npz", *gate, "--target", target)
     assert found == code
     met = "met" if code == 0 else "not met"
