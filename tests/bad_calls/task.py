@@ -736,8 +736,6 @@ DESIGNS = [
     Bad(sampled, "groups", "each of 4", {"groups": ["a"] * 3}),
     Bad(sampled, "groups", "class 3 has no group", {"groups": ["a", "b", "c", None]}),
     Bad(sampled, "groups", "shape (4, 1)", {"groups": [[1]] * 4}),
-    Bad(sampled, "sibling_share", "groups", {"sibling_share": 0.5}),
-    Bad(sampled, "sibling_share", "a number in", {"groups": range(4), "sibling_share": 2}),
     Bad(lambda: KDE("ucv").fit(sampled(groups=[0, 0, 1, 1])), "", "one by one"),
 ]
 OF_CLASSIFIERS = [

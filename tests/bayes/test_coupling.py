@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from classex_bayes import Extrapolation, SourceTask
+from classex_bayes import SourceTask
 from classex_bayes.bayes.coupling import coupled_order, sampling_correlation
-from classex_bayes.bayes.joint_posterior import couple, notes_of_predictions
+from classex_bayes.bayes.joint_posterior import couple
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 
@@ -82,13 +82,3 @@ def test_few_errors_do_not_tell_a_correlation():
     # Errors count however narrow they are.
     narrow = SourceTask.from_ranks(np.minimum(wrong + 1, 2), range(30), n_classes=30)
     assert sampling_correlation([tasks[1], narrow])[0, 1] > 0.5
-
-
-def test_notes_are_told_once():
-    def noted(*notes):
-        return Extrapolation.from_point([2], [0.5], "x", 10, notes)
-
-    assert notes_of_predictions({"a": noted("both", "a's"), "b": noted("both")}) == (
-        "both",
-        "a: a's",
-    )

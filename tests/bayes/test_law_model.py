@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom, norm
 
 import classex_bayes as cb
-from classex_bayes import load, save, sensitivity
+from classex_bayes import load, save
 from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes import LawModel
 from classex_bayes.core import MixtureLaw, RadialBasis
@@ -124,10 +124,10 @@ def test_replicates_have_the_law(model):
 
 def test_checks_pass_for_the_law_and_not_for_another(model, task):
     assert cb.posterior_checks(model).passed
-    with pytest.warns(DataWarning, match="contradicts its pilot"):
+    with pytest.warns(DataWarning):
         other = KnownLawModel(mean=1.0).fit(task, random_seed=1)
-    assert other.predict(100).notes.count(other.contradiction_) == 1
-    assert other.contradiction_ and not model.contradiction_
+    noted = [any("contradicts" in n for n in m.predict(100).notes) for m in (model, other)]
+    assert noted == [False, True]
     assert "ranks: distance" in cb.posterior_checks(other).unusual
 
 
@@ -141,22 +141,19 @@ def test_a_contradiction_at_few_classes_is_told(task):
             law = MixtureLaw(BASIS, np.broadcast_to(half, (1, 500, half.size)))
             return self._keep_law(task, law, np.random.SeedSequence(1))
 
-    with pytest.warns(DataWarning, match="contradicts its pilot"):
+    with pytest.warns(DataWarning):
         fitted = Two().fit(task)
     assert fitted.predict(100).mean[100] == pytest.approx(task.accuracy(100).item(), abs=0.01)
-    assert fitted.predict(2).notes.count(fitted.contradiction_) == 1
+    assert any("contradicts" in note for note in fitted.predict(2).notes)
 
 
-def test_independent_draws_in_words(model, task):
-    assert "1 x 500 draws: independent of each other" in repr(model)
-    assert "none, 1 x 500 draws" in model._repr_html_()
+def test_draws_of_a_law_need_not_converge(model, task):
     assert not any("converge" in note for note in model.predict(9).notes)
     assert {"mean", "accuracy[100]"} <= {*model.summary().index}
     several = KnownLawModel().fit(task, sampler={"chains": 3}, random_seed=1).predict(9)
     assert several.accuracy.sizes["chain"] == 3 and not any("chain" in n for n in several.notes)
-    with pytest.warns(ConvergenceWarning, match=r"20 draws .* 100; increase draws$"):
-        few = KnownLawModel().fit(task, sampler={"draws": 20}, random_seed=1)
-    assert "20 draws are fewer than 100" in few.predict(9).notes
+    with pytest.warns(ConvergenceWarning, match="draws"):
+        KnownLawModel().fit(task, sampler={"draws": 20}, random_seed=1)
 
 
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
@@ -174,10 +171,31 @@ def test_files(model, task, tmp_path, ending):
         assert_array_equal(question(again).draws, question(model).draws)
 
 
-def test_a_model_without_a_prior_takes_none(model, tmp_path):
+def test_a_model_without_a_prior_takes_none_and_answers_no_question_to_it(model, tmp_path):
     path = save(model, tmp_path / "model.nc")
-    with pytest.raises(DataError, match=r"^prior:"):
-        load(path, prior=cb.MixturePrior())
+    for ask in (
+        lambda: load(path, prior=cb.MixturePrior()),
+        lambda: cb.sensitivity(model, 9),
+        lambda: cb.plots.plot_ppc(model, group="prior"),
+        lambda: cb.plots.plot_prior_predictive(model),
+    ):
+        with pytest.raises(DataError):
+            ask()
+
+
+@pytest.mark.usefixtures("short_pages")
+def test_plots_and_report(model, tmp_path):
+    for draw, arguments in (
+        (cb.plot_accuracy, ([model.predict(K)], model.task)),
+        (cb.plots.plot_discriminability, (model,)),
+        (cb.plots.plot_ppc, (model,)),
+        (cb.plots.plot_prob_at_least, (model.predict(K), 0.4)),
+        (cb.plots.plot_classes_until, (model.classes_until(0.4),)),
+    ):
+        assert draw(*arguments).get_title()
+    path = cb.write_report(model, [200, 1000], tmp_path / "report.html", target=0.4)
+    text = path.read_text(encoding="utf-8")
+    assert "KnownLawModel" in text and "NUTS" not in text
 
 
 def test_comparisons(model, task):
@@ -193,75 +211,26 @@ def test_comparisons(model, task):
     assert cb.compare([model, cb.ClassExReg()], task, K, **quiet).estimators[0] is model
 
 
-def test_plots(model, task):
-    until = model.classes_until(0.4)
-    for draw, arguments in (
-        (cb.plot_accuracy, ([model.predict(K)], task)),
-        (cb.plots.plot_discriminability, (model,)),
-        (cb.plots.plot_ppc, (model,)),
-        (cb.plots.plot_prob_at_least, (model.predict(K), 0.4)),
-        (cb.plots.plot_classes_until, (until,)),
-    ):
-        assert draw(*arguments).get_title()
-    cb.plots.plot_ppc(model, kind="accuracy")
+def on_limits(prediction):
+    return [note for note in prediction.notes if "without a prior" in note]
 
 
-@pytest.mark.usefixtures("short_pages")
-def test_report(model, tmp_path):
-    path = cb.write_report(model, [200, 1000], tmp_path / "report.html", target=0.4)
-    text = path.read_text(encoding="utf-8")
-    assert "estimated by KnownLawModel (500 independent" in text
-    assert "1 chain of 500 draws: independent of each other." in text
-    for absent in ("NUTS", "target_accept", "<summary>Prior", "likelihood)", 'id="fit"'):
-        assert absent not in text
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda model: sensitivity(model, 9),
-        lambda model: cb.plots.plot_ppc(model, group="prior"),
-        cb.plots.plot_prior_predictive,
-    ],
-)
-def test_questions_to_a_prior(model, ask):
-    with pytest.raises(DataError, match=r"^model:"):
-        ask(model)
-
-
-def test_beyond_the_reach_of_the_ranks_a_note_says_what_they_allow():
+def test_beyond_the_reach_of_the_ranks_a_note_says_what_they_allow(tmp_path):
     sample = LAW.sample(CLASSES, random_seed=2)
     task = cb.SourceTask.from_ranks(*sample[:2], n_classes=CLASSES)
     model, bounds = KnownLawModel().fit(task, random_seed=1), cb.MomentBounds().fit(task)
     reach = bounds.reach()
-
-    def about_data(k, **settings):
-        return on_limits(model.predict(k, **settings))
-
-    def on_limits(prediction):
-        return [note for note in prediction.notes if "without a prior" in note]
-
-    assert not about_data([CLASSES // 2, reach // 2])
-    (note,) = about_data([CLASSES, 5 * CLASSES])
+    assert not on_limits(model.predict([CLASSES // 2, reach // 2]))
+    (note,) = on_limits(model.predict([CLASSES, 5 * CLASSES]))
     lower, upper = bounds.predict(5 * CLASSES).interval().to_numpy()[0]
-    assert f"{100 * lower:.1f} to {100 * upper:.1f}% without a prior (90% limits)" in note
-    assert "interval" not in note  # which is that of a posterior
-    assert f"on {5 * CLASSES:,} classes" in note and f"up to {reach:,} classes" in note
-    (note,) = about_data([20 * CLASSES], metric="mrr")
-    assert "accuracy" not in note  # whose reach is not that of other metrics
-    assert not about_data([20 * CLASSES], metric="mean_rank")
-    assert not on_limits(model.predict_test([20 * CLASSES]))
-
-
-def test_bounds_of_a_model_need_the_ranks_of_one_task(tmp_path):
-    sample = LAW.sample(CLASSES, random_seed=2)
-    task = cb.SourceTask.from_ranks(*sample[:2], n_classes=CLASSES)
-    path = save(KnownLawModel().fit(task, random_seed=1), tmp_path / "model.nc")
-    loaded = KnownLawModel.from_idata(xr.open_datatree(path))
-    notes = loaded.predict(20 * CLASSES).notes
-    assert notes == KnownLawModel().fit(task, random_seed=1).predict(20 * CLASSES).notes
-    assert any("without a prior" in note for note in notes)
+    assert f"{100 * lower:.1f} to {100 * upper:.1f}%" in note and f"{reach:,}" in note
+    far = [20 * CLASSES]
+    assert on_limits(model.predict(far, metric="mrr"))
+    assert not on_limits(model.predict(far, metric="mean_rank"))
+    assert not on_limits(model.predict_test(far))
+    loaded = KnownLawModel.from_idata(xr.open_datatree(save(model, tmp_path / "model.nc")))
+    assert on_limits(loaded.predict(far)) == on_limits(model.predict(far)) != []
+    # Bounds need the ranks of one task.
     k = [2, 50]
     curve = cb.SourceTask.from_accuracies(k, LAW.accuracy(k), n_test=100, n_classes=50)
-    of_curve = KnownLawModel().fit(curve)
-    assert not any("without a prior" in note for note in of_curve.predict(5000).notes)
+    assert not on_limits(KnownLawModel().fit(curve).predict(5000))

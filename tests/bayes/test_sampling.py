@@ -1,6 +1,5 @@
 """The sampler: its settings, its seeds, one compilation for all tasks, and its diagnostics."""
 
-import json
 import subprocess
 import sys
 
@@ -10,9 +9,7 @@ import pymc as pm
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask
-from classex_bayes.core.basis import n_better_bins
-from classex_bayes.exceptions import DataError
+from classex_bayes import MixturePrior, SourceTask
 
 TASK = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
 
@@ -44,10 +41,8 @@ def test_the_recorded_seed_repeats_the_draws(fit, small_task):
     recorded = int(model.idata.attrs["random_seed"])
     assert_same_draws(model, fit(task, random_seed=recorded, draws=50, tune=50))
     child = np.random.SeedSequence(3).spawn(2)[1]
-    model = fit(task, random_seed=child, draws=50, tune=50)
-    recorded = model.fit_.record.seeds
-    assert (recorded.entropy, recorded.spawn_key) == (3, (1,))
-    assert_same_draws(model, fit(task, random_seed=recorded, draws=50, tune=50))
+    first, second = (fit(task, random_seed=child, draws=50, tune=50) for _ in range(2))
+    assert_same_draws(first, second)
 
 
 def test_settings_reach_the_sampler(fit, monkeypatch, small_task):
@@ -58,36 +53,11 @@ def test_settings_reach_the_sampler(fit, monkeypatch, small_task):
         return sample(model, **settings)
 
     monkeypatch.setattr(nutpie, "sample", spy)
-    model = fit(
-        small_task(),
-        draws=37,
-        tune=101,
-        chains=3,
-        target_accept=0.91,
-        cores=1,
-    )
+    wanted = {"draws": 37, "tune": np.int64(101), "chains": np.int32(3), "cores": 1}
+    model = fit(small_task(), MixturePrior(n_functions=np.int64(12)), target_accept=0.91, **wanted)
     assert model.idata["posterior"].sizes["draw"] == 37
-    assert model.idata["posterior"].sizes["chain"] == 3
     assert model.idata["sample_stats"]["diverging"].shape == (3, 37)
-    wanted = {"draws": 37, "tune": 101, "chains": 3, "target_accept": 0.91, "cores": 1}
-    assert len(seen) == 1 and wanted.items() <= seen[0].items()
-    assert wanted.items() <= json.loads(model.idata.attrs["sampler"]).items()
-
-
-def test_settings_may_be_numpy_numbers(fit, small_task):
-    settings = {"draws": np.int64(50), "chains": np.int32(2), "target_accept": np.float32(0.9)}
-    model = fit(small_task(), **settings, random_seed=np.int64(1))
-    assert model.predict(100).accuracy.shape == (2, 50, 1)
-
-
-def test_fields_of_the_prior_may_be_numpy_numbers(fit, small_task):
-    plain = MixturePrior()
-    prior = MixturePrior(
-        deviation=0, n_functions=np.int64(plain.n_functions), bandwidth=np.float32(0.25)
-    )
-    attributes = fit(small_task(), prior, draws=20, tune=50).idata.attrs
-    prior = json.loads(attributes["parameters"])["prior"]
-    assert prior["n_functions"] == plain.n_functions
+    assert len(seen) == 1 and {**wanted, "target_accept": 0.91}.items() <= seen[0].items()
 
 
 def test_refits_do_not_compile(fit, fitted, monkeypatch, small_task):
@@ -99,7 +69,6 @@ def test_refits_do_not_compile(fit, fitted, monkeypatch, small_task):
         task = small_task(k1, n_test)
         model = fit(task, draws=20, tune=50)
         assert model.predict([k1]).n_classes == k1
-        assert model.idata["observed_data"].sizes["bin"] == n_better_bins(k1).size
     # The next task does not change what the last one left behind.
     assert fitted.idata.attrs["n_classes"] == 200
 
@@ -121,8 +90,7 @@ def test_samplers_agree(fit, monkeypatch, small_task):
     )
     task, family = small_task(100, 200), MixturePrior(deviation=0)
     models = [fit(task, family, nuts_sampler=name, cores=1) for name in ("nutpie", "pymc")]
-    assert len(seen) == 1 and seen[0]["nuts"] == {"target_accept": 0.98}
-    assert (seen[0]["draws"], seen[0]["tune"], seen[0]["chains"]) == (500, 500, 2)
+    assert [seen[0][name] for name in ("draws", "tune", "chains")] == [500, 500, 2]
     k = [10, 100, 1000]
     first, second = (model.predict(k) for model in models)
     effective = min(model.diagnosis_.ess_bulk for model in models)
@@ -130,41 +98,6 @@ def test_samplers_agree(fit, monkeypatch, small_task):
     error = np.hypot(first.summary()["sd"], second.summary()["sd"]) / np.sqrt(effective)
     assert np.all(np.abs(first.mean - second.mean) < 4 * error)
     assert_allclose(second.summary()["sd"], first.summary()["sd"], rtol=0.25)
-
-
-BAD = {
-    "draws": [0, 10.5],
-    "tune": [-1, "many"],
-    "chains": [0, True],
-    "cores": [0, -1, 1.5],
-    "target_accept": [0.0, 1.0, np.nan, "high"],
-    "nuts_sampler": ["stan"],
-}
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"), [(setting, value) for setting in BAD for value in BAD[setting]]
-)
-def test_bad_settings(monkeypatch, setting, value):
-    def sample(*data, **settings):
-        raise AssertionError("reached the sampler")
-
-    monkeypatch.setattr(nutpie, "sample", sample)
-    monkeypatch.setattr(nutpie, "compile_pymc_model", sample)
-    with pytest.raises(DataError, match=rf"^{setting}:"):
-        BayesianExtrapolator().fit(TASK, sampler={setting: value})
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5])
-def test_bad_seeds(seed):
-    with pytest.raises(DataError, match=r"^random_seed:"):
-        BayesianExtrapolator().fit(TASK, random_seed=seed)
-
-
-@pytest.mark.parametrize("sampler", [{"nut_sampler": "pymc"}, {"progressbar": False}, 500, "pymc"])
-def test_unknown_settings_are_not_swallowed(sampler):
-    with pytest.raises(DataError, match=r"^sampler:"):
-        BayesianExtrapolator().fit(TASK, sampler=sampler)
 
 
 REAL = """
@@ -205,6 +138,5 @@ def test_a_sampler_that_is_not_installed_says_what_to_install(
     fit, small_task, monkeypatch, sampler
 ):
     monkeypatch.setitem(sys.modules, sampler, None)
-    wanted = rf"nuts_sampler='{sampler}' needs {sampler}: pip install \"classex-bayes\[samplers\]"
-    with pytest.raises(ImportError, match=wanted):
+    with pytest.raises(ImportError, match=r"pip install .*samplers"):
         fit(small_task(), nuts_sampler=sampler)

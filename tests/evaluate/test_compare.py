@@ -1,7 +1,6 @@
 """Comparison: one table of what each estimator says by itself, beside the truth."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -13,7 +12,6 @@ from classex_bayes import (
     MixturePrior,
     MomentBounds,
     SourceTask,
-    backtest,
     compare,
 )
 from classex_bayes.estimators import PointEstimator, bootstrap
@@ -126,7 +124,7 @@ def test_an_estimator_without_a_bootstrap_interval_stays(pilot):
 
     result = compare([Once(0.5)], pilot.task, K, n_resamples=3)
     assert set(result.table["interval_type"]) == {"none"}
-    assert "no bootstrap interval: estimator: Once" in result.notes[-1]
+    assert "Once" in result.notes[-1]
 
 
 def test_intervals_need_no_second_fit_to_the_task(pilot):
@@ -204,11 +202,11 @@ def test_changed_parameters_are_fitted_anew(fit, pilot, monkeypatch):
     compare([model], pilot.task, K)
     assert model.is_fitted_to(pilot.task) and not seen
     model.set_params(prior=MixturePrior(deviation=2.0))
-    assert not model.is_fitted_to(pilot.task) and "changed since the fit" in repr(model)
+    assert not model.is_fitted_to(pilot.task)
     compare([model], pilot.task, K)
     assert seen == [1]
     model.set_params(prior=MixturePrior())
-    assert model.is_fitted_to(pilot.task) and "changed" not in repr(model)
+    assert model.is_fitted_to(pilot.task)
 
 
 def test_loaded_models_of_another_size_are_refused(saved, small_task):
@@ -226,66 +224,13 @@ def test_seed(pilot):
     assert_array_equal(means(2, own=1), means(1))
 
 
-@pytest.mark.parametrize(
-    "estimators", [None, "KDE", KDE(), [KDE], [3], [KDE("ucv"), ClassExReg(), KDE("ucv")]]
-)
-def test_what_is_not_a_list_of_estimators(pilot, estimators):
-    with pytest.raises(DataError, match=r"^estimators"):
-        compare(estimators, pilot.task, K)
-
-
-@pytest.mark.parametrize("verb", [compare, backtest])
-def test_swapped_arguments_are_called_so(pilot, verb):
-    with pytest.raises(DataError, match=r"^estimators: .* task; found <SourceTask"):
-        verb(pilot.task, [ClassExReg()], 50)
-
-
 def test_estimators_that_cannot_be_fitted_are_left_out(pilot):
     y = np.sort(pilot.task.y)
     task = SourceTask.from_ranks(pilot.task.ranks, y, n_classes=200)
     result = compare([KDE("ucv"), ClassExReg(random_seed=1)], task, K)
     assert result.table.index.unique("estimator").tolist() == ["ClassExReg"]
     assert len(result.predictions) == 1 and list(result.skipped) == ["KDE(ucv)"]
-    assert "needed" in result.skipped["KDE(ucv)"]
-    text = " ".join(repr(result).split())
-    assert f"left out: KDE(ucv): {result.skipped['KDE(ucv)']}" in text
-    result = compare([KDE("ucv"), KDE("bcv"), ClassExReg(random_seed=1)], task, K)
-    assert "left out: KDE(ucv), KDE(bcv): " in " ".join(repr(result).split())
-    with pytest.raises(
-        DataError, match=r"^estimators: none could be fitted \(KDE\(ucv\), KDE\(bcv\): "
-    ):
-        compare([KDE("ucv"), KDE("bcv")], task, K)
-
-
-def test_text(estimators, pilot, truth):
-    result = compare(estimators, pilot.task, [50, 1000], truth=truth)
-    text, html = repr(result), result._repr_html_()
-    for prediction in result.predictions:
-        assert all(note in " ".join(text.split()) for note in prediction.notes)
-    for value in result.table["mean"]:
-        assert f"{value:.4f}" in text and f"{value:.4f}" in html
-    assert isinstance(result.table, pd.DataFrame)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("estimators", []),
-        ("task", np.eye(5)),
-        ("k", 1),
-        ("k", [5, 5]),
-        ("truth", 0.5),
-        ("truth", {50: 1.5}),
-        ("ci_prob", 95),
-        ("random_seed", -3),
-        ("ci_kind", "central"),
-        ("n_resamples", 1),
-    ],
-)
-def test_bad_arguments(pilot, name, value):
-    usual = {"estimators": [ClassExReg(random_seed=1)], "task": pilot.task, "k": K}
-    with pytest.raises(DataError, match=f"^{name}"):
-        compare(**usual | {name: value})
+    assert "KDE(ucv)" in repr(result)
 
 
 # Risks
@@ -311,10 +256,6 @@ def test_risks_have_a_table_of_their_own(pilot):
     task = pilot.task
     table = compare([Given("a"), Given("b")], task, [60, 100], truth={60: 0.2}).table
     assert table["error"].dropna().round(9).tolist() == [0.05, 0.05]
-    with pytest.raises(DataError, match=r"^predictions"):
-        compare([Given("a"), Given("b", "accuracy")], task, [60])
-    with pytest.raises(DataError, match=r"^truth"):
-        compare([Given("a")], task, [60], truth=task)
 
 
 def test_an_estimator_that_lacks_a_package_is_left_out(pilot):

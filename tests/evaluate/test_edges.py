@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from classex_bayes import ClassExReg, SourceTask, literature
 from classex_bayes.estimators import MixedExponential
-from classex_bayes.estimators.base import FIT_ERRORS
+from classex_bayes.exceptions import DataError
 
 K = [3, 1000, 10**6, 10**12]
 
@@ -81,7 +81,7 @@ def test_the_posterior_knows_the_ends(fit):
 def test_point_estimates_are_finite_or_refused(estimator, edge):
     try:
         mean = estimator.fit(edge()).predict(K).mean
-    except FIT_ERRORS as error:
+    except (DataError, ArithmeticError, RuntimeError, np.linalg.LinAlgError) as error:
         assert len(str(error)) > 20
     else:
         assert np.isfinite(mean).all()

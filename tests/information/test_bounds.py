@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
-from classex_bayes.exceptions import DataError
 from classex_bayes.information import (
     bayes_accuracy_bound,
     bayes_accuracy_variance,
@@ -189,54 +188,3 @@ def test_bounds_hold(n_classifiers):
 def test_coverage_study(k1, repeats, alpha, n_classifiers):
     covered, useful = coverage(bivariate_normal(0.9, 6), k1, repeats, alpha, n_classifiers, 200)
     assert np.all(covered >= 1 - alpha) and np.all(useful == 1)
-
-
-# Bad input
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: largest_accuracy(-1, 5), "information"),
-        (lambda: largest_accuracy(np.nan, 5), "information"),
-        (lambda: largest_accuracy("much", 5), "information"),
-        (lambda: largest_accuracy(1, 1), "k"),
-        (lambda: largest_accuracy(1, 5, unit="bytes"), "unit"),
-        (lambda: smallest_information(1.1, 5), "accuracy"),
-        (lambda: smallest_information(0.5, [5, 6]), "k"),
-        (lambda: bayes_accuracy_variance(1), "k"),
-        (lambda: bayes_accuracy_bound([]), "task"),
-        (lambda: bayes_accuracy_bound(ranked_task([0, 1, 0], 3), alpha=0), "alpha"),
-        (lambda: bayes_accuracy_bound(ranked_task([0, 1, 0], 3), method="normal"), "method"),
-        (lambda: information_bound(ranked_task([0, 1, 0], 3), unit="bans"), "unit"),
-        (lambda: bayes_accuracy_bound([[0.5]]), "task"),
-        (lambda: bayes_accuracy_bound(0.5), "task"),
-        (
-            lambda: bayes_accuracy_bound(ranked_task([0, 1, 0], 3, class_weight=[1, 2, 1])),
-            "task: .*class weights",
-        ),
-        (
-            lambda: bayes_accuracy_bound(ranked_task([0, 1], 3, untested="competitors")),
-            "task: .*untested",
-        ),
-        (
-            lambda: bayes_accuracy_bound(
-                SourceTask.from_accuracies([2, 9], [0.9, 0.8], n_test=50, n_classes=9)
-            ),
-            "task: .*accuracies alone",
-        ),
-        (
-            lambda: bayes_accuracy_bound([ranked_task([0, 1, 0], 3), ranked_task([0] * 4, 4)]),
-            "task: .*same number",
-        ),
-        (
-            lambda: bayes_accuracy_bound(
-                SourceTask.from_scores(np.ones((5, 5)), np.arange(5), ties="optimistic")
-            ),
-            "task: found 20 ties",
-        ),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(DataError, match=f"^{message}"):
-        call()

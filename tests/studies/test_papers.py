@@ -1,16 +1,18 @@
-"""The command of the papers: tables and figures, from few trials of two estimators."""
+"""The command of the papers, from few trials of two estimators, and formulas of its tables."""
 
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
-from PIL import Image
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from classex_bayes import KDE, ClassExReg
 from classex_bayes.simulate import VonMisesFisher
-from studies import pages
 from studies.papers import command, nips_table
-from studies.papers.faces import face_task, read_faces
+from studies.papers.gaussian_simulation import rmse_table
 
 
 @pytest.fixture(autouse=True)
@@ -38,47 +40,41 @@ def data(tmp_path):
 
 
 @pytest.mark.nightly
-def test_every_table_and_figure(data, tmp_path, capsys, monkeypatch):
-    seen, figure10 = [], command.figures.figure10
-    monkeypatch.setattr(command.figures, "figure10", lambda t: seen.append(t) or figure10(t))
+def test_every_table_and_figure(data, tmp_path, capsys):
     command.main(["--small", *data, "--out", str(tmp_path / "papers")])
     out = capsys.readouterr().out
     titles = re.findall(r"^papers.md: (.+)$", out, re.MULTILINE)
     assert titles == ["table1-k50", "table2-people", "table3", "nips2016"]
     figures = {"figure10-people", *(f"figure{number}" for number in range(3, 9))}
     assert {path.stem for path in (tmp_path / "papers").glob("*.png")} == figures
-    # Table 2: a sixteenth, an eighth and a quarter of 40, but no pilot below 3.
-    (trials,) = seen
-    assert trials["cell"].unique().tolist() == ["3", "5", "10"]
-    k, place = np.unique(trials["k"], return_inverse=True)
-    task = face_task(*read_faces(tmp_path / "people.npz"))
-    np.testing.assert_allclose(trials["truth"], task.accuracy(k)[place])
-    of_size = trials[(trials["cell"] == "10") & (trials["estimator"] == "ClassExReg(0.5)")]
-    errors = (of_size["mean"] - of_size["truth"])[of_size["k"] == 40]
-    row = next(
-        line
-        for line in out.splitlines()
-        if line.startswith("| ClassExReg(0.5) | 0") and line.count("|") == 6
-    )
-    assert row.split(" | ")[3] == f"{np.sqrt(np.mean(errors**2)):.3f}"
     assert "svm 20-400" in out and "KDE(ucv), printed" in out and "| svm | EXP |" in out
 
 
-@pytest.mark.nightly
-def test_a_page_gets_its_table_and_a_figure_few_colours(data, tmp_path, monkeypatch):
-    page = tmp_path / "papers.md"
-    page.write_text("# Papers\n<!-- nips2016 -->\n<!-- end of nips2016 -->\n")
-    for name in ("DOCS", "FIGURES"):
-        monkeypatch.setattr(pages, name, tmp_path)
-    monkeypatch.setattr(command, "FIGURES", tmp_path)
-    monkeypatch.setattr(command, "nips_trials", lambda path, n: nips_table.nips_trials(path, 2))
-    command.main(["nips", "toy", "--write", *data, "--out", str(tmp_path)])
-    assert "| svm | HD | 0.860 | 0.545 | 0.546 |" in page.read_text()
-    assert len(Image.open(tmp_path / "figure5.png").getcolors()) <= 64
+def accuracy_of_signal(signal, power):
+    return quad(lambda z: norm.pdf(z - signal) * norm.cdf(z) ** power, -12, 40, limit=200)[0]
 
 
-def test_parts_without_data_are_left_out(capsys, tmp_path):
-    command.main(["table3", "nips", "--out", str(tmp_path)])
-    assert capsys.readouterr().out.count("is left out: it needs --telugu") == 2
-    with pytest.raises(SystemExit):
-        command.main(["table4"])
+def test_two_formulas_of_hd():
+    """By quadrature: powers k - 1, and powers k as in the text of nips2016."""
+    found = nips_table.hd_from_accuracy(0.86)
+    signal, shifted = (
+        brentq(lambda c, power=power: accuracy_of_signal(c, power) - 0.86, 0, 20)
+        for power in (19, 20)
+    )
+    assert found["from accuracy"] == pytest.approx(accuracy_of_signal(signal, 399), abs=1e-6)
+    assert found["as in the text"] == pytest.approx(accuracy_of_signal(shifted, 400), abs=1e-6)
+
+
+def test_largest_rmse():
+    """Errors of .1 and -.3 in one cell, of .2 and .2 in the other."""
+    rows = [("a", 0.6, 0.4, 0.7), ("a", 0.2, 0.1, 0.3), ("b", 0.7, 0.6, 0.8), ("b", 0.7, 0.4, 0.9)]
+    table = pd.DataFrame(rows, columns=["cell", "mean", "lower", "upper"])
+    table = table.assign(
+        estimator="x", simulation=[0, 1, 0, 1], k=10, truth=0.5, seconds=1.0, note=""
+    )
+    row = rmse_table(table).loc[("x", 10)]
+    assert row["rmse"] == pytest.approx(np.sqrt((0.01 + 0.09) / 2))
+    assert row["bias"] == pytest.approx(0.2) and row["coverage"] == 0.5 and row["failed"] == 0
+    # Resampling two trials: the RMSE of cell a is .1, .22 or .3, that of b always .2.
+    sd = np.std(np.repeat([0.2, np.sqrt(0.05), 0.3], [1, 2, 1]))
+    assert row["se"] == pytest.approx(sd, rel=0.1)

@@ -38,17 +38,6 @@ def test_a_wrong_likelihood_is_caught(monkeypatch):
     assert not table.loc["accuracy[50]", "inside"] and table.loc["accuracy[50]", "coverage90"] < 0.7
 
 
-def test_uniformity_of_known_ranks():
-    rng, n = np.random.default_rng(1), 200
-    ranks = {"uniform": rng.random(n), "narrow": rng.beta(3, 3, n), "high": rng.random(n) ** 0.5}
-    data = {name: (("chain", "draw"), values[None]) for name, values in ranks.items()}
-    table = uniformity(xr.DataTree.from_dict({"prior_sbc": xr.Dataset(data)}))
-    assert table["inside"].tolist() == [True, False, False]
-    assert table.loc["high", "mean"] == pytest.approx(2 / 3, abs=0.07)
-    assert table.loc["narrow", "coverage90"] > 0.95
-    assert table.loc["uniform", "outside"] == 0
-
-
 def test_ranks_with_ties_are_uniform():
     """Where the truth equals draws, it takes a random place among them."""
     rng = np.random.default_rng(2)

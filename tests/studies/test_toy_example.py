@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from classex_bayes import SourceTask
 from studies.laws import bivariate_normal
 from studies.papers.toy_example import discriminability, favorability, generalization_accuracy
 
@@ -37,27 +36,6 @@ def test_two_labels_average_to_the_average_accuracy(rho):
 
     expected = bivariate_normal(rho).accuracy(2)[0]
     assert quad(integrand, 0, 15, epsabs=1e-12)[0] == pytest.approx(expected, abs=1e-11)
-
-
-@pytest.mark.parametrize("k", [3, 10, 30])
-def test_mean_over_label_sets_is_the_average_accuracy(k):
-    expected = bivariate_normal(0.7).accuracy(k)[0]
-    sets = np.random.default_rng(k).standard_normal((40_000, k))
-    accuracy = generalization_accuracy(sets, 0.7)
-    error = accuracy.std() / np.sqrt(len(sets))
-    assert accuracy.mean() == pytest.approx(expected, abs=4 * error)
-    assert error < 8e-4
-    # Without the factor rho, as the paper prints it, the mean is another.
-    printed = generalization_accuracy(sets / np.sqrt(1 - 0.49), 1 / np.sqrt(2))
-    assert printed.mean() - expected > 0.01
-
-
-def test_a_task_of_concrete_labels_has_their_accuracy():
-    law = bivariate_normal(0.9)
-    probes, gallery, y = law.sample(8, repeats=3000, random_seed=6)
-    measured = SourceTask.from_embeddings(probes, gallery, y).accuracy(8)[0]
-    expected = generalization_accuracy(gallery.T, 0.9)[0]
-    assert measured == pytest.approx(expected, abs=4 * 0.5 / np.sqrt(y.size))
 
 
 @given(RHO, FINITE, FINITE)

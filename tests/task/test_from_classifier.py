@@ -306,7 +306,7 @@ def test_options_are_those_of_scores(data):
     options = {
         "untested": "competitors",
         "class_weight": {name: 1 + len(name) for name in clf.classes_},
-        "sampling": Sampling(groups=[name[-1] for name in clf.classes_], sibling_share=0.5),
+        "sampling": Sampling(groups=[name[-1] for name in clf.classes_]),
     }
     task = SourceTask.from_classifier(clf, X_test[some], y_test[some], **options)
     expected = SourceTask.from_scores(

@@ -93,3 +93,10 @@ def test_large_whole_numbers_among_negatives():
     assert SourceTask.from_negatives(scores, list("abc")).ranks.tolist() == [2, 1, 3]
     lower = SourceTask.from_negatives(scores, list("abc"), higher_is_better=False)
     assert lower.ranks.tolist() == [2, 3, 1]
+
+
+def test_unanswered_instances_stay_misses_in_a_part_of_the_task():
+    """Of 20 classes, four have no answer; the others are always right."""
+    y = np.arange(8, 40)
+    task = SourceTask.from_scores(np.eye(40)[y], y, unanswered=np.arange(8))
+    np.testing.assert_allclose(task.select(np.arange(4, 24)).accuracy([2, 20]), 0.8)

@@ -1,6 +1,6 @@
 """Pilots whose classes were drawn with unequal probabilities or in groups."""
 
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -143,11 +143,8 @@ def test_accuracy_is_unbiased_and_its_variance_right_over_pilots(unequal_populat
 def test_the_grid_ends_where_an_instance_met_too_few_of_other_groups():
     probes, gallery, y = embedded(30, 1, 6)
     group = np.where(y < 21, 0, y)
-    for share, largest in ((0.0, 1 + 9), (1.0, 30)):
-        task = cb.SourceTask.from_embeddings(
-            probes, gallery, y, sampling=cb.Sampling(groups=group, sibling_share=share)
-        )
-        assert task.grid()[-1] == largest
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, sampling=cb.Sampling(groups=group))
+    assert task.grid()[-1] == 30
     arguments = {"sampling": cb.Sampling(groups=group), "untested": "competitors"}
     task = cb.SourceTask.from_embeddings(probes[21:], gallery, y[21:], **arguments)
     assert task.grid()[-1] == 1 + 29
@@ -171,26 +168,20 @@ def test_accuracy_is_continuous_in_the_chances():
         np.testing.assert_allclose(task.accuracy(range(2, 6)), plain, atol=1e-7)
 
 
-@pytest.mark.parametrize("share", [1.0, 0.5, 0.0])
-def test_siblings_are_there_with_their_share(share):
-    """Of k classes, 2 times the share are siblings on average, and the rest are others."""
+def test_all_siblings_are_among_the_classes():
+    """Of k classes, 2 are siblings, and the rest are others."""
     probes, gallery, y = embedded(12, 2, 6, groups=3)
     group = np.arange(12) // 3
-    task = cb.SourceTask.from_embeddings(
-        probes, gallery, y, sampling=cb.Sampling(groups=group, sibling_share=share)
-    )
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, sampling=cb.Sampling(groups=group))
     beaten = beaten_by(probes, gallery, y)
     for k in (4, 6, 8):
         expected = 0.0
         for row, true in enumerate(y):
             others = np.flatnonzero(group != group[true])
             siblings = np.setdiff1d(np.flatnonzero(group == group[true]), [true])
-            sets = np.array(list(combinations(others, k - 1 - round(2 * share))))
+            sets = np.array(list(combinations(others, k - 3)))
             right = np.mean(~beaten[row, sets].any(axis=1))
-            for present in product((0, 1), repeat=2):
-                chance = np.prod([share if there else 1 - share for there in present])
-                lost = beaten[row, siblings[np.array(present, dtype=bool)]].any()
-                expected += chance * right * (not lost) / y.size
+            expected += right * (not beaten[row, siblings].any()) / y.size
         assert task.accuracy(k)[0] == pytest.approx(expected, abs=1e-12)
 
 

@@ -2,7 +2,6 @@
 
 import arviz_stats
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
@@ -18,8 +17,7 @@ from classex_bayes import (
 )
 from classex_bayes.bayes import Sensitivity
 from classex_bayes.bayes.checks.sensitivity import _diagnosis, _jackknife_error
-from classex_bayes.bayes.idata import data_of
-from classex_bayes.exceptions import DataError, ExtrapolationWarning, NotFittedError
+from classex_bayes.exceptions import ExtrapolationWarning, NotFittedError
 
 PRIOR, DATA = 0.04, 0.02  # standard deviations about 0.5 and 0.6
 
@@ -52,22 +50,12 @@ def test_scaled_posteriors_are_those_of_scaled_densities(conjugate, alpha, compo
 
 
 def test_scaled_says_when_few_draws_remain(conjugate):
-    assert any("effective draws remain" in note for note in conjugate.scaled(40.0).notes)
-    for alpha in (0, -1, np.inf, "2"):
-        with pytest.raises(DataError, match=r"^alpha:"):
-            conjugate.scaled(alpha)
-    with pytest.raises(DataError, match=r"^component:"):
-        conjugate.scaled(1.0, "both")
+    assert any("effective draws" in note for note in conjugate.scaled(40.0).notes)
 
 
-def test_log_likelihood_is_that_of_the_model(fitted_to_ranks, fitted_curve):
-    weights = fitted_to_ranks.weights_.values
-    classes = fitted_to_ranks.compute_log_likelihood()["log_likelihood"]["rank_histogram"]
-    assert_allclose(data_of(fitted_to_ranks.idata).log_likelihood(weights), classes.sum("class"))
-    data = data_of(fitted_curve.idata)
-    weights = fitted_curve.weights_.values
-    expected = norm.logpdf(data.whitened, weights @ data.matrix.T).sum(axis=-1)
-    assert_allclose(np.ptp(expected - data.log_likelihood(weights)), 0, atol=1e-8)
+def test_unfitted_models_have_none():
+    with pytest.raises(NotFittedError):
+        sensitivity(BayesianExtrapolator(), 10)
 
 
 def test_a_pilot_of_200_classes(fitted_to_ranks):
@@ -79,25 +67,38 @@ def test_a_pilot_of_200_classes(fitted_to_ranks):
     assert table.loc[200, "diagnosis"] == "data decide"
     assert table.loc[400, "prior"] < table.loc[400, "likelihood"]
     assert table.loc[10**6, "prior"] > 2 * table.loc[400, "prior"]
-    assert found.sentences[0].startswith("data decide at k = 200")
-    assert "1,000,000" in repr(found) and "<table" in found._repr_html_()
     # The pull is the derivative of the mean as the power changes.
     draws = found.prediction.draws.values.reshape(-1, 3)
-    logs = found.log_density["prior"].values.ravel()
+    log_prior = fitted_to_ranks.compute_log_prior()["log_prior"].to_dataset()
+    logs = joint_density(log_prior).values.ravel()
     up, down = (np.average(draws, axis=0, weights=softmax(d * logs)) for d in (1e-4, -1e-4))
     slope = (up - down) / table["sd"] * np.log(2) / 2e-4
     assert_allclose(table["prior_pull"], slope, rtol=1e-5)
 
 
-def test_sensitivities_are_arviz(fitted_to_ranks):
-    found = sensitivity(fitted_to_ranks, [200, 1000])
-    tree = fitted_to_ranks.compute_log_prior().copy()
-    tree["posterior"] = xr.DataTree(found.prediction.accuracy.to_dataset())
-    fitted_to_ranks.compute_log_likelihood()
-    tree["log_likelihood"] = fitted_to_ranks.idata["log_likelihood"]
-    for group in ("prior", "likelihood"):
-        expected = arviz_stats.psense(tree, group=group)["accuracy"]
-        assert_allclose(found.table[group], expected, rtol=1e-6)
+def joint_density(group):
+    """Sum of the log densities of all variables."""
+    return sum(values.sum([*{*values.dims} - {"chain", "draw"}]) for values in group.values())
+
+
+@pytest.mark.parametrize("evidence", ["ranks", "all"])
+def test_sensitivities_are_those_of_arviz(request, evidence):
+    model = request.getfixturevalue("fitted_to_ranks" if evidence == "ranks" else "fitted")
+    found = sensitivity(model, [200, 1000])
+    prior = model.compute_log_prior()["log_prior"].to_dataset()
+    likelihood = joint_density(model.compute_log_likelihood()["log_likelihood"].to_dataset())
+    groups = {"prior": joint_density(prior.drop_vars("tail_prior", errors="ignore"))}
+    if evidence == "all":
+        groups["tail_prior"] = prior["tail_prior"]
+        likelihood = likelihood + model.idata["tails"]["rank_density"]
+        assert_array_equal(prior["tail_prior"], model.idata["tails"]["prior_density"])
+    groups["likelihood"] = likelihood
+    accuracy = model.predict([200, 1000]).accuracy.to_dataset()
+    for name, density in groups.items():
+        parts = {"posterior": accuracy, "log_prior": density.to_dataset(name="density")}
+        expected = arviz_stats.psense(xr.DataTree.from_dict(parts), group="prior")["accuracy"]
+        assert_allclose(found.table[name], expected, rtol=1e-6)
+    assert ("tail_prior" in found.table) == (evidence == "all")
 
 
 def test_the_model_stays_as_it_is(fitted):
@@ -135,8 +136,6 @@ def test_prior_dominates_far_beyond_a_tiny_pilot(fit, pilot):
         result = sensitivity(fit(tiny, evidence="ranks"), [20, 40, 10**6])
     table = result.table
     assert table.loc[10**6, "diagnosis"] == "prior dominates"
-    advice = "prior dominates: another prior would give another answer. Test more classes"
-    assert advice in result.sentences and advice in " ".join(repr(result).split())
     assert table.loc[20, "likelihood"] > table.loc[20, "prior"]
 
 
@@ -182,27 +181,6 @@ def test_diagnoses(prior, likelihood, pulls, diagnosis):
         assert _diagnosis(row, ["prior", "tail_prior"], 0.05) == expected
 
 
-def test_diagnoses_of_neighbouring_numbers_of_classes_are_one_sentence():
-    diagnoses = ["data decide", "data decide", "prior matters", "data decide"]
-    table = pd.DataFrame({"diagnosis": diagnoses}, index=[20, 40, 80, 160])
-    assert Sensitivity(None, table, None).sentences[:3] == (
-        "data decide at k = 20 to 40",
-        "prior matters at k = 80",
-        "data decide at k = 160",
-    )
-
-
-def test_bad_arguments(fitted):
-    with pytest.raises(DataError, match=r"^model:"):
-        sensitivity(fitted.idata, 10)
-    with pytest.raises(NotFittedError):
-        sensitivity(BayesianExtrapolator(), 10)
-    with pytest.raises(DataError, match=r"^threshold:"):
-        sensitivity(fitted, 10, threshold=-1)
-    with pytest.raises(DataError, match=r"^k:"):
-        sensitivity(fitted, 1)
-
-
 def test_the_share_of_the_prior_grows_from_the_pilot_on(fitted_to_ranks, pilot):
     model = fitted_to_ranks
     k = pilot.task.n_classes * np.array([1, 5, 50])
@@ -212,5 +190,3 @@ def test_the_share_of_the_prior_grows_from_the_pilot_on(fitted_to_ranks, pilot):
     assert_allclose(result.table["prior_share"], np.clip(1 - widths[0] / widths[1], 0, 1))
     share = result.table["prior_share"].to_numpy()
     assert share[0] < 0.3 < share[1] < share[2] < 1
-    assert f"{share[2]:.0%}" in result.sentences[-1]
-    assert result.plot().get_ylabel() == "accuracy"

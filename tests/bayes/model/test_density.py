@@ -11,8 +11,8 @@ from classex_bayes import SourceTask
 from classex_bayes.bayes import MixturePrior
 from classex_bayes.bayes.idata import pooled_groups
 from classex_bayes.bayes.model import density
-from classex_bayes.bayes.model.likelihoods import BernsteinData, build_model
-from classex_bayes.bayes.model.nutpie_model import compiled_model, layout, pack
+from classex_bayes.bayes.model.likelihoods import build_model
+from classex_bayes.bayes.model.nutpie_model import layout, pack
 
 N_BETTER = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
 OTHER = SourceTask.from_ranks(
@@ -297,11 +297,3 @@ def test_a_point_far_away_is_a_divergence_and_no_crash():
     for sign in (-1, 1):
         q = np.full(layout(prior).start.size, sign * 800.0)
         assert not np.isfinite(moved_log_density(q, packed, np.empty(q.size)))
-
-
-def test_bins_that_only_pad_or_are_empty_are_left_out():
-    prior = PRIORS[0]
-    data = BernsteinData.of(N_BETTER, prior.basis)
-    assert pack(prior, data).size == pack(prior, data.padded()).size
-    assert pack(prior, data)[density.N_ROWS] == np.count_nonzero(data.counts)
-    assert compiled_model(prior, data).n_dim == layout(prior).start.size

@@ -13,10 +13,8 @@ from scipy.special import log_ndtr, log_softmax, ndtr, ndtri
 from scipy.stats import halfnorm, kstest, norm, t, uniform, yeojohnson
 
 from classex_bayes import MixturePrior, SourceTask
-from classex_bayes.bayes.model import priors
 from classex_bayes.bayes.model.likelihoods import BernsteinData, prior_draws
 from classex_bayes.core import expected_power
-from classex_bayes.exceptions import DataError
 
 TASK = SourceTask.from_ranks([1, 1, 2, 3], range(4), n_classes=4)
 STRAIGHT = MixturePrior(tail=0, tail_sd=0)
@@ -203,7 +201,7 @@ def test_deviations_are_orthogonal_to_the_quadratic(prior):
     functions, knots = prior.deviations(), prior.basis.knots
     assert functions.shape == (knots.size, prior.n_functions - 3)
     assert np.linalg.matrix_rank(functions) == prior.n_functions - 3
-    weight = norm(prior.location, priors._WEIGHT_SD).pdf(knots)
+    weight = norm(prior.location, 4).pdf(knots)
     for power in range(3):
         products = (weight * knots**power) @ functions
         size = np.sqrt((weight * knots ** (2 * power)).sum() * (weight @ functions**2))
@@ -229,35 +227,3 @@ def test_priors_are_values():
     assert len({kind(), kind(), kind(lower=-5.0)}) == 2
     with pytest.raises(AttributeError):
         kind().lower = 0.0
-
-
-def test_knots():
-    basis = MixturePrior(lower=-1, upper=2, bandwidth=0.5).basis
-    np.testing.assert_allclose(basis.knots, [-1, -0.5, 0, 0.5, 1, 1.5, 2])
-    assert basis.bandwidth == 0.5
-
-
-BAD = {
-    "bandwidth": [0.0, -1.0, np.nan, "h"],
-    "lower": [8.0, np.nan, -np.inf],
-    "upper": [np.inf, -5.0],
-    "n_functions": [0, 12.5],
-    **{"location": [np.nan, 1e6], "location_sd": [0.0], "scale": [-0.8, 1e-300]},
-    **{"scale_log_sd": [np.inf, 50.0], "scale_freedom": [0.0, 1.0, np.inf]},
-    **{
-        "deviation": [-1.0],
-        "separation": [np.nan, 1e300],
-        "imbalance": [-0.1],
-        "tail_sd": [-0.1],
-        "tail": [np.inf],
-        "length": [0.0],
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"), [(argument, value) for argument in BAD for value in BAD[argument]]
-)
-def test_bad_values(argument, value):
-    with pytest.raises(DataError, match=argument):
-        MixturePrior(**{argument: value})

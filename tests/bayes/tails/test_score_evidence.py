@@ -1,7 +1,7 @@
 """The posterior from ranks and scores, through the public surface."""
 
+import re
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -13,13 +13,10 @@ from scipy.stats import binomtest
 
 import classex_bayes as cb
 from classex_bayes import tail_checks
-from classex_bayes.bayes import score_evidence
-from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.tails.calibration import HeldOutTable
-from classex_bayes.bayes.tails.depths import why_no_tails
 from classex_bayes.bayes.tails.tail_model import TailParameters
 from classex_bayes.core import MixtureLaw
-from classex_bayes.exceptions import DataError, ExtrapolationWarning, Interrupted
+from classex_bayes.exceptions import DataError, ExtrapolationWarning
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 FEW = short_fit(200)
@@ -76,49 +73,58 @@ def test_prediction(model, task_of):
 
 def test_evidence_is_named(model, by_ranks):
     assert model.name == "BayesianExtrapolator"
-    assert model.evidence_ == "ranks and scores, as given"
-    assert f"fit: {model.evidence_}" in repr(model)
-    assert "expected accuracy, from ranks and scores of 120 source classes" in repr(
-        model.predict(K)
-    )
+    assert model.evidence_ == "ranks and scores, as given" and model.evidence_ in repr(model)
     assert by_ranks.name == "BayesianExtrapolator(ranks)" and by_ranks.evidence_ == "ranks"
     assert by_ranks.predict(K).evidence == "ranks"
-    assert "expected accuracy, from ranks of 120 source classes" in repr(by_ranks.predict(K))
     # Asked for ranks alone, the model has nothing to explain.
     assert not any(note.startswith("only ranks") for note in by_ranks.predict(K).notes)
 
 
-def test_scores_without_an_origin_have_two_forms(distances):
+def forms_of(model):
+    """Forms of the scores, of which the most probable is the first."""
+    return [form.partition(" (")[0] for form in model.evidence_.split(", ")[1:]]
+
+
+@pytest.fixture(scope="module")
+def of_two_forms(distances):
+    """A fit to scores without an origin."""
     matrix, y = distances()
-    several = fit(cb.SourceTask.from_scores(7 - matrix, y))
-    forms = several.fit_.record.forms
-    assert {*forms} == {"as given", "standardised in each row"}
-    probs = [*forms.values()]
-    assert sum(probs) == pytest.approx(1) and probs == sorted(probs, reverse=True)
-    for form, prob in forms.items():
-        assert f"{form} ({prob:.0%})" in several.evidence_
+    return fit(cb.SourceTask.from_scores(7 - matrix, y))
+
+
+def test_scores_without_an_origin_have_two_forms(of_two_forms):
+    assert {*forms_of(of_two_forms)} == {"as given", "standardised in each row"}
+    place = of_two_forms.idata["tails"]["form_place"].values.ravel()
+    share = np.bincount(place, minlength=2) / place.size
+    assert share[0] >= share[1] > 0
+    told = [int(percent) for percent in re.findall(r"(\d+)%", of_two_forms.evidence_)]
+    assert_allclose(told, 100 * share, atol=1)
 
 
 def test_scores_between_0_and_1_have_logarithms():
     """As kernels and probabilities. Others have them if all their best scores lie there."""
     law = cb.simulate.GaussianNearestNeighbor(10, 0.2)
     k, errors = 2_000, []
-    for seed in (0, 1, 5):
+    for seed in range(4):
         probes, gallery, y = law.sample(80, random_seed=seed)
         distance = np.linalg.norm(probes[:, None] - gallery, axis=2)
         by_kernel = fit(cb.SourceTask.from_scores(np.exp(-distance), y), random_seed=seed)
-        assert {*by_kernel.fit_.record.forms} <= {"as given", "logarithms"}
+        assert {*forms_of(by_kernel)} <= {"as given", "logarithms"}
         by_distance = fit(
             cb.SourceTask.from_scores(distance, y, higher_is_better=False), random_seed=seed
         )
         errors.append(by_kernel.predict(k).mean.item() - by_distance.predict(k).mean.item())
-    assert abs(np.mean(errors)) < 0.05  # with standardised rows 0.1
-    # Cosines have negative values among the others, as their moments show.
-    x = np.concatenate([probes, gallery])
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    cosines = x[:80] @ x[80:].T
+    # Over 24 seeds the standard deviation was 0.03 and the mean 0; standardised rows err by 0.1.
+    assert abs(np.mean(errors)) < 3.4 * 0.03 / np.sqrt(4)
+
+
+def test_best_scores_between_0_and_1_among_negative_ones_have_no_logarithms():
+    """As cosines: the moments of the rows show the negative values among the others."""
+    probes, gallery, y = cb.simulate.GaussianNearestNeighbor(10, 0.2).sample(200, random_seed=0)
+    lengths = (np.linalg.norm(vectors, axis=1) for vectors in (probes, gallery))
+    cosines = (probes @ gallery.T) / np.outer(*lengths)
     assert np.sort(cosines, axis=1)[:, -32:].min() > 0
-    forms = fit(cb.SourceTask.from_scores(cosines, y)).fit_.record.forms
+    forms = forms_of(fit(cb.SourceTask.from_scores(cosines, y)))
     assert {*forms} == {"as given", "standardised in each row"}
 
 
@@ -131,13 +137,13 @@ def test_groups_of_scores(model, by_ranks):
     parameters = {"level", "slope", "look_alikes", "slope_spread", "slope_change"}
     parameters |= {"slope_error", "shift"}
     assert {*tails.data_vars} == parameters | {"prior_density", "rank_density", "form_place"}
-    for values in tails.values():
-        assert values.dims == ("chain", "draw") and values.attrs["description"]
+    assert all(values.dims == ("chain", "draw") for values in tails.values())
     assert {*model.idata["posterior"].data_vars} == {*by_ranks.idata["posterior"].data_vars}
     # The law given ranks alone is kept, draw by draw.
-    assert_array_equal(weights_of(model.idata, "ranks"), weights_of(by_ranks.idata))
-    law = MixtureLaw(model.fit_.prior.basis, weights_of(model.idata).values.reshape(400, -1))
-    assert_allclose(law.expected(K).reshape(2, 200, 3), draws(model))
+    of_ranks, final = (model.idata[g]["weights"] for g in ("mixture_given_ranks", "mixture"))
+    assert_array_equal(of_ranks, by_ranks.idata["mixture"]["weights"])
+    law = MixtureLaw(model.prior.basis, final.values)
+    assert_allclose(law.expected(K), draws(model))
     assert model.is_fitted_to(model.task)
 
 
@@ -166,7 +172,10 @@ def test_a_file_keeps_the_evidence(model, task_of, distances, tmp_path):
     assert_array_equal(draws(loaded), draws(model))
     assert loaded.evidence_ == model.evidence_
     assert loaded.predict(K).notes == model.predict(K).notes
-    assert loaded.is_fitted_to(task_of()) and not loaded.is_fitted_to(task_of(seed=1))
+    task = task_of()
+    assert loaded.is_fitted_to(task) and not loaded.is_fitted_to(task_of(seed=1))
+    ranks = cb.SourceTask.from_ranks(task.ranks, task.y, n_classes=120)
+    assert not loaded.is_fitted_to(ranks)
     # The same ranks with other distances are another task.
     other, y = distances()
     other = other + 0.5 * other[np.arange(y.size), y][:, None]
@@ -175,7 +184,7 @@ def test_a_file_keeps_the_evidence(model, task_of, distances, tmp_path):
     assert not loaded.is_fitted_to(shifted)
     assert_allclose(tail_checks(loaded).table, tail_checks(model).table)
     # It has no depths, which the prior of the tails needs.
-    with pytest.raises(DataError, match=r"^task: .*tails needs the scores"):
+    with pytest.raises(DataError):
         loaded.predict_prior([120])
     few = {"draws": 50, "random_seed": 1}
     expected = model.predict_prior([120], **few).draws
@@ -188,34 +197,8 @@ def test_scores_far_down_are_another_task(distances):
     scores = 7 - matrix
     lower = np.where(scores.argsort(axis=1).argsort(axis=1) < 40, scores - 3, scores)
     task, other = (cb.SourceTask.from_scores(s, y) for s in (scores, lower))
-    assert_array_equal(task.nearest_classes.scores, other.nearest_classes.scores)
     model = fit(task)
     assert model.is_fitted_to(task) and not model.is_fitted_to(other)
-
-
-def test_equal_ranks_without_scores_are_another_task(model, task_of):
-    """Everything that a fit to ranks sees is the same."""
-    task = task_of()
-    without = replace(
-        task.table, nearest=None, provenance=replace(task.table.provenance, source=None)
-    )
-    bare = cb.SourceTask(without, task.classes)
-    assert_array_equal(bare.ranks, task.ranks)
-    assert model.is_fitted_to(task) and not model.is_fitted_to(bare)
-    assert fit(bare).evidence_ == "ranks" and not fit(bare).is_fitted_to(task)
-
-
-def test_an_interruption_of_the_tails_keeps_the_ranks(by_ranks, task_of, monkeypatch):
-    def stop(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(score_evidence, "anchored", stop)
-    with pytest.raises(Interrupted) as interruption:
-        fit(task_of())
-    kept = interruption.value.partial
-    assert_array_equal(draws(kept), draws(by_ranks))
-    assert kept.evidence_ == "ranks" and "tails" not in kept.idata.children
-    assert any("only ranks are used, because" in note for note in kept.predict(K).notes)
 
 
 def test_rounding_does_not_move_the_origin_of_distances(distances):
@@ -253,8 +236,10 @@ def test_ranks_alone_are_the_ranks_of_a_task(distances):
     task = cb.SourceTask.from_scores(matrix, y, higher_is_better=False)
     ranks = cb.SourceTask.from_ranks(task.ranks, y, n_classes=120)
     found, expected = fit(task, "ranks"), fit(ranks)
-    assert_array_equal(found.fit_.data.counts, expected.fit_.data.counts)
+    histograms = (m.idata["observed_data"]["rank_histogram"] for m in (found, expected))
+    assert_array_equal(*histograms)
     assert expected.evidence_ == "ranks" and expected.predict(K).evidence == "ranks"
+    assert not any("only ranks" in note for note in expected.predict(K).notes)
     assert_allclose(found.predict(K).mean, expected.predict(K).mean, atol=0.05)
     # Both evidences of the first are asked for in vain from the second.
     assert_array_equal(draws(expected), draws(fit(ranks, "ranks")))
@@ -329,19 +314,7 @@ def test_a_tie_of_unknown_order_leaves_the_scores_their_say(distances):
     matrix, y = distances()
     matrix[0, 1:3] = matrix[0, 0]
     task = cb.SourceTask.from_scores(matrix, y, higher_is_better=False, ties="unknown")
-    assert task.table.made_from == "tied scores"
     assert fit(task).evidence_.startswith("ranks and scores")
-
-
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-@pytest.mark.parametrize("true", [0.0, 1.5])
-def test_extreme_pilots_have_finite_answers(true):
-    matrix = np.random.default_rng(0).uniform(1, 2, size=(60, 60))
-    np.fill_diagonal(matrix, true)
-    task = cb.SourceTask.from_scores(matrix, np.arange(60), higher_is_better=False)
-    with pytest.warns(ExtrapolationWarning):
-        values = draws(quietly(task), [2, 60, 10**6, 10**12])
-    assert np.isfinite(values).all() and ((values >= 0) & (values <= 1)).all()
 
 
 # Where only ranks are used
@@ -367,57 +340,44 @@ def designed(distances, design):
 
 
 REASONS = {
-    "number of classes": (lambda d, t: t(15), "15 classes are fewer than the 20"),
+    "number of classes": (lambda d, t: t(15), "15 classes"),
     "unequal weights": (lambda d, t: t(class_weight=1 / np.arange(1, 121) ** 2.0), "count as"),
-    "decisions": (
-        lambda d, t: cb.SourceTask.from_scores(decisions(d), np.arange(120)),
-        "scores are tied",
-    ),
-    "whole numbers": (lambda d, t: whole_numbers(), "scores are tied"),
-    "several tasks": (lambda d, t: [t(60, 1), t(60, 2)], "scores of 2 tasks cannot be combined"),
-    "groups": (
-        lambda d, t: designed(d, {"groups": np.arange(120) // 4}),
-        "tails of scores need classes drawn one by one with equal probabilities",
-    ),
+    "decisions": (lambda d, t: cb.SourceTask.from_scores(decisions(d), np.arange(120)), "tied"),
+    "whole numbers": (lambda d, t: whole_numbers(), "tied"),
+    "several tasks": (lambda d, t: [t(60, 1), t(60, 2)], "2 tasks"),
+    "groups": (lambda d, t: designed(d, {"groups": np.arange(120) // 4}), "drawn"),
     "unequal probabilities": (
         lambda d, t: designed(d, {"inclusion": np.linspace(0.3, 1, 120)}),
-        "tails of scores need classes drawn one by one with equal probabilities",
+        "probabilities",
     ),
     "guesses": (
         lambda d, t: cb.SourceTask.from_scores(
             np.random.default_rng(0).normal(size=(100, 100)), np.arange(100)
         ),
-        "hardly better than guessing",
+        "guessing",
     ),
 }
+FEWER = {"sampler": {**FEW["sampler"], "draws": 60, "tune": 60}}
 
 
-def test_tails_allow_ties_of_wrong_classes_in_half_of_the_instances(distances):
+@pytest.mark.parametrize(("n_tied", "used"), [(60, True), (62, False)])
+def test_tails_allow_ties_of_wrong_classes_in_half_of_the_instances(distances, n_tied, used):
     matrix, y = distances()
-    for n_tied, reason in [(60, ""), (62, "scores are tied (in 52% of the instances")]:
-        tied = matrix.copy()
-        wrong = np.arange(120) != y[:n_tied, None]
-        tied[:n_tied][wrong & (matrix[:n_tied] < np.median(matrix))] = np.median(matrix)
-        task = cb.SourceTask.from_scores(tied, y, higher_is_better=False)
-        found = why_no_tails([task])
-        assert found.startswith(reason) and bool(found) == bool(reason)
+    tied = matrix.copy()
+    wrong = np.arange(120) != y[:n_tied, None]
+    tied[:n_tied][wrong & (matrix[:n_tied] < np.median(matrix))] = np.median(matrix)
+    task = cb.SourceTask.from_scores(tied, y, higher_is_better=False)
+    assert quietly(task, **FEWER).evidence_.startswith("ranks and scores") == used
 
 
 @pytest.mark.parametrize(("make", "why"), REASONS.values(), ids=REASONS)
 def test_where_scores_say_too_little_ranks_answer(make, why, task_of, distances):
     task, k = make(distances, task_of), [10, 100, 1000]
-    few = {**FEW["sampler"], "draws": 60, "tune": 60}
-    found, ranks = (quietly(task, evidence, sampler=few) for evidence in ("all", "ranks"))
+    found, ranks = (quietly(task, evidence, **FEWER) for evidence in ("all", "ranks"))
     assert_array_equal(draws(found, k), draws(ranks, k))
-    notes = [note for note in found.predict(k).notes if note.startswith("only ranks are used")]
-    assert len(notes) == 1 and notes[0].startswith("only ranks are used, because ")
-    assert why in notes[0]
-    # The note is the only difference.
-    assert [n for n in found.predict(k).notes if n not in notes] == list(ranks.predict(k).notes)
-    assert found.evidence_ == "ranks"
-    assert found.predict(k).evidence == "ranks" and "fit: ranks" in repr(found)
-    with pytest.raises(DataError, match=r"^model: it uses only ranks"):
-        tail_checks(found)
+    (note,) = (note for note in found.predict(k).notes if note.startswith("only ranks"))
+    assert why in note
+    assert found.evidence_ == found.predict(k).evidence == "ranks"
 
 
 def test_coarse_knots_leave_the_ranks(task_of):
@@ -426,19 +386,8 @@ def test_coarse_knots_leave_the_ranks(task_of):
         cb.BayesianExtrapolator(prior, evidence=evidence).fit(task_of(), **FEW)
         for evidence in ("all", "ranks")
     )
-    assert any("knots of the bandwidth 0.2 are too coarse" in n for n in found.predict(K).notes)
+    assert any(note.startswith("only ranks") for note in found.predict(K).notes)
     assert_array_equal(draws(found), draws(ranks))
-
-
-def test_tasks_without_scores_have_no_note(task_of):
-    task = task_of()
-    for other in (
-        cb.SourceTask.from_ranks(task.ranks, task.y, n_classes=120),
-        cb.SourceTask.from_accuracies([2, 60], [0.9, 0.8], n_test=60, n_classes=60),
-    ):
-        model = quietly(other)
-        assert model.evidence_ == "ranks"
-        assert not any("only ranks" in note for note in model.predict([100]).notes)
 
 
 @unsound_data
@@ -447,17 +396,7 @@ def test_scores_of_the_wrong_sign():
     model = fit(cb.SourceTask.from_scores(scores, np.arange(100)))
     values = draws(model, [100, 1000])
     assert np.isfinite(values).all() and (values < 0.02).all()
-    assert any("hardly better than guessing" in note for note in model.predict([100]).notes)
-
-
-def test_arguments(task_of):
-    for bad in ("scores", "both", None, 1):
-        with pytest.raises(DataError, match=r"^evidence:"):
-            cb.BayesianExtrapolator(evidence=bad).fit(task_of())
-    with pytest.raises(DataError, match=r"^task:"):
-        cb.BayesianExtrapolator().fit(np.eye(60))
-    with pytest.raises(DataError, match=r"^model:"):
-        tail_checks(cb.ClassExReg())
+    assert any("guessing" in note for note in model.predict([100]).notes)
 
 
 # Checks
@@ -475,37 +414,17 @@ def test_checks_of_the_calibration(model):
     weight = tree["held_out_ranks"]["weight"]
     weight.values = weight.values[..., ::-1].copy()  # of the depths
     broken = cb.BayesianExtrapolator.from_idata(tree)
-    assert not tail_checks(broken).passed and "unusual" in repr(tail_checks(broken))
+    assert not tail_checks(broken).passed
     notes = {name: m.predict(500).notes for name, m in {"sound": model, "broken": broken}.items()}
     assert any("tail_checks" in note for note in notes["broken"])
     assert not any("tail_checks" in note for note in notes["sound"])
 
 
-def test_the_check_is_of_the_most_probable_form(distances):
-    matrix, y = distances()
-    model = fit(cb.SourceTask.from_scores(7 - matrix, y))
-    prob = max(model.fit_.record.forms.values())
-    assert prob < 0.999
-    checks = tail_checks(model)
+def test_the_check_is_of_the_most_probable_form(of_two_forms):
+    checks = tail_checks(of_two_forms)
     assert checks.passed
-    likeliest = model.idata["tails"]["form_place"].values == 0
-    assert checks.replicated.sizes["draw"] == likeliest.sum()
-    assert likeliest.mean() == pytest.approx(prob, abs=0.005)
-
-
-def test_sensitivity_includes_the_tails(model, by_ranks):
-    log_prior = model.compute_log_prior()["log_prior"].to_dataset()
-    ranks = by_ranks.compute_log_prior()["log_prior"].to_dataset()
-    assert {*log_prior.data_vars} == {*ranks.data_vars, "tail_prior"}
-    assert log_prior["tail_prior"].dims == ("chain", "draw")
-    assert_array_equal(log_prior["tail_prior"], model.idata["tails"]["prior_density"])
-    both, alone = (cb.sensitivity(m, [120, 10_000]) for m in (model, by_ranks))
-    assert both.table.index.tolist() == [120, 10_000]
-    found, expected, tails = both.log_density, alone.log_density, model.idata["tails"].to_dataset()
-    assert "tail_prior" not in expected and "tail_prior" not in alone.table
-    assert_allclose(found["prior"], expected["prior"])
-    assert_allclose(found["tail_prior"], tails["prior_density"])
-    assert_allclose(found["likelihood"], expected["likelihood"] + tails["rank_density"].values)
+    likeliest = of_two_forms.idata["tails"]["form_place"].values == 0
+    assert checks.replicated.sizes["draw"] == likeliest.sum() < likeliest.size
 
 
 def test_sensitivity_names_the_prior_that_matters(by_ranks, task_of):
@@ -513,9 +432,9 @@ def test_sensitivity_names_the_prior_that_matters(by_ranks, task_of):
     many = fit(task_of(), sampler={"draws": 1000, "tune": 400, "chains": 4})
     with pytest.warns(ExtrapolationWarning):
         of_scores, of_ranks = (cb.sensitivity(m, [120, 10**6]) for m in (many, by_ranks))
+    assert "tail_prior" not in of_ranks.table
     assert of_scores.table.loc[10**6, "tail_prior"] > 1.5 * of_scores.table.loc[10**6, "prior"]
     assert of_scores.table.loc[10**6, "diagnosis"].startswith("tail prior")
-    assert "tail" not in " ".join(of_ranks.sentences)
     row, stronger = of_scores.table.loc[10**6], of_scores.scaled(1.25, "tail_prior")
     moved = (stronger.mean[10**6] - row["mean"]) / row["sd"]
     assert moved == pytest.approx(np.log2(1.25) * row["tail_prior_pull"], rel=0.5)
@@ -531,7 +450,7 @@ def test_the_prior_that_is_drawn_is_that_of_the_tails(model, by_ranks, task_of):
     assert (prior.draws.std("draw") < 0.8 * of_ranks.draws.std("draw")).all()
     tree = fresh.sample_prior_predictive(task, draws=800, random_seed=4)
     drawn, default = tree["prior"].to_dataset(), cb.TailPrior()
-    assert drawn["slope"].attrs["description"] and "mu" in drawn
+    assert "mu" in drawn
     error = drawn["slope_error"].values
     assert error.mean() == pytest.approx(default.slope_error, abs=4 * error.std() / 800**0.5)
     assert error.std() == pytest.approx(default.slope_error_sd, rel=0.1)
@@ -545,28 +464,16 @@ def test_the_prior_that_is_drawn_is_that_of_the_tails(model, by_ranks, task_of):
     assert wide.draws.std("draw").values[0, 1] > 1.3 * prior.draws.std("draw").values[0, 1]
 
 
-def test_one_huge_score_does_not_move_the_origin(distances, model):
+def test_one_huge_score_does_not_move_the_origin(distances, of_two_forms):
     """A true score far beyond all others wins as before; distances from it would be alike."""
     matrix, y = distances()
     outlier = 7 - matrix
     outlier[0, 0] = 1e12
-    plain, found = (fit(cb.SourceTask.from_scores(s, y)) for s in (7 - matrix, outlier))
+    found = fit(cb.SourceTask.from_scores(outlier, y))
     # The standard deviation of the posterior is 0.1 at 10,000 classes.
-    assert_allclose(found.predict(K).mean, plain.predict(K).mean, atol=0.1)
-    assert sd(found.predict(K))[10_000] > 0.7 * sd(plain.predict(K))[10_000]
+    assert_allclose(found.predict(K).mean, of_two_forms.predict(K).mean, atol=0.1)
+    assert sd(found.predict(K))[10_000] > 0.7 * sd(of_two_forms.predict(K))[10_000]
     assert tail_checks(found).passed
-
-
-def test_own_parameters_with_names_of_the_tails_are_refused(task_of):
-    class SlopePrior(cb.MixturePrior):
-        def log_weights(self):
-            return super().log_weights() + 0 * pm.Normal("slope")
-
-    own = cb.BayesianExtrapolator(SlopePrior())
-    with pytest.raises(DataError, match=r"^prior: its parameter 'slope' has the name"):
-        own.build(task_of())
-    with pytest.raises(DataError, match=r"^prior: its parameter 'slope' has the name"):
-        own.predict_prior([120], task_of())
 
 
 def test_the_model_of_a_task_is_that_of_its_answered_instances(distances):
@@ -617,34 +524,8 @@ def test_a_file_keeps_the_prior_of_the_tails(steep, task_of, tmp_path):
     assert_allclose(draws(loaded.fit(task_of(), **FEW)), draws(steep))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("level", np.nan),
-        ("slope", "steep"),
-        ("slope_error", np.inf),
-        ("level_sd", 0),
-        ("slope_error_sd", -0.1),
-        ("slope_spread", 0),
-        ("look_alikes", 0),
-        ("look_alikes", 1),
-    ],
-)
-def test_parameters_of_tails_that_are_refused(name, value):
-    with pytest.raises(DataError, match=f"^{name}:"):
-        cb.TailPrior(**{name: value})
-
-
-@pytest.mark.parametrize("value", [None, 0.1, "steep", cb.MixturePrior(), {"slope": 1.0}])
-def test_priors_of_tails_that_are_refused(task_of, value):
-    with pytest.raises(DataError, match=r"^tail_prior: expected a TailPrior, found"):
-        cb.BayesianExtrapolator(tail_prior=value).fit(task_of(), **FEW)
-
-
-def test_the_pymc_model_sums_over_the_forms(distances):
-    matrix, y = distances()
-    several = fit(cb.SourceTask.from_scores(7 - matrix, y))
-    held_out, graph = several.idata["held_out_ranks"].to_dataset(), several.model
+def test_the_pymc_model_sums_over_the_forms(of_two_forms):
+    held_out, graph = of_two_forms.idata["held_out_ranks"].to_dataset(), of_two_forms.model
     tables = [HeldOutTable.of_group(held_out.isel(form=i)) for i in range(held_out.sizes["form"])]
     assert len(tables) == 2
     prior = cb.TailPrior()
@@ -693,6 +574,4 @@ def test_predictions_that_scores_move_out_of_the_interval_of_ranks_have_a_note()
         prediction = fit(task).predict(5000)
         notes = [note for note in prediction.notes if "scores move the prediction" in note]
         assert bool(notes) == (not lower <= prediction.mean.item() <= upper) == is_noted
-        span = f"90% interval from ranks alone, {100 * lower:.1f} to {100 * upper:.1f}%;"
-        assert all(span in note for note in notes)
     assert not any("scores move" in note for note in by_ranks.notes)

@@ -11,7 +11,6 @@ from scipy.special import expit
 from scipy.stats import beta, binom, kstest, multivariate_normal, norm, t
 
 from classex_bayes import SourceTask, TailPrior
-from classex_bayes.bayes.tails import calibration
 from classex_bayes.bayes.tails.calibration import HeldOutTable, posterior_density, random_halves
 from classex_bayes.bayes.tails.depths import (
     AS_GIVEN,
@@ -296,15 +295,12 @@ def test_likelihood_is_binomial_given_p(pilot):
     assert single.log_likelihood(POINT[None])[0] == pytest.approx(expected - coefficient, rel=1e-9)
 
 
-def test_many_points_have_the_likelihoods_of_each(pilot, constants):
-    halves = random_halves(120, np.random.default_rng(5))
-    table = held_out_table(pilot, halves)
-    points = POINT + SPREAD * np.random.default_rng(1).normal(size=(7, 5))
-    each = np.concatenate([table.log_likelihood(point[None]) for point in points])
+def test_many_points_have_the_likelihoods_of_each(pilot):
+    table = held_out_table(pilot, random_halves(120, np.random.default_rng(5)))
+    points = POINT + SPREAD * np.random.default_rng(1).normal(size=(400, 5))
+    each = np.concatenate([table.log_likelihood(point[None]) for point in points[::60]])
     assert np.ptp(each) > 1
-    for most in (1, 10**5, 10**9):
-        with constants(calibration, _MOST_TERMS=most):
-            assert_allclose(table.log_likelihood(points), each, rtol=1e-12)
+    assert_allclose(table.log_likelihood(points)[::60], each, rtol=1e-12)
 
 
 def test_the_law_outside_the_tails_is_the_posterior_given_losses():

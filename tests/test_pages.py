@@ -1,14 +1,24 @@
-"""The pages by role: their code runs, and the numbers on them are those that it prints."""
+"""Pages with code that readers run: it runs, and the pages by role have the numbers it prints."""
 
 import functools
 import math
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 
 import classex_bayes as cb
 from studies.figures.roles import PAGES, with_outputs
 
+pytestmark = pytest.mark.nightly
+ROOT = Path(__file__).parents[1]
+# The pages by role, of ArviZ and of recipes are run with their numbers; the notebooks on their own.
+RUN = ["README.md"]
+RUN += [f"docs/{name}.md" for name in ("bounds", "checks", "data", "from_r", "gallery", "index")]
+RUN += [f"docs/{name}.md" for name in ("open_set", "questions", "sampling", "scores")]
+ELSEWHERE = "torch", "index.search", "Client("  # need a device, an index, other machines
 NUMBER = r"-?\d[\d,]*\.?\d*"
 
 
@@ -27,6 +37,23 @@ def few_draws(monkeypatch):
 
     shorten(cb.BayesianExtrapolator, draws=250, tune=250, chains=2)
     shorten(cb.OpenSetExtrapolator, draws=250)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("page", RUN)
+def test_blocks_run_one_after_the_other(page, few_draws, tmp_path, monkeypatch):
+    """With scores of 50 classes, if the page has none of its own."""
+    monkeypatch.chdir(tmp_path)
+    y = np.arange(100) // 2
+    scores = 2 * np.eye(50)[y] + np.random.default_rng(1).normal(size=(100, 50))
+    known = {"scores": scores, "y": y, "names": np.array([f"class {j}" for j in range(100)])}
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    assert blocks
+    for code in blocks:
+        if not any(word in code for word in ELSEWHERE):
+            exec(compile(code, page, "exec"), known)
+            plt.close("all")
 
 
 def outputs(text):
@@ -61,7 +88,6 @@ def tolerance(number, size):
     return max(0.02, 4 * math.sqrt(share * (1 - share) / size))
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_numbers_are_those_that_the_code_prints(page, few_draws):
     """Within four Monte Carlo standard errors of few draws."""
@@ -73,15 +99,8 @@ def test_numbers_are_those_that_the_code_prints(page, few_draws):
         assert again == pytest.approx(number, abs=tolerance(number, size))
 
 
-def test_a_share_of_few_pilots_may_be_another_on_another_processor():
-    """One or two of 20 pilots more reach a width; of 500 draws that would be a fault."""
-    _, numbers, sizes = outputs("```text\nPlan; 20 pilots of each design\nreached 0.900\n```\n")
-    assert (numbers[-1], sizes[-1]) == (0.9, 20)
-    assert tolerance(0.9, 20) > 2 / 20 and tolerance(0.9, 500) < 2 / 20
-    assert outputs("```text\nmean 0.900\n```\n")[2] == [500]
-
-
 def test_another_number_is_seen():
     page = "```python\nprint('mean', 0.75)\n```\n\n```text\nmean 0.85\n```\n"
     assert outputs(page)[:2] == (["mean"], [0.85])
     assert outputs(with_outputs(page))[:2] == (["mean"], [0.75])
+    assert tolerance(0.85, 500) < 0.1

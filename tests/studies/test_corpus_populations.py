@@ -1,22 +1,23 @@
-"""Scores of the corpus: heads, retrieval, strings and vectors, against independent sources."""
+"""Scores and features of the corpus against textbook formulas and independent sources."""
 
 import math
+from collections import Counter
 from functools import cache
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.linalg import eigh
 from scipy.special import log_softmax
 from scipy.stats import norm
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 
-from studies.corpus import retrieval_scores
-from studies.corpus.heads import margin_head, softmax_head
-from studies.corpus.population import ScoredPopulation, load
-from studies.corpus.string_scores import edit_distances, hashes, shared_parts
-from studies.corpus.vector_scores import correlations, kernel, log_likelihood_ratios
+from studies.corpus import orbits, retrieval_scores, sequences
+from studies.corpus.heads import softmax_head
+from studies.corpus.projections import discriminants
+from studies.corpus.string_scores import edit_distances, hashes
+from studies.corpus.vector_scores import log_likelihood_ratios
 
 DOCUMENTS = ["a rose is a rose", "the wars of the roses", "rose water", "is water the one"]
 QUERIES = ["the rose", "water of the rose is", "unheard words", "one one one"]
@@ -38,22 +39,6 @@ def test_a_softmax_head_is_a_penalised_logistic_regression(clouds):
     np.testing.assert_allclose(weights, expected.coef_, atol=1e-3)
 
 
-def test_no_better_head_with_a_margin_is_found(clouds):
-    x, y = clouds
-    x = x / np.linalg.norm(x, axis=1, keepdims=True)
-
-    def loss(weights):
-        weights = weights.reshape(5, 4)
-        cosines = x @ (weights / np.linalg.norm(weights, axis=1, keepdims=True)).T
-        logits = 8 * (cosines - 0.2 * np.eye(5)[y])
-        return -log_softmax(logits, axis=1)[np.arange(200), y].mean()
-
-    trained = margin_head(x, y, scale=8, margin=0.2, epochs=600).astype(float)
-    np.testing.assert_allclose(np.linalg.norm(trained, axis=1), 8, rtol=1e-5)
-    assert loss(trained) < minimize(loss, trained.ravel()).fun + 1e-4
-    assert loss(trained) < loss(margin_head(x, y, scale=8, margin=0, epochs=600)) - 1e-4
-
-
 def test_bm25():
     mean = sum(map(len, DOCUMENTS)) / 4
     expected = np.zeros((4, 4))
@@ -65,19 +50,6 @@ def test_bm25():
                 length = count + 1.2 * (0.25 + 0.75 * len(document) / mean)
                 expected[row, column] += math.log(1 + (4 - n + 0.5) / (n + 0.5)) * count / length
     np.testing.assert_allclose(retrieval_scores.bm25(DOCUMENTS, QUERIES), expected, rtol=1e-6)
-
-
-def test_language_models():
-    every = [word for document in DOCUMENTS for word in document]
-    expected = np.zeros((4, 4))
-    for row, query in enumerate(QUERIES):
-        for column, document in enumerate(DOCUMENTS):
-            for word in set(every).intersection(query):
-                common = every.count(word) / len(every)
-                mixed = (document.count(word) / len(document) + common) / 2
-                expected[row, column] += query.count(word) * math.log(mixed / common)
-    shift = retrieval_scores.unigram_log_likelihoods(DOCUMENTS, QUERIES) - expected
-    np.testing.assert_allclose(shift, np.tile(shift[:, :1], 4), atol=1e-6)
 
 
 def test_naive_bayes():
@@ -103,12 +75,12 @@ def test_edit_distances():
     np.testing.assert_array_equal(edit_distances(texts[:10], texts), expected)
 
 
-def test_shared_parts_of_sets():
-    expected = [
-        [len({*a} & {*b}) / len({*a} | {*b}) for b in map(tuple, DOCUMENTS)]
-        for a in map(tuple, QUERIES)
-    ]
-    np.testing.assert_allclose(shared_parts(QUERIES, DOCUMENTS), expected, rtol=1e-6)
+def test_words_are_counted_with_overlaps():
+    gene = np.random.default_rng(2).integers(0, 4, 1500)
+    runs = (gene[i : i + sequences.LENGTH] for i in range(1501 - sequences.LENGTH))
+    expected = Counter(run.tobytes() for run in runs)
+    counts = sequences.words(gene)
+    assert sorted(counts[counts > 0]) == sorted(expected.values())
 
 
 def test_bits_differ_as_angles():
@@ -130,21 +102,24 @@ def test_log_likelihood_ratios_of_normal_vectors():
     np.testing.assert_allclose(shift, shift[0, 0])
 
 
-def test_correlations_and_kernels():
+def test_discriminants_are_generalized_eigenvectors():
     rng = np.random.default_rng(5)
-    gallery, probes = rng.normal(size=(2, 40, 3))
-    expected = np.corrcoef(probes, gallery)[:40, 40:]
-    np.testing.assert_allclose(correlations(probes, gallery), expected, atol=1e-6)
-    squares = ((probes[:, None] - gallery) ** 2).sum(-1)
-    width = np.median(np.sort(squares, axis=1)[:, 29])
-    np.testing.assert_allclose(kernel(probes, gallery), np.exp(-squares / width))
+    x = rng.normal(size=(50, 4)) @ rng.normal(size=(4, 4))
+    mixed = rng.normal(size=(4, 4))
+    within = mixed @ mixed.T
+    axes = discriminants(x, within, 3)
+    ratios, _ = eigh(np.cov(x.T), within)
+    np.testing.assert_allclose(axes.T @ within @ axes, np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(axes.T @ np.cov(x.T) @ axes, np.diag(ratios[:0:-1]), atol=1e-6)
 
 
-@pytest.mark.parametrize("higher_is_better", [True, False])
-def test_scores_are_kept_as_they_are(tmp_path, higher_is_better):
-    scores = np.random.default_rng(6).integers(0, 5, (7, 4)).astype(np.int16)
-    made = ScoredPopulation(scores, np.arange(7) % 4, higher_is_better)
-    made.save(tmp_path / "made.npz")
-    kept = load(tmp_path / "made.npz")
-    assert kept.scores.dtype == np.int16 and kept.higher_is_better is higher_is_better
-    np.testing.assert_array_equal(kept.task().ranks, made.task().ranks)
+def test_energy_and_momentum_are_those_of_the_ellipse():
+    rng = np.random.default_rng(6)
+    a, e, inclination = rng.uniform(1, 50, 200), rng.beta(1, 2, 200), rng.uniform(0, 3, 200)
+    angles = [rng.uniform(0, 2 * np.pi, 200) for _ in range(3)]
+    position, velocity = orbits.states(np.column_stack([a, e, inclination, *angles]))
+    distance = np.linalg.norm(position, axis=1)
+    np.testing.assert_allclose((velocity**2).sum(1) / 2 - 1 / distance, -1 / (2 * a), rtol=1e-6)
+    momentum, parameter = np.cross(position, velocity), a * (1 - e**2)
+    np.testing.assert_allclose((momentum**2).sum(1), parameter, rtol=1e-6)
+    np.testing.assert_allclose(momentum[:, 2] / np.sqrt(parameter), np.cos(inclination))
