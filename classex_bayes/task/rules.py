@@ -555,7 +555,8 @@ def _confusions(tested: Tested) -> Mapping[str, Any] | None:
 def _templates(tested: Tested) -> Mapping[str, Any] | None:
     """Share of the templates that are the means of all probes of their classes."""
     source, y = tested.table.provenance.source, tested.table.y[~tested.table.unanswered]
-    if not isinstance(source, EmbeddingScores) or source.several:
+    # A file may be closed by now.
+    if not isinstance(source, EmbeddingScores) or source.several or source.in_order:
         return None
     rows = first_rows(*source.probes.shape)
     probes = np.asarray(read_rows(source.probes, rows), dtype=float)
@@ -760,6 +761,6 @@ RULES = (
         "templates", _templates, _MOSTLY,
         "{value:.0%} of the templates are the means of the probes of their classes",
         "; make them of other instances than those that are tested",
-        needs="embeddings with several probes of a class",
+        needs="embeddings in memory, with several probes of a class",
     ),
 )  # fmt: skip
