@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import one_of
-from classex_bayes.arrays import as_numeric, as_vector, contents, with_labels
+from classex_bayes.array_access import as_numeric, as_vector, contents, with_labels
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 

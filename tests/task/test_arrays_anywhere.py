@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
-from classex_bayes import arrays as arrays_module
-from classex_bayes.arrays import numpy_if_in_memory, read_rows
+from classex_bayes import array_access as arrays_module
+from classex_bayes.array_access import numpy_if_in_memory, read_rows
 from classex_bayes.core import rank_pass as rank_counts_module
 from classex_bayes.core.ranks import device as device_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
