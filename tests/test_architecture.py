@@ -408,7 +408,7 @@ def swallows(name, value):
     # scikit-learn's `set_params` takes parameters by name and checks them; exceptions take any.
     # A protocol is not called. Plots check what goes to the figure
     # (tests/plots/test_every_plot.py: test_axes_that_do_not_fit). `read_task` has the arguments of
-    # the constructors and refuses others (tests/test_bad_input.py).
+    # the constructors and refuses others (tests/test_bad_calls.py).
     protocol = getattr(value, "_is_protocol", False)
     plot = ".plot_" in name and not inspect.isclass(value)
     if protocol or plot or name.endswith((".set_params", ".read_task", "Error", "Warning")):

@@ -39,8 +39,11 @@ def run():
         table.update(known)
 
 
-def test_there_are_six_short_recipes():
-    titles = "A prior, A point estimator, A metric, A new kind of data, A plot, A wing"
+def test_there_are_seven_short_recipes():
+    titles = (
+        "A prior, A point estimator, A metric, A new kind of data, A rule on the data, A plot, "
+        "A wing"
+    )
     assert list(RECIPES) == titles.split(", ")
     lengths = {title: len(re.findall(r"^.*\S", code, re.M)) for title, code in RECIPES.items()}
     assert {title: n for title, n in lengths.items() if n > LONGEST} == {}
@@ -112,6 +115,13 @@ def test_metric(run):
         classex_bayes.DataError, match=r"predicts rbp and not accuracy; read \.draws"
     ):
         prediction.accuracy  # noqa: B018, since reading it raises
+
+
+def test_rule(run):
+    names = run("A rule on the data")
+    task = names["task"]
+    finding = names["_REPEATS"].finding(names["Tested"](task.table, task.variance, None))
+    assert finding.is_note and finding.value == 20 and "60 instances" in finding.sentence
 
 
 def test_new_kind_of_data(run):

@@ -90,6 +90,14 @@ tests/task/test_choices.py @
 +     task = cb.SourceTask.from_choices([True, True, False, True], range(4), 4)
 +     assert task.accuracy(4) == 0.75
 """,
+    "a rule on the data": r"""
+task/rules.py @ def sums_to_one(scores + <_repeats>
+task/rules.py @ OF_CURVES = _C + <_REPEATS>
+task/rules.py @ Rule(\n        "number of errors" + _REPEATS,
+docs/checks.md @ | accuracy on few classes | + | instances of a class | one is far larger | |
+tests/task/test_rules.py @ "number of classes": (
++ "instances of a class": lambda: ranks(np.append(Y, 60 * [0])),
+""",
     "a plot": r"""
 plots/check_plots.py @ @plot_function("ci_band", "mean", "observed")\ndef plot_ppc + <plot_ranks>
 plots/__init__.pyi @ from .check_plots import plot_s
@@ -145,7 +153,7 @@ TESTS = """
 tests/test_architecture.py tests/test_docs.py tests/test_signatures.py tests/test_arguments.py
 tests/bayes/test_fitted.py::test_a_loaded_model_is_the_model_without_its_task
 tests/core/test_rank_metrics.py tests/estimators/test_contract.py tests/plots/test_every_plot.py
-tests/task/test_choices.py
+tests/task/test_choices.py tests/task/test_rules.py
 tests/cli/test_pipelines.py::test_every_verb_is_tried_and_documented
 tests/cli/test_pipelines.py::test_results_and_words_have_their_streams[ranks]
 """

@@ -1,8 +1,7 @@
 """Features of Gaussian classes, and scores of classifiers that are trained on them.
 
-Naive Bayes and quadratic discriminant analysis are marginal: the score of a class depends on the
-training instances of this class alone. Linear discriminant analysis pools the covariance of the
-classes, so it is not marginal.
+Naive Bayes is marginal: the score of a class depends on the training instances of this class alone.
+Linear discriminant analysis pools the covariance of the classes, so it is not marginal.
 """
 
 from dataclasses import dataclass
@@ -43,16 +42,6 @@ def naive_bayes_scores(train, y, test):
         variance = members.var(axis=0)
         squared = (test - members.mean(axis=0)) ** 2 / variance
         scores.append(-0.5 * (squared + np.log(2 * np.pi * variance)).sum(axis=1))
-    return np.stack(scores, axis=1)
-
-
-def qda_scores(train, y, test):
-    """Log density of normal features with the covariance of the class, up to a constant."""
-    scores = []
-    for members in _by_class(train, y):
-        covariance = np.cov(members.T, bias=True)
-        log_det = np.linalg.slogdet(covariance)[1]
-        scores.append(-_squared_distance(covariance, members, test) - log_det)
     return np.stack(scores, axis=1)
 
 

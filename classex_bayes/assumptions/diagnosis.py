@@ -150,17 +150,15 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     Parameters
     ----------
     task : SourceTask
-        Any task. Checks that need unknown ranks or scores are left out, with the reason.
+        Any task. Rules that do not apply have passed None, and say which data they need.
     random_seed : int, SeedSequence or None
         Seed of random projections of the scores and of permutations.
 
     Returns
     -------
     TaskReport
-        The checks of every fit, which docs/checks.md lists with their signs and remedies, and:
+        The findings of every fit, which docs/checks.md lists with their signs and remedies, and:
 
-        - "number of classes", fewer than 20, and "number of errors", fewer than 10 or in fewer than
-          5 classes: notes alone;
         - "reach of the ranks": up to how many classes the ranks determine the accuracy to within
           0.2 without a prior (`MomentBounds`), a note alone if they do not on the pilot's own
           classes;
@@ -182,9 +180,8 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
 
     Notes
     -----
-    A check fails if the data are probably faulty. A note is worth reading and no fault: a small
-    pilot, or one of a very accurate classifier, has few classes or few errors. "Ties" states a
-    fact. On sound simulated tasks the other checks failed in at most 1% of cases.
+    A rule fails if the data are probably faulty. A note is worth reading and no fault: a small
+    pilot, or one of a very accurate classifier, has few classes or few errors.
 
     Examples
     --------

@@ -135,8 +135,7 @@ def output(metavar: str, text: str) -> Any:
 def _present(files: list[Path] | Path | None) -> list[Path] | Path | None:
     """Files that are there, checked before anything is loaded."""
     for file in files if isinstance(files, list) else [files] if files else []:
-        is_folder = file.is_dir() and file.suffix != ".zarr"
-        if str(file) != "-" and (is_folder or not file.exists()):
+        if str(file) != "-" and not file.is_file():
             raise no_such_file(file)
     return files
 
@@ -293,8 +292,7 @@ class FileVerb(DataOptions, Verb):
         list[Path],
         files_argument(
             "Scores, embeddings, ranks, search results or runs of TREC: .npz, .npy, .csv, .tsv, "
-            ".parquet, .zarr, HDF5; - is standard input. Several files: parts of the test "
-            "instances."
+            ".parquet; - is standard input. Several files: parts of the test instances."
         ),
     ]
 

@@ -271,7 +271,7 @@ class ExtrapolateVerb(QuestionVerb):
 @verb(
     "compare",
     "classex-bayes compare scores.csv --k 1000",
-    "classex-bayes compare embeddings.h5 --distance cosine --k 1000,10000 --all",
+    "classex-bayes compare embeddings.npz --distance cosine --k 1000,10000 --all",
     "classex-bayes compare scores.npz --k 1000 --n-resamples 200",
     "classex-bayes compare scores.npz --k 1000,10000 --bounds",
 )
@@ -330,7 +330,7 @@ class ReportVerb(QuestionVerb, ReferenceVerb):
 @verb(
     "open-set",
     "classex-bayes open-set scores.npz --k 1000,100000 --fpir 0.003",
-    "classex-bayes open-set embeddings.h5 --distance cosine --k 5000 --threshold 0.6",
+    "classex-bayes open-set embeddings.npz --distance cosine --k 5000 --threshold 0.6",
 )
 class OpenSetVerb(FileVerb, FitVerb):
     """Predict FNIR and FPIR with K enrolled classes, or the threshold that keeps one low."""

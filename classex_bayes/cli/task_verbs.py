@@ -29,7 +29,7 @@ _ROW = "classifier", "k", "mean", "sd", "lower", "upper", "prob_best", "prob_rea
 @verb(
     "diagnose",
     "classex-bayes diagnose scores.npz",
-    "classex-bayes diagnose embeddings.h5 --distance cosine --strict --quiet",
+    "classex-bayes diagnose embeddings.npz --distance cosine --strict --quiet",
 )
 class DiagnoseVerb(FileVerb):
     """Check the data for what makes an extrapolation untrustworthy; nothing is fitted."""

@@ -34,7 +34,7 @@ _MOSTLY = 0.5
 # An instance with fewer better competitors averages the weights of this number of nearest ones.
 N_NEAREST = 8
 CompetitorWins = Callable[[IntArray, IntArray], BoolArray]
-Ties = Literal["random", "pessimistic", "optimistic"]
+Ties = Literal["random", "pessimistic", "optimistic", "names"]  # "names": lists of a run
 # Values that users may pass. "unknown" leaves the order open; "auto" does so for 0/1 decisions.
 TieHandling = Literal["auto", "random", "pessimistic", "optimistic", "unknown"]
 

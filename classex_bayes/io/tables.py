@@ -19,7 +19,6 @@ from classex_bayes.io.arrays import (
     listed,
     names_or_numbers,
     readable,
-    synonyms,
 )
 from classex_bayes.io.whole_files import require_library
 from classex_bayes.task.class_labels import refuse_unnamed
@@ -46,13 +45,12 @@ def read_csv(path: Path) -> dict[str, Any]:
         header = text[: text.find(b"\n")]
         mark = "\t" if b"\t" in header and b"," not in header else ","
         columns = pd.read_csv(io.BytesIO(text), sep=mark, nrows=0).columns
-        labels = _column_of_labels(columns)
+        labels = "y" if "y" in columns else columns[0]
         # Names of classes are text, also "01" and "NA". So are the rows of a confusion matrix.
         names: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
         if not set(columns) >= _CURVE:
-            names["dtype"] = {labels or columns[0]: str}
+            names["dtype"] = {labels: str}
         table = pd.read_csv(io.BytesIO(text), sep=mark, **names, **_EXACT)
-        _refuse_class_y(table)
         if len(table.columns) == 1 and ";" in table.columns[0]:
             raise DataError(
                 f"found the columns {table.columns[0][:30]!r}..., expected commas between "
@@ -62,7 +60,7 @@ def read_csv(path: Path) -> dict[str, Any]:
             raise DataError(
                 "found rows with more entries than the header has names, expected equal numbers"
             )
-        for column in table.columns.drop(labels) if labels else ():
+        for column in table.columns.drop(labels) if labels == "y" else ():
             if pd.api.types.is_numeric_dtype(table[column]):
                 continue
             bad = pd.to_numeric(table[column], errors="coerce").isna() & table[column].notna()
@@ -82,24 +80,17 @@ def read_parquet(path: Path) -> dict[str, Any]:
     require_library(path)
     with readable(path):
         table = pd.read_parquet(path, engine="pyarrow")
-        if labels := _column_of_labels(table.columns):
+        if "y" in table:
             # Values that are not text raise an error only when they are read.
-            table[labels] = table[labels].to_numpy()
-        _refuse_class_y(table)
+            table["y"] = table["y"].to_numpy()
         return _arrays(table)
-
-
-def _column_of_labels(columns: pd.Index) -> Any:
-    """Name of the column with the labels, or None."""
-    return "y" if "y" in columns else next(iter(synonyms(columns, ["y"])), None)
 
 
 def _arrays(table: pd.DataFrame) -> dict[str, Any]:
     """Scores, labels and names of the classes; ranks; k and accuracy; or a confusion matrix."""
     if set(table.columns) >= _CURVE:
         return {name: table[name].to_numpy() for name in _CURVE}
-    labels = _column_of_labels(table.columns)
-    if labels is None:
+    if "y" not in table:
         first, names = table.columns[0], [*map(str, table.columns[1:])]
         if len(names) > 1 and set(names) & set(table[first].astype(str)):
             return {"counts": table.set_axis(table[first].astype(str)).drop(columns=first)}
@@ -107,11 +98,9 @@ def _arrays(table: pd.DataFrame) -> dict[str, Any]:
             f"found the columns {listed(table.columns)}; expected a column y and columns of "
             "scores, or columns k and accuracy"
         )
-    table = table.rename(columns={labels: "y"})
     if (missing := table["y"].isna()).any():
-        raise DataError(f"found no label in column {labels}, row {missing.argmax()}; expected one")
+        raise DataError(f"found no label in column y, row {missing.argmax()}; expected one")
     text = table["y"].to_numpy().astype(str)
-    table = table.rename(columns=synonyms(table.columns, ["ranks", "n_negatives"]))
     if "ranks" in table and set(table.columns) <= _RANKS:
         of_rows = {name: table[name].to_numpy() for name in table.columns.drop("y")}
         # Numbers that are the same in all rows, which they describe together.
@@ -123,17 +112,8 @@ def _arrays(table: pd.DataFrame) -> dict[str, Any]:
     scores = table.drop(columns="y")
     refuse_unnamed(scores.columns, "scores")
     classes = [str(column) for column in scores.columns]
-    labels = names_or_numbers(text, classes)
-    return {"scores": as_array(scores, "scores"), "y": labels, "classes": np.array(classes)}
-
-
-def _refuse_class_y(table: pd.DataFrame) -> None:
-    """Raise if a class is named y, as the column of labels; pandas names a second column y.1."""
-    if (table.reindex(columns=["y", "y.1"]) == "y").any(axis=None):
-        raise DataError(
-            "found a class 'y', but column y of a table has the labels; expected another name of "
-            "the class, or an .npz file with the arrays scores, y and classes"
-        )
+    y = names_or_numbers(text, classes)
+    return {"scores": as_array(scores, "scores"), "y": y, "classes": np.array(classes)}
 
 
 def read_design(path: Path) -> dict[str, dict[Any, Any]]:

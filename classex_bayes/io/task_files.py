@@ -2,7 +2,6 @@
 
 import inspect
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -16,18 +15,13 @@ from classex_bayes.array_access import as_matrix
 from classex_bayes.exceptions import DataError, no_such_file, warn
 from classex_bayes.io.arrays import (
     STDIN,
-    FileMatrix,
     described,
     ending_of,
     listed,
-    read_hdf5,
     read_npy,
     read_npz,
     read_text,
-    read_zarr,
     readable,
-    standard_name,
-    synonyms,
 )
 from classex_bayes.io.tables import read_csv, read_design, read_entries, read_parquet
 from classex_bayes.task.sampling_design import Sampling
@@ -54,11 +48,6 @@ _NAMES = _SAMPLING.union(*(inspect.signature(make).parameters for make in _LAYOU
 _NAMES.update(*_LAYOUTS)
 _LAYOUTS["qrels", "run"] = SourceTask.from_run  # files of their own
 _NUMBERS = {"n_test", "n_classes", "n_negatives", "truncated_at", "design_effect"}
-_NAMED_ARRAYS = {
-    ".npz": read_npz,
-    **dict.fromkeys((".h5", ".hdf5", ".hdf"), read_hdf5),
-    **dict.fromkeys((".zarr", ".zip"), read_zarr),
-}
 _TABLES = {".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
 _NONMATED, _LISTS = "nonmated", ("nonmated_ids", "nonmated_distances")
 # Arrays with one row for each test instance. All others are the same in every file.
@@ -79,13 +68,13 @@ def read_task(
     Parameters
     ----------
     paths : path or sequence of paths
-        Files of a layout of docs/data.md: .npz, HDF5 or Zarr with the arguments of a constructor as
-        arrays, such as ``scores, y``; .npy with the scores; .csv, .tsv or .parquet with a column
-        ``y`` and a column for each class; or a run. Matrices in .npy, HDF5 and Zarr stay on the
-        disk. Text may be compressed (.gz); "-" is a .csv on standard input.
+        Files of a layout of docs/data.md: .npz with the arguments of a constructor as arrays, such
+        as ``scores, y``; .npy with the scores, which stay on the disk; .csv, .tsv or .parquet with
+        a column ``y`` and a column for each class; or a run. Text may be compressed (.gz); "-" is a
+        .csv on standard input.
 
         If there are many files, each contains some of the test instances. All must have the same
-        classes, templates and settings. Their rows are joined in the order of the files.
+        classes, templates and settings. Their rows are joined in memory, in the order of the files.
     labels : path or sequence of paths, optional
         True classes for scores in .npy: an .npy file for each file of scores, or .txt with one
         label per line. Whole numbers in .txt, .csv and .parquet are positions unless all are names
@@ -112,7 +101,7 @@ def read_task(
         have an argument. The message names the file and states the value found and the value
         expected. Pickles are never loaded.
     ImportError
-        If zarr is not installed (.zarr and .zip) or pyarrow is not (.parquet).
+        If pyarrow is not installed (.parquet).
 
     Examples
     --------
@@ -164,11 +153,12 @@ def read_task(
             UserWarning,
         )
     positions = [np.asarray(part.get("y", ())) for part in parts]
+    values = _values(layout, whole, {**arguments, "random_seed": random_seed}, name)
     try:
-        task = _task_of(layout, whole, {**arguments, "random_seed": random_seed}, name)
+        task = _LAYOUTS[layout](**values)
     except DataError as error:
-        place = _place_in_files(str(error), [y.size for y in positions], files)
-        raise DataError(f"{error}{place}") from None
+        first_rows = _first_rows([y.size for y in positions], files)
+        raise DataError(f"{name}: {error}{first_rows}") from None
     if "gallery" not in whole:  # which shows that the classes are the same
         warn_of_equal_positions(positions, task.n_classes, task.classes)
     return task
@@ -182,9 +172,8 @@ def read_nonmated(paths: AnyPath | Iterable[AnyPath]) -> Any:
     """
     parts: dict[Path, dict[str, Any]] = {}
     for file in _paths(paths, "paths"):
-        read, names = _NAMED_ARRAYS.get(ending_of(file)), {_NONMATED, *_LISTS}
-        found = {} if read is None else read(file, names.__contains__)
-        arrays = {name: values for name, values in found.items() if name in names}
+        found = read_npz(file, (_NONMATED, *_LISTS)) if ending_of(file) == ".npz" else {}
+        arrays = {name: values for name, values in found.items() if values is not None}
         if arrays:
             parts[file] = arrays
     if not parts:
@@ -216,7 +205,7 @@ def _arrays(path: Path, labels: Path | None, names: Any) -> dict[str, Any]:
     """Everything that a file has a name for."""
     ending = ending_of(path)
     with readable(path):
-        exists = path == STDIN or (path.exists() if ending == ".zarr" else path.is_file())
+        exists = path == STDIN or path.is_file()
     if not exists:
         raise no_such_file(path)
     if (ending == ".npy") != (labels is not None):
@@ -227,23 +216,17 @@ def _arrays(path: Path, labels: Path | None, names: Any) -> dict[str, Any]:
         return {"scores": read_npy(path, mapped=True), "y": _labels(labels, names)}
     if ending in _TABLES:
         return _TABLES[ending](path)
-    if ending not in _NAMED_ARRAYS:
-        endings = ", ".join((".npy", *_TABLES, *_NAMED_ARRAYS))
+    if ending != ".npz":
+        endings = ", ".join((".npz", ".npy", *_TABLES))
         raise DataError(
-            f"{path}: expected a file ending in {endings}, or a run of TREC with qrels="
+            f"{path}: expected a file ending in {endings}, or a run of TREC with qrels=; arrays of "
+            "other files go to a constructor, such as SourceTask.from_scores"
         )
-    found = _NAMED_ARRAYS[ending](path, lambda name: standard_name(name) in _NAMES)
-    with readable(path):
-        renamed = synonyms(found)
-    arrays = {renamed.get(name, name): array for name, array in found.items()}
-    return {
-        name: array.item() if _is_single(name, array) else array for name, array in arrays.items()
-    }
-
-
-def _is_single(name: str, array: Any) -> bool:
-    """Whether an array has one value, which may be a matrix if it is a number."""
-    return np.size(array) == 1 if name in _NUMBERS else name in _NAMES and np.ndim(array) == 0
+    arrays = read_npz(path, _NAMES)
+    # A single value may be a matrix if it is a number.
+    single = {name for name in _NAMES & arrays.keys() if np.ndim(arrays[name]) == 0}
+    single |= {name for name in _NUMBERS & arrays.keys() if np.size(arrays[name]) == 1}
+    return arrays | {name: arrays[name].item() for name in single}
 
 
 def _labels(path: Path, names: Any) -> Any:
@@ -267,10 +250,9 @@ def _layout(arrays: dict[str, Any], name: str, settings: dict[str, Any]) -> tupl
         passed_as = f"; pass {absent}=" if absent in _NUMBERS else ""
         raise DataError(f"{name}: found {present}, expected {absent}, too{passed_as}")
     expected = "; or ".join(", ".join(required) for required in _LAYOUTS)
-    outside = " at the top level, outside groups," if any("/" in key for key in arrays) else ""
     raise DataError(
-        f"{name}: found {described(arrays)}; expected{outside} {expected} (n_test and n_classes "
-        "may be arguments)"
+        f"{name}: found {described(arrays)}; expected {expected} (n_test and n_classes may be "
+        "arguments)"
     )
 
 
@@ -280,10 +262,10 @@ def _accepted(layout: tuple[str, ...]) -> set[str]:
     return names | _SAMPLING if "sampling" in names else names
 
 
-def _task_of(
+def _values(
     layout: tuple[str, ...], arrays: dict[str, Any], settings: dict[str, Any], name: str
-) -> SourceTask:
-    """Call the constructor of a layout; settings override arrays."""
+) -> dict[str, Any]:
+    """Arguments of the constructor of a layout; settings override arrays."""
     accepted = _accepted(layout)
     if "sampling" in settings:  # in place of a design in the file
         accepted -= _SAMPLING
@@ -294,11 +276,7 @@ def _task_of(
         values["scores"] = values.pop("candidates")
     if design := {key: values.pop(key) for key in _SAMPLING & values.keys()}:
         values["sampling"] = Sampling(**design)
-    try:
-        return _LAYOUTS[layout](**values)
-    except DataError as error:
-        # Matrices on the disk are read only now, and name their file themselves.
-        raise DataError(f"{name}: {str(error).removeprefix(f'{name}: ')}") from None
+    return values
 
 
 def _joined(parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> dict[str, Any]:
@@ -324,26 +302,17 @@ def _joined(parts: Sequence[Mapping[str, Any]], files: Sequence[Path]) -> dict[s
             if not same:
                 raise DataError(f"{pair}: {name} differ; expected the same in all files")
     return {
-        name: _stacked([part[name] for part in parts], files)
+        name: np.concatenate([part[name] for part in parts])
         if name in _BY_INSTANCE or (name in _OF_EACH_FILE and np.ndim(value))
         else value
         for name, value in first.items()
     }
 
 
-def _stacked(arrays: Sequence[Any], files: Sequence[Path]) -> Any:
-    """Rows of all files; matrices on the disk stay there."""
-    if all(type(array) is np.ndarray for array in arrays):
-        return np.concatenate(arrays)
-    pairs = zip(arrays, files, strict=True)
-    return FileMatrix(*chain(*(getattr(array, "parts", [(array, file)]) for array, file in pairs)))
-
-
-def _place_in_files(message: str, rows: Sequence[int], files: Sequence[Path]) -> str:
-    """Place in the files of the row that an error names, to be appended to its message."""
-    place = re.search(rf"\b({'|'.join(_BY_INSTANCE)}): .*?\brow (\d+)", message)
-    ends = np.cumsum(rows)
-    if len(files) == 1 or not place or int(place[2]) >= ends[-1]:
+def _first_rows(sizes: Sequence[int], files: Sequence[Path]) -> str:
+    """First row of each of many files, to be appended to the message of an error."""
+    if len(sizes) == 1:
         return ""
-    number = int(np.searchsorted(ends, int(place[2]), side="right"))
-    return f" [this is row {int(place[2]) - ends[number] + rows[number]} of {files[number]}]"
+    starts = np.cumsum([0, *sizes[:-1]]).tolist()
+    first = listed(f"{row} of {file}" for row, file in zip(starts, files, strict=True))
+    return f" [first rows of the files: {first}]"

@@ -17,8 +17,8 @@ from classex_bayes.exceptions import DataError, require_extra
 _CHECKSUM = "checksum"  # attribute
 # Extra and libraries of the files that need some.
 _LIBRARIES = {
-    **dict.fromkeys((".nc", ".h5", ".hdf5", ".hdf"), ("files", "h5netcdf", "h5py")),
-    **dict.fromkeys((".zarr", ".zip"), ("zarr", "zarr")),
+    ".nc": ("files", "h5netcdf", "h5py"),
+    ".zarr": ("zarr", "zarr"),
     ".parquet": ("parquet", "pyarrow"),
 }
 

@@ -33,8 +33,9 @@ from classex_bayes.core.ranks.nearest import ROUNDING, SHORTEST_LIST, NearestCla
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import first_moved
-from classex_bayes.task.ranked_lists import read_distances, read_ids, search_results
+from classex_bayes.task.lists import ListedRanks
 from classex_bayes.task.score_reading import refuse_disorder
+from classex_bayes.task.search_results import random_order, read_lists
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
@@ -112,9 +113,9 @@ def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
     if (isinstance(nonmated, tuple) or matrices) and len(nonmated) == 2:
         ids, distances = map(with_labels, nonmated)
         refuse_disorder(ids, distances, ("ids", "distances"))
-        ids = read_ids(ids, n_classes, task.classes)
-        scores, no_class = read_distances(distances, ids), np.full(len(ids), -2)
-        lists = search_results(ids, no_class, n_classes, scores, not negated, 0).nearest
+        found = read_lists(ids, distances, n_classes, task.classes, not negated)
+        found = found.with_ties_broken(random_order).without_cut_ties(n_classes)
+        lists = ListedRanks.of(found.without_repeated(), n_classes, negated=negated).nearest
         if lists is None or lists.scores.shape[1] < SHORTEST_LIST:
             length = 0 if lists is None else lists.scores.shape[1]
             raise DataError(

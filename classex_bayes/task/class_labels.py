@@ -283,7 +283,8 @@ def tested_classes(
         raise DataError(
             f"{name}: {n_untested} of {n_classes} classes have no test instance, such as class "
             f"{label!r} (position {first}); pass untested='competitors' if they are classes that "
-            "only compete, else leave them out"
+            "only compete, else leave them out, like columns that are no class (row numbers, an "
+            "index)"
         )
 
 

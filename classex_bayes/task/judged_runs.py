@@ -13,10 +13,12 @@ from classex_bayes.array_access import as_numeric, as_vector, is_frame
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import class_labels
-from classex_bayes.task.provenance import DOCUMENTS
+from classex_bayes.task.lists import ListedRanks, Lists
+from classex_bayes.task.own_negatives import own_table_of_lists
+from classex_bayes.task.provenance import CANDIDATES, CUT_RANKS, DOCUMENTS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.ranked_lists import SearchResults, search_results
-from classex_bayes.typing import BoolArray, FloatArray, IntArray
+from classex_bayes.task.score_reading import table_of_ranks
+from classex_bayes.typing import IntArray
 
 Missing = Literal["error", "unanswered", "unsearched"]
 # Columns of judgements and of runs: query, document and number.
@@ -31,25 +33,11 @@ _USUAL_COLUMNS = {
     "relevance": "relevance rel relevancy score label grade judgment judgement",
     "score": "score sim similarity rsv",
 }
-_MOSTLY = 0.5  # share of the queries that find the document of their own name
+_MOST_NAMESAKES = 0.5  # share of the queries that find the document of their own name
 
 
-def run_table(lists: "JudgedLists", k1: int) -> RankTable:
-    """Table of the best relevant documents of judged lists."""
-    n_queries = np.bincount(lists.y, minlength=k1)
-    labels = class_labels(lists.y, lists.y.size, k1, None, n_queries, "competitors")
-    return best_relevant(lists, k1).table(labels, unanswered=lists.is_empty)
-
-
-class _Entries(NamedTuple):
-    """Queries of qrels or of a run, some of them without entries, and the entries."""
-
-    queries: pd.Index
-    table: pd.DataFrame  # columns query, document and number
-
-
-class JudgedLists(NamedTuple):
-    """Queries with their relevant documents and those that a run lists, in order of rank.
+class JudgedRun(NamedTuple):
+    """Queries with their relevant documents and the lists of a run.
 
     Documents have positions in the order of their names, relevant ones first: two runs with the
     same judgements give their queries the same true documents.
@@ -57,39 +45,71 @@ class JudgedLists(NamedTuple):
 
     queries: pd.Index  # (n,): their names
     y: IntArray  # (n,): the first relevant document of each query in the judgements
-    relevance_level: int  # smallest relevance of relevant documents
-    judged_query: IntArray  # (n_judged,): queries of the documents with a relevance above 0
-    judged_grade: IntArray  # (n_judged,): their relevance
-    judged_place: IntArray  # (n_judged,): their places among the entries; n_entries if unlisted
-    n_documents: int  # of the corpus, or of all lists if each query has candidates of its own
-    query: IntArray  # (n_entries,): queries of the listed documents
-    document: IntArray  # (n_entries,): listed documents
-    score: FloatArray  # (n_entries,): their scores, larger is better
-    grade: IntArray  # (n_entries,): their relevance
-    facts: tuple[str, ...]
+    level: int  # smallest grade of relevant documents
+    n_documents: int  # in judgements and run
+    lists: Lists
+    unlisted_query: IntArray  # (n_unlisted,): queries of judged documents that their lists lack
+    unlisted_grade: IntArray  # (n_unlisted,): grades of these documents
+    namesakes: str  # fact about documents that have the names of queries, or empty
 
     @property
-    def n_queries(self) -> int:
-        """Number n of queries."""
-        return self.queries.size
+    def depth(self) -> int:
+        """Length of the longest list.
 
-    @property
-    def is_relevant(self) -> BoolArray:
-        """Whether each listed document (n_entries,) is relevant."""
-        return self.grade >= self.relevance_level
+        trec_eval counts an unlisted document as missed at every depth, even after a short list.
+        """
+        return int(self.lists.lengths.max())
 
-    @property
-    def length(self) -> int:
-        """Length of the longest list."""
-        return int(np.bincount(self.query, minlength=self.n_queries).max())
+    def table(self, n_classes: int) -> RankTable:
+        """Table of the best relevant documents, in a corpus of `n_classes` documents."""
+        n_queries = np.bincount(self.y, minlength=n_classes)
+        labels = class_labels(self.y, self.y.size, n_classes, None, n_queries, "competitors")
+        ranks = ListedRanks.of(self.lists, n_classes, self.level, self.depth)
+        return table_of_ranks(
+            labels,
+            ranks.lowest,
+            ranks.highest,
+            unanswered=self.lists.lengths == 0,
+            counts=ranks.counts,
+            nearest=ranks.nearest,
+            sample=self._sample(ranks),
+            provenance=self._described(Provenance(unknown=CUT_RANKS, nouns=DOCUMENTS)),
+        )
 
-    @property
-    def is_empty(self) -> BoolArray:
-        """Whether the list of each query (n,) has no document: a miss at every k."""
-        return np.bincount(self.query, minlength=self.n_queries) == 0
+    def own_table(self) -> tuple[RankTable, list[Any]]:
+        """Table of queries with candidates of their own, and the names of the queries."""
+        answered = self.lists.lengths > 0
+        place = np.cumsum(answered) - 1
+        lists = self.lists._replace(n_queries=place[-1] + 1, query=place[self.lists.query])
+        run = self._replace(queries=self.queries[answered], y=self.y[answered], lists=lists)
+        ranks = ListedRanks.of(lists, self.n_documents, self.level)
+        table, names = own_table_of_lists(ranks, run.queries, self.queries[~answered])
+        provenance = self._described(replace(table.provenance, nouns=CANDIDATES))
+        return replace(table, sample=run._sample(ranks), provenance=provenance), names
+
+    def _sample(self, ranks: ListedRanks) -> Sample:
+        """First lists without relevant documents other than the best one."""
+        lists = self.lists
+        kept = (lists.grade < self.level) | (lists.item == ranks.best[lists.query])
+        return lists.at(kept).sample(np.where(ranks.best < 0, self.y, ranks.best))
+
+    def _described(self, provenance: Provenance) -> Provenance:
+        """Provenance of these judgements, for readers."""
+        listed = self.lists.at(self.lists.grade > 0)
+        n_judged = np.bincount(np.append(listed.query, self.unlisted_query))
+        n_several, several = int((n_judged > 1).sum()), ""
+        if n_several:
+            several = (
+                f"{n_several} of {self.queries.size} queries have several relevant documents, of "
+                "which accuracy, success@m and MRR count the best ranked one, and recall@m and "
+                f"nDCG all; {self.unlisted_query.size} of all {n_judged.sum()} relevant documents "
+                "are not in the lists"
+            )
+        described = provenance.with_facts(several, self.namesakes)
+        return replace(described, ties="names", several_relevant=n_several > 0)
 
 
-def judged_lists(
+def judged_run(
     qrels: Any,
     run: Any,
     n_classes: int | None,
@@ -98,47 +118,86 @@ def judged_lists(
     *,
     higher_is_better: Any = True,
     ignore_identical: Any = False,
-) -> JudgedLists:
-    """Arguments of `SourceTask.from_run`, read and sorted like trec_eval.
-
-    `n_classes` is None if each query has candidates of its own.
-    """
+) -> JudgedRun:
+    """Arguments of `SourceTask.from_run`; `n_classes` is None if queries have own candidates."""
     level = whole_number(relevance_level, "relevance_level", 1)
     higher = truth_value(higher_is_better, "higher_is_better")
     ignored = truth_value(ignore_identical, "ignore_identical")
     one_of(missing, ("error", "unanswered", "unsearched"), "missing")
-    judged, listed = _read_entries(qrels, "qrels"), _read_entries(run, "run")
-    numbers = judged.table["number"].to_numpy()
-    fraction = numbers != np.floor(numbers)
-    if fraction.any():
-        row = int(np.argmax(fraction))
-        raise DataError(
-            f"qrels: found relevance {numbers[row]} of {_place(judged.table, row)}, expected whole "
-            "numbers; the arguments are qrels and run, in this order"
-        )
-    relevant = judged.table[numbers >= level]
+    judgements = _read_entries(qrels, "qrels")[1]
+    searched, entries = _read_entries(run, "run")
+    _refuse_fractions(judgements)
+    judgements = judgements[judgements["number"] >= 1]
     if ignored:
-        relevant = relevant[relevant["query"] != relevant["document"]]
+        judgements, entries = _without_namesakes(judgements), _without_namesakes(entries)
+    relevant = judgements[judgements["number"] >= level]
     if relevant.empty:
         raise DataError(
             f"qrels: found no document of relevance >= {level}, expected at least one; lower "
             "relevance_level"
         )
-    queries = _tested(pd.Index(relevant["query"].unique()), listed.queries, level, missing)
-    own = (listed.table["query"] == listed.table["document"]).to_numpy()
-    judged_own = (relevant["query"] == relevant["document"]).any()
-    found = float(np.count_nonzero(own & listed.table["query"].isin(queries).to_numpy()))
-    facts: tuple[str, ...] = ()
-    if not (ignored or judged_own) and found > _MOSTLY * queries.size:
-        fault = (
-            f"{found / queries.size:.0%} of the queries find the document of their name, as if the "
-            "index contained the test instances themselves: pass ignore_identical=True"
+    queries = _tested(pd.Index(relevant["query"].unique()), searched, level, missing)
+    documents = _documents(relevant, entries, n_classes)
+    lists = _lists(entries, queries, documents, higher)
+    judged_query = queries.get_indexer(judgements["query"])
+    tested = judged_query >= 0
+    judged_query, document = judged_query[tested], judgements["document"][tested]
+    item, grade = documents.get_indexer(document), judgements["number"][tested].to_numpy(np.int64)
+    pair, listed_pair = (
+        of_query * documents.size + of_item
+        for of_query, of_item in ((judged_query, item), (lists.query, lists.item))
+    )
+    known = item >= 0  # a document that is neither relevant nor listed has no position
+    grade_of_pair = pd.Series(grade[known], index=pair[known])
+    unlisted = ~(known & pd.Index(pair).isin(listed_pair))
+    first_relevant = relevant.drop_duplicates("query").set_index("query")["document"]
+    return JudgedRun(
+        queries,
+        documents.get_indexer(first_relevant.loc[queries]),
+        level,
+        documents.size,
+        lists._replace(grade=grade_of_pair.reindex(listed_pair, fill_value=0).to_numpy()),
+        judged_query[unlisted],
+        grade[unlisted],
+        _namesakes(relevant, entries, queries),
+    )
+
+
+def _refuse_fractions(judgements: pd.DataFrame) -> None:
+    """Raise if a relevance is no whole number."""
+    grades = judgements["number"].to_numpy()
+    fraction = grades != np.floor(grades)
+    if fraction.any():
+        row = int(np.argmax(fraction))
+        raise DataError(
+            f"qrels: found relevance {grades[row]} of {_place(judgements, row)}, expected whole "
+            "numbers; the arguments are qrels and run, in this order"
         )
-        warn(fault, DataWarning)
-        facts = (fault,)
-    table = listed.table[~own] if ignored else listed.table
+
+
+def _without_namesakes(entries: pd.DataFrame) -> pd.DataFrame:
+    """Entries without the documents that have the names of their queries."""
+    return entries[entries["query"] != entries["document"]]
+
+
+def _namesakes(relevant: pd.DataFrame, entries: pd.DataFrame, queries: pd.Index) -> str:
+    """Warn if most queries find the document of their name, which is relevant to none of them."""
+    found = entries["query"][entries["query"] == entries["document"]].isin(queries).sum()
+    are_relevant = (relevant["query"] == relevant["document"]).any()
+    if are_relevant or found <= _MOST_NAMESAKES * queries.size:
+        return ""
+    sentence = (
+        f"{found / queries.size:.0%} of the queries find the document of their name, as if the "
+        "index contained the test instances themselves: pass ignore_identical=True"
+    )
+    warn(sentence, DataWarning)
+    return sentence
+
+
+def _documents(relevant: pd.DataFrame, entries: pd.DataFrame, n_classes: int | None) -> pd.Index:
+    """Names of all documents, the relevant ones first."""
     first, second = (
-        pd.Index(entries["document"].unique()).sort_values() for entries in (relevant, table)
+        pd.Index(table["document"].unique()).sort_values() for table in (relevant, entries)
     )
     if first.size == 1:
         raise DataError(
@@ -146,112 +205,38 @@ def judged_lists(
             "at least 2 documents"
         )
     documents = first.append(second).unique()
-    if documents.size > (n_documents := documents.size if n_classes is None else n_classes):
+    if n_classes is not None and documents.size > n_classes:
         raise DataError(
             f"n_classes: found {n_classes}, but qrels and run name {documents.size} documents; "
             "expected the number of documents of the corpus; if each query has candidates of its "
             "own, pass own_candidates=True in its place"
         )
-    relevant = relevant[relevant["query"].isin(queries)]
-    of_query = relevant.drop_duplicates("query").set_index("query")["document"]
-    # Like trec_eval: scores in single precision, equal scores in descending order of names.
-    table = table.assign(
-        query=queries.get_indexer(table["query"]), single=table["number"].astype(np.float32)
+    return documents
+
+
+def _lists(
+    entries: pd.DataFrame, queries: pd.Index, documents: pd.Index, higher_is_better: bool
+) -> Lists:
+    """Lists in the order of trec_eval, all of grade 0.
+
+    Scores that are equal in single precision are ties, and ties are in descending order of names.
+    """
+    query, item = (
+        names.get_indexer(entries[column])
+        for names, column in ((queries, "query"), (documents, "document"))
     )
-    table = table[table["query"] >= 0].sort_values(
-        ["query", "single", "document"], ascending=[True, not higher, False]
-    )
-    if table.empty:
+    score = entries["number"].to_numpy() * (1 if higher_is_better else -1)
+    order = np.lexsort((-score, query))
+    order = order[query[order] >= 0]
+    if not order.size:
         raise DataError("run: found no document for any query, expected at least one")
-    query, document = table["query"].to_numpy(), documents.get_indexer(table["document"])
-    judged_query = queries.get_indexer(judged.table["query"])
-    graded = (numbers >= 1) & (judged_query >= 0)
-    if ignored:
-        graded &= (judged.table["query"] != judged.table["document"]).to_numpy()
-    judged_query, grades = judged_query[graded], numbers[graded].astype(np.int64)
-    judged_document = documents.get_indexer(judged.table["document"][graded])
-    pairs = np.where(judged_document < 0, -1, judged_query * n_documents + judged_document)
-    position = _positions(pairs, query * n_documents + document)
-    grade = np.zeros(query.size + 1, dtype=np.int64)  # the last one is of documents not listed
-    grade[position] = grades
-    grade = grade[:-1]
-    scores = table["number"].to_numpy()
-    return JudgedLists(
-        queries,
-        documents.get_indexer(of_query.loc[queries]),
-        level,
-        judged_query,
-        grades,
-        position,
-        n_documents,
-        query,
-        document,
-        scores if higher else -scores,
-        grade,
-        facts,
-    )
-
-
-def _positions(pairs: IntArray, listed: IntArray) -> IntArray:
-    """Places of pairs of query and document among those listed; their number for the others."""
-    order = np.argsort(listed)
-    position = order[np.searchsorted(listed, pairs, sorter=order).clip(max=listed.size - 1)]
-    return np.where(listed[position] == pairs, position, listed.size)
-
-
-def own_table_of(lists: JudgedLists) -> tuple[RankTable, list[Any]]:
-    """Table of queries whose best relevant document was ranked among their own candidates."""
-    results, answered = best_relevant(lists, lists.n_documents), ~lists.is_empty
-    lowest, highest, n_wrong = (column[answered] for column in results[:3])
-    of_answered = SearchResults(
-        lowest, highest, n_wrong, None, results.facts, sample=results.sample
-    )
-    table, names = of_answered.own_table(lists.queries[answered], lists.queries[~answered])
-    several = bool((np.bincount(lists.judged_query) > 1).any())
-    return replace(table, provenance=replace(table.provenance, several_relevant=several)), names
-
-
-def best_relevant(lists: JudgedLists, n_classes: int) -> SearchResults:
-    """Rank of the best relevant document of each query; the others are neither right nor wrong."""
-    query, document, right, length = lists.query, lists.document, lists.is_relevant, lists.length
-    answered, place = np.unique(query[right], return_index=True)
-    best = np.flatnonzero(right)[place]
-    best_listed = lists.y.copy()
-    best_listed[answered] = document[best]
-    kept = ~right
-    kept[best] = True
-    query, document, scores = query[kept], document[kept], lists.score[kept]
-    place = np.arange(query.size) - np.searchsorted(query, query)
-    shape = lists.n_queries, length
-    ids, values = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
-    ids[query, place], values[query, place] = document, scores
-    results = search_results(
-        ids, best_listed, n_classes, values, higher_is_better=True, nouns=DOCUMENTS
-    )
-    lowest, highest = results.lowest, results.highest
-    sample = Sample.of_lists(ids, values, best_listed)
-    # trec_eval counts an unlisted document as missed at every depth, even after a short list.
-    lowest = np.where(lowest < highest, min(length, n_classes - 1), lowest)
-    lowest[lists.is_empty] = highest[lists.is_empty] = n_classes - 1
-    facts = tuple(filter(None, (*lists.facts, _relevant(lists), *results.facts)))
-    return results._replace(lowest=lowest, facts=facts, sample=sample)
-
-
-def _relevant(lists: JudgedLists) -> str:
-    """Fact about queries with several relevant documents; empty if there are none."""
-    n_several = int((np.bincount(lists.judged_query) > 1).sum())
-    if not n_several:
-        return ""
-    relevant = lists.judged_grade >= lists.relevance_level
-    unlisted = relevant & (lists.judged_place == lists.query.size)
-    sentence = (
-        f"{n_several} of {lists.n_queries} queries have several relevant documents, of which "
-        "accuracy, success@m and MRR count the best ranked one, and recall@m and nDCG all"
-    )
-    if unlisted.any():
-        share = f"{unlisted.sum()} of all {relevant.sum()}"
-        sentence += f"; {share} relevant documents are not in the lists"
-    return sentence
+    grade = np.zeros(order.size, dtype=np.int64)
+    lists = Lists(queries.size, query[order], item[order], score[order].astype(np.float32), grade)
+    begins = lists.begins_tie()
+    lowest = np.minimum.reduceat(score[order], np.flatnonzero(begins))
+    lists = lists._replace(score=lowest[begins.cumsum() - 1])
+    place_of_name = documents.argsort().argsort()
+    return lists.with_ties_broken(lambda _, item: place_of_name[item])
 
 
 def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) -> pd.Index:
@@ -290,22 +275,18 @@ def usual_columns(names: Iterable[Any], name: str) -> dict[Any, str]:
     return found
 
 
-def _read_entries(values: Any, name: str) -> _Entries:
-    """Queries and documents with their numbers, in any form that evaluations of retrieval use.
+def _read_entries(values: Any, name: str) -> tuple[pd.Index, pd.DataFrame]:
+    """Names of the queries, some of them without entries, and a frame: query, document, number.
 
-    These are mappings, also to sets of relevant documents or lists of ranked ones; frames; objects
-    that turn into one of both, as those of ranx; and sequences of entries, as of ir_measures.
+    Names are text, like those of files.
     """
     columns = ENTRY_COLUMNS[name]
-    if hasattr(values, "to_dict") and not is_frame(values):
-        values = values.to_dict()
-    elif hasattr(values, name) and not isinstance(values, Mapping):
-        values = getattr(values, name)
-    if not isinstance(values, Mapping | str) and not is_frame(values) and np.iterable(values):
-        rows = list(values)
-        if rows and all(hasattr(row, column) for row in rows for column in columns):
-            values = pd.DataFrame({c: [getattr(row, c) for row in rows] for c in columns})
-    if is_frame(values):
+    values = _frame_or_mapping(values, name)
+    if isinstance(values, Mapping):
+        queries = list(values)
+        entries = [(q, *pair) for q, listed in values.items() for pair in _pairs(listed, name)]
+        query, document, numbers = ([entry[place] for entry in entries] for place in range(3))
+    else:
         present = {ours: theirs for theirs, ours in usual_columns(values.columns, name).items()}
         if len(present) < len(columns):
             raise DataError(
@@ -314,21 +295,6 @@ def _read_entries(values: Any, name: str) -> _Entries:
             )
         query, document = (as_vector(values[present[c]], name).tolist() for c in columns[:2])
         queries, numbers = list(dict.fromkeys(query)), values[present[columns[2]]]
-    elif isinstance(values, Mapping) and all(_is_listed(v, name) for v in values.values()):
-        queries = list(values)
-        entries = [(q, *pair) for q, listed in values.items() for pair in _pairs(listed, name)]
-        query, document, numbers = ([entry[place] for entry in entries] for place in range(3))
-    else:
-        found = type(values).__name__
-        remedy = "read files by classex_bayes.read_task(run, qrels=qrels, n_classes=n)"
-        if isinstance(values, Mapping):
-            other = next(value for value in values.values() if not _is_listed(value, name))
-            found += f" of {type(other).__name__}"
-            remedy = "relevant documents may be a set, and ranked ones a list"
-        raise DataError(
-            f"{name}: expected a mapping {{query: {{document: {columns[2]}}}}}, or a frame with "
-            f"columns {', '.join(columns)}, found {found}; {remedy}"
-        )
     numbers = as_vector(numbers, name)
     if numbers.dtype.kind == "b" and name == "qrels":
         numbers = numbers.astype(int)
@@ -350,14 +316,34 @@ def _read_entries(values: Any, name: str) -> _Entries:
         raise DataError(
             f"{name}: found {place} twice, expected once; keep the one with the best {columns[2]}"
         )
-    return _Entries(pd.Index(_names(queries, name)), table)
+    return pd.Index(_names(queries, name)), table
 
 
-def _is_listed(documents: Any, name: str) -> bool:
-    """Whether these are documents with numbers, or a list of them, or a set of relevant ones."""
-    return isinstance(documents, Mapping | list | tuple) or (
-        name == "qrels" and isinstance(documents, Set)
-    )
+def _frame_or_mapping(values: Any, name: str) -> Any:
+    """Entries as a frame or as a mapping from queries to documents.
+
+    Objects of ranx turn into a mapping, data sets of ir_datasets have one of the iterators of
+    entries that ir_measures takes. Relevant documents may be a set, and ranked ones a list.
+    """
+    columns = ENTRY_COLUMNS[name]
+    if hasattr(values, "to_dict") and not is_frame(values):
+        values = values.to_dict()
+    elif hasattr(values, name) and not isinstance(values, Mapping):
+        values = getattr(values, name)
+    if not isinstance(values, Mapping | str) and not is_frame(values) and np.iterable(values):
+        rows = list(values)
+        if rows and all(hasattr(row, column) for row in rows for column in columns):
+            values = pd.DataFrame({c: [getattr(row, c) for row in rows] for c in columns})
+    kinds = (Mapping, list, tuple, Set) if name == "qrels" else (Mapping, list, tuple)
+    of_queries = values.values() if isinstance(values, Mapping) else [None]
+    if not is_frame(values) and not all(isinstance(documents, kinds) for documents in of_queries):
+        raise DataError(
+            f"{name}: expected a mapping {{query: {{document: {columns[2]}}}}}, or a frame with "
+            f"columns {', '.join(columns)}, found {type(values).__name__}; relevant documents may "
+            "be a set, and ranked ones a list; read files by classex_bayes.read_task(run, "
+            "qrels=qrels, n_classes=n)"
+        )
+    return values
 
 
 def _pairs(documents: Any, name: str) -> Iterable[tuple[Any, Any]]:
@@ -370,21 +356,13 @@ def _pairs(documents: Any, name: str) -> Iterable[tuple[Any, Any]]:
 
 
 def _names(items: list[Any], name: str) -> list[str]:
-    """Names of queries or documents as text, like those of files."""
     for item in items:
         if not isinstance(item, str | int | np.integer):
             raise DataError(
                 f"{name}: expected names of queries and documents as text or whole numbers, found "
                 f"{item!r}"
             )
-    names = [str(item) for item in items]
-    try:
-        "".join(names).encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"{name}: expected names of text, found one that is none: {error}"
-        ) from None
-    return names
+    return [str(item) for item in items]
 
 
 def _place(entries: pd.DataFrame, row: int) -> str:

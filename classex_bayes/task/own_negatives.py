@@ -19,10 +19,11 @@ from classex_bayes.core.rank_pass import RankCounts, TieHandling
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import label_vector
+from classex_bayes.task.lists import ListedRanks
 from classex_bayes.task.provenance import ITEMS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import read_ranks, refuse_disorder
-from classex_bayes.typing import IntArray, RandomSeed
+from classex_bayes.typing import BoolArray, IntArray, NumberArray, RandomSeed
 
 _REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types
 _RANDOM = (
@@ -119,6 +120,21 @@ def _units(y: Any, unanswered: Any) -> tuple[IntArray, list[Any]]:
     return unit.astype(np.int64), names.tolist()
 
 
+def own_table_of_lists(
+    ranks: ListedRanks, unit: Any, unanswered: Any
+) -> tuple[RankTable, list[Any]]:
+    """Table of instances whose lists have all of their candidates, and the names of the units."""
+    lost = ranks.best < 0
+    if lost.any():
+        name = unit[lost].tolist()[0]
+        raise DataError(
+            f"own_candidates: the list of row {int(np.argmax(lost))}, of {name!r}, lacks its true "
+            "class, expected all candidates; add it, or leave the row out"
+        )
+    table, names = own_table(ranks.lowest + 1, unit, ranks.n_wrong, unanswered)
+    return _with_ties(table, ranks.counts), names
+
+
 def scored_table(
     scores: Any,
     y: Any,
@@ -133,29 +149,39 @@ def scored_table(
     refuse_disorder(with_labels(scores), with_labels(y), ("scores", "y"))
     higher = truth_value(higher_is_better, "higher_is_better")
     positive, negatives = matrix[:, :1], matrix[:, 1:]
-    # The system does not offer the others.
-    offered = ~np.isnan(negatives) & (negatives != (-np.inf if higher else np.inf))
     if np.isnan(positive).any():
         row = int(np.argmax(np.isnan(positive)))
         raise DataError(f"scores: found NaN at row {row}, column 0, expected the true item's score")
+    # The system does not offer the others.
+    offered = ~np.isnan(negatives) & (negatives != (-np.inf if higher else np.inf))
+    lowest = (negatives > positive if higher else negatives < positive).sum(axis=1)
     tied = (offered & (negatives == positive)).sum(axis=1)
     rule: Any = "random" if ties == "auto" else ties
     if rule == "random":
         rng = np.random.default_rng(seed_sequence(random_seed))
-        ahead = rng.integers(0, tied, endpoint=True)
+        n_better = lowest + rng.integers(0, tied, endpoint=True)
     else:
-        ahead = tied * (rule == "pessimistic")
-    above = (negatives > positive if higher else negatives < positive).sum(axis=1)
-    n_negatives = offered.sum(axis=1)
-    table, names = own_table(1 + above + ahead, y, n_negatives, unanswered)
-    # Instances without an answer are last, and tied with none.
-    lowest = np.append(above, table.lowest[above.size :])
-    highest = lowest + np.pad(tied, (0, lowest.size - tied.size))
-    counts = RankCounts(table.lowest, lowest, highest, np.zeros_like(lowest))
+        n_better = lowest + tied * (rule == "pessimistic")
+    counts = RankCounts(n_better, lowest, lowest + tied, np.zeros_like(lowest))
+    table, names = own_table(1 + n_better, y, offered.sum(axis=1), unanswered)
+    provenance = replace(table.provenance, ties=rule)
+    sample = _sample(matrix, offered, higher)
+    return replace(_with_ties(table, counts), sample=sample, provenance=provenance), names
+
+
+def _sample(matrix: NumberArray, offered: BoolArray, higher_is_better: bool) -> Sample:
+    """First rows of the scores; items have no names."""
     first = first_rows(*matrix.shape)
     is_item = np.column_stack([np.ones(first.size, dtype=bool), offered[first]])
     ids = np.where(is_item, np.arange(matrix.shape[1]), -1)
-    values = matrix[first].astype(float) * (1 if higher else -1)
-    sample = Sample.of_lists(ids, values, np.zeros_like(first))  # items have no names
-    provenance = replace(table.provenance, ties=rule)
-    return replace(table, counts=counts, sample=sample, provenance=provenance), names
+    scores = matrix[first].astype(float) * (1 if higher_is_better else -1)
+    return Sample.of_lists(ids, scores, np.zeros_like(first))
+
+
+def _with_ties(table: RankTable, counts: RankCounts | None) -> RankTable:
+    """Table with the counts of the answered instances; the others follow and are not tied."""
+    if counts is None:
+        return table
+    last = table.lowest[table.unanswered]
+    rest = RankCounts(last, last, last, np.zeros_like(last))
+    return replace(table, counts=RankCounts.joined([counts, rest]))

@@ -146,6 +146,10 @@ class Provenance:
             return None
         return Sample.of_source(self.source, y)
 
+    def with_facts(self, *facts: str) -> Self:
+        """Provenance whose assumption has further sentences; empty ones are left out."""
+        return replace(self, assumption=". ".join(filter(None, [self.assumption, *facts])))
+
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Provenance of the instances `rows`, scored on the classes `columns`."""
         assert self.source is not None

@@ -18,7 +18,7 @@ from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
-from classex_bayes.task.provenance import DECISIONS, TIED_SCORES, Provenance
+from classex_bayes.task.provenance import CUT_RANKS, DECISIONS, TIED_SCORES, Provenance
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Values count as known if their bounds differ by no more than this.
@@ -252,7 +252,9 @@ class RankTable:
     @property
     def ties(self) -> TieHandling:
         """Rule for competitors with the score of the true class."""
-        return self.provenance.ties if self.is_exact else "unknown"
+        is_open = not self.is_exact and self.provenance.unknown != CUT_RANKS
+        rule: Any = self.provenance.ties  # "names" of runs, which users do not pass
+        return "unknown" if is_open else rule
 
     @property
     def n_tied(self) -> int:

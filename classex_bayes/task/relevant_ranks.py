@@ -10,7 +10,7 @@ import pandas as pd
 
 from classex_bayes.core.metrics import GainMetric, MeanMetric, Metric
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.judged_runs import JudgedLists
+from classex_bayes.task.judged_runs import JudgedRun
 from classex_bayes.task.provenance import CUT_RANKS, DOCUMENTS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -66,27 +66,34 @@ class RelevantRanks:
     unanswered: BoolArray
 
     @classmethod
-    def of(cls, lists: JudgedLists, n_classes: int, smallest: int) -> Self:
-        """Ranks of the documents of at least the grade `smallest`; others are irrelevant."""
-        n, right = lists.n_queries, lists.grade >= smallest
-        wanted = lists.judged_grade >= smallest
-        # Unlisted documents come last, in the order of their grades.
-        order = np.lexsort((-lists.judged_grade, lists.judged_place, lists.judged_query))
-        order = order[wanted[order]]
-        query, grade = lists.judged_query[order], lists.judged_grade[order]
-        n_relevant = np.bincount(query, minlength=n)
-        n_ahead = np.arange(query.size) - (np.cumsum(n_relevant) - n_relevant)[query]
-        n_wrong = np.bincount(lists.query[~right], minlength=n)
-        wrong_before = np.cumsum(~right) - (np.cumsum(n_wrong) - n_wrong)[lists.query]
-        # Unlisted documents rank below the longest list, like that of `best_relevant`.
-        highest = n_classes - n_relevant[query]
-        lowest = np.minimum(lists.length, highest)
-        listed = lists.judged_place[order] < lists.query.size
-        lowest[listed] = highest[listed] = wrong_before[right]
-        unanswered = lists.is_empty[query]
+    def of(cls, run: JudgedRun, n_classes: int, smallest: int) -> Self:
+        """Ranks of the documents of at least the grade `smallest`; others are irrelevant.
+
+        Unlisted documents come last, in the order of their grades, and rank below the longest list.
+        """
+        lists, listed = run.lists, run.lists.grade >= smallest
+        last = np.flatnonzero(run.unlisted_grade >= smallest)
+        last = last[np.argsort(-run.unlisted_grade[last], kind="stable")]
+        query = np.append(lists.query[listed], run.unlisted_query[last])
+        grade = np.append(lists.grade[listed], run.unlisted_grade[last])
+        n_relevant = np.bincount(query, minlength=lists.n_queries)
+        before = lists.wrong_before(smallest)[0][listed]
+        highest = np.append(before, n_classes - n_relevant[run.unlisted_query[last]])
+        lowest = np.minimum(highest, np.append(before, np.full(last.size, run.depth)))
+        unanswered = (lists.lengths == 0)[query]
         lowest[unanswered] = highest[unanswered] = n_classes - 1
+        order = np.argsort(query, kind="stable")
+        query = query[order]
         return cls(
-            n_classes, lists.queries, lists.y, query, n_ahead, grade, lowest, highest, unanswered
+            n_classes,
+            run.queries,
+            run.y,
+            query,
+            np.arange(query.size) - query.searchsorted(query),  # n_ahead
+            grade[order],
+            lowest[order],
+            highest[order],
+            unanswered[order],
         )
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
@@ -199,13 +206,10 @@ class Judged:
     graded: RelevantRanks
 
     @classmethod
-    def of(cls, lists: JudgedLists, n_classes: int) -> Self:
-        """Ranks of the relevant documents of judged lists."""
-        relevant = RelevantRanks.of(lists, n_classes, lists.relevance_level)
-        return cls(
-            relevant,
-            relevant if lists.relevance_level == 1 else RelevantRanks.of(lists, n_classes, 1),
-        )
+    def of(cls, run: JudgedRun, n_classes: int) -> Self:
+        """Ranks of the relevant documents of a run."""
+        relevant = RelevantRanks.of(run, n_classes, run.level)
+        return cls(relevant, relevant if run.level == 1 else RelevantRanks.of(run, n_classes, 1))
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
         """Ranks of the queries of some classes, among as many documents."""

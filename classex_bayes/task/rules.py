@@ -19,13 +19,13 @@ from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.formatting import folded
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.provenance import CUT_RANKS, Nouns
+from classex_bayes.task.provenance import Nouns
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.typing import FloatArray
 
-FEW_CLASSES, FEWEST_ERRORS = 20, 10
-FEWEST = 10  # rows or classes that a rule needs
+_FEW_CLASSES, _FEWEST_ERRORS = 20, 10
+_FEWEST = 10  # rows or classes that a rule needs
 _STANDARD_ERRORS = 4  # of chance: one sound test in 30,000
 _MOSTLY = 0.5
 # Ranks at random: the variance of an instance's accuracy between two classes is at most 1 / 12.
@@ -239,7 +239,7 @@ def _order(tested: Tested) -> Mapping[str, Any] | None:
     rows = (n_wrong > 0) & np.isfinite(lists.true)
     _, of_class = np.unique(lists.y[rows], return_inverse=True)
     number = np.bincount(of_class)
-    if number.size < FEWEST:
+    if number.size < _FEWEST:
         return None
     before = (lists.wrong > lists.true[:, None]).sum(axis=1)[rows] / n_wrong[rows]
     share = np.bincount(of_class, before) / number
@@ -277,7 +277,7 @@ def _untested(tested: Tested) -> Mapping[str, Any] | None:
     Hubs, which win often, are rarely alone.
     """
     sample, y = tested.matrix, tested.table.y
-    if sample is None or sample.y.size < FEWEST or np.unique(y).size == tested.table.n_classes:
+    if sample is None or sample.y.size < _FEWEST or np.unique(y).size == tested.table.n_classes:
         return None
     best = sample.first[~np.isin(sample.first, y)]
     number = np.bincount(best, minlength=2)
@@ -302,7 +302,7 @@ def _ties(tested: Tested) -> Mapping[str, Any] | None:
         return None
     touched = int(np.count_nonzero(counts.lowest < counts.highest))
     distances = np.zeros(2)
-    if touched >= FEWEST_ERRORS or touched > _MOST_TIES * table.n_test:
+    if touched >= _FEWEST_ERRORS or touched > _MOST_TIES * table.n_test:
         contrast = np.zeros((2, k.size))
         contrast[:, -1], contrast[1, np.abs(k - table.n_classes / 2).argmin()] = 1.0, -1.0
         if table.provenance.design is None:
@@ -345,7 +345,7 @@ def _last(tested: Tested) -> Mapping[str, Any] | None:
         tied &= counts.highest >= table.n_competitors
     last = (last | tied) & (table.n_competitors > 1) & ~table.unanswered
     n, n_most = np.count_nonzero(last), np.count_nonzero(most & ~last)
-    is_atom = n > FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
+    is_atom = n > _FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
     is_atom &= n <= _MOSTLY * table.n_test or bool(tied.any())  # else the sign is reversed
     return {"value": n / table.n_test if is_atom else 0.0, "n": n, "most": n_most}
 
@@ -373,27 +373,50 @@ def _candidates(tested: Tested) -> Mapping[str, Any] | None:
     return {"value": value, "shared": shared, "by_chance": by_chance, "of": n_classes}
 
 
-def _reranked(tested: Tested) -> Mapping[str, Any] | None:
-    """Probability of so few true classes in the second half of the lists, if so many are missing.
+def _late(tested: Tested) -> dict[str, Any] | None:
+    """Numbers of true classes in the second half of the lists, and missing ones.
 
     In the lists of one system the ranks of the true classes thin out slowly: if few are in the
     second half of the lists, few are in each doubling of the rank after it. A second model that
     reorders the best entries of a first one moves the true classes to the top, and those that the
     first one missed stay missing.
     """
-    table = tested.table
-    if table.is_exact or table.provenance.unknown != CUT_RANKS or table.unanswered.all():
+    table, missed = tested.table, tested.table.bounded
+    if not (n_missed := int(missed.sum())):
         return None
-    missed = table.lowest < table.highest
-    length = int(table.lowest[missed].max(initial=0))
-    n_missed = int(missed.sum())
+    length = int(table.lowest[missed].max())
     n_late = int((~missed & ~table.unanswered & (2 * table.lowest >= length)).sum())
-    doublings = np.log2(max(table.n_classes / max(length, 1), 1.0))
-    chance = float(binom.cdf(n_late, n_late + n_missed, 1 / (1 + _GROWTH * doublings)))
-    few_late = n_late < _MOST_LATE * (table.n_test - n_missed)
-    value = chance if few_late and length >= _SHORTEST else 1.0
+    few = n_late < min(n_missed, _MOST_LATE * (table.n_test - n_missed)) and length >= _SHORTEST
     true = tested.nouns.true
-    return {"value": value, "late": n_late, "missed": n_missed, "length": length, "true": true}
+    return {"late": n_late, "missed": n_missed, "length": length, "few": few, "true": true}
+
+
+def _reranked(tested: Tested) -> Mapping[str, Any] | None:
+    """Spread of the last quarter of the scores of a list, in that of the middle half, if few late.
+
+    It is about 0.3 for the best of many scores, 0.5 for uniform ones, 0.8 to 1.2 for normal ones of
+    which none is left out.
+    """
+    lists, numbers = tested.lists, _late(tested)
+    if numbers is None or lists is None or not lists.has_scores:
+        return None
+    scores = -np.sort(-lists.scores, axis=1)[:, : numbers["length"]]
+    n = scores.shape[1]
+    upper, lower, last = scores[:, [n // 4, 3 * n // 4, -1]].T
+    full = np.isfinite(last) & (upper > lower)
+    spread = (lower - last)[full] / (upper - lower)[full]
+    return numbers | {"value": np.median(spread) if full.any() and numbers["few"] else 0.0}
+
+
+def _reordered(tested: Tested) -> Mapping[str, Any] | None:
+    """Probability that so few are late in lists of one system, if so many are missing."""
+    numbers = _late(tested)
+    if numbers is None or (tested.lists is not None and tested.lists.has_scores):
+        return None
+    doublings = np.log2(max(tested.table.n_classes / numbers["length"], 1.0))
+    late, missed = numbers["late"], numbers["missed"]
+    chance = binom.cdf(late, late + missed, 1 / (1 + _GROWTH * doublings))
+    return numbers | {"value": chance if numbers["few"] else 1.0}
 
 
 # Measures: classes in groups, classes that dominate
@@ -481,7 +504,7 @@ def _permuted(tested: Tested) -> Mapping[str, Any] | None:
         return None
     ordered = np.sort(sample.scores, axis=1)
     typical = np.sort(ordered, axis=0)[len(ordered) // 2]  # the medians
-    if np.unique(typical).size < FEWEST or len(ordered) < 3:
+    if np.unique(typical).size < _FEWEST or len(ordered) < 3:
         return None
     return {"value": float((ordered == typical).all(axis=1).mean())}
 
@@ -538,7 +561,7 @@ def _templates(tested: Tested) -> Mapping[str, Any] | None:
     probes = np.asarray(read_rows(source.probes, rows), dtype=float)
     seen, repeats = (np.bincount(of, minlength=source.shape[1]) for of in (y[rows], y))
     whole = np.flatnonzero((seen == repeats) & (repeats > 1))[: rows.size]
-    if whole.size < FEWEST:
+    if whole.size < _FEWEST:
         return None
     means = np.zeros((seen.size, probes.shape[1]))
     np.add.at(means, y[rows], probes)
@@ -594,7 +617,7 @@ def _are_distances(table: RankTable) -> bool:
 
 
 _CLASSES = Rule(
-    "number of classes", _classes, FEW_CLASSES,
+    "number of classes", _classes, _FEW_CLASSES,
     "{found}",
     " are few. Rely on intervals and not on means or point estimates, and test {limit:.0f} or more",
     at_least=True, is_note=True,
@@ -607,10 +630,16 @@ _GUESSING = Rule(
     at_least=True, needs="a known accuracy",
 )  # fmt: skip
 OF_CURVES = _CLASSES, _GUESSING
+_LATE = "{late} {true} have ranks in the second half of the lists, and {missed} are missing"
+_FIRST_STAGE = (
+    ", as if a second model had reordered the best entries of a first one. If so, the first one "
+    "limits every metric with more of them: fit its lists as another task, and pass both models to "
+    "predict_reranked with n_reranked={length}"
+)
 RULES = (
     _CLASSES,
     Rule(
-        "number of errors", _errors, FEWEST_ERRORS,
+        "number of errors", _errors, _FEWEST_ERRORS,
         "{found}",
         ". So few errors hardly show how fast the accuracy falls, and the model or its prior "
         "dominates. Test more {nouns.ranked} or {nouns.instances} until {limit:.0f} or more are "
@@ -662,12 +691,13 @@ RULES = (
         at_least=True, needs="lists of classes",
     ),
     Rule(
-        "reranked lists", _reranked, 0.01,
-        "{late} {true} have ranks in the second half of the lists, and {missed} are missing",
-        ", as if a second model had reordered the best entries of a first one. If so, the first "
-        "one limits every metric with more of them: fit its lists as another task, and pass both "
-        "models to predict_reranked with n_reranked={length}",
-        at_least=True, is_note=True, needs="lists that lack some true classes",
+        "reranked lists", _reranked, 0.6,
+        _LATE, _FIRST_STAGE, needs="lists with scores that lack some true classes",
+    ),
+    Rule(
+        "reordered ranks", _reordered, 0.01,
+        _LATE, _FIRST_STAGE, at_least=True, is_note=True,
+        needs="ranks in lists that lack some true classes",
     ),
     Rule(
         "gaps between ranks", _gaps, _STANDARD_ERRORS,

@@ -389,7 +389,11 @@ def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
             "unanswered: found it together with sampling, expected one of them; leave sampling out"
         )
     last = np.full(n, table.n_classes - 1)
-    counts = None if table.counts is None else RankCounts(last, last, last, np.ones_like(last))
+    counts = (
+        None
+        if table.counts is None
+        else RankCounts(last, last, last, np.full_like(last, table.counts.are_decisions))
+    )
     unanswered = RankTable(
         labels.unanswered,
         table.n_classes,

@@ -13,10 +13,9 @@ from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.class_labels import Untested, class_labels, class_names
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
-from classex_bayes.task.judged_runs import Missing, judged_lists, own_table_of, run_table
+from classex_bayes.task.judged_runs import Missing, judged_run
 from classex_bayes.task.own_negatives import catalogue_size, own_table, scored_table
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
-from classex_bayes.task.ranked_lists import search_table
 from classex_bayes.task.relevant_ranks import Judged
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.score_reading import (
@@ -28,6 +27,7 @@ from classex_bayes.task.score_reading import (
     table_of_ranks,
     table_of_scores,
 )
+from classex_bayes.task.search_results import search_table
 from classex_bayes.task.table_parts import merged_table
 from classex_bayes.task.task_statistics import TaskStatistics
 from classex_bayes.typing import RandomSeed
@@ -646,7 +646,7 @@ class SourceTask(TaskStatistics):
         [0.667]
         """
         k1 = catalogue_size(n_classes, own_candidates)
-        lists = judged_lists(
+        judged = judged_run(
             qrels,
             run,
             k1,
@@ -656,8 +656,8 @@ class SourceTask(TaskStatistics):
             ignore_identical=ignore_identical,
         )
         if k1 is None:
-            return cls(*own_table_of(lists))
-        return cls(run_table(lists, k1), None, Judged.of(lists, k1))
+            return cls(*judged.own_table())
+        return cls(judged.table(k1), None, Judged.of(judged, k1))
 
     @classmethod
     def from_confusion(

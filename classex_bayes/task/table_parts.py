@@ -182,6 +182,8 @@ def _joined_provenance(parts: Sequence[RankTable]) -> Provenance:
         made_from=parts[0].provenance.made_from if scored or len(made_from) == 1 else "ranks",
         unknown=unknown.pop() if len(unknown) == 1 else WITHIN_BOUNDS,
         source=_joined_source(parts),
+        assumption=". ".join(filter(None, dict.fromkeys(p.provenance.assumption for p in parts))),
+        several_relevant=any(part.provenance.several_relevant for part in parts),
     )
 
 

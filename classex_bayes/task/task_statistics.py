@@ -468,9 +468,10 @@ class TaskStatistics:
         """Task without its scores, with the statistics that were computed from them.
 
         The result is small enough to pickle. It contains ranks, labels, 24 numbers for each class,
-        and `nearest_classes` with 64 numbers for each instance. Computing the latter may take
-        another pass over the scores. `KDE`, costs and diagnosis need scores and do not accept it.
-        `subsample` treats it like a task made from ranks.
+        `nearest_classes` with 64 numbers for each instance, and the first rows of scores, at most
+        half a million. Computing these may take another pass over the scores. `KDE`, costs and
+        diagnosis need scores and do not accept it. `subsample` treats it like a task made from
+        ranks.
 
         See Also
         --------

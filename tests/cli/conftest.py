@@ -18,9 +18,7 @@ from helpers import random_scores
 
 import classex_bayes as cb
 from classex_bayes import cli
-from classex_bayes.bayes import sampling, score_evidence
-from classex_bayes.core.rank_limits import PlausibleLaws
-from classex_bayes.report import page
+from classex_bayes.bayes import sampling
 from classex_bayes.simulate import GaussianNearestNeighbor
 
 
@@ -57,41 +55,25 @@ _KEPT = {}
 
 @pytest.fixture(autouse=True)
 def computed_once(monkeypatch):
-    """Sample with a short warm-up, and nothing twice, nor limits of ranks; draw few points."""
+    """Sample with a short warm-up, and nothing twice."""
     draw, density = sampling.sample_by_nutpie, pm.stats.compute_log_prior
-    tail_draws = score_evidence.TailDraws.of
-    largest_mean = PlausibleLaws.largest_mean
 
     def kept(key, compute):
         if key not in _KEPT:
             _KEPT[key] = compute()
         return copy.deepcopy(_KEPT[key])
 
-    def limit(laws, value, fall):
-        key = joblib.hash((laws.chance, laws.share, laws.n_effective, value, fall))
-        return kept(key, lambda: largest_mean(laws, value, fall))
-
     def drawn(prior, data, settings, seed):
         settings = replace(settings, tune=min(settings.tune, 200))
         arguments = prior, data, settings, seed
         return kept(joblib.hash(arguments), lambda: draw(*arguments))
-
-    def tails(task, basis, prior, size, seeds):
-        data = task.nearest_classes, task.table.data, task.table.weight, task.n_classes
-        key = joblib.hash((data, basis, prior, size, seeds.entropy, seeds.spawn_key))
-        if key not in _KEPT:
-            _KEPT[key] = tail_draws(task, basis, prior, size, seeds)
-        return _KEPT[key]
 
     def log_prior(idata, **options):
         draws = {name: values.values for name, values in idata["posterior"].data_vars.items()}
         return kept(joblib.hash(draws), lambda: density(idata, **options))
 
     monkeypatch.setattr(sampling, "sample_by_nutpie", drawn)
-    monkeypatch.setattr(score_evidence, "TailDraws", SimpleNamespace(of=tails))
     monkeypatch.setattr(pm.stats, "compute_log_prior", log_prior)
-    monkeypatch.setattr(PlausibleLaws, "largest_mean", limit)
-    monkeypatch.setattr(page, "_N_POINTS", 15)
     return draw
 
 

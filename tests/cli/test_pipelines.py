@@ -1,10 +1,7 @@
 """The shell as a part of programs: streams, exit codes, JSON, faults, and files that fail."""
 
-import json
-import os
 import re
 import shlex
-from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
 
@@ -17,10 +14,6 @@ from typer.main import get_command
 
 import classex_bayes as cb
 from classex_bayes import cli
-from classex_bayes.bayes import convergence, sampling
-from classex_bayes.bayes.fit import LawFit
-from classex_bayes.cli.options import DataOptions
-from classex_bayes.cli.terminal import ExitCode, parse_counts
 from classex_bayes.evaluate import extrapolation_check
 
 FIT = ["--draws", "150", "--chains", "2"]
@@ -50,7 +43,6 @@ def test_results_and_words_have_their_streams(run, strict, two, tmp_path, verb):
     assert code in ANSWERED and "note" not in out and "Traceback" not in err
     notes = re.findall("^note.*", err, flags=re.MULTILINE)
     assert err and len(notes) == len(set(notes))
-    assert "250 times" not in err or err.count("is 150 times") <= 1
     again, text, quiet = run(verb, *options, "--quiet")
     assert (again, text) == (code, out)
     assert all(line.startswith("failed: ") for line in quiet.splitlines())
@@ -75,20 +67,11 @@ def test_keys_do_not_depend_on_the_question(run, strict, two):
         conform({**one, "ci_prob": None})
 
 
-def test_the_page_and_the_help_have_every_exit_code(run):
+def test_the_help_has_every_exit_code_of_the_page(run):
     page = section("Exit codes").replace("`", "")
     table = re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)
-    assert [(int(code), text) for code, text in table] == [(c.value, c.meaning) for c in ExitCode]
     words = " ".join(run("--help")[1].split())
-    assert all(f"{code.value} {code.meaning}" in words for code in ExitCode)
-
-
-def test_options_stand_in_one_order():
-    """Any two options that two verbs share have the same order there."""
-    orders = [[s.opts[0] for s in verb.params] for verb in VERBS.values()]
-    pairs = {(a, b) for order in orders for i, a in enumerate(order) for b in order[i + 1 :]}
-    assert {(a, b) for a, b in pairs if (b, a) in pairs} == set()
-    assert all("--json" in order for order in orders)
+    assert len(table) == 8 and all(f"{code} {meaning}" in words for code, meaning in table)
 
 
 def test_options_of_the_data_are_arguments_of_the_library():
@@ -99,23 +82,13 @@ def test_options_of_the_data_are_arguments_of_the_library():
     known = {
         name for make in (*makers, cb.Sampling, cb.read_task) for name in signature(make).parameters
     }
-    options = {field.name for field in fields(DataOptions)}
-    assert options <= known
-
-
-def test_numbers_of_classes():
-    for text, k in (("1e4", [10_000]), ("1_000,5e3", [1000, 5000]), ("300,500", [300, 500])):
-        assert parse_counts([text]) == k and parse_counts([text, "9"]) == [*k, 9]
-    for text in ("20.000", "300,1.000", "nan"):
-        with pytest.raises(cb.DataError, match="--k: expected whole numbers"):
-            parse_counts([text])
-    with pytest.raises(cb.DataError, match=r"--k: found 9 more than once$"):
-        parse_counts(["9", "9"])
+    options = {parameter.name for parameter in VERBS["diagnose"].params}
+    assert options - {"files", "strict", "seed", "as_json", "quiet"} <= known
 
 
 # Bad options and bad data. The error names the first words; one line, or the usage.
 BAD = {
-    "extrapolate missing.npz --k 500": (2, "error: missing.npz: there is no such file"),
+    "extrapolate missing.npz --k 500": (2, "error: missing.npz: "),
     "extrapolate task.txt --k 500": (4, "error: task.txt: "),
     "compare task.npy --k 500": (4, "error: task.npy: "),
     "extrapolate curve.csv --k 9": (4, "error: curve.csv: "),
@@ -126,23 +99,32 @@ BAD = {
     "extrapolate s.npz --k 1": (2, "error: --k: "),
     "extrapolate s.npz --k 9,9": (2, "error: --k: "),
     "extrapolate s.npz --k ''": (2, "error: --k: "),
-    "extrapolate s.npz --k 1,000": (2, "error: --k: expected numbers in 2"),
+    "extrapolate s.npz --k 20.000": (2, "error: --k: "),
+    "extrapolate s.npz --k 300,1.000": (2, "error: --k: "),
+    "extrapolate s.npz --k nan": (2, "error: --k: "),
+    "extrapolate s.npz --k 9 --k 9": (2, "error: --k: "),
+    "extrapolate s.npz --k 1,000": (2, "error: --k: "),
     "extrapolate s.npz --k 60 --metric cosine": (2, "error: --metric: "),
     "extrapolate s.npz --k 60 --metric mean_rank --target 0.9": (2, "error: --target: "),
     "classifiers s.npz t.npz --k 60 --metric mrr --target 9": (2, "error: --target: "),
-    "extrapolate s.npz --k 60 --require 0.9": (2, "error: --require: found 0.9 without --target"),
-    "extrapolate s.npz --k 60 --out task.txt/a": (1, "error: --out: cannot write to task.txt/a"),
-    "open-set s.npz --k 9 --fpir 0.1 --out task.txt": (1, "error: --out: cannot write to task.txt"),
+    "extrapolate s.npz --k 60 --require 0.9": (2, "error: --require: "),
+    "extrapolate s.npz --k 60 --out task.txt/a": (1, "error: --out: "),
+    "open-set s.npz --k 9 --fpir 0.1 --out task.txt": (1, "error: --out: "),
     "report s.npz --k 9 --out a.pdf": (2, "error: --out: "),
     "report s.npz --k 9 --out task.txt/a.html": (1, "error: --out: "),
-    "report ranks.npz --k 9 --fpir 0.01": (4, "error: task: the task was made from ranks"),
+    "report ranks.npz --k 9 --fpir 0.01": (4, "error: task: "),
     "demo --n-classes 99999": (2, "error: --n-classes: "),
     "demo --n-classes 2": (2, "error: --n-classes: "),
-    "classifiers s.npz --k 900": (2, "error: FILES: expected one for each"),
-    "classifiers s.npz s.npz --k 900": (2, "error: FILES: found a file twice"),
+    "classifiers s.npz --k 900": (2, "error: FILES: "),
+    "classifiers s.npz s.npz --k 900": (2, "error: FILES: "),
     "open-set s.npz --k 9": (2, "error: --fpir, --fnir, --threshold: "),
     "open-set s.npz --k 9 --fpir 0.1 --threshold 1": (2, "error: --fpir, --fnir, --threshold: "),
-    "open-set ranks.npz --k 9 --fpir 0.1": (4, "error: task: the task was made from ranks"),
+    "open-set ranks.npz --k 9 --fpir 0.1": (4, "error: task: "),
+    "open-set other.npz stranger.npz --k 9 --fpir 0.1": (
+        4,
+        "error: other.npz, stranger.npz: nonmated ",
+    ),
+    "open-set ids.npz --k 9 --fpir 0.1": (4, "error: nonmated_distances: "),
     "open-set s.npz --k 9 --fpir 3": (2, "Usage"),
     "open-set s.npz --k 9 --fpir low": (2, "Usage"),
     "guess": (2, "Usage"),
@@ -151,7 +133,7 @@ BAD = {
     "extrapolate s.npz --k 9 --draws 0": (2, "Usage"),
     "extrapolate s.npz --k 9 --chains two": (2, "Usage"),
     "extrapolate s.npz --k 9 --seed -1": (2, "Usage"),
-    "open-set s.npz --k 9 --threshold 1 --prob-kept 0.9": (2, "error: --prob-kept: found"),
+    "open-set s.npz --k 9 --threshold 1 --prob-kept 0.9": (2, "error: --prob-kept: "),
     "extrapolate s.npz --k 9 --target high": (2, "Usage"),
     "extrapolate s.npz --k 9 --target 1": (2, "error: --target: "),
     "extrapolate s.npz --k 9 --ci-prob 90": (2, "Usage"),
@@ -165,12 +147,16 @@ def test_what_is_wrong_is_one_line_before_long_work(run, two, tmp_path, monkeypa
     def fit(*anything):
         raise AssertionError("started a long computation")
 
-    monkeypatch.setattr(sampling, "sample_by_nutpie", fit)
+    monkeypatch.setattr(cb.BayesianExtrapolator, "fit", fit)
     (tmp_path / "task.txt").write_text("")
     np.save(tmp_path / "task.npy", np.eye(4))
     (tmp_path / "curve.csv").write_text("k,accuracy\n2,0.9\n5,0.8\n")
     (tmp_path / "nan.csv").write_text("y,a,b,c\na,1,0,0\nb,,1,0\nc,0,0,1\n")
     np.savez(tmp_path / "ranks.npz", ranks=np.arange(40) % 7 + 1, y=range(40), n_classes=40)
+    half = {"scores": np.eye(4)[:, :3] + 0.1, "y": [0, 1, 2, 0]}
+    for name, nonmated in (("other", 1), ("stranger", 2)):
+        np.savez(tmp_path / f"{name}.npz", **half, nonmated=np.full((1, 3), nonmated))
+    np.savez(tmp_path / "ids.npz", **half, nonmated_ids=[[0, 1]])
     code, start = BAD[line]
     quiet = [] if line in ("guess", "extrapolate") else ["--quiet"]
     found, out, err = run(*shlex.split(line), *quiet)
@@ -184,24 +170,21 @@ def test_a_threshold_out_of_range(run, scores, few):
     assert (code, out) == (2, "") and re.match(r"error: --threshold: .*\n$", err)
 
 
-def test_numbers_of_classes_that_no_threshold_serves(run, scores, few):
+def test_numbers_of_classes_that_no_threshold_serves(run, strict, scores, few):
     """The others have their rates."""
     options = "--fpir", "1e-7", *few
     code, out, err = run("open-set", scores, "--k", "60,1000000000", *options, "--json")
-    conform(json.loads(out))
-    rows = json.loads(out)["predictions"]
+    rows = strict(out)["predictions"]
     assert code == 0 and all((row["mean"] is None) == (row["k"] > 60) for row in rows)
-    assert "with 1,000,000,000 classes" in err
+    assert "1,000,000,000 classes" in err
     code, out, err = run("open-set", scores, "--k", "60,1000000000", *options)
     assert code == 0 and "FPIR  60 " in out and "nan" not in out
     code, _, err = run("open-set", scores, "--k", "1000000000", "--fpir", "0.04", *few)
-    remedies = re.search("; pass (--fpir [0-9.]+) or (--prob-kept [0-9.]+)$", err, re.M)
+    remedies = re.search("pass (--fpir [0-9.]+) or (--prob-kept [0-9.]+)$", err, re.M)
     for remedy in remedies.groups():
         remedied = *remedy.split(), *(() if "fpir" in remedy else ("--fpir", "0.04"))
         _, out, _ = run("open-set", scores, "--k", "1000000000", *remedied, *few, "--json")
-        assert None not in [row["mean"] for row in json.loads(out)["predictions"]]
-    code, out, err = run("open-set", scores, "--k", "500", "--fpir", "1e-300", *few)
-    assert code == 0 and "no threshold keeps" in err and "FPIR" not in out.split("\n", 1)[1]
+        assert None not in [row["mean"] for row in strict(out)["predictions"]]
 
 
 def test_an_option_that_is_given_twice_is_an_error(run, scores):
@@ -216,29 +199,24 @@ def test_remedies_are_options_of_the_shell(run, tmp_path):
     (tmp_path / "a.run").touch()
     np.savez(tmp_path / "a.npz", ranks=[1, 1, 2], y=[0, 1, 3], n_classes=4)
     for file, remedy in (
-        ("a.npy", "pass --labels FILE\n"),
-        ("a.run", "with --qrels FILE\n"),
-        ("a.npz", "--untested competitors if"),
-    ):
+        ("a.npy", "--labels FILE"), ("a.run", "--qrels FILE"), ("a.npz", "--untested competitors")
+    ):  # fmt: skip
         code, _, err = run("diagnose", file)
         assert code == 4 and remedy in err and "=" not in err
     for n in (4, 5):
         np.savez(tmp_path / f"{n}.npz", scores=np.eye(n), y=np.arange(n))
     y = np.repeat(np.arange(30), 2)
     scores = np.random.default_rng(1).normal(size=(60, 30)) + 2 * np.eye(30)[y]
-    ordered = np.argsort(np.argsort(scores, axis=1), axis=1) * 1.0
     for name, arrays, remedy in (
-        ("counted", {"scores": scores, "y": y + 1}, "count from 1, pass y - 1"),
-        ("names", {"scores": scores, "y": y.astype(str)}, "use names, pass an array classes"),
-        ("ordered", {"scores": ordered, "y": y}, "of the true classes to SourceTask.from_ranks"),
-        ("own", {"probes": scores, "gallery": scores, "y": range(60)}, "with --ignore-identical"),
-        ("embedded", {"probes": scores, "gallery": np.eye(30), "y": y}, "pass --distance cosine"),
+        ("names", {"scores": scores, "y": y.astype(str)}, "an array classes"),
+        ("own", {"probes": scores, "gallery": scores, "y": range(60)}, "--ignore-identical"),
+        ("embedded", {"probes": scores, "gallery": np.eye(30), "y": y}, "--distance cosine"),
     ):
         np.savez(tmp_path / f"{name}.npz", **arrays)
         _, _, err = run("diagnose", f"{name}.npz")
         assert remedy in " ".join(err.split()) and "=" not in err
     code, _, err = run("classifiers", "4.npz", "5.npz", "--k", "9")
-    assert code == 4 and err.endswith("pass --unpaired\n")
+    assert code == 4 and "--unpaired" in err
 
 
 # Exit codes of answers
@@ -250,27 +228,18 @@ def test_fits_that_did_not_converge_have_an_exit_code(run, two, verb):
     files = ["s.npz", "t.npz"][: 1 + (verb == "classifiers")]
     single = ["--draws", "100", "--chains", "1", *QUICK.get(verb, [])]
     code, out, err = run(verb, *files, "--k", "900", *single)
-    assert code == ExitCode.NOT_CONVERGED and "900" in out
-    assert "a single chain cannot show whether it converged" in err
+    assert code == 3 and "900" in out and "single chain" in err
 
 
 @pytest.mark.nightly
-def test_a_sampler_that_diverges_is_noted(run, embeddings, monkeypatch, strict):
-    draw = sampling.sample_by_nutpie
-
-    def wild(prior, data, settings, seed):
-        return draw(prior, data, replace(settings, target_accept=1e-9), seed)
-
-    monkeypatch.setattr(sampling, "sample_by_nutpie", wild)
-    options = ["--k", "500", "--draws", 100, "--chains", 2, "--json", "--out", "."]
-    code, out, err = run("extrapolate", embeddings, *options)
+def test_what_did_not_converge_is_noted_and_kept(run, two, strict):
+    options = ["--k", "500", "--draws", 100, "--chains", 1, "--json", "--out", "."]
+    code, out, err = run("extrapolate", "s.npz", *options)
     found = strict(out)
-    problems = found["diagnostics"]["problems"]
-    assert code == 3 and problems[-1].endswith("of 200 draws diverged")
-    assert "not converged: " in err and os.path.exists(paths(found)["figure"])
-    notes = [row["note"] for row in found["notes"]]
+    problems, notes = found["diagnostics"]["problems"], [row["note"] for row in found["notes"]]
+    assert code == 3 and problems and "not converged: " in err
     assert {f"not converged: {problem}" for problem in problems} <= set(notes)
-    assert 0 <= found["predictions"][0]["mean"] <= 1
+    assert Path(paths(found)["figure"]).exists() and 0 <= found["predictions"][0]["mean"] <= 1
 
 
 @pytest.mark.nightly
@@ -278,33 +247,29 @@ def test_a_sampler_that_diverges_is_noted(run, embeddings, monkeypatch, strict):
 def test_faulty_data_have_an_exit_code(run, two, verb):
     options = [verb, "bad.npz", "--k", "400", *CONVERGED, *QUICK.get(verb, [])]
     code, out, err = run(*options, "--quiet")
-    assert code == ExitCode.NOT_MET == run("diagnose", "bad.npz", "--strict")[0]
+    assert code == 5 == run("diagnose", "bad.npz", "--strict")[0]
     fault, other = (out, err) if verb == "report" else (err, out)  # it makes all checks
     first = fault.splitlines()[0]
-    assert first.startswith("failed: data: ") and "sign of the scores is reversed" in first
+    assert first.startswith("failed: data: ") and "reversed" in first and "failed" not in other
     assert "400" in out  # the numbers are printed all the same
-    assert "reversed" not in other and "failed" not in other
     # Without --quiet the warning comes when the file is read, and no second time.
     loud = run(*options)
-    assert (loud[0], loud[1]) == (code, out) and "warning: the accuracy among 2" in loud[2]
-    assert "failed" not in loud[2] and loud[2].count("among 2 classes") == 1
+    assert (loud[0], loud[1]) == (code, out)
+    assert "failed" not in loud[2] and loud[2].count("reversed") == 1
 
 
 @pytest.mark.nightly
 def test_classifiers_with_faulty_data_have_an_exit_code(run, two):
     code, _, err = run("classifiers", "s.npz", "bad.npz", "--k", "60", *CONVERGED)
-    assert code == 5 and "reversed" in err and err.count("among 2 classes") == 1
+    assert code == 5 and err.count("reversed") == 1
 
 
 @pytest.mark.nightly
 def test_a_contradicted_pilot_has_an_exit_code(run, two, monkeypatch):
-    monkeypatch.setattr(LawFit, "contradiction", "the model contradicts its pilot")
-    fit = ["s.npz", "--k", "60", *CONVERGED, "--quiet"]
-    said = "failed: model: The model contradicts its pilot"
-    code, _, err = run("extrapolate", *fit)
-    assert (code, err.strip()) == (ExitCode.NOT_CONVERGED, said)
-    code, out, _ = run("report", *fit, *QUICK["report"])
-    assert code == ExitCode.NOT_CONVERGED and said in out
+    monkeypatch.setattr(cb.BayesianExtrapolator, "contradiction_", "the model contradicts it")
+    for verb in ("extrapolate", "report"):
+        options = [verb, "s.npz", "--k", "60", *CONVERGED, "--quiet", *QUICK.get(verb, [])]
+        assert run(*options)[0] == 3
 
 
 @pytest.mark.nightly
@@ -320,15 +285,13 @@ def test_a_requirement_is_an_exit_code(run, strict, two, target, required, code,
     assert (min(probabilities) >= required) is is_met and "error" not in err
     assert answer["failed"] == []
     found, out, _ = run("extrapolate", *options, "--strict")
-    first = out.splitlines()[0]
+    first, *_ = lines = out.splitlines()
     assert found == code
     for k, chance in zip(("60", "400"), probabilities, strict=True):
-        met = "met" if chance >= required else "not met"
-        line = f"accuracy at least {target} on {k} classes: probability {chance:.3f}, "
-        line += f"required {required}: {met}"
-        assert (line if chance >= required else f"failed: {line}") in out.splitlines()
+        (line,) = (line for line in lines if f"on {k} classes: probability {chance:.3f}" in line)
+        assert line.startswith("failed: ") is line.endswith("not met") is (chance < required)
     sound = "The checks found no fault", "Read with care"
-    assert first.startswith(sound if is_met else "failed: accuracy at least 0.3 on ")
+    assert first.startswith(sound if is_met else "failed: ")
 
 
 @pytest.mark.parametrize(("target", "code"), [("0.02", 0), ("0.9", 5)])
@@ -342,24 +305,21 @@ def test_gates_of_a_recommender(run, two, target, code):
     assert found == code
     met = "met" if code == 0 else "not met"
     for k in ("200", "2,000"):
-        assert re.search(f"hit rate@10 at least {target} on {k} items: .*: {met}$", out, re.M)
+        assert re.search(f"{target} on {k} items: .*: {met}$", out, re.M)
     found, out, _ = run("classifiers", "a.npz", "b.npz", "--unpaired", *gate, "--target", target)
     assert found == code
     assert out.count(f"required 0.9: {met}") == 4
     best, worst = ("b.npz", "a.npz") if code == 0 else ("a.npz", "b.npz")
     found, out, _ = run("classifiers", best, worst, "--unpaired", *gate)
-    assert found == code and f"{best[0]} is the best on 2,000 items: probability" in out
+    assert found == code and f"{best[0]} is the best on 2,000 items" in out
 
 
-def test_the_gate_states_what_decides_and_not_that_all_passed(run, two, monkeypatch):
-    options = ["s.npz", "--k", "60,400", "--evidence", "ranks", *CONVERGED, "--strict"]
-    diagnosis = "classex_bayes.bayes.checks.sensitivity._diagnosis"
-    monkeypatch.setattr(diagnosis, lambda *_: "prior dominates")
-    code, out, _ = run("extrapolate", *options)
-    first, evidence = out.splitlines()[:2]
-    assert code == 0 and first.startswith("Read with care: the prior decides more than the data")
-    assert "Another prior would give another answer. Test more classes." in evidence
-    assert "passed" not in out
+@pytest.mark.nightly
+def test_the_gate_states_what_decides(run, tmp_path):
+    scores, y = random_scores(3, 8, 4, lead=3)
+    np.savez(tmp_path / "few.npz", scores=scores, y=y)
+    code, out, _ = run("extrapolate", "few.npz", "--k", "5000", *CONVERGED, "--strict")
+    assert code == 0 and out.startswith("Read with care") and "8 classes" in out
 
 
 @pytest.mark.nightly
@@ -370,23 +330,17 @@ def test_the_gate_makes_the_checks_that_read_scores_again(run, strict, tmp_path)
     assert run("extrapolate", *fit)[0] == 0
     code, out, _ = run("extrapolate", *fit, "--strict", "--json")
     (fault,) = strict(out)["failed"]
-    assert code == 5 and fault.startswith("data: Copies of instances: 60 of 120 instances repeat")
+    assert code == 5 and fault.startswith("data: Copies of instances: 60 of 120")
 
 
 # Files that cannot be written
 
 
-def fail(error):
-    def failing(*arguments, **options):
-        raise error
-
-    return failing
-
-
 FULL = OSError(28, "No space left on device")
+# Verb, function that fails, its error.
 LATE = {
     "figure": ("extrapolate", "plot_accuracy", RuntimeError("no fonts")),
-    "report": ("report", "report.page.html", FULL),
+    "report": ("report", "Path.replace", FULL),
     "posterior": ("extrapolate", "save", FULL),
     "curve": ("open-set", "plots.plot_det", RuntimeError("no fonts")),
 }
@@ -395,15 +349,21 @@ LATE = {
 @pytest.mark.nightly
 @pytest.mark.parametrize("what", LATE)
 def test_an_answer_outlives_its_files(run, scores, few, monkeypatch, tmp_path, strict, what):
-    verb, place, error = LATE[what]
-    monkeypatch.setattr(f"classex_bayes.{place}", fail(error))
+    (verb, place, error), replace = LATE[what], Path.replace
+
+    def fail(*arguments, **options):
+        if what == "report" and Path(arguments[1]).suffix != ".html":
+            return replace(*arguments)
+        raise error
+
+    root = "pathlib" if what == "report" else "classex_bayes"
+    monkeypatch.setattr(f"{root}.{place}", fail)
     options = ["--out", "o.html" if verb == "report" else "o", "--k", "500", "--json", *few]
     options += ["--fpir", "0.1"] if verb == "open-set" else []
     code, out, err = run(verb, scores, *options)
     kept = paths(strict(out))
-    errors = [line for line in err.splitlines() if line.startswith("error: ")]
-    assert code == 1 and len(errors) == 1 and "Traceback" not in err
-    assert f"could not be written ({error})" in errors[0]
+    (line,) = (line for line in err.splitlines() if line.startswith("error: "))
+    assert code == 1 and "Traceback" not in err and str(error) in line
     assert set(kept) == ({"figure"} if what == "posterior" else {"posterior"})
     assert all((tmp_path / path).exists() for path in kept.values())
     assert strict(out)["predictions"][0]["k"] == 500
@@ -421,17 +381,16 @@ def test_a_gate_extrapolates_within_the_pilot(run, strict, tmp_path, constants):
     squares = ((probes[:, None] - gallery) ** 2).sum(axis=2)
     np.savez(tmp_path / "twins.npz", scores=-squares, y=np.arange(300))
     options = "twins.npz", "--k", "500", *CONVERGED, "--evidence", "ranks"
-    limits = {"_LARGEST_R_HAT": 1.1, "_SMALLEST_ESS_PER_CHAIN": 10, "_LARGEST_SHARE_DIVERGENT": 0.1}
-    with constants(extrapolation_check, _MOST_PARTS=8), constants(convergence, **limits):
+    with constants(extrapolation_check, _MOST_PARTS=8):
         assert run("extrapolate", *options)[0] == 0
         code, out, _ = run("extrapolate", *options, "--strict", "--json", "--out", "gate")
-        assert code == ExitCode.NOT_MET
+        assert code == 5
         (fault,) = strict(out)["failed"]
         files = [tmp_path / paths(strict(out))["posterior"]]
         code, out, _ = run("report", *options, "--no-references", "-o", "page.html", "--json")
-        assert code == ExitCode.NOT_MET and strict(out)["failed"] == [fault]
+        assert code == 5 and strict(out)["failed"] == [fault]
         files.append(tmp_path / paths(strict(out))["posterior"])
-    assert fault.startswith("model: The extrapolation within the pilot is too high")
+    assert fault.startswith("model: ") and "within the pilot" in fault and "too high" in fault
     for file in files:  # with the result of the check, which came after the fit
         (note,) = (note for note in cb.load(file).predict(500).notes if "within the pilot" in note)
         assert note.lower() == fault.removeprefix("model: ").lower()

@@ -1,8 +1,8 @@
 """What the command loads, its help, and processes of its own."""
 
 import io
-import logging
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,44 +15,25 @@ from typer.main import get_command
 import classex_bayes
 from classex_bayes import cli
 from classex_bayes.bayes import sampling
-from classex_bayes.bayes.sampling import SamplerSettings
-from classex_bayes.cli.terminal import ExitCode, Terminal
 
 VERBS = get_command(cli.app).commands
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_every_verb_shows_examples_that_it_would_run(name, run, tmp_path, monkeypatch):
+def test_every_verb_shows_examples_that_it_would_run(name, run, tmp_path):
     code, out, err = run(name, "--help")
     examples = VERBS[name].epilog.split("\n\n")[1:]
     assert code == 0 and "Examples:" in out and examples and not set("╭─│") & set(out + err)
-    (verb,) = (info.callback for info in cli.app.registered_commands if info.name == name)
-    root, called = get_command(cli.app), []
-    monkeypatch.setattr(verb, "run", lambda options: called.append(options))
     for example in examples:
-        for word in example.split():  # files of these names
+        program, verb, *words = shlex.split(example)
+        for word in words:  # files of these names
             if Path(word).suffix in {".npz", ".npy", ".csv", ".h5", ".parquet"}:
                 (tmp_path / word).touch()
-        root.main(example.split()[1:], "classex-bayes", standalone_mode=False)
-    assert example.startswith(f"classex-bayes {name}") and len(called) == len(examples)
-
-
-def test_defaults_are_those_of_python():
-    defaults = {p.name: p.default for p in VERBS["extrapolate"].params}
-    fit = SamplerSettings()
-    assert (defaults["draws"], defaults["chains"]) == (fit.draws, fit.chains)
-    assert defaults["ci_prob"] is None
+        assert program == "classex-bayes" and VERBS[verb].make_context(verb, words)
 
 
 def test_version(run):
     assert run("--version") == (0, f"classex-bayes {classex_bayes.__version__}\n", "")
-
-
-def test_quiet_silences_the_log_and_other_runs_do_not():
-    log = logging.getLogger("classex_bayes")
-    for quiet in (True, False):
-        Terminal(quiet)
-        assert log.isEnabledFor(logging.WARNING) is not quiet
 
 
 # Processes of their own
@@ -60,15 +41,17 @@ def test_quiet_silences_the_log_and_other_runs_do_not():
 
 def test_the_command_without_its_extra_says_what_to_install(process):
     run = process(before="import sys; sys.modules['typer'] = None")
-    message = 'error: the command line needs typer: pip install "classex-bayes[cli]"\n'
-    assert (run.returncode, run.stdout, run.stderr) == (2, "", message)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("error: ") and 'pip install "classex-bayes[cli]"' in run.stderr
 
 
 def test_an_interruption_of_the_start_is_no_traceback(process):
     stop = (
-        "import classex_bayes.__main__ as program\n"
-        "def interrupted(): raise KeyboardInterrupt\n"
-        "program._run = interrupted"
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())"
     )
     run = process(before=stop)
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "interrupted\n")
@@ -85,15 +68,15 @@ def test_errors_and_help_load_nothing_heavy(arguments, heavy, process):
         "atexit.register(check)"
     )
     run = process("extrapolate", *arguments, before=watch)
-    error = "error: nowhere.npz: there is no such file\n"
-    assert (run.returncode, run.stderr) == ((0, "") if "--help" in arguments else (2, error))
+    assert run.returncode == (0 if "--help" in arguments else 2)
+    assert run.stderr.startswith("" if "--help" in arguments else "error: nowhere.npz: ")
 
 
 def test_a_folder_is_no_file(run, tmp_path):
     (tmp_path / "scores.zarr").mkdir()
     code, _, err = run("diagnose", tmp_path)
-    assert code == 2 and "this is a folder, expected a file; name the files in it" in err
-    assert "not a readable .zarr" in run("diagnose", "scores.zarr")[2]
+    assert code == 2 and "folder" in err and str(tmp_path) in err
+    assert "scores.zarr" in run("diagnose", "scores.zarr")[2]
 
 
 WITHOUT_EXTRAS = """
@@ -152,7 +135,7 @@ def test_a_reader_that_is_gone_ends_the_program_in_silence(two, tmp_path):
         command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, env=buffered, check=False
     )
     os.close(writer)
-    assert found.returncode == ExitCode.READER_GONE and b"rror" not in found.stderr
+    assert found.returncode == 141 and b"rror" not in found.stderr
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="of Linux")

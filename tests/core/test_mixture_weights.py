@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from classex_bayes.core.mixture_weights import _start, likeliest_weights
+from classex_bayes.core.mixture_weights import likeliest_weights
 
 
 def test_disjoint_laws_take_the_shares():
@@ -58,14 +58,3 @@ def test_where_the_excess_has_one_sign_only_the_nearest_columns_have_weight(seed
     np.testing.assert_array_equal(weights[~nearest], 0)
     np.testing.assert_allclose(weights[nearest], alone, atol=1e-12)
     assert np.all(np.isneginf(slope[~nearest])) and np.all(np.isfinite(slope[nearest]))
-
-
-@given(seed=st.integers(0, 10**6), m=st.integers(2, 60))
-def test_the_search_starts_within_the_constraints(seed, m):
-    rng = np.random.default_rng(seed)
-    chance = rng.dirichlet(np.ones(6), m).T * (rng.random((6, m)) < 0.5)
-    chance[np.arange(6), rng.integers(0, m, 6)] = 0.1
-    excess = np.append(rng.normal(size=m - 2), [-0.5, 0.5])
-    weights = _start(chance, excess)
-    assert weights.min() >= 0 and weights.sum() == pytest.approx(1)
-    assert excess @ weights == pytest.approx(0, abs=1e-12) and np.all(chance @ weights > 0)

@@ -208,7 +208,7 @@ def test_a_prediction_says_once_how_many_relevant_documents_are_not_listed():
     found = [len(relevant.keys() & run[query].keys()) for query, relevant in qrels.items()]
     notes = predict(task, 2_000, "recall@5").notes
     assert sum("not in the lists" in note for note in notes) == 2  # best ones, and all
-    (best, every) = (note for note in notes if "not in the lists" in note)
+    (every, best) = (note for note in notes if "not in the lists" in note)
     assert f"of {np.count_nonzero(np.array(found[1:]) == 0)} of 100 queries" in best
     assert f"{owner.size - sum(found)} of all {owner.size} relevant documents" in every
     assert sum("unanswered" in note for note in notes) == 1

@@ -1,35 +1,21 @@
 """Files that are damaged, dangerous or no such files: a task, or one error that names the file."""
 
-import json
-import pickle
 import sys
 import warnings
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
-import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from classex_bayes import DataError, SourceTask, read_task
-from classex_bayes.io.whole_files import read_tree, write_tree
+from classex_bayes import DataError, SourceTask, load, read_task, save
 
 RNG = np.random.default_rng(1)
 Y = np.arange(24) % 8
 SCORES = RNG.normal(size=(24, 8)) + 2 * np.eye(8)[Y]
-ENDINGS = ["npz", "npy", "csv", "parquet", "h5", "zip", "txt"]
-
-
-def write_zip(path):
-    with zarr.storage.ZipStore(path, mode="w") as store:
-        group = zarr.create_group(store)
-        group.create_array("scores", data=SCORES, chunks=(6, 8), compressors=None)
-        group.create_array("y", data=Y)
-    return path
+ENDINGS = ["npz", "npy", "csv", "parquet", "txt"]
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +30,6 @@ def whole(tmp_path_factory):
     frame = pd.DataFrame(SCORES, columns=names).assign(y=[names[j] for j in Y])
     frame.to_csv(folder / "a.csv", index=False)
     frame.to_parquet(folder / "a.parquet")
-    with h5py.File(folder / "a.h5", "w") as file:
-        file.create_dataset("scores", data=SCORES, chunks=(6, 8), compression="gzip")
-        file["y"] = Y
-    write_zip(folder / "a.zip")
     return folder
 
 
@@ -55,6 +37,14 @@ def files_of(whole, path):
     """Arguments of `read_task` for one file of the format and whole ones beside it."""
     beside = {".npy": (path, whole / "labels.npy"), ".txt": (whole / "a.npy", path)}
     return beside.get(path.suffix, (path,))
+
+
+def refused(name, *files):
+    """The error, which names the file."""
+    with pytest.raises(DataError) as caught:
+        read_task(*files)
+    assert name in str(caught.value)
+    return str(caught.value)
 
 
 @st.composite
@@ -105,7 +95,7 @@ def test_damaged_files(whole, tmp_path, ending, changes):
     read(whole, ending, changes, tmp_path)
 
 
-@pytest.mark.parametrize("ending", ["npz", "npy", "parquet", "h5", "zip"])
+@pytest.mark.parametrize("ending", ["npz", "npy", "parquet"])
 @pytest.mark.parametrize("how", ["empty", "cut", "zeros", "text", "other"])
 def test_a_damaged_file_is_named(whole, tmp_path, ending, how):
     content = (whole / f"a.{ending}").read_bytes()
@@ -119,19 +109,7 @@ def test_a_damaged_file_is_named(whole, tmp_path, ending, how):
             "other": (whole / ("a.csv" if ending == "parquet" else "a.parquet")).read_bytes(),
         }[how]
     )
-    with pytest.raises(DataError, match=rf"a\.{ending}: not a readable"):
-        read_task(*files_of(whole, path))
-
-
-@pytest.mark.parametrize("many", [False, True])
-def test_changed_bytes_are_found_when_their_turn_comes(many, tmp_path):
-    good, bad = write_zip(tmp_path / "good.zip"), write_zip(tmp_path / "bad.zip")
-    content = bad.read_bytes()
-    place = content.index(SCORES[6:12].tobytes())
-    bad.write_bytes(content[:place] + bytes(8) + content[place + 8 :])
-    with pytest.raises(DataError, match=r"bad.zip: not a readable") as error:
-        read_task([good, bad] if many else bad)
-    assert str(error.value).count("bad.zip") == 1
+    refused(f"a.{ending}", *files_of(whole, path))
 
 
 class Bomb:
@@ -156,96 +134,48 @@ def test_pickles_are_never_run(tmp_path):
         ["labels.npy", "scores.npy"],
         ["raw.npy", "labels.npy"],
     ):
-        with pytest.raises(DataError, match="not a readable"):
+        with pytest.raises(DataError):
             read_task(*(tmp_path / name for name in names))
     assert not (tmp_path / "harm").exists()
 
 
-@pytest.mark.parametrize("dtype", ["<i8", "|O"])
-@pytest.mark.parametrize("codec", ["compressor", "filters"])
-@pytest.mark.parametrize("name", ["scores", "y"])
-def test_pickled_zarr_is_never_loaded(codec, name, dtype, tmp_path):
-    path, pickled = tmp_path / "a.zarr", {"id": "pickle"}
-    group = zarr.open_group(path, mode="w", zarr_format=2)
-    for array, values in (("scores", SCORES), ("y", Y)):
-        group.create_array(array, data=values)
-    for old in (path / name).glob("[0-9]*"):
-        old.unlink()
-    metadata = json.loads((path / name / ".zarray").read_text())
-    metadata |= {"compressor": None, "filters": None, "dtype": dtype, "fill_value": None}
-    metadata[codec] = pickled if codec == "compressor" else [pickled]
-    (path / name / ".zarray").write_text(json.dumps(metadata))
-    chunk = "0.0" if name == "scores" else "0"
-    (path / name / chunk).write_bytes(pickle.dumps(Bomb(tmp_path / "harm")))
-    with pytest.raises(DataError, match=r"a\.zarr: not a readable"):
-        read_task(path)
-    assert not (tmp_path / "harm").exists()
-
-
-def test_references_and_groups_in_hdf5(tmp_path):
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["scores"] = SCORES
-        file.create_dataset("y", data=[file["scores"].ref] * 24, dtype=h5py.ref_dtype)
-        file["inside/scores"] = SCORES
-    with pytest.raises(DataError, match=r"a\.h5: "):
-        read_task(tmp_path / "a.h5")
-    with h5py.File(tmp_path / "group.h5", "w") as file:
-        file["inside/scores"] = SCORES
-    with pytest.raises(DataError, match=r"group\.h5: .*inside/scores .*scores, y;"):
-        read_task(tmp_path / "group.h5")
-
-
 def test_places(whole, tmp_path):
-    for name in ("a.npz", "a.h5", "a.parquet", "a.zip"):
+    for name in ("a.npz", "a.parquet"):
         (tmp_path / name).mkdir()
-        with pytest.raises(DataError, match=rf"{name}: this is a folder"):
-            read_task(tmp_path / name)
-    (tmp_path / "empty.zarr").mkdir()
-    (tmp_path / "file.zarr").write_text("")
-    zarr.create_array(tmp_path / "array.zarr", data=SCORES)
+        refused(name, tmp_path / name)
     (tmp_path / "task.mat").write_text("")
-    scores, labels = whole / "a.npy", whole / "labels.npy"
-    for paths, message in (
-        ([tmp_path / "empty.zarr"], r"not a readable \.zarr"),
-        ([tmp_path / "file.zarr"], r"not a readable \.zarr"),
-        ([tmp_path / "array.zarr"], r"not a readable \.zarr"),
-        ([tmp_path / "task.mat"], r"task.mat: expected a file ending in \.npy"),
-        ([scores], r"a.npy: .*labels="),
-        ([whole / "a.npz", labels], r"a.npz: .*labels="),
-        ([scores, tmp_path / "no.npy"], r"no.npy: "),
-        ([scores, tmp_path / "y.csv"], r"y.csv: expected labels"),
-        ([scores, scores], r"y: "),
-        ([[scores, whole / "a.npz"], labels], r"^labels"),
-    ):
-        with pytest.raises(DataError, match=message):
-            read_task(*paths)
+    refused("task.mat", tmp_path / "task.mat")
+    scores = whole / "a.npy"
+    assert "labels=" in refused("a.npy", scores)
+    assert "labels=" in refused("a.npz", whole / "a.npz", whole / "labels.npy")
+    for name in ("no.npy", "y.csv"):
+        refused(name, scores, tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["a.h5", "a.npz", "a.zarr", "a.csv"])
+@pytest.mark.parametrize("name", ["a.npz", "a.csv"])
 def test_folders_that_may_not_be_entered(name, tmp_path, monkeypatch):
     def refuse(self, **_):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "stat", refuse)
-    with pytest.raises(DataError, match=rf"{name}: .*readable .*Permission denied"):
-        read_task(tmp_path / name)
+    assert "Permission denied" in refused(name, tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("module", "extra", "ending"),
-    [("zarr", "zarr", "zarr"), ("pyarrow", "parquet", "parquet"), ("h5py", "files", "h5")],
-)
-def test_missing_extras_say_what_to_install(module, extra, ending, tmp_path, monkeypatch):
-    (tmp_path / f"a.{ending}").write_text("")
-    monkeypatch.setitem(sys.modules, module, None)
-    message = rf'{module}: pip install "classex-bayes\[{extra}\]"'
-    with pytest.raises(ImportError, match=message):
-        read_task(tmp_path / f"a.{ending}")
-    if ending != "parquet":
-        path = tmp_path / {"h5": "b.nc", "zarr": "b.zarr"}[ending]
-        with pytest.raises(ImportError, match=message):
-            write_tree(xr.DataTree(xr.Dataset({"a": 1.0})), path)
+def test_missing_extras_say_what_to_install(tmp_path, monkeypatch, fitted):
+    (tmp_path / "a.parquet").write_text("")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=install("parquet")):
+        read_task(tmp_path / "a.parquet")
+    for module, extra, ending in (("zarr", "zarr", "zarr"), ("h5py", "files", "nc")):
+        monkeypatch.setitem(sys.modules, module, None)
+        path = tmp_path / f"b.{ending}"
+        with pytest.raises(ImportError, match=install(extra)):
+            save(fitted, path)
         assert not path.exists()
         path.touch()
-        with pytest.raises(ImportError, match=message):
-            read_tree(path)
+        with pytest.raises(ImportError, match=install(extra)):
+            load(path)
+
+
+def install(extra):
+    return rf'pip install "classex-bayes\[{extra}\]"'

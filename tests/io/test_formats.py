@@ -4,22 +4,19 @@ import csv
 import gzip
 import io
 import json
+import tracemalloc
 import warnings
 from functools import partial
 from string import ascii_lowercase
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
-import zarr
 from helpers import assert_same_task
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from classex_bayes import DataError, Sampling, SourceTask, read_task
-from classex_bayes.io.arrays import FileMatrix
-from classex_bayes.io.task_files import read_nonmated
 
 assert_same = partial(assert_same_task, rtol=1e-9)
 RNG = np.random.default_rng(0)
@@ -39,64 +36,9 @@ def write_npz(stem, arrays):
     return stem.with_suffix(".npz")
 
 
-def write_hdf5(stem, arrays):
-    with h5py.File(stem.with_suffix(".h5"), "w") as file:
-        for name, array in arrays.items():
-            text = np.asarray(array).dtype.kind == "U"
-            file.create_dataset(name, data=np.asarray(array).astype("T") if text else array)
-    return stem.with_suffix(".h5")
-
-
-def write_hdf5_otherwise(stem, arrays):
-    """Chunks, numbers as attributes, text in bytes of fixed length."""
-    with h5py.File(stem.with_suffix(".hdf5"), "w") as file:
-        for name, array in arrays.items():
-            array = np.asarray(array)
-            if array.ndim == 0:
-                file.attrs[name] = array.item()
-            elif array.dtype.kind == "U":
-                file[name] = np.char.encode(array, "utf-8")
-            else:
-                file.create_dataset(name, data=array, chunks=True, compression="gzip")
-    return stem.with_suffix(".hdf5")
-
-
-def write_zarr(stem, arrays, store=None, zarr_format=3):
-    path = store or stem.with_suffix(".zarr")
-    with warnings.catch_warnings():
-        # zarr says that its text is not in the specification yet.
-        warnings.simplefilter("ignore")
-        group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
-        for name, array in arrays.items():
-            if np.ndim(array):
-                whole = {"config": {"write_empty_chunks": True}}
-                group.create_array(name, data=np.asarray(array), **whole)
-            else:
-                group.attrs[name] = np.asarray(array).item()
-    return path
-
-
-def write_zarr_zip(stem, arrays):
-    path = stem.with_suffix(".zarr.zip")
-    store = zarr.storage.ZipStore(path, mode="w")
-    write_zarr(stem, arrays, store)
-    store.close()
-    return path
-
-
-WRITERS = {
-    "npz": write_npz,
-    "hdf5": write_hdf5,
-    "hdf5 otherwise": write_hdf5_otherwise,
-    "zarr": write_zarr,
-    "zarr 2": partial(write_zarr, zarr_format=2),
-    "zarr.zip": write_zarr_zip,
-}
-
-
-def write_table(stem, ending, scores, y, names, label="y"):
+def write_table(stem, ending, scores, y, names):
     table = pd.DataFrame(scores, columns=names)
-    table.insert(1, label, names[y])
+    table.insert(1, "y", names[y])
     path = stem.with_suffix(ending)
     table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
     return path
@@ -125,15 +67,14 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-def test_layouts(write, tmp_path):
+def test_layouts(tmp_path):
     for number, (make, arrays) in enumerate(LAYOUTS):
-        task = read_task(write(tmp_path / f"task{number}", arrays))
+        task = read_task(write_npz(tmp_path / f"task{number}", arrays))
         assert_same(task, make(**arrays))
         assert task.design_effect() == pytest.approx(make(**arrays).design_effect())
     # Numbers may be matrices, and whole ones of another type.
     arrays = {"ranks": RANKS, "y": Y, "n_classes": np.array([[5.0]])}
-    assert read_task(write(tmp_path / "number", arrays)).n_classes == 5
+    assert read_task(write_npz(tmp_path / "number", arrays)).n_classes == 5
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
@@ -150,7 +91,7 @@ def test_tables(ending, tmp_path):
     # Numbers that are names are names.
     assert read_task(write(list("43210"), Y)).y.tolist() == (4 - Y).tolist()
     for names, y in ((["01", "02", "03", "04", "05"], Y), (list("abcde"), [*Y[:-1], 7])):
-        with pytest.raises(DataError, match=r"y: "):
+        with pytest.raises(DataError):
             read_task(write(names, y))
     table, path = pd.DataFrame(CURVE).assign(comment="x"), tmp_path / f"curve{ending}"
     table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
@@ -167,43 +108,8 @@ def test_a_class_named_like_the_column_of_labels(place, tmp_path):
         parts = [y, scores] if place == "first" else [scores, y]
         table = scores.assign(y=y) if place == "replaced" else pd.concat(parts, axis=1)
         table.to_csv(path, index=False)
-    with pytest.raises(DataError, match=r"class 'y', .* another name .* \.npz"):
+    with pytest.raises(DataError):
         read_task(path)
-
-
-USUAL = [
-    "label",
-    "Labels",
-    "class",
-    "TARGET",
-    "y_true",
-    " y",
-    "# y",
-    "Y",
-    "ground truth",
-    "user_id",
-]
-
-
-@pytest.mark.parametrize("name", USUAL)
-@pytest.mark.parametrize("kind", ["npz", "hdf5", "zarr", ".csv", ".parquet"])
-def test_labels_by_their_usual_names(kind, name, tmp_path):
-    expected = SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES)
-    if kind in WRITERS:
-        arrays = {"scores": SCORES, name: NAMES[Y], "classes": NAMES}
-        path = WRITERS[kind](tmp_path / "a", arrays)
-    else:
-        path = write_table(tmp_path / "a", kind, SCORES, Y, NAMES, name)
-    assert_same(read_task(path), expected)
-
-
-@pytest.mark.parametrize("write", [write_npz, write_hdf5])
-def test_several_arrays_that_may_be_labels(write, tmp_path):
-    arrays = {"scores": SCORES, "label": Y, "target": Y}
-    with pytest.raises(DataError, match=r"found label, target, any of which may be y; name .* 'y'"):
-        read_task(write(tmp_path / "a", arrays))
-    with pytest.warns(UserWarning, match="ignored arrays of other names: label, target"):
-        read_task(write(tmp_path / "b", {**arrays, "y": Y}))
 
 
 CANDIDATES = RNG.normal(size=(30, 20))
@@ -211,13 +117,12 @@ USERS = np.array([f"u{j}" for j in range(30)])
 OWN_RANKS = SourceTask.from_negatives(CANDIDATES, USERS).ranks
 
 
-@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
-@pytest.mark.parametrize("name", ["candidates", "negatives"])
-def test_candidates_of_each_user(write, name, tmp_path):
-    task = read_task(write(tmp_path / "a", {name: CANDIDATES, "user": USERS}))
+def test_candidates_of_each_user(tmp_path):
+    task = read_task(write_npz(tmp_path / "a", {"candidates": CANDIDATES, "y": USERS}))
     assert_same(task, SourceTask.from_negatives(CANDIDATES, USERS))
     halves = [
-        write(tmp_path / f"half{n}", {name: CANDIDATES[n::2], "y": USERS[n::2]}) for n in (0, 1)
+        write_npz(tmp_path / f"half{n}", {"candidates": CANDIDATES[n::2], "y": USERS[n::2]})
+        for n in (0, 1)
     ]
     assert sorted(read_task(halves).ranks) == sorted(task.ranks)
 
@@ -234,20 +139,19 @@ def test_ranks_in_tables(ending, tmp_path):
 
     expected = SourceTask.from_ranks(OWN_RANKS, USERS, n_negatives=19)
     assert_same(read_task(write(y=USERS, ranks=OWN_RANKS, n_negatives=19)), expected)
-    assert_same(read_task(write(user=USERS, rank=OWN_RANKS, num_negatives=19)), expected)
     assert_same(read_task(write(y=USERS, ranks=OWN_RANKS), n_negatives=19), expected)
     expected = SourceTask.from_ranks(RANKS, Y, n_classes=5)
-    assert_same(read_task(write(label=Y, rank=RANKS, n_classes=5)), expected)
+    assert_same(read_task(write(y=Y, ranks=RANKS, n_classes=5)), expected)
     cut = SourceTask.from_ranks(np.minimum(RANKS, 3), Y, n_classes=5, truncated_at=2)
     read = read_task(write(y=Y, ranks=np.minimum(RANKS, 3), n_classes=5, truncated_at=2))
     assert read.accuracy_bounds([5])[0] == cut.accuracy_bounds([5])[0]
-    with pytest.raises(DataError, match="different numbers in column n_classes"):
+    with pytest.raises(DataError):
         read_task(write(y=Y, ranks=RANKS, n_classes=np.arange(8)))
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".tsv.gz"])
 def test_tables_of_text(ending, tmp_path):
-    frame = pd.DataFrame(SCORES, columns=NAMES).assign(label=NAMES[Y])
+    frame = pd.DataFrame(SCORES, columns=NAMES).assign(y=NAMES[Y])
     path = tmp_path / f"A{ending.upper() if ending == '.tsv' else ending}"
     frame.to_csv(path, index=False, sep="\t" if "tsv" in ending else ",")
     assert_same(read_task(path), SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
@@ -309,12 +213,17 @@ def test_csv_is_read_to_the_last_bit(tmp_path):
         assert np.array_equal(read_task(tmp_path / name).ranks, expected), name
 
 
-@pytest.mark.parametrize("write", list(WRITERS.values())[1:], ids=list(WRITERS)[1:])
-def test_matrices_stay_on_the_disk(write, tmp_path):
-    task = read_task(write(tmp_path / "a", {"scores": SCORES, "y": Y}))
-    assert isinstance(task.table.source.matrix, FileMatrix)
-    # And can still be read.
-    np.testing.assert_array_equal(task.table.source.scores(np.array([5, 2])), SCORES[[5, 2]])
+def test_matrices_stay_on_the_disk(tmp_path):
+    files = tmp_path / "a.npy", tmp_path / "y.npy"
+    for n_test in (1000, 40_000):  # the first compiles
+        np.save(files[0], np.random.default_rng(1).random((n_test, 500), np.float32))
+        np.save(files[1], np.arange(n_test) % 500)
+        if n_test > 1000:
+            tracemalloc.start()
+        task = read_task(*files)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert task.n_test == 40_000 and peak < 0.5 * files[0].stat().st_size
 
 
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])
@@ -326,9 +235,8 @@ def test_labels_in_files_of_their_own(start, tmp_path):
     for labels in ("y.npy", "y.txt"):
         task = read_task(str(tmp_path / "scores.npy"), tmp_path / labels)
         assert_same(task, SourceTask.from_scores(SCORES, Y))
-        assert isinstance(task.table.source.matrix.base, np.memmap)
     assert read_task(tmp_path / "scores.npy", path, classes=list("abcde")).y.tolist() == Y.tolist()
-    with pytest.raises(DataError, match=r"y: "):
+    with pytest.raises(DataError):
         read_task(tmp_path / "scores.npy", path, classes=list("78912"))
     # Beyond 64 bits, with zeros before, and like numbers: names all the same.
     for names in (
@@ -341,7 +249,7 @@ def test_labels_in_files_of_their_own(start, tmp_path):
         task = read_task(tmp_path / "scores.npy", path, classes=names)
         assert task.y.tolist() == Y.tolist() and task.classes == list(names)
     path.write_text("1\n\n2\n")
-    with pytest.raises(DataError, match=r"y\.txt: .*line 2"):
+    with pytest.raises(DataError, match="line 2"):
         read_task(tmp_path / "scores.npy", path)
 
 
@@ -351,7 +259,7 @@ def test_labels_of_savetxt(form, tmp_path):
     np.savetxt(tmp_path / "y.txt", Y.astype(float), fmt=form)
     assert read_task(tmp_path / "scores.npy", tmp_path / "y.txt").y.tolist() == Y.tolist()
     np.savetxt(tmp_path / "half.txt", Y + 0.5)
-    with pytest.raises(DataError, match=r"y: .*found text"):
+    with pytest.raises(DataError):
         read_task(tmp_path / "scores.npy", tmp_path / "half.txt")
 
 
@@ -361,10 +269,7 @@ def test_labels_in_a_column_or_a_row(shape, tmp_path):
         expected = make(**arrays)
         arrays = {**arrays, "y": arrays["y"].reshape(shape)}
         assert_same(make(**arrays), expected)
-        for name, write in WRITERS.items():
-            assert_same(read_task(write(tmp_path / f"{name} {number}", arrays)), expected)
-    with pytest.raises(DataError, match=r"y: .*one label .* shape \(4, 2\)"):
-        SourceTask.from_scores(SCORES, Y.reshape(4, 2))
+        assert_same(read_task(write_npz(tmp_path / f"{number}", arrays)), expected)
 
 
 @pytest.mark.parametrize("given", ["nowhere", "file", "argument"])
@@ -376,9 +281,8 @@ def test_a_default_distance_is_noted(given, tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         read_task(path, **arguments)
-    expected = ["squared Euclidean distances"] if given == "nowhere" else []
-    assert [e for e in expected if e in str(caught[0].message)] == expected
-    assert len(caught) == len(expected)
+    assert len(caught) == (given == "nowhere")
+    assert all("squared Euclidean" in str(one.message) for one in caught)
 
 
 def test_arguments_override_the_file(tmp_path):
@@ -390,7 +294,7 @@ def test_arguments_override_the_file(tmp_path):
     drawn = Sampling(groups=[0, 0, 1, 1, 2])
     assert_same(read_task(path), SourceTask.from_scores(SCORES, Y, sampling=drawn))
     assert_same(read_task(path, sampling=Sampling()), SourceTask.from_scores(SCORES, Y))
-    with pytest.raises(DataError, match=r"^groups"):
+    with pytest.raises(DataError):
         read_task(path, sampling=Sampling(), groups=[0, 0, 1, 1, 2])
 
 
@@ -411,7 +315,7 @@ def test_ties_of_a_file_are_broken_like_those_of_arrays(tmp_path):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32 - 1),
-    kind=st.sampled_from([*WRITERS, "npy", ".csv", ".parquet"]),
+    kind=st.sampled_from(["npz", "npy", ".csv", ".parquet"]),
     layout=st.sampled_from(["scores", "probes", "ranks"]),
     named=st.booleans(),
     n_files=st.integers(2, 5),
@@ -453,36 +357,21 @@ def test_many_files_are_one(seed, kind, layout, named, n_files, tmp_path_factory
             files.append(write_table(stem, kind, scores[rows], y[rows], names))
         else:
             own = {name: array[rows] for name, array in (arrays | {"y": labels}).items()}
-            files.append(WRITERS[kind](stem, own | same | options))
+            files.append(write_npz(stem, own | same | options))
     given_here = options if kind == "npy" else {}
     assert_same(read_task(files, label_files, **given_here, random_seed=3), expected)
 
 
-@given(seed=st.integers(0, 2**32 - 1), n_parts=st.integers(1, 5))
-def test_stacked_rows_are_those_of_one_matrix(seed, n_parts):
-    rng = np.random.default_rng(seed)
-    parts = [rng.normal(size=(rng.integers(1, 4), 3)).astype("f4") for _ in range(n_parts)]
-    parts[-1] = parts[-1].astype("f8")
-    whole, stacked = np.concatenate(parts), FileMatrix(*((part, "file") for part in parts))
-    assert (stacked.shape, stacked.dtype, stacked.ndim) == (whole.shape, whole.dtype, 2)
-    for first in range(len(whole) + 1):
-        for last in range(first, len(whole) + 2):
-            for key in (slice(first, last), (slice(first, last), slice(None))):
-                np.testing.assert_array_equal(stacked[key], whole[key])
-                assert stacked[key].dtype == whole.dtype
-
-
-@pytest.mark.parametrize("write", [write_npz, write_hdf5])
-def test_a_file_for_each_class(write, tmp_path):
+def test_a_file_for_each_class(tmp_path):
     # With arrays of other names beside those that are known.
     files = []
     for number in range(5):
         rows = np.flatnonzero(np.equal(Y, number))
         arrays = {"scores": SCORES[rows], "y": Y[rows], "id": rows, f"only{number}": rows}
         arrays["accuracy"] = np.array([0.5, number])
-        files.append(write(tmp_path / f"class{number}", arrays))
+        files.append(write_npz(tmp_path / f"class{number}", arrays))
     order = np.argsort(Y, kind="stable")
-    with pytest.warns(UserWarning, match="class0.* and 4 more: ignored .*: .*id, .*only4"):
+    with pytest.warns(UserWarning, match="only4"):
         task = read_task(files)
     assert_same(task, SourceTask.from_scores(SCORES[order], Y[order]))
 
@@ -490,39 +379,18 @@ def test_a_file_for_each_class(write, tmp_path):
 def test_templates_and_tested_classes_of_many_files(tmp_path):
     arrays = {"probes": PROBES, "y": Y}
     files = [
-        write_hdf5(tmp_path / f"part{number}", arrays | {"gallery": gallery})
+        write_npz(tmp_path / f"part{number}", arrays | {"gallery": gallery})
         for number, gallery in enumerate([GALLERY, GALLERY + np.eye(5, 3, -1)])
     ]
-    with pytest.raises(DataError, match=r"part1.h5: gallery"):
+    with pytest.raises(DataError, match="part1"):
         read_task(files)
     files = [
         write_npz(tmp_path / f"part{rows[0]}", {"scores": SCORES[rows], "y": Y[rows] % 4})
         for rows in ([0, 1], [2, 5])
     ]
-    with pytest.raises(DataError, match=r"class 3 "):
+    with pytest.raises(DataError):
         read_task(files)
     assert read_task(files, untested="competitors").n_classes == 5
-
-
-# Non-mated probes
-
-
-def test_nonmated_probes_of_many_files(tmp_path):
-    strangers = np.random.default_rng(9).normal(size=(6, 5))
-
-    def write(*more):
-        parts = [{"scores": SCORES[n::2], "y": NAMES[Y][n::2], "classes": NAMES} for n in (0, 1)]
-        return [
-            write_npz(tmp_path / f"part{n}", part | extra)
-            for n, (part, extra) in enumerate(zip(parts, more, strict=True))
-        ]
-
-    files = write({"nonmated": strangers}, {})
-    np.testing.assert_array_equal(read_nonmated(files), strangers)
-    assert read_nonmated(files[1:]) is None and read_nonmated("scores.csv") is None
-    files = write({"nonmated": strangers}, {"nonmated": -strangers})
-    with pytest.raises(DataError, match=r"part1\.npz: nonmated"):
-        read_nonmated(files)
 
 
 # Runs of TREC
@@ -557,12 +425,8 @@ def same_run(task, other):
 def test_a_run(tmp_path, name, blank, end):
     run = write_trec(tmp_path / name, RUN, blank, end)
     judged = write_trec(tmp_path / "qrels.gz", QRELS, blank, end)
-    task, expected = (
-        read_task(run, qrels=judged, n_classes=50),
-        SourceTask.from_run(QRELS, RUN, n_classes=50),
-    )
-    same_run(task, expected)
-    np.testing.assert_array_equal(task.nearest_classes.scores, expected.nearest_classes.scores)
+    task = read_task(run, qrels=judged, n_classes=50)
+    same_run(task, SourceTask.from_run(QRELS, RUN, n_classes=50))
 
 
 def test_parts_of_a_run(tmp_path):
@@ -571,7 +435,7 @@ def test_parts_of_a_run(tmp_path):
     expected = SourceTask.from_run(QRELS, RUN, n_classes=50)
     same_run(read_task(files, qrels=qrels, n_classes=50), expected)
     (tmp_path / "more").write_text("q1 Q0 d1 1 0.5 tag")
-    with pytest.raises(DataError, match=r"run: .*'d1' .*'q1' twice, .* best score"):
+    with pytest.raises(DataError):
         read_task([*files, tmp_path / "more"], qrels=qrels, n_classes=50)
 
 
@@ -589,7 +453,7 @@ def test_comments_and_text_after_the_tag(tmp_path):
     expected = SourceTask.from_run(qrels, run, n_classes=9)
     same_run(read_task(tmp_path / "run", qrels=tmp_path / "qrels", n_classes=9), expected)
     (tmp_path / "qrels").write_text("q1 0 d#7 1 more\nq2 0 d3 1\n")  # trec_eval refuses it too
-    with pytest.raises(DataError, match="qrels: found 'q1 0 d#7 1 more' in row 0"):
+    with pytest.raises(DataError):
         read_task(tmp_path / "run", qrels=tmp_path / "qrels", n_classes=9)
 
 
@@ -651,23 +515,11 @@ def test_files_of_benchmarks(name, has_header, of_qrels, of_run, tmp_path):
     same_run(task, SourceTask.from_run(QRELS, RUN, n_classes=50))
 
 
-def test_json_that_is_no_run(tmp_path):
-    qrels = write_trec(tmp_path / "qrels", QRELS)
-    for content, message in (
-        ("[1, 2]", r"a\.json: run: expected \{query: \{document: score\}\}"),
-        ('{"q1": 3}', r"a\.json: run: expected \{query: \{document: score\}\}"),
-        ('{"q1": {', r"a\.json: not a readable \.json file"),
-    ):
-        (tmp_path / "a.json").write_text(content)
-        with pytest.raises(DataError, match=message):
-            read_task(tmp_path / "a.json", qrels=qrels, n_classes=50)
-    (tmp_path / "a.json").write_text(json.dumps({"q1": {"d1": 1.0}, "q3": {}}))
-    # A query without documents is unanswered, and not missing.
-    few = tmp_path / "few.json"
+def test_a_query_without_documents_is_unanswered_and_not_missing(tmp_path):
+    run, few = tmp_path / "a.json", tmp_path / "few.json"
+    run.write_text(json.dumps({"q1": {"d1": 1.0}, "q3": {}}))
     few.write_text(json.dumps({query: QRELS[query] for query in ("q1", "q3")}))
-    assert read_task(tmp_path / "a.json", qrels=few, n_classes=50).n_test == 2
-    with pytest.raises(DataError, match=r"paths: found 2 files, .*\.json"):
-        read_task([tmp_path / "a.json", few], qrels=qrels, n_classes=50)
+    assert read_task(run, qrels=few, n_classes=50).n_test == 2
 
 
 def test_settings_reach_the_run(tmp_path):
@@ -678,39 +530,3 @@ def test_settings_reach_the_run(tmp_path):
         task = read_task(run, qrels=qrels, **options)
         same_run(task, SourceTask.from_run(QRELS, few, **options))
         assert task.n_test == n
-    for arguments, name in (
-        ({"qrels": qrels, "n_classes": 50}, "run: 5 of 8 queries"),
-        ({"qrels": qrels}, "run: .*n_classes"),
-        ({"n_classes": 50}, "run: .*qrels="),
-        ({"qrels": run, "n_classes": 50}, "run: qrels"),
-        ({"qrels": 3, "n_classes": 50}, "^qrels"),
-        ({"qrels": tmp_path / "no", "n_classes": 50}, "no: there is no such file"),
-        ({"qrels": qrels, "n_classes": 50, "distance": "dot"}, "^distance"),
-        ({"qrels": qrels, "n_classes": 50, "labels": run}, "^labels, qrels"),
-    ):
-        with pytest.raises(DataError, match=name):
-            read_task(run, **arguments)
-
-
-def test_one_nan_at_the_end_of_a_long_file(tmp_path):
-    scores = np.lib.format.open_memmap(tmp_path / "a.npy", "w+", np.float32, (60_000, 50))
-    scores[-1, 49] = np.nan
-    scores.flush()
-    np.save(tmp_path / "y.npy", np.arange(60_000) % 50)
-    with pytest.raises(DataError, match=r"scores: .*row 59999, column 49"):
-        read_task(tmp_path / "a.npy", tmp_path / "y.npy")
-
-
-def test_candidate_lists_of_nonmated_probes(tmp_path):
-    rng = np.random.default_rng(4)
-    scores, strangers = rng.normal(size=(60, 40)) + 4 * np.eye(40)[np.arange(60) % 40], {}
-    of_strangers = rng.normal(size=(25, 40))
-    strangers["nonmated_ids"] = np.argsort(-of_strangers, axis=1)[:, :20]
-    strangers["nonmated_distances"] = -np.sort(-of_strangers, axis=1)[:, :20]
-    file = tmp_path / "pilot.npz"
-    np.savez(file, scores=scores, y=np.arange(60) % 40, **strangers)
-    for found, expected in zip(read_nonmated(file), strangers.values(), strict=True):
-        np.testing.assert_array_equal(found, expected)
-    np.savez(file, scores=scores, y=np.arange(60) % 40, nonmated_ids=strangers["nonmated_ids"])
-    with pytest.raises(DataError, match=r"^nonmated_distances: found none"):
-        read_nonmated(file)

@@ -8,13 +8,10 @@ from helpers import few_examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-import classex_bayes.core.ranks.embeddings as embeddings_module
-from classex_bayes import MixturePrior, SourceTask, literature
-from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes import SourceTask, literature
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
-BASIS = MixturePrior().basis
 # Halves are drawn by position, so that an order of the classes draws others.
 DETERMINISTIC = [e for e in literature(random_seed=1) if not e.name.startswith("ClassExReg")]
 
@@ -38,11 +35,10 @@ def scored(draw):
 def facts(task):
     """What models and estimators see of a task, apart from the order of its instances."""
     k = task.grid()
-    data = BernsteinData.of(task, BASIS)
     return {
         "accuracy": task.accuracy(k),
         "covariance": task.accuracy_cov(k),
-        "counts": data.counts,
+        "counts": task.bins.counts(),
         "metric": task.metric("accuracy@2", k),
         "design effect": task.design_effect(),
     }
@@ -101,7 +97,6 @@ def test_embeddings_are_moved_turned_and_scaled(given_test):
         probes * lengths[0], gallery * lengths[1], y, distance="cosine"
     )
     np.testing.assert_array_equal(scaled.ranks, cosine.ranks)
-    assert embeddings_module.EmbeddingScores is type(task.table.source)
 
 
 @pytest.fixture(scope="module")

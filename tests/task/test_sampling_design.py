@@ -1,16 +1,14 @@
 """Pilots whose classes were drawn with unequal probabilities or in groups."""
 
-from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
 import pytest
-from helpers import embedded, short_fit
+from helpers import embedded, n_competitors, short_fit
 from scipy.stats import norm
 
 import classex_bayes as cb
 from classex_bayes.core import RadialBasis
-from classex_bayes.task.table_parts import redraw_groups
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
@@ -70,7 +68,7 @@ def test_competitors_of_an_instance_count_by_the_weight_of_the_nearest(size):
         nearest = others[np.argsort(distance[row, others])]
         n_better = int((distance[row, others] < distance[row, true]).sum())
         expected = weight[others].sum() / weight[nearest[: max(n_better, 8)]].mean()
-        assert task.table.n_competitors[row] == round(expected)
+        assert n_competitors(task)[row] == round(expected)
 
 
 @pytest.mark.parametrize("design", [{"inclusion": np.full(60, 0.3)}, {"groups": range(60)}])
@@ -81,14 +79,6 @@ def test_equal_chances_and_groups_of_one_are_no_design(design):
     np.testing.assert_array_equal(equal.accuracy(K), plain.accuracy(K))
     np.testing.assert_array_equal(equal.accuracy_cov(K), plain.accuracy_cov(K))
     assert equal.design_effect() == plain.design_effect()
-
-
-def test_groups_of_other_types_are_other_groups():
-    probes, gallery, y = embedded(24, 1, 3)
-    task = cb.SourceTask.from_embeddings(
-        probes, gallery, y, sampling=cb.Sampling(groups=[1, "1", (1, 2)] * 8)
-    )
-    np.testing.assert_array_equal(task.table.unit, np.tile([0, 1, 2], 8))
 
 
 def test_all_but_equal_chances_change_nothing():
@@ -248,7 +238,7 @@ def test_bins_have_the_probabilities_of_drawn_pilots(unequal_population):
     counts = task.bins.counts()
     assert counts.sum() == pytest.approx(task.n_test)
     # One element: U* = Phi(t + h eps); losses are binomial among N competitors.
-    number = task.table.n_competitors
+    number = n_competitors(task)
     weight = instance_weights(np.arange(kept.size), 1 / inclusion)
     place = 12
     u = norm.cdf(basis.knots[place] + basis.bandwidth * rng.standard_normal((400, kept.size)))
@@ -352,7 +342,9 @@ def test_class_weights_and_chances_multiply():
     arguments = {"sampling": cb.Sampling(inclusion=inclusion), "class_weight": prior}
     task = cb.SourceTask.from_embeddings(probes, gallery, y, **arguments)
     expected = prior / inclusion
-    np.testing.assert_allclose(task.table.class_weight, expected / expected.sum())
+    plain = cb.SourceTask.from_embeddings(probes, gallery, y)
+    right = np.bincount(y, plain.ranks == 1) / 2
+    assert task.accuracy(12)[0] == pytest.approx(expected @ right / expected.sum(), abs=0.01)
 
 
 def test_without_errors_the_design_effect_is_the_typical_one():
@@ -400,34 +392,34 @@ def test_redrawn_pilots_vary_as_groups_drawn_with_replacement():
     """Against the bootstrap by hand, in which a group counts as often as it was drawn."""
     probes, gallery, y = embedded(60, 2, 22, groups=4, noise=0.4)
     group, inclusion = np.arange(60) // 4, np.repeat(np.linspace(0.2, 1, 15), 4)
-    task = cb.SourceTask.from_embeddings(
-        probes, gallery, y, sampling=cb.Sampling(groups=group, inclusion=inclusion)
-    )
-    evidence, k, rng = task.table, task.grid(), np.random.default_rng(1)
-    found = np.array(
-        [
-            cb.SourceTask(redraw_groups(evidence, rng), task.classes).accuracy(k[[-1]])[0]
-            for _ in range(200)
-        ]
-    )
-    # Of every group its weight and, by deleting it, its part of the accuracy.
+    design = {"sampling": cb.Sampling(groups=group, inclusion=inclusion)}
+    task = cb.SourceTask.from_embeddings(probes, gallery, y, **design)
+    k, line = task.grid(), cb.estimators.LogLinear()
+
+    def measured(task):
+        """Accuracies on the grid, and the prediction, which is linear in them."""
+        return np.append(task.accuracy(k), line.fit(task).predict(12).mean)
+
+    found = cb.estimators.bootstrap(
+        line, task, 12, n_resamples=200, random_seed=1, progressbar=False
+    ).draws
+    # The part of a group is the change when the group counts twice.
     weight = np.bincount(group, 1 / inclusion)
-    share, whole = weight / weight.sum(), task.accuracy(k[[-1]])[0]
-    part = np.array([evidence.class_weight[group == g].sum() for g in range(15)])
-    np.testing.assert_allclose(part, share)
-    accuracy = np.array([only(evidence, group == g).accuracy(k[[-1]])[0] for g in range(15)])
-    assert share @ accuracy == pytest.approx(whole)
-    times = rng.multinomial(15, np.full(15, 1 / 15), 20_000)
-    by_hand = (times * share) @ accuracy / (times @ share)
-    assert found.mean() == pytest.approx(by_hand.mean(), abs=0.01)
-    assert found.std() == pytest.approx(by_hand.std(), rel=0.15)
-    assert np.sqrt(task.variance.resampled_variance[-1]) == pytest.approx(by_hand.std(), rel=0.15)
-
-
-def only(evidence, kept):
-    """The same instances, with weight on some classes alone."""
-    weight = evidence.weight * kept[evidence.y]
-    return cb.SourceTask(replace(evidence, weight=weight / weight.sum()), range(kept.size))
+    share, whole = weight / weight.sum(), measured(task)
+    of_groups = np.empty((15, whole.size))
+    for g in range(15):
+        twice = cb.SourceTask.from_embeddings(
+            probes, gallery, y, class_weight=1.0 + (group == g), **design
+        )
+        of_groups[g] = (measured(twice) * (1 + share[g]) - whole) / share[g]
+    np.testing.assert_allclose(share @ of_groups, whole)
+    times = np.random.default_rng(1).multinomial(15, np.full(15, 1 / 15), 20_000)
+    by_hand = (times * share) @ of_groups / (times @ share)[:, None]
+    assert float(found.mean()) == pytest.approx(by_hand[:, -1].mean(), abs=0.01)
+    # Competitors are not drawn again: deviations are scaled by what they add to the variance.
+    of_units = ((share[:, None] * (of_groups - whole)) ** 2).sum(axis=0)[:-1]
+    scale = np.sqrt(np.median(np.diag(task.accuracy_cov(k)) / of_units))
+    assert float(found.std()) == pytest.approx(scale * by_hand[:, -1].std(), rel=0.15)
 
 
 def test_sub_pilots_hold_whole_groups_and_keep_the_design():
@@ -470,18 +462,6 @@ def test_every_sub_pilot_has_two_tested_groups():
         groups = np.unique(np.array(part.classes) // 5)
         assert part.n_classes == 5 * groups.size
         assert (groups % 2 == 0).sum() >= 2
-
-
-def test_instances_of_one_group_are_refused():
-    probes, gallery, y = embedded(20, 1, 10, groups=5)
-    with pytest.raises(cb.DataError, match="instances with weight in one group"):
-        cb.SourceTask.from_embeddings(
-            probes[:5],
-            gallery,
-            y[:5],
-            sampling=cb.Sampling(groups=np.arange(20) // 5),
-            untested="competitors",
-        )
 
 
 @pytest.mark.nightly

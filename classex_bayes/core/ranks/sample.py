@@ -7,7 +7,7 @@ import numpy as np
 
 from classex_bayes.typing import FloatArray, IntArray
 
-_MOST_ROWS, _FEWEST_ROWS, _MOST_ENTRIES = 1000, 10, 2**20
+_MOST_ROWS, _FEWEST_ROWS, _MOST_ENTRIES = 1000, 10, 2**19
 _SELF, _MOSTLY = 1e-3, 0.95  # of distances that only a comparison with itself gives, of rows
 _LARGEST = 1e300  # larger numbers mask classes, and their differences would overflow
 

@@ -3,11 +3,10 @@
 import sys
 from types import SimpleNamespace
 
-import array_api_strict
 import numpy as np
 import pytest
 
-from classex_bayes.core.ranks.device import matmul_roundoff, packed
+from classex_bayes.core.ranks.device import matmul_roundoff
 
 VALUES = np.arange(6.0).reshape(2, 3)
 
@@ -50,11 +49,3 @@ def test_the_bound_on_rounding_follows_the_precision_of_products(torch, monkeypa
     monkeypatch.setenv("CUPY_TF32", "1")
     assert matmul_roundoff(ndarray()) == 2.0**-11
     assert matmul_roundoff(VALUES) == 2.0**-24
-
-
-@pytest.mark.parametrize("shape", [(30, 70), (64, 64), (1, 70), (30, 1)])
-def test_arrays_by_columns_are_packed_like_others(shape):
-    values = np.random.default_rng(0).random(shape) > 0.5
-    expected = packed(array_api_strict.asarray(values))
-    by_columns = array_api_strict.asarray(np.asfortranarray(values))
-    np.testing.assert_array_equal(packed(by_columns), expected)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from classex_bayes import SourceTask
-from classex_bayes.core.ranks import nearest
 
 METRICS = ("sqeuclidean", "cosine", "dot")
 
@@ -62,12 +61,6 @@ def test_scores(rng, n_classes, higher_is_better):
     length = min(n_classes - 1, 32)
     oriented, perfect = (scores, None) if higher_is_better else (-scores, 0.0)
     same_lists(task.nearest_classes, oriented, y, length, perfect)
-
-
-def test_blocks_of_rows_make_no_difference(rng, monkeypatch):
-    scores, y = rng.normal(size=(50, 10)), np.arange(50) % 10
-    monkeypatch.setattr(nearest, "_BLOCK_PAIRS", 70)
-    same_lists(SourceTask.from_scores(scores, y).nearest_classes, scores, y, 9, None)
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -1,17 +1,18 @@
 """Losses of score matrices and embeddings against a plain double loop."""
 
+import os
+from functools import partial
+
 import numpy as np
 import pytest
-from helpers import count_better
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from classex_bayes.core import rank_pass as rank_counts_module
-from classex_bayes.core.rank_pass import row_groups, tie_noise
-from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.sources import ScoreMatrix
-from classex_bayes.exceptions import DataError
+from classex_bayes import SourceTask
+from classex_bayes.core.rank_pass import tie_noise
+
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
 SEEDS = st.integers(0, 2**32 - 1)
 METRICS = ["sqeuclidean", "cosine", "dot"]
@@ -44,14 +45,32 @@ def reference_scores(probes, gallery, template_class, metric, reduce):
     return np.stack([combine(total[:, template_class == j], axis=1) for j in classes], axis=1)
 
 
-def assert_n_better_equal(source, scores, y):
-    """Compare with the double loop; also compare what the tie rules add."""
+def assert_ranks(make, scores, y):
+    """Compare a task with the double loop; where ties count as better and where they do not."""
     for ties in ("optimistic", "pessimistic"):
-        n_better, tied = count_better(source, y, ties)
-        assert n_better.tolist() == naive_n_better(scores, y, ties)
-        assert tied == sum(naive_n_better(scores, y, "pessimistic")) - sum(
-            naive_n_better(scores, y)
-        )
+        ranks = make(y=y, ties=ties, untested="competitors").ranks
+        assert (ranks - 1).tolist() == naive_n_better(scores, y, ties)
+
+
+def of_scores(scores, higher_is_better=True):
+    return partial(SourceTask.from_scores, scores, higher_is_better=higher_is_better)
+
+
+def of_embeddings(probes, gallery, template_class, distance, reduce):
+    return partial(
+        SourceTask.from_embeddings,
+        probes,
+        gallery,
+        gallery_y=template_class,
+        distance=distance,
+        reduce=reduce,
+    )
+
+
+def broken_by_chance(scores, y, seed):
+    """Number of better classes if ties are broken by a seed."""
+    options = {"ties": "random", "random_seed": seed, "untested": "competitors"}
+    return SourceTask.from_scores(scores, y, **options).ranks - 1
 
 
 # Matrices
@@ -67,7 +86,7 @@ def assert_n_better_equal(source, scores, y):
 )
 def test_matrix_of_any_type(seed, dtype, higher_is_better, layout):
     rng = np.random.default_rng(seed)
-    n, n_classes = rng.integers(1, 30), rng.integers(2, 9)
+    n, n_classes = rng.integers(2, 30), rng.integers(3, 9)
     values = rng.integers(0, 20, (n, n_classes)).astype(dtype)
     if np.dtype(dtype).kind == "i":
         values -= 10
@@ -77,9 +96,9 @@ def test_matrix_of_any_type(seed, dtype, higher_is_better, layout):
         "strided": np.repeat(np.repeat(values, 2, axis=0), 3, axis=1)[::2, ::3],
         "reversed": values[::-1, ::-1].copy()[::-1, ::-1],
     }[layout]
-    y = rng.integers(0, n_classes, n)
+    y = np.append([0, 1], rng.integers(0, n_classes, n - 2))
     scores = values.astype(float) * (1 if higher_is_better else -1)
-    assert_n_better_equal(ScoreMatrix(view, higher_is_better), scores, y)
+    assert_ranks(of_scores(view, higher_is_better), scores, y)
 
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
@@ -89,7 +108,7 @@ def test_extreme_values_of_a_type(dtype, higher_is_better):
     values = np.array([[limits.min, 0, 1, limits.max - 1, limits.max]] * 5, dtype=dtype)
     values[:, 3] = limits.max if dtype[0] == "f" else limits.max - 1
     scores = [[int(v) * (1 if higher_is_better else -1) for v in row] for row in values]
-    assert_n_better_equal(ScoreMatrix(values, higher_is_better), scores, np.arange(5))
+    assert_ranks(of_scores(values, higher_is_better), scores, np.arange(5))
 
 
 # Embeddings
@@ -120,13 +139,8 @@ def test_embeddings_of_any_type(seed, metric, reduce, several_templates, dtype):
     assume(metric != "cosine" or dtype[0] == "f")  # equal cosines of unequal vectors round freely
     rng = np.random.default_rng(seed)
     probes, gallery, template_class, y = random_embeddings(rng, several_templates, dtype)
-    source = EmbeddingScores(probes, gallery, template_class, metric, reduce)
     scores = reference_scores(probes, gallery, template_class, metric, reduce)
-    assert source.shape == scores.shape
-    assert_n_better_equal(source, scores, y)
-    np.testing.assert_allclose(
-        source.scores(np.arange(5)), scores[:5], rtol=1e-10, atol=1e-10 * np.abs(scores).max()
-    )
+    assert_ranks(of_embeddings(probes, gallery, template_class, metric, reduce), scores, y)
 
 
 def ulps(rng, values, most):
@@ -171,9 +185,8 @@ def test_near_ties_are_decided_in_double_precision(adversary, place, dtype, metr
     probes = np.vstack([near, near + spread, base[:4] + spread[:4]])
     y = rng.integers(0, len(gallery), len(probes))
     template_class = np.arange(len(gallery))
-    source = EmbeddingScores(probes, gallery, template_class, metric, "max")
     scores = reference_scores(probes, gallery, template_class, metric, "max")
-    assert_n_better_equal(source, scores, y)
+    assert_ranks(of_embeddings(probes, gallery, template_class, metric, "max"), scores, y)
 
 
 @pytest.mark.parametrize("distance", [1e3, 1e6, 1e9, 1e12, 1e14])
@@ -181,9 +194,8 @@ def test_probes_far_from_every_template(distance):
     rng = np.random.default_rng(8)
     gallery, probes = rng.normal(size=(20, 6)), distance + rng.normal(size=(200, 6))
     y = rng.integers(0, 20, 200)
-    source = EmbeddingScores(probes, gallery, np.arange(20), "sqeuclidean", "max")
-    scores = reference_scores(probes, gallery, np.arange(20), "sqeuclidean", "max")
-    assert_n_better_equal(source, scores, y)
+    arguments = probes, gallery, np.arange(20), "sqeuclidean", "max"
+    assert_ranks(of_embeddings(*arguments), reference_scores(*arguments), y)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e100, 1e139])
@@ -193,24 +205,14 @@ def test_unit_of_the_embeddings_does_not_matter(metric, scale):
     # Small whole numbers, hence ties.
     probes, gallery, template_class, y = random_embeddings(rng, True, "i2")
     unit = 2.0 ** np.round(np.log2(scale))
-    expected = count_better(EmbeddingScores(probes, gallery, template_class, metric, "max"), y)
-    scaled = EmbeddingScores(unit * probes, unit * gallery, template_class, metric, "max")
-    found = count_better(scaled, y)
-    assert found[0].tolist() == expected[0].tolist() and found[1] == expected[1]
-
-
-# Blocks
-
-
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 12))
-def test_row_groups_hold_whole_classes_and_few_rows(constants, y, height):
-    y = np.array(y)
-    with constants(rank_counts_module, _BLOCK_ELEMENTS=7 * height):
-        groups = list(row_groups(y, 7))
-    assert sorted(np.concatenate(groups)) == list(range(y.size))
-    for group in groups:
-        assert set(np.flatnonzero(np.isin(y, y[group]))) == set(group)
-        assert group.size <= height or np.unique(y[group]).size == 1
+    for ties in ("random", "pessimistic"):
+        tasks = [
+            of_embeddings(size * probes, size * gallery, template_class, metric, "max")(
+                y=y, ties=ties, untested="competitors"
+            )
+            for size in (1, unit)
+        ]
+        assert tasks[0].ranks.tolist() == tasks[1].ranks.tolist()
 
 
 # Ties
@@ -222,7 +224,7 @@ def test_ties_add_a_uniform_number_of_losses(n_tied):
     row = np.array([0.5] * (n_tied + 1) + [0.7, 0.1])
     n = 500
     scores, y = np.tile(row, (n, 1)), np.arange(n) % (n_tied + 1)
-    n_better = [count_better(ScoreMatrix(scores), y, "random", seed)[0] for seed in range(20)]
+    n_better = [broken_by_chance(scores, y, seed) for seed in range(20)]
     counts = np.bincount(np.ravel(n_better), minlength=n_tied + 2)
     assert counts[0] == 0 and counts.size == n_tied + 2
     assert chisquare(counts[1:]).pvalue > 1e-4
@@ -233,12 +235,9 @@ def test_ties_add_a_uniform_number_of_losses(n_tied):
 
 def test_tied_classes_are_in_one_order():
     # Whichever of the tied classes is the true one: their losses are the ranks in one order.
-    scores = np.zeros((1, 8))
+    scores = np.zeros((2, 8))
     for seed in range(20):
-        ranks = [
-            count_better(ScoreMatrix(scores), np.array([own]), "random", seed)[0][0]
-            for own in range(8)
-        ]
+        ranks = [broken_by_chance(scores, [own, (own + 1) % 8], seed)[0] for own in range(8)]
         assert sorted(ranks) == list(range(8))
 
 
@@ -247,39 +246,14 @@ def test_noise_follows_the_position_of_the_instance_alone():
     rng = np.random.default_rng(0)
     y, tied = rng.integers(0, 5, 40), rng.random(40) < 0.5
     half = np.where(tied[:, None], 0.0, rng.normal(size=(40, 5)))
-    some, all_tied = (count_better(ScoreMatrix(s), y, "random", 9)[0] for s in (half, 0 * half))
+    some, all_tied = (broken_by_chance(s, y, 9) for s in (half, 0 * half))
     assert some[tied].tolist() == all_tied[tied].tolist()
-
-
-# Invalid scores
-
-
-@pytest.mark.parametrize(
-    ("bad", "higher_is_better", "name"),
-    [
-        (np.nan, True, "NaN"),
-        (np.inf, True, "inf"),
-        (np.nan, False, "NaN"),
-        (-np.inf, False, "-inf"),
-    ],
-)
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-@pytest.mark.parametrize("elements", [1, 10**6])
-def test_first_invalid_score_is_named(bad, higher_is_better, name, dtype, elements, constants):
-    scores, y = np.zeros((12, 4), dtype), np.tile([3, 2, 1, 0], 3)
-    scores[4, 3] = scores[4, 1] = scores[7, 0] = bad
-    with (
-        constants(rank_counts_module, _PACKED_ELEMENTS=elements),
-        pytest.raises(DataError, match=rf"^scores: found {name} at row 4, column 1;"),
-    ):
-        count_better(ScoreMatrix(scores, higher_is_better), y)
 
 
 def test_classes_ruled_out():
     scores = np.array([[0.2, -np.inf, 0.3], [-np.inf, -np.inf, -np.inf], [-np.inf, 1.0, -np.inf]])
     for matrix, higher_is_better in ((scores, True), (-scores, False)):
-        source = ScoreMatrix(matrix, higher_is_better)
-        assert_n_better_equal(source, scores, np.array([0, 1, 2]))
+        assert_ranks(of_scores(matrix, higher_is_better), scores, np.array([0, 1, 2]))
 
 
 # The noise that breaks ties is the generator that it is said to be
@@ -309,3 +283,44 @@ def test_the_reference_is_the_published_generator():
 def test_noise_is_one_step_by_instance_and_one_by_class(seed, instance, column):
     found = tie_noise(seed, np.array([instance]), np.array([column]))
     assert found.tolist() == [float(splitmix64(splitmix64(seed, instance), column))]
+
+
+# Large tests, and processes
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("column", [0, 63, 64, 127, 128, 129])
+def test_wide_rows_with_classes_that_are_ruled_out(column, sign):
+    scores, y = np.random.default_rng(1).normal(size=(130, 130)), np.arange(130)
+    scores[5, column] = -sign * np.inf
+    expected = (sign * scores > sign * scores[y, y][:, None]).sum(axis=1)
+    found = SourceTask.from_scores(scores, y, higher_is_better=sign == 1).ranks - 1
+    assert found.tolist() == expected.tolist()
+
+
+def test_sizes_beyond_a_block():
+    """Whole numbers, whose squared distances are exact in any order of their sums."""
+    rng, n_classes = np.random.default_rng(2), 2500
+    y = rng.permutation(np.arange(4000) % n_classes)
+    gallery = rng.integers(0, 9, (n_classes, 8)).astype("f4")
+    probes = gallery[y] + rng.integers(-2, 3, (4000, 8)).astype("f4")
+    squares = (probes**2).sum(1)[:, None] + (gallery**2).sum(1) - 2 * probes @ gallery.T
+    tasks = [
+        SourceTask.from_embeddings(probes, gallery, y, ties="pessimistic"),
+        SourceTask.from_scores(squares, y, higher_is_better=False, ties="pessimistic"),
+    ]
+    expected = (squares <= squares[np.arange(4000), y][:, None]).sum(axis=1)
+    k = tasks[0].grid()
+    for task in tasks:
+        assert task.ranks.tolist() == expected.tolist()
+        np.testing.assert_allclose(task.accuracy_cov(k), tasks[0].accuracy_cov(k), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_ranks_alike():
+    scores, y = np.random.default_rng(3).normal(size=(400, 200)), np.arange(400) % 200
+    ranks = SourceTask.from_scores(scores, y).ranks
+    child = os.fork()
+    if child == 0:
+        os._exit(int((SourceTask.from_scores(scores, y).ranks != ranks).any()))
+    assert os.waitpid(child, 0)[1] == 0
