@@ -244,7 +244,7 @@ def _order(tested: Tested) -> Mapping[str, Any] | None:
     before = (lists.wrong > lists.true[:, None]).sum(axis=1)[rows] / n_wrong[rows]
     share = np.bincount(of_class, before) / number
     mean, error = float(share.mean()), float(share.std()) / number.size**0.5
-    value = (mean - 0.5) / error if error > 0 else np.sign(mean - 0.5) * np.inf
+    value = (mean - 0.5) / max(error, np.finfo(float).eps)
     return {"value": value, "share": mean, "true": tested.nouns.true}
 
 
@@ -555,7 +555,8 @@ def _confusions(tested: Tested) -> Mapping[str, Any] | None:
 def _templates(tested: Tested) -> Mapping[str, Any] | None:
     """Share of the templates that are the means of all probes of their classes."""
     source, y = tested.table.provenance.source, tested.table.y[~tested.table.unanswered]
-    if not isinstance(source, EmbeddingScores) or source.several:
+    # A file may be closed by now.
+    if not isinstance(source, EmbeddingScores) or source.several or source.in_order:
         return None
     rows = first_rows(*source.probes.shape)
     probes = np.asarray(read_rows(source.probes, rows), dtype=float)
@@ -662,7 +663,7 @@ RULES = (
         needs="scores or lists of classes",
     ),
     Rule(
-        "untested columns", _untested, 0.2,
+        "columns", _untested, 0.2,
         "an untested column is the best for {value:.0%} of the instances, far more than others",
         ": column {name} of scores; leave it out if it is no class, such as a fold, a time or the "
         "number of the row",
@@ -743,7 +744,7 @@ RULES = (
         needs="probabilities",
     ),
     Rule(
-        "decisions", _decisions, _MOSTLY,
+        "scores that rank the classes", _decisions, _MOSTLY,
         "{value:.0%} of the rows of scores have only two different values",
         ", as if they were decisions. They show only whether an answer among {k1} classes is "
         "correct; pass scores that rank the classes, such as distances",
@@ -760,6 +761,6 @@ RULES = (
         "templates", _templates, _MOSTLY,
         "{value:.0%} of the templates are the means of the probes of their classes",
         "; make them of other instances than those that are tested",
-        needs="embeddings with several probes of a class",
+        needs="embeddings in memory, with several probes of a class",
     ),
 )  # fmt: skip

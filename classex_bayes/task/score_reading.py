@@ -355,6 +355,9 @@ def rank_scores(
     weight = instance_weights(y, class_weight)
     statistics = provenance.statistics(y, weight, log_spaced(2, largest_k, N_GRID))
     columns |= statistics.columns
+    sample, source = statistics.sample, provenance.source
+    if sample is None and source is not None and source.in_order:
+        sample = provenance.sample(y)  # a file may be closed before a rule looks at it
     table = RankTable(
         y,
         class_weight.size,
@@ -362,7 +365,7 @@ def rank_scores(
         largest_k=largest_k,
         influence=statistics.influence,
         counts=statistics.counts,
-        sample=statistics.sample,
+        sample=sample,
         provenance=provenance,
         **columns,
     )

@@ -62,7 +62,7 @@ FAULTS = {
     "accuracy on few classes": (lambda: scores(D)),
     "order of lists": (lambda: cb.SourceTask.from_search(IDS[:, ::-1], Y, n_classes=N)),
     "labels": (lambda: scores(-D, (Y + 1) % N)),
-    "untested columns": (lambda: column(np.arange(Y.size))),
+    "columns": (lambda: column(np.arange(Y.size))),
     "ties": (lambda: scores(np.round(-D / D.max() * 6))),
     "last ranks": (lambda: scores(-D - 9 * D.max() * ODD[:, None] * np.eye(N)[Y])),
     "own candidates": run_of_own_candidates,
@@ -84,7 +84,7 @@ FAULTS = {
     "order alone": (lambda: scores((-D).argsort(axis=1).argsort(axis=1) + 1.0)),
     "distances": (lambda: scores(1 - softmax(-D / 4, axis=1), higher_is_better=False)),
     "rounded probabilities": (lambda: scores(softmax(-1.2 * D, axis=1).astype("f4").round(6))),
-    "decisions": (lambda: scores(np.eye(N)[D.argmin(axis=1)])),
+    "scores that rank the classes": (lambda: scores(np.eye(N)[D.argmin(axis=1)])),
     "counts": (lambda: scores(9 * np.eye(N) + (RNG.random((N, N)) < 0.1), range(N))),
     "templates": (
         lambda: cb.SourceTask.from_embeddings(
