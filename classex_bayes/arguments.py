@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from classex_bayes.arrays import as_numeric, as_vector
+from classex_bayes.array_access import as_numeric, as_vector
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 

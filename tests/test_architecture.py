@@ -17,7 +17,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 TRUNK = (
     {"_version", "exceptions", "plot_method", "typing"},
     {"array_access", "formatting"},
-    {"core", "frames"},
+    {"core"},
     {"arguments"},
     {"task"},
     {"simulate", "results", "io", "parallel"},

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from classex_bayes.arguments import class_counts, shares, source_task
-from classex_bayes.arrays import as_array
+from classex_bayes.array_access import as_array
 from classex_bayes.exceptions import DataError, NotFittedError
 from classex_bayes.formatting import call
 from classex_bayes.plot_method import PlotMethod

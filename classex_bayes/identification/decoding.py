@@ -7,7 +7,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
 from classex_bayes.arguments import one_of, share
-from classex_bayes.arrays import finite_matrix
+from classex_bayes.array_access import finite_matrix
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import Untested
 from classex_bayes.task.source_task import SourceTask

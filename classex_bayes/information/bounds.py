@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import entr, logit, xlogy
 
 from classex_bayes.arguments import class_count, one_of, probability, source_task
-from classex_bayes.arrays import as_matrix, as_numeric
+from classex_bayes.array_access import as_matrix, as_numeric
 from classex_bayes.core.normal_law import increasing_root
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import class_weights

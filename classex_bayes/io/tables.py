@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arrays import as_array
+from classex_bayes.array_access import as_array
 from classex_bayes.exceptions import DataError, no_such_file
-from classex_bayes.io.arrays import (
+from classex_bayes.io.array_files import (
     STDIN,
     content,
     ending_of,

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import file_path
-from classex_bayes.arrays import as_matrix
+from classex_bayes.array_access import as_matrix
 from classex_bayes.exceptions import DataError, no_such_file, warn
-from classex_bayes.io.arrays import (
+from classex_bayes.io.array_files import (
     STDIN,
     described,
     ending_of,

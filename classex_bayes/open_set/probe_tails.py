@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import boxcox, digamma, gammaln, polygamma
 
-from classex_bayes.arrays import as_matrix, finite_rows, is_frame, with_labels
+from classex_bayes.array_access import as_matrix, finite_rows, is_frame, with_labels
 from classex_bayes.bayes.tails.depths import (
     LARGEST_TIED_SHARE,
     N_NEAREST,

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import class_counts, source_task
-from classex_bayes.arrays import as_matrix
+from classex_bayes.array_access import as_matrix
 from classex_bayes.core.influence import (
     Influence,
     class_sums,

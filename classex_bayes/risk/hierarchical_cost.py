@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import shares
-from classex_bayes.arrays import is_frame
+from classex_bayes.array_access import is_frame
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray
 

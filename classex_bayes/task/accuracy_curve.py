@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from classex_bayes.arguments import class_counts, number, whole_number
-from classex_bayes.arrays import as_numeric, as_vector
+from classex_bayes.array_access import as_numeric, as_vector
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn

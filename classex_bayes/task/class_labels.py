@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import one_of
-from classex_bayes.arrays import as_numeric, as_vector, contents, with_labels
+from classex_bayes.array_access import as_numeric, as_vector, contents, with_labels
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -203,15 +203,16 @@ def encode_labels(
         place = pd.Index(classes, tupleize_cols=False).get_indexer(
             pd.Index(labels, tupleize_cols=False)
         )
-    except TypeError as error:  # labels that are lists or sets
+    except (TypeError, ValueError) as error:  # labels that are lists or sets
         raise DataError(
             f"{name}: expected one name for each row; pandas finds: {error}; {_SEVERAL}"
         ) from None
     if (unknown := place < 0).any():
         row = int(np.argmax(unknown))
+        label = labels[row : row + 1].tolist()[0]
         remedy = f"{name} must hold these names, or positions as an array of numbers"
         raise DataError(
-            f"{name}: label {labels[row]!r} at row {row} is not among the {n_classes} classes; the "
+            f"{name}: label {label!r} at row {row} is not among the {n_classes} classes; the "
             f"first classes are {list(classes[:3])!r}; {remedy}, without instances of other classes"
         )
     return place.astype(np.int64)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from classex_bayes.arguments import enough_classes
-from classex_bayes.arrays import with_labels
+from classex_bayes.array_access import with_labels
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import class_names, encode_labels, refuse_positions

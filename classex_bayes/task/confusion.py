@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import enough_classes
-from classex_bayes.arrays import as_matrix, is_frame, with_labels
+from classex_bayes.array_access import as_matrix, is_frame, with_labels
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import (
     Untested,

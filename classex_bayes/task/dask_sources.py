@@ -10,7 +10,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from classex_bayes.arrays import (
+from classex_bayes.array_access import (
     as_matrix_anywhere,
     as_numeric,
     is_dask,

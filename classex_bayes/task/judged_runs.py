@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import one_of, truth_value, whole_number
-from classex_bayes.arrays import as_numeric, as_vector, is_frame
+from classex_bayes.array_access import as_numeric, as_vector, is_frame
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import class_labels

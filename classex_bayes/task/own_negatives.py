@@ -14,7 +14,7 @@ from classex_bayes.arguments import (
     truth_value,
     whole_numbers,
 )
-from classex_bayes.arrays import as_matrix, as_vector, contents, with_labels
+from classex_bayes.array_access import as_matrix, as_vector, contents, with_labels
 from classex_bayes.core.rank_pass import RankCounts, TieHandling
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.exceptions import DataError

@@ -17,7 +17,7 @@ from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
-from classex_bayes.task.provenance import CUT_RANKS, DECISIONS, TIED_SCORES, Provenance
+from classex_bayes.task.provenance import DECISIONS, TIED_SCORES, Provenance
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Values count as known if their bounds differ by no more than this.
@@ -249,9 +249,11 @@ class RankTable:
     @property
     def ties(self) -> TieHandling:
         """Rule for competitors with the score of the true class."""
-        is_open = not self.is_exact and self.provenance.unknown != CUT_RANKS
+        is_open, counts = self.lowest < self.highest, self.counts
+        if counts is not None:  # ranks that a list does not show are not tied
+            is_open = is_open & (counts.lowest < counts.highest)
         rule: Any = self.provenance.ties  # "names" of runs, which users do not pass
-        return "unknown" if is_open else rule
+        return "unknown" if is_open.any() else rule
 
     @property
     def n_tied(self) -> int:

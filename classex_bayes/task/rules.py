@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binom, poisson
 
-from classex_bayes.arrays import read_rows
+from classex_bayes.array_access import read_rows
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.ranks.embeddings import EmbeddingScores

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arrays import as_vector
+from classex_bayes.array_access import as_vector
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import enough_classes, one_of, seed_sequence, truth_value
-from classex_bayes.arrays import (
+from classex_bayes.array_access import (
     as_matrix_anywhere,
     as_numeric,
     as_vector,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import LARGEST_K, truth_value
-from classex_bayes.arrays import as_array, as_numeric, contents, is_frame, with_labels
+from classex_bayes.array_access import as_array, as_numeric, contents, is_frame, with_labels
 from classex_bayes.core.rank_pass import tie_noise
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import Untested, class_labels, class_names

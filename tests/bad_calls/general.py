@@ -184,7 +184,7 @@ ARRAYS = [
         {"scores": SCORES, "y": np.array(Y, object)},
         lambda: npz(scores=SCORES, y=np.array(Y, object).astype(str), classes=list("0123")),
     ),
-    Bad(npz, "task.npz: scores, y", "", {"scores": Y, "y": SCORES}),
+    Bad(npz, "task.npz: scores", "two axes", {"scores": Y, "y": SCORES}),
     Bad(npz, "task.npz: distance", "", EMBEDDINGS | {"distance": "manhattan"}),
     Bad(shards, "0.npz, 1.npz", "classes", {"classes": NAMES[[0, 2, 1, 3]]}),
     Bad(shards, "0.npz, 1.npz", "found scores, y, classes", {"classes": None}),

@@ -123,7 +123,7 @@ MATRIX = [
             "inf row 0 column 3": put((0, 3), INF),
             "two axes": SCORES[:, 0],
             "one column": SCORES[:, :0],
-            "objects": [[1, 2, None]] * 5,
+            "None row 0": [[1, 2, None]] * 5,
             "real numbers": "scores.csv",
             "True and False": SCORES > 0,
             "precision": SCORES.astype(np.longdouble),
@@ -133,7 +133,7 @@ MATRIX = [
         },
     ),
     Bad(scores, "scores", "-inf row 4", {"scores": put((4, 2), -INF), "higher_is_better": False}),
-    Bad(scores, "scores, y", "swapped", {"scores": Y, "y": SCORES}),
+    Bad(scores, "scores", "two axes", {"scores": Y, "y": SCORES}),
     Bad(scores, "scores", "at least one row", {"scores": SCORES[:0], "y": []}),
     Bad(scores, "scores", "found 1 class", {"scores": SCORES[:, :1], "y": [0] * 5}),
     Bad(scores, "scores", "shape", {"scores": [[1.0, 2, 3, 4], [1.0, 2, 3]], "y": [0, 1]}),
@@ -529,8 +529,8 @@ UNREADABLE = [
         "found numbers, column 0 of scores '1'",
         {"scores": pl.DataFrame(SCORES, schema=list("1234"))},
     ),
-    Bad(scores, "scores", "column 'id' object", {"scores": LETTERS.assign(id="x")}),
-    Bad(scores, "scores", "column 'ok' bool", {"scores": LETTERS.assign(ok=True)}),
+    Bad(scores, "scores", "'x' row 0, column 'id'", {"scores": LETTERS.assign(id="x")}),
+    Bad(scores, "scores", "True row 0, column 'ok'", {"scores": LETTERS.assign(ok=True)}),
     Bad(scores, "scores", "NaN row 2, column 1", {"scores": pd.DataFrame(put((2, 1), NAN))}),
     Bad(scores, "scores", "NaN row 2, column 1", {"scores": strict.asarray(put((2, 1), NAN))}),
     *[
@@ -574,8 +574,8 @@ OF_DASK = [
     Bad(scores, "scores", "NaN row 3, column 2", {"scores": BAD_BLOCKS}),
     Bad(
         embeddings,
-        "probes[2:4]",
-        "row 1, column 2",
+        "probes",
+        "row 3, column 2",
         {"probes": BAD_BLOCKS},
     ),
     Bad(
@@ -623,7 +623,7 @@ OF_PARTS = [
     Bad(
         lambda: SourceTask.merge([scores(), scores(class_weight=[2, 1, 1, 1])]),
         "class_weight",
-        "in part 1, classes 0 and 1 weigh 0.4 and 0.2",
+        "in part 1, class 0 0.4 expected 0.25",
     ),
     Bad(
         lambda: SourceTask.merge([scores(), scores().without_scores()]),

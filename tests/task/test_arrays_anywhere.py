@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask
-from classex_bayes import arrays as arrays_module
+from classex_bayes import array_access as arrays_module
 from classex_bayes.core.ranks import device as device_module
 from classex_bayes.core.ranks import embeddings as embeddings_module
 from classex_bayes.exceptions import DataError

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from helpers import assert_same_task
 from hypothesis import given
@@ -35,15 +34,6 @@ NUMBERS = {
     "extension array": pd.array,
     "polars frame": lambda x: pl.DataFrame({"number": x}),
 }
-
-
-def test_tables_of_arrow_have_named_columns():
-    table = pa.table({name: SCORES[:, place] for place, name in enumerate(NAMES)})
-    task = SourceTask.from_scores(table, pa.array(NAMES[Y]))
-    assert_same_task(task, SourceTask.from_scores(SCORES, Y, classes=NAMES))
-    # Names decide which column belongs to which class, not their order.
-    turned = SourceTask.from_scores(table.select(list(NAMES[::-1])), NAMES[Y])
-    np.testing.assert_array_equal(turned.ranks, task.ranks)
 
 
 @given(

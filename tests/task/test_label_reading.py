@@ -35,16 +35,6 @@ def test_no_labels(make):
 
 
 @every_constructor
-@pytest.mark.parametrize("dtype", [bytes, object])
-def test_labels_of_bytes_are_text(make, dtype):
-    coded = np.char.encode(NAMES[Y], "utf-8").astype(dtype)
-    by_label = make is CONSTRUCTORS["own ranks"] or make is CONSTRUCTORS["negatives"]
-    named = {} if by_label else {"classes": np.char.encode(NAMES, "utf-8").astype(dtype)}
-    task = make(coded, **named, unanswered=coded[:1])
-    assert task.classes == list("abcd") and task.y.tolist() == [*Y, 0]
-
-
-@every_constructor
 def test_rows_in_the_order_of_their_labels(make):
     """Frames with the same entries of the index in another order are refused."""
     index = list("vwxyz")

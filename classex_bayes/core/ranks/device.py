@@ -12,7 +12,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from classex_bayes.arrays import numpy_dtype, on_device_of, to_host
+from classex_bayes.array_access import numpy_dtype, on_device_of, to_host
 from classex_bayes.core.ranks.packed_bits import WORD, word_count
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import array_api_compat
 import numpy as np
 
-from classex_bayes.arrays import (
+from classex_bayes.array_access import (
     compilable,
     finite_rows,
     is_on_device,

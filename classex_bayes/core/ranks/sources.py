@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from classex_bayes.arrays import (
+from classex_bayes.array_access import (
     compilable,
     is_on_device,
     is_on_disk,
