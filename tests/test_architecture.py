@@ -21,8 +21,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # The trunk, from the ground up; a floor knows those below it.
 TRUNK = (
     {"_version", "exceptions", "plot_method", "typing"},
-    {"array_access", "formatting"},
-    {"core", "frames"},
+    {"arrays", "formatting"},
+    {"core"},
     {"arguments"},
     {"task"},
     {"simulate", "results", "io", "parallel"},
