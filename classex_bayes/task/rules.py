@@ -404,7 +404,7 @@ def _reranked(tested: Tested) -> Mapping[str, Any] | None:
     n = scores.shape[1]
     upper, lower, last = scores[:, [n // 4, 3 * n // 4, -1]].T
     full = np.isfinite(last) & (upper > lower)
-    spread = (lower - last)[full] / (upper - lower)[full]
+    spread = (lower[full] - last[full]) / (upper[full] - lower[full])
     return numbers | {"value": np.median(spread) if full.any() and numbers["few"] else 0.0}
 
 
