@@ -184,7 +184,7 @@ ARRAYS = [
         {"scores": SCORES, "y": np.array(Y, object)},
         lambda: npz(scores=SCORES, y=np.array(Y, object).astype(str), classes=list("0123")),
     ),
-    Bad(npz, "task.npz: scores, y", "", {"scores": Y, "y": SCORES}),
+    Bad(npz, "task.npz: scores", "", {"scores": Y, "y": SCORES}),
     Bad(npz, "task.npz: distance", "", EMBEDDINGS | {"distance": "manhattan"}),
     Bad(shards, "0.npz, 1.npz", "classes", {"classes": NAMES[[0, 2, 1, 3]]}),
     Bad(shards, "0.npz, 1.npz", "found scores, y, classes", {"classes": None}),
@@ -194,10 +194,10 @@ ARRAYS = [
     Bad(
         shards,
         "0.npz and 1 more: scores",
-        "row 5 row 1 of 1.npz",
+        "row 5 4 of 1.npz",
         {"scores": put((1, 2), NAN)[:4]},
     ),
-    Bad(shards, "0.npz and 1 more: y", "row 5 row 1 of 1.npz", {"y": np.array(list("axab"))}),
+    Bad(shards, "0.npz and 1 more: y", "row 5 4 of 1.npz", {"y": np.array(list("axab"))}),
 ]
 
 
