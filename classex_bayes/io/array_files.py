@@ -29,6 +29,8 @@ def readable(path: Path) -> Iterator[None]:
         reason = str(error).strip() or type(error).__name__
         if isinstance(error, UnicodeDecodeError):
             reason = f"expected text in UTF-8; {reason}"
+        elif isinstance(error, ValueError) and path.suffix in (".npz", ".npy"):
+            reason += "; objects are never loaded, text is stored by .astype(str)"
         raise DataError(f"{path}: not a readable {path.suffix} file ({reason})") from None
 
 

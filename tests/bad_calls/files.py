@@ -93,8 +93,7 @@ ROWS = [
     Bad(npy, "", "y: ", {"labels": "a.npy"}),
     Bad(text_labels, "", "y.txt line 2", {"text": "0\n\n1\n"}),
     Bad(text_labels, "", "y: text", {"text": "".join(f"{j + 0.5}\n" for j in Y)}),
-    Bad(npz, "", "label, target 'y'", {"scores": SCORES, "label": Y, "target": Y}),
-    Bad(csv, "a.csv", "'y' another name .npz", {"text": CLASS_Y.replace("y,a,b", "y,y,a,b", 1)}),
+    Bad(csv, "a.csv", "'y'", {"text": CLASS_Y.replace("y,a,b", "y,y,a,b", 1)}),
     Bad(one_nan, "", "scores row 59999, column 49"),
     # Parts of a test
     Bad(shards, "", "scores", {"scores": SCORES[:, :3]}),

@@ -194,10 +194,10 @@ ARRAYS = [
     Bad(
         shards,
         "0.npz and 1 more: scores",
-        "row 5 row 1 of 1.npz",
+        "row 5 4 of 1.npz",
         {"scores": put((1, 2), NAN)[:4]},
     ),
-    Bad(shards, "0.npz and 1 more: y", "row 5 row 1 of 1.npz", {"y": np.array(list("axab"))}),
+    Bad(shards, "0.npz and 1 more: y", "row 5 4 of 1.npz", {"y": np.array(list("axab"))}),
 ]
 
 

@@ -689,12 +689,11 @@ ROWS_OF_LISTS = [
         "run",
         {
             "{query: {document: score}} read_": "my.run",
-            "dict of set; a list": {"q0": {"d0"}, "q1": {"d1"}},
+            "dict a list": {"q0": {"d0"}, "q1": {"d1"}},
             "found score nan of document 'd0' of query 'q1": RUN | {"q1": {"d0": NAN}},
             "found score 1e+39": RUN | {"q1": {"d0": 1e39}},
             "real numbers": RUN | {"q1": {"d0": "3"}},
             "found None": RUN | {"q1": {None: 3.0}},
-            "names of text": RUN | {"q1": {"\ud800": 3.0}},
             "'1' of query 'q1' twice": RUN | {"q1": {1: 3.0, "1": 2.0}},
             "found no query 'q0' in qrels and 'x'": {"x": {"d0": 1.0}},
             "no document for any query": {q: {} for q in RUN},
