@@ -25,7 +25,7 @@ from classex_bayes.bayes.idata import (
     with_predictions,
 )
 from classex_bayes.bayes.law_model import LawModel
-from classex_bayes.bayes.model.likelihoods import build_model, prior_draws
+from classex_bayes.bayes.model.likelihoods import FEW_ROWS, build_model, prior_draws
 from classex_bayes.bayes.model.priors import (
     MixturePrior,
     Prior,
@@ -35,7 +35,6 @@ from classex_bayes.bayes.model.priors import (
 )
 from classex_bayes.bayes.sampling import (
     ACCEPT_OF_FEW_ROWS,
-    FEW_ROWS,
     SamplerSettings,
     sample_into,
 )

@@ -19,9 +19,8 @@ from classex_bayes.bayes.model.priors import MixturePrior, Prior, descriptions_o
 from classex_bayes.exceptions import DataError, Interrupted, require_extra
 from classex_bayes.typing import IntArray
 
-# Of data of at most so many rows, such as decisions, which know one accuracy. Laws of two narrow
-# groups then have steep edges, at which longer steps diverge.
-FEW_ROWS, ACCEPT_OF_FEW_ROWS = 2, 0.995
+# Of decisions, by which laws of two narrow groups have steep edges, where longer steps diverge.
+ACCEPT_OF_FEW_ROWS = 0.995
 SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
 # Compiled PyMC models of this process, by prior, likelihood and shape of the data.
 _COMPILED: dict[Any, Any] = {}

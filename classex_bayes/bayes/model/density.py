@@ -27,8 +27,8 @@ from classex_bayes.core.jit import log_failed_cache
 (
     SIZE, N_KNOTS, N_FUNCTIONS, N_ROWS, N_FREE, IS_POWER, LOCATION, LOCATION_SD, LOG_SCALE,
     SCALE_LOG_SD, SCALE_FREEDOM, SEPARATION, IMBALANCE_SD, TAIL_MEAN, TAIL_SD, DEVIATION,
-    BANDWIDTH, HEADER,
-) = range(18)  # fmt: skip
+    BANDWIDTH, UNIT, HEADER,
+) = range(19)  # fmt: skip
 # Places of the parameters in their unconstrained vector. The coefficients z follow.
 MU, LOG_TAU, LOG_ODDS, LOG_SEPARATION, IMBALANCE, TAIL, LOG_SIGMA, FIRST_Z = range(8)
 # Smaller arguments of the quantiles of Student's law are expanded in a series.
@@ -438,29 +438,36 @@ def _scale_and_mean(q: Any, packed: Any, x: Any) -> Any:
 def from_moved(q: Any, packed: Any, x: Any) -> Any:
     r"""Write the unconstrained parameters x for the coordinates q that are whitened.
 
-    q holds :math:`\log \delta = \log(\Delta / \tau)` instead of :math:`\log \Delta`. Instead of mu
-    and :math:`\log \tau` it holds m and v of `_scale_and_mean`, which give mu and :math:`\log s`.
-    Here :math:`s = \tau \sqrt{V}`, with
+    q holds :math:`\log \delta + \log(1 + s^2 / u^2) / 2` instead of :math:`\log \Delta`, where
+    :math:`\delta = \Delta / \tau`. Instead of mu and :math:`\log \tau` it holds m and v of
+    `_scale_and_mean`, which give mu and :math:`\log s`. Here :math:`s = \tau \sqrt{V}`, with
     :math:`V = p r^2 + (1 - p) / r^2 + p (1 - p) \delta^2`, is the joint scale of the groups, which
-    ranks determine well. Decisions leave it nearly the law of its prior, which has heavy tails, and
-    determine mu the less well the larger s is. In v and m such a posterior is nearly normal, too.
+    ranks determine well; they have infinite u. Decisions leave s nearly the law of its prior, which
+    has heavy tails, and determine mu the less well the larger s is. In v and m such a posterior is
+    nearly normal, too. They have the prior's scale of :math:`\Delta` as u. The prior bounds
+    :math:`\Delta`, and so :math:`\delta` by about u / s. If s is large, log s is steep in v, and
+    with infinite u the sampler would diverge at this bound.
 
-    Returns the derivatives of :math:`\log V / 2` by the log odds, log delta and imbalance.
+    Returns the derivatives of :math:`\log V / 2` by the log odds, log delta and imbalance, and that
+    of log delta by log s.
     """
     _copy(q, x)
     _scale_and_mean(q, packed, x)
     if packed[SEPARATION] == 0:  # one group, whose scale is s
-        return 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0
+    square = math.exp(2 * x[LOG_TAU]) / packed[UNIT] ** 2
+    log_delta = q[LOG_SEPARATION] - 0.5 * math.log1p(square)
     share, imbalance = _logistic(q[LOG_ODDS]), q[IMBALANCE]
     harder, easier = math.exp(2 * imbalance), math.exp(-2 * imbalance)
-    apart = math.exp(2 * q[LOG_SEPARATION])
+    apart = math.exp(2 * log_delta)
     both = share * (1 - share)
     variance = share * harder + (1 - share) * easier + both * apart
     x[LOG_TAU] -= 0.5 * math.log(variance)
-    x[LOG_SEPARATION] = q[LOG_SEPARATION] + x[LOG_TAU]
+    x[LOG_SEPARATION] = log_delta + x[LOG_TAU]
     by_odds = 0.5 * both * (harder - easier + (1 - 2 * share) * apart)
     by_imbalance = share * harder - (1 - share) * easier
-    return by_odds / variance, both * apart / variance, by_imbalance / variance
+    by_scale = -square / (1 + square)
+    return by_odds / variance, both * apart / variance, by_imbalance / variance, by_scale
 
 
 @_inner
@@ -468,13 +475,14 @@ def moved_log_density(q: Any, packed: Any, gradient: Any) -> float:
     """Log density of a point of `from_moved`; overwrites `gradient`."""
     x = np.empty(q.size)
     log_volume, volume_by_v, spread, scale_by_v, mu_by_v = _scale_and_mean(q, packed, x)
-    by_odds, by_apart, by_imbalance = from_moved(q, packed, x)
+    by_odds, by_apart, by_imbalance, apart_by_scale = from_moved(q, packed, x)
     value = log_density(x, packed, gradient) + log_volume
     by_scale = gradient[LOG_TAU] + gradient[LOG_SEPARATION]
-    gradient[LOG_TAU] = by_scale * scale_by_v + gradient[MU] * mu_by_v + volume_by_v
+    gradient[LOG_SEPARATION] -= by_scale * by_apart
+    by_scale_alone = by_scale + gradient[LOG_SEPARATION] * apart_by_scale
+    gradient[LOG_TAU] = by_scale_alone * scale_by_v + gradient[MU] * mu_by_v + volume_by_v
     gradient[MU] *= spread
     gradient[LOG_ODDS] -= by_scale * by_odds
-    gradient[LOG_SEPARATION] -= by_scale * by_apart
     gradient[IMBALANCE] -= by_scale * by_imbalance
     return value
 

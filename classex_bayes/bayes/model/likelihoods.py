@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Number of independent instances that a likelihood counts as at most (`coarsening`).
 LARGEST_SAMPLE = 5_000
+# Data of at most so many rows, such as decisions, determine one accuracy.
+FEW_ROWS = 2
 _N_POWERS = 12
 # The floor keeps the logarithm finite in bins that only pad the shape.
 SMALLEST_SHARE = 1e-300

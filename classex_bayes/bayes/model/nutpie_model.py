@@ -18,7 +18,12 @@ from nutpie.compile_pymc import CompiledPyMCModel
 from scipy.optimize import minimize
 
 from classex_bayes.bayes.model import density
-from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData, PowerData
+from classex_bayes.bayes.model.likelihoods import (
+    FEW_ROWS,
+    BernsteinData,
+    LikelihoodData,
+    PowerData,
+)
 from classex_bayes.bayes.model.priors import FUNCTION, KNOT, MixturePrior
 from classex_bayes.core.ranks.threads import products_in_one_thread
 from classex_bayes.typing import FloatArray, IntArray
@@ -112,6 +117,7 @@ def pack(prior: MixturePrior, data: LikelihoodData) -> FloatArray:
         prior.tail_sd if prior.has_tail else 0.0,
         prior.deviation,
         prior.bandwidth,
+        prior.separation if data.n_rows <= FEW_ROWS and prior.has_groups else np.inf,
     )
     arrays = knots, np.log1p(np.maximum(knots, 0)), functions, matrix, vector
     point = parameters.middle, parameters.places, np.zeros(n_free), np.eye(n_free)

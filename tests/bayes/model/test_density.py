@@ -248,9 +248,14 @@ def split(values, shapes):
     return parts
 
 
+@pytest.mark.parametrize("decisions", [False, True])
 @pytest.mark.parametrize("prior", PRIORS[:4:3], ids=str)
-def test_the_coordinates_of_the_sampler_have_the_density_of_the_parameters(prior):
-    packed = pack(prior, data_of(prior, (N_BETTER,)))
+def test_the_coordinates_of_the_sampler_have_the_density_of_the_parameters(prior, decisions):
+    data = data_of(prior, (N_BETTER,))
+    if decisions:  # right or wrong
+        right = data.matrix[0]
+        data = BernsteinData(np.array([right, 1 - right]), np.array([30.0, 10.0]))
+    packed = pack(prior, data)
 
     def to_parameters(q):
         every = filled(q, packed)
