@@ -11,7 +11,7 @@ from classex_bayes import SourceTask
 from classex_bayes.bayes import MixturePrior
 from classex_bayes.bayes.idata import pooled_groups
 from classex_bayes.bayes.model import density
-from classex_bayes.bayes.model.likelihoods import build_model
+from classex_bayes.bayes.model.likelihoods import BernsteinData, build_model
 from classex_bayes.bayes.model.nutpie_model import layout, pack
 
 N_BETTER = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
