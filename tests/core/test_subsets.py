@@ -54,6 +54,11 @@ def test_chance_is_a_ratio_of_binomials(n_classes, data):
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
 
 
+def test_an_instance_that_nobody_beats_is_right_among_more_classes_than_it_met():
+    found = accuracy_given_n_better(np.array([0, 1]), 5, np.array([3, 9]))
+    np.testing.assert_allclose(found, [[1, 1], [0.5, 0]], rtol=1e-14)
+
+
 @given(st.data())
 def test_chance_in_arbitrary_precision(data):
     n_classes = data.draw(st.sampled_from([10**3, 10**5, 999_999, 10**6]))

@@ -106,6 +106,18 @@ def test_variances_under_several_weights_are_those_of_each_alone():
     assert np.linalg.eigvalsh(found).min() > -1e-15 and found[0, 1] == 0
 
 
+@pytest.mark.parametrize("weight", [np.ones(6), np.arange(1.0, 7)])
+def test_ranks_alone_have_a_part_of_competitors(weight):
+    """The variance between classes, times 1 + 0.25 / c sum w^2: 1.25 if weights are equal."""
+    ranks, y = np.array([1, 2, 1, 4, 6, 3]), np.arange(6)
+    task = SourceTask.from_ranks(ranks, y, n_classes=6, class_weight=weight)
+    w, right = weight / weight.sum(), (ranks == 1).astype(float)
+    squares = w @ w
+    between = squares / (1 - squares) * (w @ (right - w @ right) ** 2)
+    expected = (1 + 0.25 / (6 * squares)) * between
+    assert task.accuracy_cov(6).item() == pytest.approx(expected, rel=1e-12)
+
+
 def test_weight_effect_is_kishs_and_exactly_1_for_equal_weights():
     for number in range(2, 200):
         weight = np.append(np.ones(number) / number, 0)
