@@ -74,7 +74,7 @@ def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
         values = as_vector(classes, "classes") if hasattr(classes, "shape") else list(classes)
         names = pd.Index(values, tupleize_cols=False)
         is_unique = names.is_unique
-    except (TypeError, ValueError) as error:  # not hashable, or several axes
+    except (TypeError, ValueError, NotImplementedError) as error:  # lists, axes, half precision
         raise DataError(f"classes: expected one axis of names; pandas finds: {error}") from None
     if n_classes is not None and len(names) != n_classes:
         raise DataError(f"classes: found {len(names)} names for {n_classes} classes")
@@ -198,8 +198,10 @@ def encode_labels(
             _refuse_other_numbers(classes or (), "class {}", "no classes=")
         return _positions(labels, n_classes, name, of_text)
     try:
-        if are_numbers and np.any(np.abs(labels) >= 2.0**53) and labels.dtype.kind == "f":
-            raise TypeError("double precision does not tell numbers beyond 2^53 apart")
+        if labels.dtype.kind == "f":
+            labels = labels.astype(float)  # pandas has no index of half precision
+            if np.any(np.abs(labels) >= 2.0**53):
+                raise TypeError("double precision does not tell numbers beyond 2^53 apart")
         place = pd.Index(classes, tupleize_cols=False).get_indexer(
             pd.Index(labels, tupleize_cols=False)
         )

@@ -80,7 +80,9 @@ def _without_margins(counts: Any) -> Any:
     if not is_sum or min(inner.shape) < 2:
         return counts
     warn("counts: left out the last row and column, the totals of the others", UserWarning)
-    return counts.iloc[:-1, :-1] if isinstance(counts, pd.DataFrame) else counts[:-1, :-1]
+    if isinstance(counts, pd.DataFrame):
+        return counts.iloc[:-1, :-1]
+    return (counts if is_frame(counts) else matrix)[:-1, :-1]
 
 
 def _with_equal_names(counts: Any) -> Any:

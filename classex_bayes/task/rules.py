@@ -19,7 +19,7 @@ from classex_bayes.core.ranks.embeddings import EmbeddingScores
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.formatting import folded
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.provenance import Nouns
+from classex_bayes.task.provenance import CUT_RANKS, Nouns
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.typing import FloatArray
@@ -381,10 +381,11 @@ def _late(tested: Tested) -> dict[str, Any] | None:
     reorders the best entries of a first one moves the true classes to the top, and those that the
     first one missed stay missing.
     """
-    table, missed = tested.table, tested.table.bounded
-    if not (n_missed := int(missed.sum())):
+    table = tested.table
+    missed = table.bounded & (table.provenance.unknown == CUT_RANKS)  # not ties or decisions
+    if not (length := int(table.lowest[missed].max(initial=0))):
         return None
-    length = int(table.lowest[missed].max())
+    n_missed = int(missed.sum())
     n_late = int((~missed & ~table.unanswered & (2 * table.lowest >= length)).sum())
     few = n_late < min(n_missed, _MOST_LATE * (table.n_test - n_missed)) and length >= _SHORTEST
     true = tested.nouns.true

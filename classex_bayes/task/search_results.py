@@ -154,10 +154,11 @@ def _read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray
 def _positions(ids: NumberArray, names: Sequence[Any]) -> IntArray:
     """Positions of names; -1 for -1 and for what is missing."""
     codes, distinct = pd.factorize(ids.ravel())
+    labels = pd.Series(distinct).tolist()  # dates as `class_names` returns them
     position = {-1: -1, "-1": -1} | {  # NumPy makes text of numbers beside it
         name: place for place, name in enumerate(names)
     }
-    unknown = [label for label in distinct.tolist() if label not in position]
+    unknown = [label for label in labels if label not in position]
     if unknown:
         row, place = _first(ids == unknown[0])
         raise DataError(
@@ -165,7 +166,7 @@ def _positions(ids: NumberArray, names: Sequence[Any]) -> IntArray:
             f"{len(names)} classes; the first classes are {list(names[:3])!r}"
         )
     # The code of what is missing is -1, the last place.
-    places = np.array([*map(position.__getitem__, distinct.tolist()), -1], dtype=np.int64)
+    places = np.array([*map(position.__getitem__, labels), -1], dtype=np.int64)
     return places[codes].reshape(ids.shape)
 
 

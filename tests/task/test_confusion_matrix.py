@@ -58,12 +58,14 @@ def test_frames_of_numbers_and_other_orders():
     assert cb.SourceTask.from_confusion(numbered).classes == list("abc")
 
 
-@pytest.mark.parametrize("kind", ["frame", "array"])
+@pytest.mark.parametrize("kind", ["frame", "array", "list"])
 def test_margins_are_no_class(kind):
     y, predicted = list("aaabbbccc"), list("aabbbcccc")
     counts = pd.crosstab(np.array(y), np.array(predicted), margins=True)
     with pytest.warns(UserWarning, match="counts"):
-        task = cb.SourceTask.from_confusion(counts if kind == "frame" else counts.to_numpy())
+        task = cb.SourceTask.from_confusion(
+            {"frame": counts, "array": counts.to_numpy(), "list": counts.values.tolist()}[kind]
+        )
     assert task.n_classes == 3 and task.n_test == 9
     assert task.accuracy(3) == pytest.approx(7 / 9)
     assert task.classes == (list("abc") if kind == "frame" else None)

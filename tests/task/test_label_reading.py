@@ -77,6 +77,22 @@ def test_nonmated_frames_in_another_order():
         OpenSetExtrapolator().fit(task, nonmated=(best, values[::-1]))
 
 
+def test_labels_of_half_precision():
+    """Pandas has no index of it."""
+    halves, names = Y.astype("f2"), [1, 2, 3, 4]
+    assert SourceTask.from_scores(SCORES, halves).table.y.tolist() == Y.tolist()
+    named = SourceTask.from_scores(SCORES, halves + 1, classes=names)
+    assert named.table.y.tolist() == Y.tolist()
+    with pytest.raises(DataError):
+        SourceTask.from_scores(SCORES, Y + 1, classes=np.array(names, "f2"))
+
+
+def test_lists_of_dates():
+    dates = np.array([f"2020-01-0{day}" for day in range(1, 5)], "M8[D]")
+    task = SourceTask.from_search(dates[IDS], dates[Y], n_classes=4, classes=dates)
+    assert task.ranks.tolist() == SourceTask.from_search(IDS, Y, n_classes=4).ranks.tolist()
+
+
 def test_large_whole_numbers_among_negatives():
     """They differ by less than the spacing of doubles."""
     scores = 2**60 + np.array([[1, 2, 0], [5, 4, 3], [0, 1, 2]])

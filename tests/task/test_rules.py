@@ -99,6 +99,14 @@ SOUND = {
     "logarithms": lambda: scores(log_softmax(-9 * D, axis=1)),
     "embeddings": lambda: cb.SourceTask.from_embeddings(PROBES, CENTRES, Y, distance="cosine"),
     "lists": lambda: cb.SourceTask.from_search(IDS, Y, n_classes=N, distances=LISTED),
+    "ranks of ties": lambda: cb.SourceTask.from_ranks(1 + (Y % 4) / 2, Y, n_classes=N),
+    "lists without wrong classes": lambda: cb.SourceTask.from_search(
+        [[0, -1, -1], [1, -1, -1], [2, 0, 1]] * 2,
+        [0, 1, 2] * 2,
+        n_classes=3,
+        distances=[[0, 9, 9], [0, 9, 9], [1, 2, 3]] * 2,
+        ignore_identical=True,
+    ),
     "an untested class": lambda: scores(-D[Y > 0], Y[Y > 0], untested="competitors"),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
