@@ -260,3 +260,13 @@ def test_files_hold_the_same_documents(tmp_path):
         cb.read_task(files[1], qrels=files[0], n_classes=300),
     ):
         assert task.metric("ndcg@5") == pytest.approx(expected, rel=1e-12)
+
+
+def test_all_documents_are_among_the_first_of_a_corpus():
+    """Relevant documents that no list has rank behind the irrelevant ones at most."""
+    qrels = {"a": {"d0": 1, "d1": 1}, "b": {"d2": 1}}
+    run = {"a": {"d4": 2.0, "d5": 1.0}, "b": {"d2": 2.0, "d3": 1.0}}
+    task = cb.SourceTask.from_run(qrels, run, n_classes=6)
+    assert task.metric("recall@6", 6).item() == 1
+    with pytest.raises(cb.DataError):
+        task.metric("recall@5", 6)
