@@ -4,12 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers import verdict
 
 import classex_bayes as cb
 from classex_bayes import SourceTask
 from classex_bayes.exceptions import DataWarning
-from classex_bayes.simulate import GaussianNearestNeighbor
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
@@ -86,34 +84,6 @@ def test_pooled_tasks_tell_every_doubt_once(reversed_task):
     assert len(said) == 2 and sum(WRONG_SIGN in sentence for sentence in said) == 1
     assert model.contradiction_ in said  # the tasks are not tests of one classifier
     assert sum(WRONG_SIGN in note for note in model.predict(100).notes) == 1
-
-
-def test_few_ties_that_are_most_of_the_errors():
-    # Votes for two classes: every error is a tie with the classes that have none.
-    k1, n = 60, 600
-    y, rng = np.arange(n) % k1, np.random.default_rng(1)
-    votes = np.zeros((n, k1))
-    votes[np.arange(n), (y + 1 + rng.integers(0, k1 - 1, n)) % k1] = 0.4
-    votes[np.arange(n), y] = 0.6
-    wrong = np.arange(20)
-    votes[wrong] = 0
-    votes[wrong, (y[wrong] + 1) % k1], votes[wrong, (y[wrong] + 2) % k1] = 0.6, 0.4
-    (doubt,) = SourceTask.from_scores(votes, y).warnings
-    assert "20 of 600" in doubt
-    # As many ties are no doubt beside more errors, nor are a handful.
-    more = votes.copy()
-    more[20:200] = votes[20:200] / 2 + np.eye(k1)[(y[20:200] + 3) % k1]
-    assert verdict(SourceTask.from_scores(more, y), "ties") is True
-    few = votes.copy()
-    few[:11, :] = votes[n - 60 : n - 49]
-    assert SourceTask.from_scores(few, y).warnings == ()
-
-
-def test_a_curve_below_guessing():
-    curve = SourceTask.from_accuracies([10, 20], [0.08, 0.04], n_test=100, n_classes=20)
-    assert WRONG_SIGN in curve.warnings[0]
-    sound = SourceTask.from_accuracies([10, 20], [0.12, 0.08], n_test=100, n_classes=20)
-    assert sound.warnings == ()
 
 
 def test_guessing_is_told_at_the_smallest_known_number_of_classes():
@@ -198,12 +168,3 @@ def test_competitors_drawn_one_by_one_are_in_no_groups(k1, p):
     for _ in range(40):
         ranks = 1 + rng.binomial(k1 - 1, p, size=y.size)
         assert grouped(SourceTask.from_ranks(ranks, y, n_classes=k1)).passed is not False
-
-
-@pytest.mark.parametrize(("dim", "noise"), [(2, 1e-3), (2, 0.05), (10, 0.2)])
-def test_similar_classes_drawn_one_by_one_are_in_no_groups(dim, noise):
-    law = GaussianNearestNeighbor(dim=dim, noise_variance=noise)
-    for seed in range(10):
-        for repeats in (1, 4):
-            task = SourceTask.from_embeddings(*law.sample(100, repeats=repeats, random_seed=seed))
-            assert grouped(task).passed is not False

@@ -257,14 +257,16 @@ def confusions(rng, n=30, change=lambda counts: counts):
     return scores(change(counts), np.arange(n))
 
 
-def votes_for_two(rng):
-    """Every error is a tie with the classes that have no vote."""
+def votes_for_two(rng, n_other=0):
+    """Every error, but for other ones, is a tie with the classes that have no vote."""
     n, y = 600, np.arange(600) % N
     votes = np.zeros((n, N))
     votes[np.arange(n), (y + 1 + rng.integers(0, N - 1, n)) % N] = 0.4
     votes[np.arange(n), y] = 0.6
     votes[:20] = 0
     votes[np.arange(20), (y[:20] + 1) % N], votes[np.arange(20), (y[:20] + 2) % N] = 0.6, 0.4
+    votes[20 : 20 + n_other] *= 0.5
+    votes[range(20, 20 + n_other), (y[20 : 20 + n_other] + 3) % N] += 0.5
     return scores(votes, y)
 
 
@@ -283,6 +285,12 @@ def negatives(better, n_negatives):
     return cb.SourceTask.from_ranks(1 + better, np.arange(better.size), n_negatives=n_negatives)
 
 
+def curve(of_chance):
+    return cb.SourceTask.from_accuracies(
+        [10, 20], [of_chance / 10, of_chance / 20], n_test=100, n_classes=20
+    )
+
+
 FAULTS = [
     ("number of classes", "10", lambda rng: scores(logits(rng)[:10, :10], Y[:10])),
     ("number of errors", "none", lambda rng: scores(logits(rng, 50))),
@@ -296,6 +304,7 @@ FAULTS = [
             rng.normal(size=(500, 100)) + 1.5 * np.eye(100)[-1], np.arange(500)
         ),
     ),
+    ("accuracy on few classes", "curve", lambda rng: curve(0.8)),
     (
         "accuracy on few classes",
         "negatives",
@@ -378,6 +387,7 @@ def test_every_rule_has_a_fault():
 # Sound data that resemble the faults of a rule
 
 SOUND = [
+    ("accuracy on few classes", "curve", lambda rng: curve(1.2)),
     ("labels", "class 0 untested", lambda rng: scores(logits(rng)[Y > 0], Y[Y > 0], **SEVERAL)),
     (
         "labels",
@@ -394,6 +404,7 @@ SOUND = [
     ("columns", "no match", partial(column, lambda rng, n: np.zeros(n))),
     ("columns", "ruled out", partial(column, lambda rng, n: np.full(n, -np.inf))),
     ("columns", "another class", partial(column, lambda rng, n: rng.normal(size=n))),
+    ("ties", "few of the errors", partial(votes_for_two, n_other=180)),
     ("ties", "few", of(lambda s: np.where(np.abs(s) > 0.1, s, s.round(1)))),
     ("last ranks", "ranks", partial(last_ranks, share=0.0)),
     ("last ranks", "folds without lost instances", partial(folds, fill=0, keep_lost=False)),
@@ -435,6 +446,18 @@ SOUND = [
         lambda rng: scores(rng.multinomial(30, softmax(logits(rng), axis=1)) / 30),
     ),
     ("counts", "two rows for each class", of(lambda s: np.rint(20 * s.clip(0)).astype(int))),
+    *(
+        (
+            "gaps between ranks",
+            f"similar classes in {dim} dimensions",
+            lambda rng, dim=dim, noise=noise: cb.SourceTask.from_embeddings(
+                *cb.simulate.GaussianNearestNeighbor(dim=dim, noise_variance=noise).sample(
+                    100, repeats=4, random_seed=int(rng.integers(99))
+                )
+            ),
+        )
+        for dim, noise in ((1, 1e-3), (2, 0.05))
+    ),
     ("concentration of errors", "weak classifier", of(lambda s: s, lead=0.9)),
     ("templates", "near the means", partial(means_of_probes, shift=0.05)),
 ]
@@ -514,11 +537,11 @@ def sound_tasks(seed):
 
 
 def test_false_alarms_are_rare():
-    """One of all data sets is expected to have one, with the Monte Carlo error of this number."""
+    """At a rate of 0.1%, whose Monte Carlo error is 0.2% of 224 data sets and 0.07% of 2,240."""
     tasks = [task for seed in range(80 if BY_NIGHT else 8) for task in sound_tasks(seed)]
     alarms = [task for task in tasks if task.warnings]
     assert len(tasks) >= 200
-    assert len(alarms) <= binom.ppf(0.99, len(tasks), 1 / 200), alarms
+    assert len(alarms) <= binom.ppf(0.99, len(tasks), 0.001), alarms
 
 
 # Doors
