@@ -228,7 +228,7 @@ def shifted(by, rng, door=scores):
 def counted_from_1(rng, along_a_line=False):
     """The last classes have no instance, so that no label is too large."""
     y = np.repeat(np.arange(N - 4), 2)
-    values = rng.normal(size=(y.size, N)) + 2 * np.eye(N)[y]
+    values = rng.normal(size=(y.size, N)) + 3 * np.eye(N)[y]
     if along_a_line:
         places = np.sort(rng.normal(size=N))
         values = -np.abs(places[y][:, None] + 0.01 * rng.normal(size=(y.size, 1)) - places)
