@@ -108,8 +108,8 @@ class TaskReport:
         for check in self.checks:
             if check.name == name:
                 return check
-        names = ", ".join(repr(check.name) for check in self.checks)
-        raise DataError(f"name: found {name!r}, expected one of {names}")
+        some = ", ".join(repr(check.name) for check in self.checks[:3])
+        raise DataError(f"name: found {name!r}, expected one of {some}, ... in table.index")
 
     def __iter__(self) -> Iterator[Finding]:
         """Walk through the checks."""

@@ -160,13 +160,14 @@ def label_vector(y: Any, name: str = "y") -> Any:
     if getattr(getattr(y, "dtype", None), "kind", "") == "O":
         rows = np.ravel(y)
     for row, label in enumerate(rows if len(rows) > 1 else ()):
-        if isinstance(label, list | set | tuple) and len(label) != 1:
+        if isinstance(label, list | set) and len(label) != 1:
             raise DataError(
                 f"{name}: expected one label per row, found {label} at row {row}; {_SEVERAL}"
             )
     labels = as_vector(y, name)
-    if isinstance(y, list | tuple) and labels.dtype.kind == "U":
-        labels = np.array(y, dtype=object)  # NumPy makes text of the numbers next to it
+    if isinstance(y, list | tuple) and labels.dtype.kind == "U" and not isinstance(y[0], list):
+        # NumPy makes text of the numbers next to it, and columns of the parts of tuples.
+        labels = np.fromiter(y, dtype=object, count=len(y))
     if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     if labels.ndim != 1:

@@ -356,13 +356,21 @@ def _pairs(documents: Any, name: str) -> Iterable[tuple[Any, Any]]:
 
 
 def _names(items: list[Any], name: str) -> list[str]:
+    """Names of queries or documents as text, like those of files."""
     for item in items:
         if not isinstance(item, str | int | np.integer):
             raise DataError(
                 f"{name}: expected names of queries and documents as text or whole numbers, found "
                 f"{item!r}"
             )
-    return [str(item) for item in items]
+    names = [str(item) for item in items]
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{name}: expected names of text, found one that is none: {error}"
+        ) from None
+    return names
 
 
 def _place(entries: pd.DataFrame, row: int) -> str:

@@ -241,6 +241,7 @@ OF_NAMES = [
         {
             "3 names for 4": list("abc"),
             "no name position 2": ["a", "b", NAN, NAN],
+            "no name position 3": ["a", "b", "c", None],
             "list": {"a": 0, "b": 1, "c": 2, "d": 3},
         },
     ),
@@ -694,6 +695,7 @@ ROWS_OF_LISTS = [
             "found score 1e+39": RUN | {"q1": {"d0": 1e39}},
             "real numbers": RUN | {"q1": {"d0": "3"}},
             "found None": RUN | {"q1": {None: 3.0}},
+            "names of text": RUN | {"q1": {"\ud800": 3.0}},
             "'1' of query 'q1' twice": RUN | {"q1": {1: 3.0, "1": 2.0}},
             "found no query 'q0' in qrels and 'x'": {"x": {"d0": 1.0}},
             "no document for any query": {q: {} for q in RUN},

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from helpers import better_classes, verdict
 
-from classex_bayes import DataError, SourceTask
+from classex_bayes import DataError, RelevantDocuments, SourceTask
 from classex_bayes.exceptions import DataWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
@@ -299,3 +299,21 @@ def test_runs_whose_lowest_number_is_best(worse):
     }
     task = SourceTask.from_run({f"q{i}": {f"d{i}": 1} for i in range(60)}, run, n_classes=200)
     assert verdict(task, "order of lists") is False
+
+
+@pytest.mark.parametrize("as_places", [False, True])
+def test_the_smallest_may_be_the_best(as_places):
+    rng, n = np.random.default_rng(0), 60
+    found = rng.normal(size=(n, 8))
+    distance = (((found + 0.7 * rng.normal(size=(n, 8)))[:, None] - found) ** 2).sum(axis=2)
+    order = np.argsort(distance, axis=1)[:, :10]
+    numbers = np.tile(np.arange(10.0), (n, 1)) if as_places else np.sort(distance, axis=1)
+    run = {
+        f"q{i}": {f"d{j}": float(value) for j, value in zip(row, numbers[i], strict=False)}
+        for i, row in enumerate(order)
+    }
+    given = {f"q{i}": {f"d{i}": 1} for i in range(n)}, run
+    options = {"n_classes": n, "higher_is_better": False}
+    right = pytest.approx(np.mean(order[:, 0] == np.arange(n)))
+    assert SourceTask.from_run(*given, **options).metric("recall@1", n)[0] == right
+    assert RelevantDocuments.from_run(*given, **options).metric("recall@1") == right

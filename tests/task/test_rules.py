@@ -1,153 +1,622 @@
-"""Every rule finds its fault, and none finds one in sound data."""
+"""Every rule finds its faults at every door, and none finds one in sound data."""
 
+import os
+from functools import partial
+
+import h5py
 import numpy as np
+import pandas as pd
 import pytest
-from scipy.special import log_softmax, softmax
+from helpers import verdict
+from scipy.special import expit, log_softmax, softmax
+from scipy.stats import binom, rankdata
 
 import classex_bayes as cb
 from classex_bayes.task.rules import RULES
+from studies.laws import FavorabilityLaw, HierarchicalNormal, UniformSphere
 
+pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+BY_NIGHT = os.environ.get("HYPOTHESIS_PROFILE") == "night"
 N, REPEATS = 60, 3
-RNG = np.random.default_rng(5)
 Y = np.arange(REPEATS * N) % N
-CENTRES = RNG.normal(size=(N, 12))
-PROBES = CENTRES[Y] + 0.9 * RNG.normal(size=(Y.size, 12))
-D = ((PROBES[:, None] - CENTRES) ** 2).sum(axis=2)
-IDS = np.argsort(D, axis=1)[:, :15]
-LISTED = np.take_along_axis(D, IDS, axis=1)
-AMONG = ((PROBES[:, None] - PROBES) ** 2).sum(axis=2)
-NEAREST = np.stack([AMONG[:, j == Y].min(axis=1) for j in range(N)], axis=1)
-TWINS = np.repeat(CENTRES[::2], 2, axis=0)
-ODD = np.arange(Y.size) % 8 == 0
-FOUND = np.where(Y < 40, 1 + Y % 4, 21)
+NAMES = [f"c{j}" for j in range(N)]
+SEVERAL = {"untested": "competitors"}
+DISTANCES = {"higher_is_better": False}
+
+
+# Data of one test
 
 
 def scores(values, y=Y, **more):
     return cb.SourceTask.from_scores(values, y, **more)
 
 
-def ranks(y):
-    return cb.SourceTask.from_ranks(np.ones(y.size), y, n_classes=N)
+def logits(rng, lead=3.0):
+    return rng.normal(size=(Y.size, N)) + lead * np.eye(N)[Y]
 
 
-def run_of_own_candidates(n=150):
-    own, others = 2.9 + 0.8 * RNG.normal(size=n), RNG.normal(size=(n, 30))
+def vectors(rng, noise=0.75):
+    centres = rng.normal(size=(N, 12))
+    return centres[Y] + noise * rng.normal(size=(Y.size, 12)), centres
+
+
+def squares(rng):
+    probes, centres = vectors(rng)
+    return ((probes[:, None] - centres) ** 2).sum(axis=2)
+
+
+def by_class(values, higher):
+    """Best score of each instance for each class, over the instances of the class."""
+    best = np.max if higher else np.min
+    return np.stack([best(values[:, c == Y], axis=1) for c in range(N)], axis=1)
+
+
+def listed(values, higher=False, y=Y, length=40, of=Y, **more):
+    """Search whose lists are the best of the scores (n, m), of entries of the classes `of`."""
+    order = np.argsort(-values if higher else values, axis=1, kind="stable")[:, :length]
+    return cb.SourceTask.from_search(
+        of[order],
+        y,
+        distances=np.take_along_axis(values, order, axis=1),
+        higher_is_better=higher,
+        **({"n_classes": N} | more),
+    )
+
+
+# Self matches: instances among their own templates, on every scale of scores
+
+SCALES = {
+    "distances": (lambda d, e: d, False),
+    "squares": (lambda d, e: d**2, False),
+    "noisy distances": (lambda d, e: d + e, False),
+    "half precision": (lambda d, e: d.astype("f2"), False),
+    "percentages": (lambda d, e: 100 * np.exp(-d), True),
+    "exp(-d)": (lambda d, e: np.exp(-d), True),
+    "noisy exp(-d)": (lambda d, e: np.exp(-d) + e, True),
+    "1 / (1 + d)": (lambda d, e: 1 / (1 + d), True),
+    "1 - d / 20": (lambda d, e: 1 - d / 20, True),
+    "1000 - d": (lambda d, e: 1000 - d, True),
+    "in half precision": (lambda d, e: (1 / (1 + d)).astype("f2"), True),
+}
+
+
+def library(scale, rng, own=0.0):
+    """Scores (n, n) of the instances for each other, with this distance from themselves."""
+    vectors_, (transform, higher) = vectors(rng)[0], SCALES[scale]
+    distance = np.sqrt(((vectors_[:, None] - vectors_) ** 2).sum(axis=2)) + own * np.eye(Y.size)
+    return transform(distance, 1e-4 * np.abs(rng.normal(size=distance.shape))), higher
+
+
+def among_templates(scale, rng, own=0.0):
+    values, higher = library(scale, rng, own)
+    return scores(by_class(values, higher), higher_is_better=higher)
+
+
+def among_entries(scale, rng, own=0.0):
+    values, higher = library(scale, rng, own)
+    return listed(values, higher)
+
+
+def texts(rng, own=0.0):
+    """Cosines of words, most of which are 0, like the lower end of scores that saturate."""
+    topics = rng.dirichlet(np.full(2000, 0.01), size=N)
+    words = np.stack([rng.multinomial(7, 0.3 * topics[c] + 0.7 * topics.mean(axis=0)) for c in Y])
+    unit = words / np.linalg.norm(words, axis=1, keepdims=True)
+    return scores(by_class(unit @ unit.T - own * np.eye(Y.size), higher=True))
+
+
+def queries_by_other_names(rng, own=0.0):
+    values, _ = library("distances", rng, own)
+    order = np.argsort(values, axis=1)[:, :30]
+    run = {f"q{i}": {f"d{j}": np.exp(-values[i, j]) for j in order[i]} for i in range(Y.size)}
+    qrels = {f"q{i}": {f"d{j}": 1 for j in np.flatnonzero(c == Y)} for i, c in enumerate(Y)}
+    return cb.SourceTask.from_run(qrels, run, n_classes=Y.size)
+
+
+def copies(rng, noise=0.0, distance="sqeuclidean"):
+    gallery = rng.normal(size=(N, 8))
+    probes = gallery[Y].astype("f4").astype(float) + noise * rng.normal(size=(Y.size, 8))
+    return cb.SourceTask.from_embeddings(probes, gallery, Y, distance=distance)
+
+
+def means_of_probes(rng, shift=0.0):
+    probes, _ = vectors(rng)
+    means = np.stack([probes[j == Y].mean(axis=0) for j in range(N)])
+    return cb.SourceTask.from_embeddings(probes, means + shift, Y)
+
+
+# Lists
+
+
+def documents(rng, as_places=False, n=60, length=30, **more):
+    """A run with the distances of the nearest documents, or their places in it."""
+    found = rng.normal(size=(n, 8))
+    distance = ((found + 0.7 * rng.normal(size=(n, 8)))[:, None] - found) ** 2
+    distance = distance.sum(axis=2)
+    order = np.argsort(distance, axis=1)[:, :length]
+    run = {
+        f"q{i}": {
+            f"d{j}": float(place if as_places else distance[i, j])
+            for place, j in enumerate(row.tolist(), 1)
+        }
+        for i, row in enumerate(order)
+    }
+    qrels = {f"q{i}": {f"d{i}": 1} for i in range(n)}
+    return cb.SourceTask.from_run(qrels, run, n_classes=n, **more)
+
+
+def own_candidates(rng, n=150, n_negatives=19, size=20_000):
+    own, others = 2.9 + 0.8 * rng.normal(size=n), rng.normal(size=(n, n_negatives))
     run = {
         f"q{i}": {f"r{i}": own[i], **{f"n{i}_{j}": s for j, s in enumerate(others[i])}}
         for i in range(n)
     }
-    return cb.SourceTask.from_run({q: {f"r{q[1:]}": 1} for q in run}, run, n_classes=6000)
+    return cb.SourceTask.from_run({q: {f"r{q[1:]}": 1} for q in run}, run, n_classes=size)
 
 
-def reranked(n=300, k=1500):
-    first, second = RNG.normal(size=(n, k)), RNG.normal(size=(n, k))
+def reranked(rng, n=300, k=1500):
+    first, second = rng.normal(size=(2, n, k))
     first[np.arange(n), np.arange(n)] += 3
     second[np.arange(n), np.arange(n)] += 9
     ids = np.argsort(-first, axis=1)[:, :40]
-    listed = np.take_along_axis(second, ids, axis=1)
-    order = np.argsort(-listed, axis=1)
-    ids, listed = (np.take_along_axis(values, order, axis=1) for values in (ids, listed))
+    values = np.take_along_axis(second, ids, axis=1)
+    order = np.argsort(-values, axis=1)
+    ids, values = (np.take_along_axis(one, order, axis=1) for one in (ids, values))
     return cb.SourceTask.from_search(
-        ids, np.arange(n), n_classes=k, distances=-listed, untested="competitors"
+        ids, np.arange(n), n_classes=k, distances=values, higher_is_better=True, **SEVERAL
     )
 
 
-def column(values, sound=-D):
-    return scores(np.column_stack([sound, values]), untested="competitors")
+def reordered(rng, late=False):
+    """Ranks of true classes in lists of 20 of 1000, half of which lack them."""
+    ranks = np.where(rng.random(Y.size) < 0.5, 21, 1 + rng.integers(20 if late else 5, size=Y.size))
+    return cb.SourceTask.from_ranks(ranks, Y, n_classes=1000, truncated_at=20, **SEVERAL)
 
 
-FAULTS = {
-    "number of classes": (lambda: scores(-D[:10, :10], Y[:10])),
-    "number of errors": (lambda: scores(-0.001 * D + 100 * np.eye(N)[Y])),
-    "accuracy on few classes": (lambda: scores(D)),
-    "order of lists": (lambda: cb.SourceTask.from_search(IDS[:, ::-1], Y, n_classes=N)),
-    "labels": (lambda: scores(-D, (Y + 1) % N)),
-    "columns": (lambda: column(np.arange(Y.size))),
-    "ties": (lambda: scores(np.round(-D / D.max() * 6))),
-    "last ranks": (lambda: scores(-D - 9 * D.max() * ODD[:, None] * np.eye(N)[Y])),
-    "own candidates": run_of_own_candidates,
-    "reranked lists": reranked,
-    "reordered ranks": (
-        lambda: cb.SourceTask.from_ranks(
-            FOUND, Y, n_classes=1000, truncated_at=20, untested="competitors"
-        )
-    ),
-    "gaps between ranks": (
-        lambda: cb.SourceTask.from_embeddings(
-            TWINS[Y] + 0.5 * RNG.normal(size=PROBES.shape),
-            TWINS + 0.02 * RNG.normal(size=TWINS.shape),
-            Y,
-        )
-    ),
-    "concentration of errors": (lambda: scores(np.where(np.arange(N) < 2, 22, 0) - D)),
-    "self matches": (lambda: scores(NEAREST, higher_is_better=False)),
-    "order alone": (lambda: scores((-D).argsort(axis=1).argsort(axis=1) + 1.0)),
-    "distances": (lambda: scores(1 - softmax(-D / 4, axis=1), higher_is_better=False)),
-    "rounded probabilities": (lambda: scores(softmax(-1.2 * D, axis=1).astype("f4").round(6))),
-    "scores that rank the classes": (lambda: scores(np.eye(N)[D.argmin(axis=1)])),
-    "counts": (lambda: scores(9 * np.eye(N) + (RNG.random((N, N)) < 0.1), range(N))),
-    "templates": (
-        lambda: cb.SourceTask.from_embeddings(
-            PROBES, np.stack([PROBES[j == Y].mean(axis=0) for j in range(N)]), Y
-        )
-    ),
+# Classes in groups, classes that dominate, searches that failed
+
+
+def in_groups(rng, size, n=200, repeats=4):
+    """Half of the instances lose to a sibling, none to another class."""
+    y = np.repeat(np.arange(n), repeats)
+    values = rng.normal(size=(y.size, n))
+    siblings = y[:, None] // size == np.arange(n) // size
+    values = np.where(siblings, 10 + rng.normal(size=values.shape), values)
+    order = rng.permutation(n)
+    return scores(values[:, order], np.argsort(order)[y])
+
+
+def winners(rng, n=3, lead=3.5):
+    values = logits(rng)
+    values[:, rng.choice(N, n, replace=False)] += lead
+    return scores(values)
+
+
+def failed_searches(rng):
+    values, lost = logits(rng), rng.choice(Y.size, 20, replace=False)
+    values[lost] = 0
+    values[lost, Y[lost]] = -1
+    return scores(values)
+
+
+def folds(rng, fill, keep_lost=True):
+    """Cross-validation without strata fills the scores of classes that a fold lacks."""
+    y = np.arange(80) // 2
+    values = np.exp(rng.normal(size=(80, 40)) + 3 * np.eye(40)[y])
+    fold, lost = rng.permutation(80) % 4, np.zeros(80, dtype=bool)
+    for number in range(4):
+        absent = np.setdiff1d(y, y[fold != number])
+        values[np.ix_(fold == number, absent)] = fill
+        lost |= (fold == number) & np.isin(y, absent)
+    kept = ~lost | keep_lost
+    return scores(values[kept], y[kept], **SEVERAL)
+
+
+def last_ranks(rng, share):
+    ranks = 1 + rng.binomial(199, rng.beta(0.3, 8, size=400))
+    ranks[rng.random(400) < share] = 200
+    return cb.SourceTask.from_ranks(ranks, np.arange(400) % 200, n_classes=200)
+
+
+# Labels, columns and values
+
+
+def shifted(by, rng, door=scores):
+    return door(logits(rng), (Y + by) % N)
+
+
+def counted_from_1(rng, along_a_line=False):
+    """The last classes have no instance, so that no label is too large."""
+    y = np.repeat(np.arange(N - 4), 2)
+    values = rng.normal(size=(y.size, N)) + 3 * np.eye(N)[y]
+    if along_a_line:
+        places = np.sort(rng.normal(size=N))
+        values = -np.abs(places[y][:, None] + 0.01 * rng.normal(size=(y.size, 1)) - places)
+    return scores(values, y + 1, **SEVERAL)
+
+
+def column(values, rng, change=lambda values: values):
+    return scores(np.column_stack([change(logits(rng)), values(rng, Y.size)]), **SEVERAL)
+
+
+COLUMNS = {
+    "seconds": lambda rng, n: 20 * rng.random(n),
+    "loss": lambda rng, n: -5 * np.log(rng.random(n)),
+    "latitude": lambda rng, n: rng.uniform(-90, 90, n),
+    "time": lambda rng, n: 1.7e9 + 1e5 * rng.random(n),
+    "width": lambda rng, n: np.full(n, 224),
+    "row": lambda rng, n: np.arange(n),
+    "fold": lambda rng, n: np.arange(n) % N % 5,
 }
-SOUND = {
-    "distances": lambda: scores(D, higher_is_better=False),
-    "logits": lambda: scores(-D),
-    "probabilities": lambda: scores(softmax(-D / 4, axis=1)),
-    "logarithms": lambda: scores(log_softmax(-9 * D, axis=1)),
-    "embeddings": lambda: cb.SourceTask.from_embeddings(PROBES, CENTRES, Y, distance="cosine"),
-    "lists": lambda: cb.SourceTask.from_search(IDS, Y, n_classes=N, distances=LISTED),
-    "ranks of ties": lambda: cb.SourceTask.from_ranks(1 + (Y % 4) / 2, Y, n_classes=N),
-    "lists without wrong classes": lambda: cb.SourceTask.from_search(
-        [[0, -1, -1], [1, -1, -1], [2, 0, 1]] * 2,
-        [0, 1, 2] * 2,
-        n_classes=3,
-        distances=[[0, 9, 9], [0, 9, 9], [1, 2, 3]] * 2,
-        ignore_identical=True,
+
+
+def confusions(rng, n=30, change=lambda counts: counts):
+    chance = np.full((n, n), 0.3 / (n - 1))
+    np.fill_diagonal(chance, 0.7)
+    counts = np.stack([rng.multinomial(rng.integers(20, 90), row) for row in chance])
+    return scores(change(counts), np.arange(n))
+
+
+def votes_for_two(rng, n_other=0):
+    """Every error, but for other ones, is a tie with the classes that have no vote."""
+    n, y = 600, np.arange(600) % N
+    votes = np.zeros((n, N))
+    votes[np.arange(n), (y + 1 + rng.integers(0, N - 1, n)) % N] = 0.4
+    votes[np.arange(n), y] = 0.6
+    votes[:20] = 0
+    votes[np.arange(20), (y[:20] + 1) % N], votes[np.arange(20), (y[:20] + 2) % N] = 0.6, 0.4
+    votes[20 : 20 + n_other] *= 0.5
+    votes[range(20, 20 + n_other), (y[20 : 20 + n_other] + 3) % N] += 0.5
+    return scores(votes, y)
+
+
+def half_sigmoids(rng):
+    values = rng.normal(size=(500, 100))
+    values[:, 0] += 1.5
+    return cb.SourceTask.from_negatives(expit(8 * values).astype("f2"), np.arange(500))
+
+
+def of(change, lead=3.0, **more):
+    """Scores that were changed."""
+    return lambda rng: scores(change(logits(rng, lead)), **more)
+
+
+def negatives(better, n_negatives):
+    return cb.SourceTask.from_ranks(1 + better, np.arange(better.size), n_negatives=n_negatives)
+
+
+def curve(of_chance):
+    return cb.SourceTask.from_accuracies(
+        [10, 20], [of_chance / 10, of_chance / 20], n_test=100, n_classes=20
+    )
+
+
+FAULTS = [
+    ("number of classes", "10", lambda rng: scores(logits(rng)[:10, :10], Y[:10])),
+    ("number of errors", "none", lambda rng: scores(logits(rng, 50))),
+    ("accuracy on few classes", "distances", lambda rng: scores(squares(rng))),
+    ("accuracy on few classes", "reversed", of(lambda s: s, higher_is_better=False)),
+    ("accuracy on few classes", "labels", lambda rng: scores(logits(rng), rng.permutation(Y))),
+    (
+        "accuracy on few classes",
+        "last is true",
+        lambda rng: cb.SourceTask.from_negatives(
+            rng.normal(size=(500, 100)) + 1.5 * np.eye(100)[-1], np.arange(500)
+        ),
     ),
-    "an untested class": lambda: scores(-D[Y > 0], Y[Y > 0], untested="competitors"),
-}
-pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
+    ("accuracy on few classes", "curve", lambda rng: curve(0.8)),
+    (
+        "accuracy on few classes",
+        "negatives",
+        lambda rng: negatives(80 + rng.integers(9, size=500), 99),
+    ),
+    ("order of lists", "worst first", lambda rng: listed(-squares(rng), length=N, of=np.arange(N))),
+    ("order of lists", "distances", documents),
+    ("order of lists", "places", partial(documents, as_places=True)),
+    *(("labels", f"off by {by}", partial(shifted, by)) for by in (1, -1, 5)),
+    (
+        "labels",
+        "in lists",
+        partial(shifted, 1, door=lambda s, y: listed(s, True, y, of=np.arange(N))),
+    ),
+    ("labels", "from 1", counted_from_1),
+    ("labels", "from 1 on a line", partial(counted_from_1, along_a_line=True)),
+    *(("columns", kind, partial(column, values)) for kind, values in COLUMNS.items()),
+    (
+        "columns",
+        "shares above logarithms",
+        partial(column, lambda rng, n: rng.random(n), change=lambda s: log_softmax(s, axis=1)),
+    ),
+    ("ties", "whole numbers", of(np.round)),
+    ("ties", "votes", votes_for_two),
+    ("ties", "half precision", half_sigmoids),
+    ("last ranks", "scores", failed_searches),
+    ("last ranks", "ranks", partial(last_ranks, share=0.12)),
+    *(("last ranks", f"folds {fill:.0e}", partial(folds, fill=fill)) for fill in (0, -np.inf)),
+    ("own candidates", "19", own_candidates),
+    ("own candidates", "few lists", partial(own_candidates, n=30, size=10_000)),
+    ("own candidates", "99", partial(own_candidates, n_negatives=99)),
+    ("reranked lists", "scores", reranked),
+    ("reordered ranks", "ranks", reordered),
+    ("gaps between ranks", "twins", partial(in_groups, size=2)),
+    ("gaps between ranks", "triplets", partial(in_groups, size=3, repeats=6)),
+    ("concentration of errors", "three", winners),
+    ("concentration of errors", "one", partial(winners, n=1)),
+    *(("self matches", scale, partial(among_templates, scale)) for scale in SCALES),
+    *(("self matches", f"lists, {scale}", partial(among_entries, scale)) for scale in SCALES),
+    ("self matches", "texts", texts),
+    ("self matches", "run", queries_by_other_names),
+    ("self matches", "probes", copies),
+    ("self matches", "cosines of probes", partial(copies, distance="cosine")),
+    ("order alone", "ranks", of(lambda s: rankdata(-s, axis=1), **DISTANCES)),
+    ("order alone", "ranks from 0", of(lambda s: s.argsort(axis=1).argsort(axis=1))),
+    ("order alone", "shares of ranks", of(lambda s: rankdata(s, axis=1) / N)),
+    ("order alone", "reciprocal ranks", of(lambda s: 1 / (60 + rankdata(-s, axis=1)))),
+    ("distances", "1 - softmax", of(lambda s: 1 - softmax(s, axis=1), **DISTANCES)),
+    ("distances", "-log softmax", of(lambda s: -log_softmax(s, axis=1), **DISTANCES)),
+    ("rounded probabilities", "softmax", of(lambda s: softmax(60 * s.astype("f4"), axis=1))),
+    ("rounded probabilities", "sigmoid", of(lambda s: expit(20 * s.astype("f4")))),
+    ("rounded probabilities", "large sigmoid", of(lambda s: expit(8 * s.astype("f4")))),
+    ("rounded probabilities", "half", of(lambda s: softmax(8 * s, axis=1).astype("f2"))),
+    ("scores that rank the classes", "decisions", of(lambda s: np.eye(N)[s.argmax(axis=1)])),
+    ("counts", "whole", confusions),
+    ("counts", "floats", partial(confusions, n=8, change=lambda counts: counts.astype(float))),
+    ("templates", "means of probes", means_of_probes),
+]
 
 
-@pytest.mark.parametrize("name", [rule.name for rule in RULES])
-def test_a_rule_finds_its_fault(name):
-    finding = next(finding for finding in FAULTS[name]().checks if finding.name == name)
-    assert finding.passed is False or finding.is_note
+@pytest.mark.parametrize(("rule", "make"), [(rule, make) for rule, _, make in FAULTS], ids=[
+    f"{rule}, {kind}" for rule, kind, _ in FAULTS
+])  # fmt: skip
+def test_a_rule_finds_its_faults(rule, make):
+    """In 98% of the data sets, whose Monte Carlo error by day allows one missed of three."""
+    n = 20 if BY_NIGHT else 3
+    found = 0
+    for seed in range(n):
+        task = make(np.random.default_rng(seed))
+        finding = next(finding for finding in task.checks if finding.name == rule)
+        found += finding.passed is False or finding.is_note
+        assert (finding.sentence in task.notes) == (finding.passed is False or finding.is_note)
+    assert n - found <= binom.ppf(0.99, n, 0.02)
 
 
-@pytest.mark.parametrize("kind", SOUND)
-def test_sound_data_pass(kind):
-    assert [finding for finding in SOUND[kind]().checks if finding.passed is False] == []
+def test_every_rule_has_a_fault():
+    assert {rule.name for rule in RULES} == {rule for rule, *_ in FAULTS}
 
 
-@pytest.mark.parametrize("extra", [Y % 5, np.full(Y.size, 224), 20 * RNG.random(Y.size)])
-def test_columns_that_are_no_class(extra):
-    sound = RNG.normal(size=(Y.size, N)) + 3 * np.eye(N)[Y]
-    task = column(extra, sound)
-    assert f"column {N} of scores" in " ".join(task.warnings)
-    with pytest.raises(cb.DataError, match=f"class {N} .*leave them out"):
-        scores(np.column_stack([sound, extra]))
+# Sound data that resemble the faults of a rule
+
+SOUND = [
+    ("accuracy on few classes", "curve", lambda rng: curve(1.2)),
+    ("labels", "class 0 untested", lambda rng: scores(logits(rng)[Y > 0], Y[Y > 0], **SEVERAL)),
+    (
+        "labels",
+        "bad, class 0 untested",
+        lambda rng: scores(-logits(rng)[Y > 0], Y[Y > 0], **SEVERAL),
+    ),
+    (
+        "labels",
+        "one class loses to the first",
+        lambda rng: scores(
+            logits(rng)[Y > 0] + 9 * np.outer(Y[Y > 0] == 1, np.arange(N) == 0), Y[Y > 0], **SEVERAL
+        ),
+    ),
+    ("columns", "no match", partial(column, lambda rng, n: np.zeros(n))),
+    ("columns", "ruled out", partial(column, lambda rng, n: np.full(n, -np.inf))),
+    ("columns", "another class", partial(column, lambda rng, n: rng.normal(size=n))),
+    ("ties", "few of the errors", partial(votes_for_two, n_other=180)),
+    ("ties", "few", of(lambda s: np.where(np.abs(s) > 0.1, s, s.round(1)))),
+    ("last ranks", "ranks", partial(last_ranks, share=0.0)),
+    ("last ranks", "folds without lost instances", partial(folds, fill=0, keep_lost=False)),
+    ("own candidates", "few lists", partial(own_candidates, n=20, size=100_000)),
+    *(
+        (
+            "own candidates",
+            f"random lists of {size}",
+            lambda rng, size=size: cb.SourceTask.from_search(
+                rng.integers(size, size=(200, 19)),
+                np.arange(200),
+                n_classes=size,
+                **SEVERAL,
+            ),
+        )
+        for size in (6000, 10**6)
+    ),
+    ("order of lists", "distances", partial(documents, **DISTANCES)),
+    ("order of lists", "places", partial(documents, as_places=True, **DISTANCES)),
+    ("reordered ranks", "one system", partial(reordered, late=True)),
+    (
+        "reordered ranks",
+        "half ranks",
+        lambda rng: cb.SourceTask.from_ranks(1 + (Y % 4) / 2, Y, n_classes=N),
+    ),
+    (
+        "reordered ranks",
+        "lists without wrong classes",
+        lambda rng: cb.SourceTask.from_search(
+            [[0, -1, -1], [1, -1, -1], [2, 0, 1]] * 2,
+            [0, 1, 2] * 2,
+            n_classes=3,
+            distances=[[0, 9, 9], [0, 9, 9], [1, 2, 3]] * 2,
+            ignore_identical=True,
+        ),
+    ),
+    *(("self matches", scale, partial(among_templates, scale, own=9.0)) for scale in SCALES),
+    ("self matches", "texts", partial(texts, own=1.0)),
+    ("self matches", "run", partial(queries_by_other_names, own=9.0)),
+    ("self matches", "near probes", partial(copies, noise=0.02)),
+    ("self matches", "cosines of near probes", partial(copies, noise=0.02, distance="cosine")),
+    ("self matches", "kernels", of(lambda s: np.exp(-((3 - s) ** 2)))),
+    (
+        "self matches",
+        "long tail",
+        lambda rng: scores(np.exp(5 * (2 - logits(rng, 1.6))), **DISTANCES),
+    ),
+    ("self matches", "masked", of(lambda s: np.where(s < -1, np.finfo("f4").min, s))),
+    ("self matches", "saturated", of(lambda s: expit((5 * s - 9).astype("f4")), lead=6)),
+    ("distances", "of classes", lambda rng: scores(squares(rng), **DISTANCES)),
+    ("rounded probabilities", "sharp", of(lambda s: softmax(10 * s, axis=1))),
+    (
+        "rounded probabilities",
+        "votes",
+        lambda rng: scores(rng.multinomial(30, softmax(logits(rng), axis=1)) / 30),
+    ),
+    ("counts", "two rows for each class", of(lambda s: np.rint(20 * s.clip(0)).astype(int))),
+    *(
+        (
+            "gaps between ranks",
+            f"similar classes in {dim} dimensions",
+            lambda rng, dim=dim, noise=noise: cb.SourceTask.from_embeddings(
+                *cb.simulate.GaussianNearestNeighbor(dim=dim, noise_variance=noise).sample(
+                    100, repeats=4, random_seed=int(rng.integers(99))
+                )
+            ),
+        )
+        for dim, noise in ((1, 1e-3), (2, 0.05))
+    ),
+    ("concentration of errors", "weak classifier", of(lambda s: s, lead=0.9)),
+    ("templates", "near the means", partial(means_of_probes, shift=0.05)),
+]
 
 
-@pytest.mark.parametrize("read", ["at once", "batches", "parts", "dask"])
-def test_samples_of_scores_that_come_in_parts(read):
+@pytest.mark.parametrize(("rule", "make"), [(rule, make) for rule, _, make in SOUND], ids=[
+    f"{rule}, {kind}" for rule, kind, _ in SOUND
+])  # fmt: skip
+def test_a_rule_is_silent_on_sound_data(rule, make):
+    for seed in range(10 if BY_NIGHT else 2):
+        finding = next(c for c in make(np.random.default_rng(seed)).checks if c.name == rule)
+        assert finding.passed is not False and not finding.is_note
+
+
+# The rate of false alarms
+
+SPHERE, GROUPS = UniformSphere(16, 0.01), HierarchicalNormal(20)
+NEIGHBOURS = cb.simulate.GaussianNearestNeighbor(dim=10, noise_variance=0.2)
+RANKS = FavorabilityLaw((1.0, 3.0), (1.0, 0.7))
+
+
+def sound_matrices(rng):
+    """Labels and scores (n, k1), larger is better, of sound tests of many kinds."""
+    n, repeats = int(rng.choice([20, 40, 80])), int(rng.choice([1, 2, 3]))
+    y = np.repeat(np.arange(n), repeats)
+    true = np.eye(n, dtype=bool)[y]
+    lead, sharp = rng.choice([2, 4, 8]), rng.choice([1, 2, 4])
+    values = rng.normal(size=true.shape) + lead * true
+    far = rng.choice([8, 12, 17])
+    ages = np.arange(n)[y][:, None] + rng.choice([0.3, 1, 3]) * rng.normal(size=(y.size, 1))
+    dim, spread = int(rng.choice([4, 12, 64])), rng.choice([0.1, 0.3, 1])
+    gallery = rng.normal(size=(n, dim))
+    probes = gallery[y] + spread * rng.normal(size=(y.size, dim))
+    distances = ((probes[:, None] - gallery) ** 2).sum(axis=2)
+    topics = rng.dirichlet(np.full(600, 0.02), size=n)
+    words = rng.poisson(40 * topics)
+    queries = np.stack([rng.multinomial(6, topics[c]) for c in y])
+    idf = np.log((n + 1) / ((words > 0).sum(axis=0) + 0.5))
+    bits = rng.random((n, 64)) < 0.5
+    flipped = bits[y] ^ (rng.random((y.size, 64)) < 0.12)
+    matrices = (
+        values,
+        expit((sharp * (values - lead / 2)).astype("f4")),
+        expit(rng.normal(np.where(true, far, -far / 2), np.where(true, far / 6, 2))),
+        softmax(sharp * values, axis=1),
+        softmax((sharp * values).astype("f4"), axis=1),
+        log_softmax(sharp * values, axis=1),
+        -np.abs(ages - np.arange(n)),
+        -distances,
+        np.exp(-np.sqrt(distances)),
+        (queries * idf) @ (words * 2.2 / (words + 1.2)).T,
+        64.0 - (flipped[:, None] ^ bits).sum(axis=2),
+    )
+    return y, matrices
+
+
+def sound_tasks(seed):
+    """Tasks of eleven kinds of scores, as matrices and as lists, and of six other doors."""
+    rng = np.random.default_rng(seed)
+    y, matrices = sound_matrices(rng)
+    n, tested = int(y.max()) + 1, y < y.max() - 1
+    for values in matrices:
+        yield scores(values[tested], y[tested], **SEVERAL)
+        yield listed(values, True, y, 19, np.arange(n), n_classes=n)
+    k1, repeats = 20 + 20 * (seed % 6), 1 + seed % 3
+    for law, distance in (
+        (NEIGHBOURS, "sqeuclidean"),
+        (SPHERE, "cosine"),
+        (GROUPS, "sqeuclidean"),
+    ):
+        sample = law.sample(k1, repeats=repeats, random_seed=seed)
+        yield cb.SourceTask.from_embeddings(*sample, distance=distance)
+    ranks, of_ranks, _ = RANKS.sample(k1, n_test=2 * k1, random_seed=seed)
+    yield cb.SourceTask.from_ranks(ranks, of_ranks, n_classes=k1)
+    yield negatives(rng.binomial(99, rng.beta(0.3, 3, size=200)), 99)
+    yield documents(rng, length=20, **DISTANCES)
+
+
+def test_false_alarms_are_rare():
+    """At a rate of 0.1%, whose Monte Carlo error is 0.2% of 224 data sets and 0.07% of 2,240."""
+    tasks = [task for seed in range(80 if BY_NIGHT else 8) for task in sound_tasks(seed)]
+    alarms = [task for task in tasks if task.warnings]
+    assert len(tasks) >= 200
+    assert len(alarms) <= binom.ppf(0.99, len(tasks), 0.001), alarms
+
+
+# Doors
+
+
+@pytest.mark.parametrize("read", ["at once", "batches", "parts", "dask", "file"])
+def test_scores_that_come_in_parts_are_sampled(read, tmp_path):
+    values, _ = library("distances", np.random.default_rng(0))
+    nearest = by_class(values, False)
     if read == "batches":
-        batches = [(NEAREST[rows], Y[rows]) for rows in np.split(np.arange(Y.size), 6)]
-        task = cb.SourceTask.from_batches(batches, higher_is_better=False)
+        batches = [(nearest[rows], Y[rows]) for rows in np.split(np.arange(Y.size), 6)]
+        task = cb.SourceTask.from_batches(batches, **DISTANCES)
     elif read == "parts":
         parts = [
-            scores(
-                NEAREST[rows], Y[rows], higher_is_better=False, untested="competitors"
-            ).without_scores()
+            scores(nearest[rows], Y[rows], **DISTANCES, **SEVERAL).without_scores()
             for rows in (Y < 30, Y >= 30)
         ]
         task = cb.SourceTask.merge(parts)
     elif read == "dask":
-        array = pytest.importorskip("dask.array").from_array(NEAREST, chunks=(60, 20))
-        task = scores(array, higher_is_better=False)
+        array = pytest.importorskip("dask.array").from_array(nearest, chunks=(60, 20))
+        task = scores(array, **DISTANCES)
+    elif read == "file":  # which is closed before anyone asks
+        with h5py.File(tmp_path / "scores.h5", "w") as file:
+            task = scores(file.create_dataset("scores", data=nearest), **DISTANCES)
+            task = cb.SourceTask.merge([task.without_scores()])
     else:
-        task = scores(NEAREST, higher_is_better=False)
-    assert any("compared with itself" in warning for warning in task.warnings)
+        task = scores(nearest, **DISTANCES)
+    assert verdict(task, "self matches") is False
+
+
+@pytest.mark.parametrize("by", [1, -1, 5])
+def test_labels_that_are_off_have_a_remedy_that_works(by):
+    values, y = logits(np.random.default_rng(3)), (Y + by) % N
+    remedy = f"(y {'-' if by > 0 else '+'} {abs(by)}) % {N}"
+    assert remedy in " ".join(scores(values, y).warnings)
+    task = scores(values, eval(remedy, {"y": y}))
+    assert task.warnings == () and task.accuracy(N)[0] == np.mean(values.argmax(axis=1) == Y)
+    frame = pd.DataFrame(values, columns=NAMES)
+    assert verdict(scores(frame, [NAMES[c] for c in y]), "labels") is False
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_columns_that_are_no_class_are_named(kind):
+    rng = np.random.default_rng(4)
+    values, extra = logits(rng), COLUMNS[kind](rng, Y.size)
+    task = scores(np.column_stack([values, extra]), **SEVERAL)
+    assert f"column {N} of scores" in " ".join(task.warnings)
+    with pytest.raises(cb.DataError):
+        scores(np.column_stack([values, extra]))
+    given = np.column_stack([values[:, :30], extra, values[:, 30:]])
+    with pytest.raises(cb.DataError):
+        scores(given, [NAMES[j] for j in Y], classes=[*NAMES[:30], "extra", *NAMES[30:]])
+
+
+@pytest.mark.parametrize("k1", [10, 15, 25])
+def test_labels_of_small_tasks_in_another_order(k1):
+    doubted = []
+    for seed in range(40):
+        probes, gallery, y = NEIGHBOURS.sample(k1, random_seed=seed)
+        shuffled = np.random.default_rng(seed).permutation(y)
+        doubted.append(bool(cb.SourceTask.from_embeddings(probes, gallery, shuffled).warnings))
+    assert np.mean(doubted) > 0.8

@@ -14,7 +14,8 @@ from classex_bayes.exceptions import ExtrapolationWarning
 INF = float("inf")
 
 
-def test_the_sound_input_is_taken():
+def test_the_sound_input_is_taken(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     for make in (scores, embeddings, ranks, curve):
         assert make().n_classes == 4
     assert animals("").n_classes == 3 and shards().n_test == 8

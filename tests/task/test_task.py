@@ -211,7 +211,6 @@ DATES = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]")
 @pytest.mark.parametrize(
     "names",
     [
-        [1, "1", 2.5, None],
         [1, "1", 2.5, "b"],
         [("a", 1), ("a", 2), ("b", 1), ("b", 2)],
         [*DATES],

@@ -9,6 +9,7 @@ from classex_bayes.typing import FloatArray, IntArray
 
 _MOST_ROWS, _FEWEST_ROWS, _MOST_ENTRIES = 1000, 10, 2**19
 _SELF, _MOSTLY = 1e-3, 0.95  # of distances that only a comparison with itself gives, of rows
+_NOISE, _ROUNDING = 2, 1e-6  # ratio of large to usual errors, those of single precision
 _LARGEST = 1e300  # larger numbers mask classes, and their differences would overflow
 
 
@@ -99,18 +100,21 @@ class Sample(NamedTuple):
         """Score that a true class exceeds only by comparison of an instance with itself; else inf.
 
         Of instances that are among their own templates, nearly all true scores are the best that
-        occurs, by a thousandth of the distance of the best wrong ones. Scores that saturate do not
-        count: their typical wrong scores lie as near to the lowest one.
+        occurs, but for rounding or noise of one size, and by a thousandth of the distance of the
+        best wrong ones. Scores that saturate do not count: of their wrong scores between both ends
+        most lie as near to the lowest one, which texts without a common word may share.
         """
         known = np.isfinite(self.true) & np.isfinite(self.best_wrong)
         if np.count_nonzero(known) < max(_FEWEST_ROWS, known.size / 2):
             return np.inf
         true, wrong = self.true[known], self.wrong[np.isfinite(self.wrong)]
         best, lowest = float(true.max()), float(wrong.min())
-        near = best - float(np.quantile(true, 1 - _MOSTLY))
+        usual, near = (best - np.quantile(true, [0.25, 1 - _MOSTLY])).tolist()
         far = best - float(np.quantile(self.best_wrong[known], _MOSTLY))
-        saturated = np.median(wrong) - lowest <= _SELF * (best - lowest)
-        if near > _SELF * far or far <= 0 or saturated:
+        varied = near > max(_NOISE * usual, _ROUNDING * (best - lowest))
+        between = wrong[(wrong > lowest) & (wrong < best)]
+        saturated = not between.size or np.median(between) - lowest <= _SELF * (best - lowest)
+        if near > _SELF * far or far <= 0 or varied or saturated:
             return np.inf
         return best - float(np.sqrt(max(near, _SELF**2 * far) * far))
 

@@ -317,6 +317,7 @@ def test_sizes_beyond_a_block():
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork")  # of JAX, which other tests have loaded
 def test_a_forked_process_ranks_alike():
     scores, y = np.random.default_rng(3).normal(size=(400, 200)), np.arange(400) % 200
     ranks = SourceTask.from_scores(scores, y).ranks
