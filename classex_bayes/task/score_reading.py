@@ -60,7 +60,7 @@ class LabelledScores(NamedTuple):
     sample: Sample | None = None  # if the source does not keep scores
 
     @classmethod
-    def of(cls, source: ScoreSource, y: Any, classes: Any, made_from: str) -> Self:
+    def of(cls, source: ScoreSource, y: Any, classes: Any, made_from: str = "scores") -> Self:
         """Scores with labels and names of the classes as given."""
         names = class_names(classes, source.shape[1])
         return cls(source, encode_labels(y, *source.shape, names), names, made_from)
@@ -78,7 +78,7 @@ def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> Lab
     enough_classes(source.shape[1], "scores")
     if is_frame(scores):
         classes = column_names(scores, classes, y)
-    return LabelledScores.of(source, y, classes, "scores")
+    return LabelledScores.of(source, y, classes)
 
 
 def read_embeddings(
