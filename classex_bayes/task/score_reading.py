@@ -142,9 +142,12 @@ def read_embeddings(
         classes, template_class = template_classes(gallery_y, gallery.shape[0], classes, y)
     n_classes = int(template_class.max()) + 1
     enough_classes(n_classes, "gallery")
-    source = dask_embeddings if in_dask else EmbeddingScores
-    embedded = source(keeping_first_rows(probes), gallery, template_class, distance, reduce)
-    return LabelledScores.of(embedded, y, classes, "embeddings")
+    templates = gallery, template_class, distance, reduce
+    if in_dask:
+        source: ScoreSource = dask_embeddings(probes, *templates)
+    else:
+        source = EmbeddingScores(keeping_first_rows(probes), *templates)
+    return LabelledScores.of(source, y, classes, "embeddings")
 
 
 # Batches
