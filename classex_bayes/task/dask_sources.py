@@ -6,7 +6,7 @@ Dask is imported only if a Dask array is given. The current Dask scheduler runs 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
@@ -50,7 +50,9 @@ class DaskSource:
     # Instances scored on some classes, in memory, from numbers of rows and columns.
     subset: Callable[[IntArray, IntArray], ScoreSource]
     in_order = True
-    on_device = has_scores = is_local = False
+    on_device = False
+    has_scores: ClassVar[bool] = False
+    is_local: ClassVar[bool] = False
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -36,7 +36,8 @@ class ComparedScores(ScoreSource):
     # (n,): lowest wrong scores, if masks are among the scores; which are masks depends on all parts
     lowest: FloatArray | None = None
     distance: str | None = None  # how embeddings were compared
-    in_order = on_device = has_scores = False
+    in_order = on_device = False
+    has_scores: ClassVar[bool] = False
 
     @classmethod
     def of(cls, source: ScoreSource, y: IntArray) -> Self:

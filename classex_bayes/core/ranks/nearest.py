@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from classex_bayes.core.jit import compiled
+from classex_bayes.core.rank_pass import RankableScores
 from classex_bayes.core.ranks.device import TILE_PAIRS
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.formatting import by_fields
@@ -72,16 +73,8 @@ def row_moments(scores: FloatArray, y: IntArray, moments: FloatArray) -> None:
         moments[2, i], moments[3, i] = np.sqrt(square / max(number, 1)), lowest
 
 
-class BestScores(Protocol):
+class BestScores(RankableScores, Protocol):
     """What a pass for the nearest classes needs of scores."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of test instances and of classes."""
-
-    @property
-    def in_order(self) -> bool:
-        """Whether instances should be requested in ascending order, for example from a disk."""
 
     @property
     def on_device(self) -> bool:

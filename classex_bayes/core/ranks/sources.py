@@ -7,7 +7,7 @@ certainly worse. The reference formula in double precision compares the few with
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from classex_bayes.array_access import (
     to_host,
 )
 from classex_bayes.core.rank_pass import (
-    RankableScores,
     RankStatistics,
     ScoreBlock,
     Ties,
@@ -45,18 +44,11 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 _PART_ELEMENTS = 2**22
 
 
-class ScoreSource(RankableScores, BestScores, Protocol):
+class ScoreSource(BestScores, Protocol):
     """The scores of a task. Those that are read in blocks inherit these passes."""
 
-    @property
-    def has_scores(self) -> bool:
-        """Whether scores can be read here and again."""
-        return True
-
-    @property
-    def is_local(self) -> bool:
-        """Whether blocks are read here and not on workers."""
-        return True
+    has_scores: ClassVar[bool] = True  # whether they can be read here and again
+    is_local: ClassVar[bool] = True  # whether blocks are read here and not on workers
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision, larger is better."""
