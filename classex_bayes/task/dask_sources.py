@@ -6,7 +6,7 @@ Dask is imported only if a Dask array is given. The current Dask scheduler runs 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class DaskSource:
     subset: Callable[[IntArray, IntArray], ScoreSource]
     in_order = True
     on_device = False
+    has_scores: ClassVar[bool] = False
+    is_local: ClassVar[bool] = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -100,6 +102,16 @@ class DaskSource:
         if order is not None:
             total = total.at(np.argsort(order))
         return RankStatistics(total, influence, {"lowest": total.n_better}, sample)
+
+    def design_statistics(self, *_: Any) -> NoReturn:
+        """Raise `DataError`."""
+        raise DataError(
+            "sampling: found a Dask array of scores, expected scores in memory or on a disk; "
+            "pass scores.compute()"
+        )
+
+    def sample(self, y: IntArray) -> None:
+        """Return None."""
 
     def nearest(self, y: IntArray) -> NearestClasses:
         """Lists of the nearest wrong classes, block by block, as `NearestClasses.of`."""

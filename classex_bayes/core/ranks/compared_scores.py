@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -22,7 +22,7 @@ _SHORTER = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedScores:
+class ComparedScores(ScoreSource):
     """Which classes scored better than the true one or equally, and the nearest wrong classes.
 
     From these follow the ranks among all classes or some of them, with ties broken by any rule, and
@@ -37,10 +37,13 @@ class ComparedScores:
     lowest: FloatArray | None = None
     distance: str | None = None  # how embeddings were compared
     in_order = on_device = False
+    has_scores: ClassVar[bool] = False
 
     @classmethod
     def of(cls, source: ScoreSource, y: IntArray) -> Self:
-        """Compare n instances of the true classes y (n,) with all classes."""
+        """Outcomes of n instances of the true classes y (n,), compared with all classes."""
+        if isinstance(source, cls):
+            return source
         n, n_classes = source.shape
         better: list[IntArray] = []
         tied: list[IntArray] = [np.empty((2, 0), dtype=np.int32)]
@@ -71,16 +74,23 @@ class ComparedScores:
         return cls(
             vstack([part.better for part in parts], format="csr"),
             vstack([part.tied for part in parts], format="csr"),
-            NearestClasses.joined(part.lists if masked else part.nearest for part in parts),
+            NearestClasses.joined(part.lists if masked else part.unmasked for part in parts),
             np.concatenate([part.two_values for part in parts]),
             np.concatenate(lowest) if masked else None,
             parts[0].distance,
         )
 
     @cached_property
-    def nearest(self) -> NearestClasses:
+    def unmasked(self) -> NearestClasses:
         """The nearest wrong classes that are not masked."""
         return self.lists if self.lowest is None else self.lists.without_masks(self.lowest)
+
+    def nearest(self, y: IntArray) -> NearestClasses:
+        """The nearest wrong classes, which are known for the true classes alone."""
+        return self.unmasked
+
+    def sample(self, y: IntArray) -> None:
+        """Return None."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -103,13 +113,15 @@ class ComparedScores:
             "the scores or embeddings of all test instances at once"
         )
 
-    best = scores
+    def best(self, *_: Any) -> NoReturn:
+        """Raise `DataError`."""
+        self.scores()
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Return the outcomes of the instances `rows` on the classes `columns`."""
         position = np.full(self.shape[1] + 1, -1)  # the last one is that of padding
         position[columns] = np.arange(columns.size)
-        nearest = self.nearest.of_instances(rows)
+        nearest = self.unmasked.of_instances(rows)
         classes = position[nearest.classes]
         order = np.argsort(classes < 0, axis=1, kind="stable")
         number = np.sort((classes >= 0).sum(axis=1))
