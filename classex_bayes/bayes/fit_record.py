@@ -100,7 +100,7 @@ class FitRecord:
         effects = np.array([task.design_effect() for task in tasks])
         n_test = np.array([task.n_test for task in tasks])
         ranked = {task.table.provenance.nouns.ranked for task in tasks}
-        permanent = np.array([v.permanent for v in variances if v.permanent is not None])
+        permanent = np.array([losses for v in variances if (losses := v.permanent_losses)])
         return cls(
             made_from=", ".join(sorted({task.table.made_from for task in tasks})),
             ranked=ranked.pop() if len(ranked) == 1 else "classes",

@@ -310,14 +310,9 @@ class RankTable:
         return *ranks, *siblings, self.bounded, self.unanswered, np.array([self.competitors_shared])
 
     @cached_property
-    def unbeaten(self) -> FloatArray:
-        """1 for instances (n,) that do not lose at every k, and 0 for those that do."""
-        return np.asarray(((self.siblings_better == 0) & ~self.unanswered).astype(float))
-
-    @property
-    def loses_permanently(self) -> BoolArray:
-        """Whether each instance loses at every k."""
-        return self.unbeaten < 1
+    def always_loses(self) -> BoolArray:
+        """Whether each instance (n,) loses at every k: to a sibling, or without an answer."""
+        return (self.siblings_better > 0) | self.unanswered
 
     @cached_property
     def answered_share(self) -> float:
@@ -407,10 +402,8 @@ class RankTable:
     def without_source(self) -> Self:
         """Table without the scores, with the statistics that were computed from them."""
         provenance = replace(self.provenance, source=None)
-        sample = self.first_rows
-        if self.source is None:
-            return replace(self, sample=sample, provenance=provenance)
-        return replace(self, nearest=self.nearest_classes, sample=sample, provenance=provenance)
+        nearest = self.nearest if self.source is None else self.nearest_classes
+        return replace(self, nearest=nearest, sample=self.first_rows, provenance=provenance)
 
     # Accuracies and other metrics
 
