@@ -6,23 +6,22 @@ adds up what it finds. `rank_statistics` is the pass of a test with equal weight
 `design_statistics` is that of a test whose competitors have unequal weights or come in groups.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from classex_bayes.core.influence import Influence, Instances, accuracy_after_deletion
 from classex_bayes.core.ranks.packed_bits import PackedDefeats, PackedPairs
 from classex_bayes.core.ranks.sample import Sample
-from classex_bayes.core.ranks.sources import ScoreBlock, ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.core.subsets import accuracy_given_n_better
-from classex_bayes.typing import BoolArray, FloatArray, IntArray
+from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 # Pairs of a block that is unpacked (about 16 MB in single precision), packed (16 MB), or unpacked
 # with weights.
@@ -39,6 +38,35 @@ Ties = Literal["random", "pessimistic", "optimistic", "names"]  # "names": lists
 TieHandling = Literal["auto", "random", "pessimistic", "optimistic", "unknown"]
 
 # Comparison of a block
+
+
+class ScoreBlock(Protocol):
+    """Some test instances, prepared for the comparison with all classes."""
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """Parts of the work. They may be done in any order and in parallel."""
+
+    def compare(self, part: Any) -> PackedPairs:
+        """Do one of the `parts`. The true class may be among the close classes."""
+
+    def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
+        """Reference scores of pairs (place in the block, class), up to a constant of the place."""
+
+
+class RankableScores(Protocol):
+    """What a pass for ranks needs of scores."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of test instances and of classes."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether instances should be requested in ascending order, for example from a disk."""
+
+    def block(self, rows: IntArray, y: IntArray) -> ScoreBlock:
+        """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
 
 
 class RankCounts(NamedTuple):
@@ -92,7 +120,7 @@ class RankBlock:
 
 
 def rank_blocks(
-    source: ScoreSource,
+    source: RankableScores,
     y: IntArray,
     groups: Iterable[IntArray],
     ties: Ties,
@@ -266,7 +294,7 @@ class RankStatistics(NamedTuple):
 
 
 def rank_statistics(
-    source: ScoreSource,
+    source: RankableScores,
     y: IntArray,
     weight: FloatArray,
     k: IntArray,
@@ -284,7 +312,7 @@ def rank_statistics(
 
     Parameters
     ----------
-    source : ScoreSource
+    source : RankableScores
         Scores of n instances on k1 classes. They may be a shard of a larger test.
     y : int array of shape (n,)
         True classes, 0..k1 - 1.
@@ -338,7 +366,7 @@ def rank_statistics(
 
 
 def design_statistics(
-    source: ScoreSource,
+    source: RankableScores,
     y: IntArray,
     instance_weight: FloatArray,
     competitor_weight: FloatArray,
@@ -408,6 +436,19 @@ def design_statistics(
     columns = "lowest", "n_competitors", "siblings_better"
     values = n_better, represented, siblings_better
     return RankStatistics(counts, influence, dict(zip(columns, values, strict=True)))
+
+
+def weight_of_nearest(
+    classes: IntArray, y: IntArray, competitor_weight: FloatArray, group: IntArray
+) -> FloatArray:
+    """Mean weight (n,) of the best competitors of other groups, at most `N_NEAREST`.
+
+    `classes` (n, m) are the nearest ones of each instance, padded with -1.
+    """
+    other = (group[classes] != group[y][:, None]) & (classes >= 0)
+    nearest = other & (np.cumsum(other, axis=1) <= N_NEAREST)
+    total = (competitor_weight[classes] * nearest).sum(axis=1)
+    return np.where(nearest.any(axis=1), total / np.maximum(nearest.sum(axis=1), 1), 1.0)
 
 
 def _gain(n_better: IntArray, number: FloatArray, sizes: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, numbers, source_task, whole_number
-from classex_bayes.core.ranks.sources import is_negated
+from classex_bayes.core.ranks.nearest import is_negated
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.core.subsets import (
     accuracy_given_n_better,

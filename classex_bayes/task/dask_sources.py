@@ -50,7 +50,7 @@ class DaskSource:
     # Instances scored on some classes, in memory, from numbers of rows and columns.
     subset: Callable[[IntArray, IntArray], ScoreSource]
     in_order = True
-    on_device = False
+    on_device = has_scores = is_local = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -100,6 +100,16 @@ class DaskSource:
         if order is not None:
             total = total.at(np.argsort(order))
         return RankStatistics(total, influence, {"lowest": total.n_better}, sample)
+
+    def design_statistics(self, *_: Any) -> NoReturn:
+        """Raise `DataError`."""
+        raise DataError(
+            "sampling: found a Dask array of scores, expected scores in memory or on a disk; "
+            "pass scores.compute()"
+        )
+
+    def sample(self, y: IntArray) -> None:
+        """Return None."""
 
     def nearest(self, y: IntArray) -> NearestClasses:
         """Lists of the nearest wrong classes, block by block, as `NearestClasses.of`."""

@@ -3,22 +3,12 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
-import numpy as np
-
 from classex_bayes.core.metrics import Metric
-from classex_bayes.core.rank_pass import (
-    N_NEAREST,
-    RankStatistics,
-    Ties,
-    design_statistics,
-    rank_statistics,
-)
-from classex_bayes.core.ranks.compared_scores import ComparedScores
+from classex_bayes.core.rank_pass import RankStatistics, Ties
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.sampling_design import SamplingDesign
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -97,53 +87,20 @@ class Provenance:
 
         `y` (n,) are the true classes and `weight` (n,) the weights of the instances.
         """
-        source, design = self.source, self.design
-        assert source is not None
-        if design is None:
-            if isinstance(source, DaskSource):
-                return source.statistics(y, weight, k, self.ties, self.tie_seed)
-            return rank_statistics(source, y, weight, k, self.ties, self.tie_seed)
-        if isinstance(source, DaskSource):
-            raise DataError(
-                "sampling: found a Dask array of scores, expected scores in memory or on a disk; "
-                "pass scores.compute()"
-            )
-        return design_statistics(
-            source,
-            y,
-            weight,
-            design.class_weight,
-            design.group,
-            k,
-            self._weight_of_nearest(y, design),
-            self.ties,
-            self.tie_seed,
-        )
-
-    def _weight_of_nearest(self, y: IntArray, design: SamplingDesign) -> FloatArray:
-        """Mean weight (n,) of the best competitors of other groups, at most `N_NEAREST`."""
-        if not design.is_weighted:
-            return np.ones(y.size)
-        lists, group = self.nearest(y), design.group
-        other = (group[lists.classes] != group[y][:, None]) & (lists.classes >= 0)
-        nearest = other & (np.cumsum(other, axis=1) <= N_NEAREST)
-        total = (design.class_weight[lists.classes] * nearest).sum(axis=1)
-        return np.where(nearest.any(axis=1), total / np.maximum(nearest.sum(axis=1), 1), 1.0)
+        assert self.source is not None
+        numbers = y, weight, k, self.ties, self.tie_seed
+        if self.design is None:
+            return self.source.statistics(*numbers)
+        return self.source.design_statistics(*numbers, self.design.class_weight, self.design.group)
 
     def nearest(self, y: IntArray) -> NearestClasses:
         """The wrong classes that score best for each instance."""
         assert self.source is not None
-        if isinstance(self.source, DaskSource):
-            return self.source.nearest(y)
-        if isinstance(self.source, ComparedScores):
-            return self.source.nearest
-        return NearestClasses.of(self.source, y)
+        return self.source.nearest(y)
 
     def sample(self, y: IntArray) -> Sample | None:
         """First instances with their scores; None if these cannot be read again."""
-        if self.source is None or isinstance(self.source, DaskSource | ComparedScores):
-            return None
-        return Sample.of_source(self.source, y)
+        return None if self.source is None else self.source.sample(y)
 
     def with_facts(self, *facts: str) -> Self:
         """Provenance whose assumption has further sentences; empty ones are left out."""
@@ -152,7 +109,7 @@ class Provenance:
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Provenance of the instances `rows`, scored on the classes `columns`."""
         assert self.source is not None
-        if isinstance(self.source, ComparedScores) and self.design is not None:
+        if self.design is not None and not self.source.has_scores:
             raise DataError(
                 "task: its scores came in batches and were not kept, so it is unknown which of "
                 "some classes are the nearest, by which a sampling design weighs competitors; make "

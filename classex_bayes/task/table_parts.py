@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.core.ranks.compared_scores import ComparedScores
-from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource, is_negated
+from classex_bayes.core.ranks.nearest import is_negated
+from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import ClassLabels, class_weights
-from classex_bayes.task.dask_sources import DaskSource
 from classex_bayes.task.provenance import WITHIN_BOUNDS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import instance_weights, rank_scores, with_unanswered
@@ -189,21 +189,14 @@ def _joined_provenance(parts: Sequence[RankTable]) -> Provenance:
 
 def _joined_source(parts: Sequence[RankTable]) -> ScoreSource | None:
     """Scores of all parts, or their outcomes if a part has only these; None if a part has none."""
-    sources = [
-        (part.provenance.source, part.y[~part.unanswered])
-        for part in parts
-        if part.provenance.source is not None and not isinstance(part.provenance.source, DaskSource)
-    ]
-    if len(sources) < len(parts):
+    sources = [part.provenance.source for part in parts]
+    known = [source for source in sources if source is not None and source.is_local]
+    if len(known) < len(parts):
         return None
-    if not any(isinstance(source, ComparedScores) for source, _ in sources):
-        return ConcatenatedScores([source for source, _ in sources])
-    return ComparedScores.joined(
-        [
-            source if isinstance(source, ComparedScores) else ComparedScores.of(source, y)
-            for source, y in sources
-        ]
-    )
+    if all(source.has_scores for source in known):
+        return ConcatenatedScores(known)
+    answered = (part.y[~part.unanswered] for part in parts)
+    return ComparedScores.joined([*map(ComparedScores.of, known, answered)])
 
 
 def _refuse_other_weights(

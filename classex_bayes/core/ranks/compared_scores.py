@@ -22,7 +22,7 @@ _SHORTER = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedScores:
+class ComparedScores(ScoreSource):
     """Which classes scored better than the true one or equally, and the nearest wrong classes.
 
     From these follow the ranks among all classes or some of them, with ties broken by any rule, and
@@ -36,11 +36,13 @@ class ComparedScores:
     # (n,): lowest wrong scores, if masks are among the scores; which are masks depends on all parts
     lowest: FloatArray | None = None
     distance: str | None = None  # how embeddings were compared
-    in_order = on_device = False
+    in_order = on_device = has_scores = False
 
     @classmethod
     def of(cls, source: ScoreSource, y: IntArray) -> Self:
-        """Compare n instances of the true classes y (n,) with all classes."""
+        """Outcomes of n instances of the true classes y (n,), compared with all classes."""
+        if isinstance(source, cls):
+            return source
         n, n_classes = source.shape
         better: list[IntArray] = []
         tied: list[IntArray] = [np.empty((2, 0), dtype=np.int32)]
@@ -71,16 +73,23 @@ class ComparedScores:
         return cls(
             vstack([part.better for part in parts], format="csr"),
             vstack([part.tied for part in parts], format="csr"),
-            NearestClasses.joined(part.lists if masked else part.nearest for part in parts),
+            NearestClasses.joined(part.lists if masked else part.unmasked for part in parts),
             np.concatenate([part.two_values for part in parts]),
             np.concatenate(lowest) if masked else None,
             parts[0].distance,
         )
 
     @cached_property
-    def nearest(self) -> NearestClasses:
+    def unmasked(self) -> NearestClasses:
         """The nearest wrong classes that are not masked."""
         return self.lists if self.lowest is None else self.lists.without_masks(self.lowest)
+
+    def nearest(self, y: IntArray) -> NearestClasses:
+        """The nearest wrong classes, which are known for the true classes alone."""
+        return self.unmasked
+
+    def sample(self, y: IntArray) -> None:
+        """Return None."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -109,7 +118,7 @@ class ComparedScores:
         """Return the outcomes of the instances `rows` on the classes `columns`."""
         position = np.full(self.shape[1] + 1, -1)  # the last one is that of padding
         position[columns] = np.arange(columns.size)
-        nearest = self.nearest.of_instances(rows)
+        nearest = self.unmasked.of_instances(rows)
         classes = position[nearest.classes]
         order = np.argsort(classes < 0, axis=1, kind="stable")
         number = np.sort((classes >= 0).sum(axis=1))

@@ -25,8 +25,9 @@ from classex_bayes.array_access import (
 )
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.ranks import device, packed_bits
+from classex_bayes.core.ranks.nearest import BestClasses
 from classex_bayes.core.ranks.packed_bits import WORD, PackedPairs, word_count
-from classex_bayes.core.ranks.sources import BestClasses
+from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
@@ -85,7 +86,7 @@ def too_small(what: str, size: float) -> DataError:
     )
 
 
-class EmbeddingScores:
+class EmbeddingScores(ScoreSource):
     """Scores computed from embeddings of test instances (n, d) and of class templates.
 
     `template_class` (n_templates,) is the class of each row of `gallery` (n_templates, d). Every

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
+from classex_bayes.core.jit import compiled
 from classex_bayes.core.ranks.device import TILE_PAIRS
-from classex_bayes.core.ranks.sources import ScoreSource, is_negated
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.formatting import by_fields
 from classex_bayes.typing import FloatArray, IntArray
@@ -28,6 +28,76 @@ _BLOCK_PAIRS = 2**22
 _MASKED = 10.0, 1e3
 # Fewer scores have no useful standard deviation, nor have scores that differ by rounding alone.
 _FEWEST_SCORES, _EQUAL = SHORTEST_LIST, 1e-12
+
+
+class BestClasses(NamedTuple):
+    """Some of the best classes of each of n instances, and scores in double precision."""
+
+    classes: IntArray  # (n, m): ascending
+    scores: FloatArray  # (n, m)
+    true: FloatArray  # (n,): scores of the true classes, which may be among the others
+    moments: FloatArray  # (4, n): of the finite scores of the other classes, see `row_moments`
+
+    @classmethod
+    def all_of(cls, scores: FloatArray, y: IntArray) -> "BestClasses":
+        """All classes, from scores (n, k1) and true classes y (n,)."""
+        classes = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+        moments = np.empty((4, y.size))
+        row_moments(scores, y, moments)
+        return cls(classes, scores, scores[np.arange(y.size), y], moments)
+
+
+@compiled(nogil=True)
+def row_moments(scores: FloatArray, y: IntArray, moments: FloatArray) -> None:
+    """Put moments of the finite wrong scores of rows into `moments` (4, n).
+
+    These are their number, mean, standard deviation, and the lowest one. `scores` are (n, k1), and
+    `y` (n,) the true classes.
+    """
+    for i in range(scores.shape[0]):
+        number, first, total, square, lowest = 0, 0.0, 0.0, 0.0, np.inf
+        for j in range(scores.shape[1]):
+            score = scores[i, j]
+            if j != y[i] and np.isfinite(score):
+                if number == 0:
+                    first = score  # the origin of the sum, which keeps digits
+                number += 1
+                total += score - first
+                lowest = min(lowest, score)
+        mean = first + total / max(number, 1)
+        for j in range(scores.shape[1]):
+            if j != y[i] and np.isfinite(scores[i, j]):
+                square += (scores[i, j] - mean) ** 2
+        moments[0, i], moments[1, i] = number, mean
+        moments[2, i], moments[3, i] = np.sqrt(square / max(number, 1)), lowest
+
+
+class BestScores(Protocol):
+    """What a pass for the nearest classes needs of scores."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of test instances and of classes."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether instances should be requested in ascending order, for example from a disk."""
+
+    @property
+    def on_device(self) -> bool:
+        """Whether a device finds the best classes, in larger parts, one after the other."""
+
+    @property
+    def perfect(self) -> float | None:
+        """Score of an instance that equals its template; None if the scores have no such origin."""
+
+    def best(self, rows: IntArray, y: IntArray, size: int) -> BestClasses:
+        """Some classes of the instances `rows`, with the best `size` of those other than y (n,)."""
+
+
+def is_negated(source: BestScores) -> bool:
+    """Whether the scores are distances with the opposite sign."""
+    return source.perfect == 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +133,7 @@ class NearestClasses:
     __repr__ = by_fields
 
     @classmethod
-    def of(cls, source: ScoreSource, y: IntArray, length: int = LENGTH) -> Self:
+    def of(cls, source: BestScores, y: IntArray, length: int = LENGTH) -> Self:
         """Lists of up to `length` classes, from one pass over the scores in blocks.
 
         `y` (n,) are the true classes. Lists are shorter if there are fewer wrong classes. Classes
@@ -74,7 +144,7 @@ class NearestClasses:
 
     @classmethod
     def with_masks(
-        cls, source: ScoreSource, y: IntArray, length: int = LENGTH
+        cls, source: BestScores, y: IntArray, length: int = LENGTH
     ) -> tuple[Self, FloatArray]:
         """As `of`, with the scores of classes that are masked, and the lowest scores (n,).
 

@@ -7,7 +7,7 @@ certainly worse. The reference formula in double precision compares the few with
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,9 +22,19 @@ from classex_bayes.array_access import (
     take,
     to_host,
 )
-from classex_bayes.core.jit import compiled
+from classex_bayes.core.rank_pass import (
+    RankableScores,
+    RankStatistics,
+    ScoreBlock,
+    Ties,
+    design_statistics,
+    rank_statistics,
+    weight_of_nearest,
+)
 from classex_bayes.core.ranks import device, packed_bits
+from classex_bayes.core.ranks.nearest import BestClasses, BestScores, NearestClasses
 from classex_bayes.core.ranks.packed_bits import PackedPairs, word_count
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.threads import ranges
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
@@ -35,97 +45,56 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 _PART_ELEMENTS = 2**22
 
 
-class BestClasses(NamedTuple):
-    """Some of the best classes of each of n instances, and scores in double precision."""
-
-    classes: IntArray  # (n, m): ascending
-    scores: FloatArray  # (n, m)
-    true: FloatArray  # (n,): scores of the true classes, which may be among the others
-    moments: FloatArray  # (4, n): of the finite scores of the other classes, see `row_moments`
-
-    @classmethod
-    def all_of(cls, scores: FloatArray, y: IntArray) -> "BestClasses":
-        """All classes, from scores (n, k1) and true classes y (n,)."""
-        classes = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-        moments = np.empty((4, y.size))
-        row_moments(scores, y, moments)
-        return cls(classes, scores, scores[np.arange(y.size), y], moments)
-
-
-@compiled(nogil=True)
-def row_moments(scores: FloatArray, y: IntArray, moments: FloatArray) -> None:
-    """Put moments of the finite wrong scores of rows into `moments` (4, n).
-
-    These are their number, mean, standard deviation, and the lowest one. `scores` are (n, k1), and
-    `y` (n,) the true classes.
-    """
-    for i in range(scores.shape[0]):
-        number, first, total, square, lowest = 0, 0.0, 0.0, 0.0, np.inf
-        for j in range(scores.shape[1]):
-            score = scores[i, j]
-            if j != y[i] and np.isfinite(score):
-                if number == 0:
-                    first = score  # the origin of the sum, which keeps digits
-                number += 1
-                total += score - first
-                lowest = min(lowest, score)
-        mean = first + total / max(number, 1)
-        for j in range(scores.shape[1]):
-            if j != y[i] and np.isfinite(scores[i, j]):
-                square += (scores[i, j] - mean) ** 2
-        moments[0, i], moments[1, i] = number, mean
-        moments[2, i], moments[3, i] = np.sqrt(square / max(number, 1)), lowest
-
-
-class ScoreBlock(Protocol):
-    """Some test instances, prepared for the comparison with all classes."""
+class ScoreSource(RankableScores, BestScores, Protocol):
+    """The scores of a task. Those that are read in blocks inherit these passes."""
 
     @property
-    def parts(self) -> Sequence[Any]:
-        """Parts of the work. They may be done in any order and in parallel."""
-
-    def compare(self, part: Any) -> PackedPairs:
-        """Do one of the `parts`. The true class may be among the close classes."""
-
-    def reference_scores(self, places: IntArray, columns: IntArray) -> NumberArray:
-        """Reference scores of pairs (place in the block, class), up to a constant of the place."""
-
-
-class ScoreSource(Protocol):
-    """The interface to scores that ranks, their covariance and KDE use."""
+    def has_scores(self) -> bool:
+        """Whether scores can be read here and again."""
+        return True
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Number of test instances and of classes."""
-
-    @property
-    def in_order(self) -> bool:
-        """Whether instances should be requested in ascending order, for example from a disk."""
-
-    @property
-    def on_device(self) -> bool:
-        """Whether a device finds the best classes, in larger parts, one after the other."""
-
-    @property
-    def perfect(self) -> float | None:
-        """Score of an instance that equals its template; None if the scores have no such origin."""
-
-    def block(self, rows: IntArray, y: IntArray) -> ScoreBlock:
-        """Prepare the comparison of the instances `rows`, whose true classes are `y`."""
+    def is_local(self) -> bool:
+        """Whether blocks are read here and not on workers."""
+        return True
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision, larger is better."""
 
-    def best(self, rows: IntArray, y: IntArray, size: int) -> BestClasses:
-        """Some classes of the instances `rows`, with the best `size` of those other than y (n,)."""
-
     def subset(self, rows: IntArray, columns: IntArray) -> "ScoreSource":
         """Return the source of the instances `rows` scored on the classes `columns`."""
 
+    def statistics(
+        self, y: IntArray, weight: FloatArray, k: IntArray, ties: Ties, seed: int
+    ) -> RankStatistics:
+        """Numbers of better classes and influences on ATA_k, see `rank_statistics`."""
+        return rank_statistics(self, y, weight, k, ties, seed)
 
-def is_negated(source: ScoreSource) -> bool:
-    """Whether the scores are distances with the opposite sign."""
-    return source.perfect == 0
+    def design_statistics(
+        self,
+        y: IntArray,
+        weight: FloatArray,
+        k: IntArray,
+        ties: Ties,
+        seed: int,
+        competitor_weight: FloatArray,
+        group: IntArray,
+    ) -> RankStatistics:
+        """As `statistics`, if classes have unequal weights or come in groups."""
+        of_nearest: FloatArray = np.ones(y.size)
+        if np.ptp(competitor_weight) > 0:
+            of_nearest = weight_of_nearest(self.nearest(y).classes, y, competitor_weight, group)
+        return design_statistics(
+            self, y, weight, competitor_weight, group, k, of_nearest, ties, seed
+        )
+
+    def nearest(self, y: IntArray) -> NearestClasses:
+        """The wrong classes that score best for each instance."""
+        return NearestClasses.of(self, y)
+
+    def sample(self, y: IntArray) -> Sample | None:
+        """First instances with their scores; None if these cannot be read again."""
+        return Sample.of_source(self, y)
 
 
 def split_scores(scores: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -140,7 +109,7 @@ def split_scores(scores: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArra
 
 
 @dataclass(frozen=True)
-class ScoreMatrix:
+class ScoreMatrix(ScoreSource):
     """Scores given as a matrix (n, k1), in memory or read on demand; distances are negated.
 
     `row_numbers` (n,) are the numbers of the rows in error messages, if they are part of a larger
@@ -263,7 +232,7 @@ class MatrixBlock:
         return np.zeros(places.size)
 
 
-class ConcatenatedScores:
+class ConcatenatedScores(ScoreSource):
     """Concatenated instances of several sources on the same classes."""
 
     def __init__(self, sources: Sequence[ScoreSource]) -> None:
