@@ -293,14 +293,15 @@ class RankTable:
                 "classes score best; make it with from_scores, from_embeddings, or from_search "
                 "with distances"
             )
-        return self.provenance.nearest(self.y)
+        return self.source.nearest(self.y)
 
     @cached_property
     def first_rows(self) -> Sample | None:
         """First instances with their scores, as stored or from the scores; None if unknown."""
-        if self.sample is not None:
+        source = self.provenance.source
+        if self.sample is not None or source is None:
             return self.sample
-        return self.provenance.sample(self.y[~self.unanswered])
+        return source.sample(self.y[~self.unanswered])
 
     @property
     def data(self) -> tuple[Any, ...]:

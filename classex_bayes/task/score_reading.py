@@ -312,8 +312,8 @@ def table_of_scores(
     unanswered: Any,
     sampling: Sampling | None,
     random_seed: RandomSeed,
-) -> RankTable:
-    """Table of scores, from the arguments that all constructors from scores share."""
+) -> tuple[RankTable, list[Any] | None]:
+    """Table of scores with the names of its classes, as all constructors from scores make it."""
     one_of(ties, ("auto", "random", "pessimistic", "optimistic", "unknown"), "ties")
     source, names = labelled.source, labelled.names
     if not isinstance(sampling, Sampling | None):
@@ -328,7 +328,7 @@ def table_of_scores(
     table = rank_scores(provenance, labels.y, labels.weight, ties)
     if labelled.sample is not None:
         table = replace(table, sample=labelled.sample)
-    return with_unanswered(table, labels)
+    return with_unanswered(table, labels), names
 
 
 def rank_scores(
@@ -356,7 +356,7 @@ def rank_scores(
     columns |= statistics.columns
     sample, source = statistics.sample, provenance.source
     if sample is None and source is not None and source.in_order:
-        sample = provenance.sample(y)  # a file may be closed before a rule looks at it
+        sample = source.sample(y)  # a file may be closed before a rule looks at it
     table = RankTable(
         y,
         class_weight.size,

@@ -19,7 +19,6 @@ from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.relevant_ranks import Judged
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.score_reading import (
-    LabelledScores,
     read_batches,
     read_embeddings,
     read_ranks,
@@ -138,9 +137,8 @@ class SourceTask(TaskStatistics):
         ([1, 2, 1], [0.833, 0.667])
         """
         labelled = read_scores(scores, y, classes, higher_is_better)
-        return cls._scored(
-            labelled, ties, class_weight, untested, unanswered, sampling, random_seed
-        )
+        settings = ties, class_weight, untested, unanswered, sampling, random_seed
+        return cls(*table_of_scores(labelled, *settings))
 
     @classmethod
     def from_embeddings(
@@ -208,9 +206,8 @@ class SourceTask(TaskStatistics):
             reduce=reduce,
             classes=classes,
         )
-        return cls._scored(
-            labelled, ties, class_weight, untested, unanswered, sampling, random_seed
-        )
+        settings = ties, class_weight, untested, unanswered, sampling, random_seed
+        return cls(*table_of_scores(labelled, *settings))
 
     @classmethod
     def from_batches(
@@ -271,9 +268,8 @@ class SourceTask(TaskStatistics):
             gallery_y=gallery_y,
             reduce=reduce,
         )
-        return cls._scored(
-            labelled, ties, class_weight, untested, unanswered, sampling, random_seed
-        )
+        settings = ties, class_weight, untested, unanswered, sampling, random_seed
+        return cls(*table_of_scores(labelled, *settings))
 
     @classmethod
     def from_classifier(
@@ -328,26 +324,8 @@ class SourceTask(TaskStatistics):
         [1, 1, 2]
         """
         labelled = read_classifier(clf, X, y)
-        return cls._scored(
-            labelled, ties, class_weight, untested, unanswered, sampling, random_seed
-        )
-
-    @classmethod
-    def _scored(
-        cls,
-        labelled: LabelledScores,
-        ties: TieHandling,
-        class_weight: Any,
-        untested: Untested,
-        unanswered: Any,
-        sampling: Sampling | None,
-        random_seed: RandomSeed,
-    ) -> Self:
-        """Make a task from scores, with the arguments that all constructors from scores share."""
-        table = table_of_scores(
-            labelled, ties, class_weight, untested, unanswered, sampling, random_seed
-        )
-        return cls(table, labelled.names)
+        settings = ties, class_weight, untested, unanswered, sampling, random_seed
+        return cls(*table_of_scores(labelled, *settings))
 
     @classmethod
     def from_ranks(

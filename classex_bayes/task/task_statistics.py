@@ -339,8 +339,8 @@ class TaskStatistics:
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:
         """Average (n_k,) of a metric; DataError where it is unknown."""
         counts = class_counts(k, largest=self.table.most_classes)
-        ranks = self.relevant_ranks(metric)
-        lower, upper = (self.table if ranks is None else ranks).metric_bounds(metric, counts)
+        ranks = self.relevant_ranks(metric) or self.table
+        lower, upper = ranks.metric_bounds(metric, counts)
         unknown = upper - lower > KNOWN
         if unknown.any():
             first = int(np.argmax(unknown))
