@@ -3,6 +3,7 @@
 Functions with a `name` read an argument; their errors name it, what was found and what to pass.
 """
 
+from functools import partial
 from typing import Any
 
 import array_api_compat
@@ -11,10 +12,11 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.exceptions import DataError
-from classex_bayes.typing import FloatArray, IntArray, NumberArray
+from classex_bayes.typing import IntArray, NumberArray
 
 # Elements read from a store at a time.
 _ELEMENTS_PER_READ = 2**22
+_OF_STORES = "shape", "dtype", "__getitem__"  # by which rows are read on demand
 # Squares of larger coordinates would overflow double precision.
 _LARGEST_COORDINATE = 1e140
 
@@ -151,7 +153,6 @@ def with_labels(values: Any) -> Any:
 
 def as_array(values: Any, name: str) -> Any:
     """NumPy array of anything with rows of equal lengths; missing numbers of frames are NaN."""
-    _refuse_unread(values, name)
     try:
         if isinstance(values, pd.DataFrame):
             array = _from_frame(values)
@@ -174,18 +175,10 @@ def as_array(values: Any, name: str) -> Any:
     if array.ndim == 0 and array.dtype.kind == "O" and not isinstance(array[()], int):
         found = "none" if values is None else f"a {type(values).__name__}"
         remedy = f"; pass list({name})" if hasattr(values, "__next__") else ""
+        method = next((m for m in ("toarray", "todense", "collect") if hasattr(values, m)), None)
+        remedy = f"; pass {name}.{method}()" if method else remedy
         raise DataError(f"{name}: expected a list or an array, found {found}{remedy}")
     return np.asarray(array)
-
-
-def _refuse_unread(values: Any, name: str) -> None:
-    """Raise for sparse arrays and unread frames, and say which method makes arrays of them."""
-    method = next((m for m in ("toarray", "todense", "collect") if hasattr(values, m)), "")
-    if array_api_compat.is_torch_array(values):
-        method = "to_dense" if str(values.layout) != "torch.strided" else ""
-    if method:
-        kind = type(values).__name__
-        raise DataError(f"{name}: expected an array, found a {kind}; pass {name}.{method}()")
 
 
 def _from_frame(frame: pd.DataFrame) -> Any:
@@ -224,8 +217,6 @@ def as_numeric(values: Any, name: str) -> Any:
             f"{name}: expected real numbers, found {contents(array)}; "
             "convert it with np.asarray(..., dtype=float)"
         )
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        raise DataError(f"{name}: expected at most double precision, found {array.dtype}")
     return array
 
 
@@ -256,9 +247,9 @@ def refuse_no_matrix(shape: tuple[int, ...], name: str) -> None:
 
 def as_matrix_anywhere(values: Any, name: str) -> Any:
     """Numeric matrix, left where it is: in memory, memory-mapped, on a disk or on a device."""
-    _refuse_unread(values, name)
-    is_lazy = not isinstance(values, np.ndarray) and not hasattr(values, "to_numpy")
-    if not is_lazy or not all(hasattr(values, name) for name in ("shape", "dtype", "__getitem__")):
+    in_numpy = isinstance(values, np.ndarray) or hasattr(values, "to_numpy")
+    is_sparse = hasattr(values, "todense")
+    if in_numpy or is_sparse or not all(map(partial(hasattr, values), _OF_STORES)):
         return as_matrix(values, name)
     refuse_no_matrix(values.shape, name)
     as_numeric(values[:1, :] if is_on_device(values) else read_rows(values, np.arange(1)), name)
@@ -276,10 +267,3 @@ def finite_rows(rows: Any, name: str, numbers: IntArray | None = None) -> None:
             f"{name}: found {rows[row, column]} at row {row if numbers is None else numbers[row]}, "
             f"column {column}; expected finite numbers of at most {_LARGEST_COORDINATE:g}"
         )
-
-
-def finite_matrix(values: Any, name: str) -> FloatArray:
-    """Matrix in double precision, every number finite."""
-    array = as_matrix(values, name).astype(float)
-    finite_rows(array, name)
-    return array

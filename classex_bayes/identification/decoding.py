@@ -7,7 +7,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
 from classex_bayes.arguments import one_of, share
-from classex_bayes.array_access import finite_matrix
+from classex_bayes.array_access import as_matrix, finite_rows
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import Untested
 from classex_bayes.task.source_task import SourceTask
@@ -176,7 +176,7 @@ def _whitened(vectors: Any, name: str, covariance: Any) -> FloatArray:
     With Sigma = C C' (Cholesky) these are C^-1 v. Their squared Euclidean distances are squared
     Mahalanobis distances of the responses.
     """
-    rows, matrix = finite_matrix(vectors, name), finite_matrix(covariance, "covariance")
+    rows, matrix = _finite_matrix(vectors, name), _finite_matrix(covariance, "covariance")
     q = rows.shape[1]
     if matrix.shape != (q, q) or not np.allclose(matrix, matrix.T, atol=0):
         raise DataError(
@@ -193,9 +193,16 @@ def _whitened(vectors: Any, name: str, covariance: Any) -> FloatArray:
     return solve_triangular(root, rows.T, lower=True).T
 
 
+def _finite_matrix(values: Any, name: str) -> FloatArray:
+    """Matrix in double precision, every number finite."""
+    array = as_matrix(values, name).astype(float)
+    finite_rows(array, name)
+    return array
+
+
 def _residuals(residuals: Any) -> FloatArray:
     """Finite residuals, of which no column is all zero."""
-    errors = finite_matrix(residuals, "residuals")
+    errors = _finite_matrix(residuals, "residuals")
     zero = ~np.any(errors, axis=0)
     if zero.any():
         raise DataError(

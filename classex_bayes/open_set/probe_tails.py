@@ -32,9 +32,8 @@ from classex_bayes.core.ranks.embeddings import EmbeddingScores, finite_embeddin
 from classex_bayes.core.ranks.nearest import ROUNDING, SHORTEST_LIST, NearestClasses
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.class_labels import first_moved
+from classex_bayes.task.class_labels import first_moved, refuse_disorder
 from classex_bayes.task.lists import ListedRanks
-from classex_bayes.task.score_reading import refuse_disorder
 from classex_bayes.task.search_results import random_order, read_lists
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray

@@ -7,15 +7,13 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import one_of
+from classex_bayes.arguments import one_of, shown
 from classex_bayes.array_access import as_numeric, as_vector, contents, with_labels
 from classex_bayes.exceptions import DataError
 from classex_bayes.typing import FloatArray, IntArray
 
 Untested = Literal["error", "competitors"]
 _SEVERAL = "if several classes are right, make a run and qrels for SourceTask.from_run"
-# Nouns for messages: the kind of value that each per-class argument contains.
-NOUNS = {"class_weight": "weight", "inclusion": "probability", "groups": "group"}
 
 
 class ClassLabels(NamedTuple):
@@ -42,23 +40,20 @@ class ClassLabels(NamedTuple):
 
 
 def class_labels(
-    y: Any,
-    n: int,
+    y: IntArray,
     n_classes: int,
     names: list[Any] | None,
     class_weight: Any,
     untested: Untested,
     unanswered: Any = None,
 ) -> ClassLabels:
-    """Positions of the true classes and weights of the classes, from a constructor's arguments."""
-    positions = encode_labels(y, n, n_classes, names)
+    """True classes, from their positions y (n,), and the weights of the classes."""
     lost: IntArray = np.empty(0, dtype=np.int64)
     if unanswered is not None and label_vector(unanswered, "unanswered").size:
         lost = encode_labels(unanswered, None, n_classes, names, "unanswered")
-    tested = np.append(positions, lost)
+    tested = np.append(y, lost)
     tested_classes(tested, n_classes, names, untested)
-    weight = class_weights(class_weight, tested, n_classes, names)
-    return ClassLabels.of(positions, lost, weight)
+    return ClassLabels.of(y, lost, class_weights(class_weight, tested, n_classes, names))
 
 
 def class_names(classes: Any, n_classes: int | None) -> list[Any] | None:
@@ -102,6 +97,14 @@ def refuse_unnamed(columns: Iterable[Any], name: str) -> None:
             )
 
 
+def column_names(frame: Any, classes: Any, y: Any) -> Any:
+    """Names of the classes from the columns of a frame of scores, see `axis_names`."""
+    refuse_disorder(frame, y, ("scores", "y"))
+    refuse_unnamed(frame.columns, "scores")
+    words = "column {} of scores", "scores.columns", "scores.to_numpy()"
+    return axis_names(frame.columns, classes, y, *words)
+
+
 def axis_names(
     labels: Iterable[Any], classes: Any, y: Any, place: str, source: str, remedy: str
 ) -> Any:
@@ -132,6 +135,24 @@ def axis_names(
     return labels
 
 
+def refuse_disorder(values: Any, labels: Any, names: tuple[str, str]) -> None:
+    """Raise where labels are indexed like the rows of `values`, but in another order.
+
+    An index with other entries says nothing about the order, and rows go by position.
+    """
+    if not all(isinstance(item, pd.DataFrame | pd.Series) for item in (values, labels)):
+        return
+    name, labels_name = names
+    index, labels_index = values.index.tolist(), labels.index.tolist()
+    row = first_moved(index, labels_index)
+    if row is not None:
+        raise DataError(
+            f"{labels_name}: the index has the entries of that of {name} in another order; row "
+            f"{row} is {labels_index[row]!r}, in {name} {index[row]!r}; pass "
+            f"{labels_name}.loc[{name}.index], or {labels_name}.to_numpy() if the rows are in order"
+        )
+
+
 def names_in_order(labels: list[Any], given: list[Any], where: str) -> list[Any]:
     """Names given for the columns or rows of a frame. They must not be its own names reordered."""
     place = first_moved(labels, given)
@@ -156,14 +177,6 @@ def first_moved(names: Sequence[Any], others: Sequence[Any]) -> int | None:
 
 def label_vector(y: Any, name: str = "y") -> Any:
     """Labels (n,) of any type, one for each row; a column, or a row of MATLAB, is one axis."""
-    rows: Any = y if isinstance(y, list | tuple) else ()
-    if getattr(getattr(y, "dtype", None), "kind", "") == "O":
-        rows = np.ravel(y)
-    for row, label in enumerate(rows if len(rows) > 1 else ()):
-        if isinstance(label, list | set | tuple) and len(label) != 1:
-            raise DataError(
-                f"{name}: expected one label per row, found {label} at row {row}; {_SEVERAL}"
-            )
     labels = as_vector(y, name)
     if isinstance(y, list | tuple) and labels.dtype.kind == "U":
         labels = np.array(y, dtype=object)  # NumPy makes text of the numbers next to it
@@ -185,8 +198,6 @@ def encode_labels(
     If the names are text, numbers are positions, unless the names look like other numbers.
     """
     labels = label_vector(y, name)
-    if labels.size == 0:
-        raise DataError(f"{name}: expected at least one label, found none")
     if n is not None and labels.size != n:
         hint = " (transposed?)" if labels.size == n_classes else ""
         raise DataError(
@@ -198,12 +209,10 @@ def encode_labels(
             _refuse_other_numbers(classes or (), "class {}", "no classes=")
         return _positions(labels, n_classes, name, of_text)
     try:
-        if are_numbers and np.any(np.abs(labels) >= 2.0**53) and labels.dtype.kind == "f":
-            raise TypeError("double precision does not tell numbers beyond 2^53 apart")
         place = pd.Index(classes, tupleize_cols=False).get_indexer(
             pd.Index(labels, tupleize_cols=False)
         )
-    except (TypeError, ValueError) as error:  # labels that are lists or sets
+    except TypeError as error:  # labels that are lists or sets
         raise DataError(
             f"{name}: expected one name for each row; pandas finds: {error}; {_SEVERAL}"
         ) from None
@@ -325,20 +334,16 @@ def by_class(values: Any, name: str, n_classes: int, classes: Sequence[Any] | No
     values = with_labels(values)
     if not isinstance(values, Mapping | pd.Series):
         return values
-    labels = pd.Index(list(values.keys()), tupleize_cols=False)
-    if not labels.is_unique:
+    by_name = dict(values.items())
+    if len(by_name) < len(values):
         raise DataError(f"{name}: found a class twice in the index of the Series")
-    names = list(range(n_classes)) if classes is None else classes
-    place = labels.get_indexer(pd.Index(names, tupleize_cols=False))
-    if (place < 0).any():
-        missing = names[int(np.argmax(place < 0))]
-        examples = ", ".join(map(repr, labels[:3].tolist()))
-        raise DataError(
-            f"{name}: no {NOUNS[name]} for class {missing!r}; {len(labels)} classes have one"
-            f"{examples and f', such as {examples}'}"
-        )
-    of_labels = list(values.values()) if isinstance(values, Mapping) else values.tolist()
-    return [of_labels[position] for position in place]
+    names = range(n_classes) if classes is None else classes
+    for label in names:
+        if label not in by_name:
+            raise DataError(
+                f"{name}: no value for class {label!r}, found values for {shown(list(by_name))}"
+            )
+    return [by_name[label] for label in names]
 
 
 def _are_text(names: Sequence[Any]) -> bool:

@@ -10,8 +10,13 @@ from classex_bayes.arguments import enough_classes
 from classex_bayes.array_access import with_labels
 from classex_bayes.core.ranks.sources import ScoreMatrix
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.task.class_labels import class_names, encode_labels, refuse_positions
-from classex_bayes.task.score_reading import LabelledScores, refuse_disorder
+from classex_bayes.task.class_labels import (
+    class_names,
+    encode_labels,
+    refuse_disorder,
+    refuse_positions,
+)
+from classex_bayes.task.score_reading import LabelledScores
 from classex_bayes.typing import IntArray, NumberArray
 
 # In this order, because the first have the fewest ties: probabilities saturate at 0 and 1.
@@ -43,15 +48,10 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
     """Arguments of `SourceTask.from_classifier`."""
     names = _fitted_classes(clf)
     X, y = with_labels(X), with_labels(y)
-    if not (hasattr(X, "__len__") or hasattr(X, "shape")):
-        raise DataError(f"X: expected test instances in rows, found {type(X).__name__}")
-    n = int(X.shape[0]) if hasattr(X, "shape") else len(X)  # a sparse matrix has no length
-    if n == 0 or np.ma.is_masked(X):
-        found = "masked values" if n else "none"
-        raise DataError(f"X: expected at least one test instance without gaps, found {found}")
     refuse_disorder(X, y, ("X", "y"))
     refuse_positions(y, names, "clf.classes_")
-    predicted = encode_labels(np.ravel(clf.predict(X)), n, len(names), names, "clf.predict(X)")
+    labels = np.ravel(clf.predict(X))
+    n, predicted = labels.size, encode_labels(labels, None, len(names), names, "clf.predict(X)")
     n_other, scorer, scores = min(_tried(clf, X, predicted, len(names)), key=itemgetter(0))
     sentences = [_disagreement(clf, scorer.name, n_other, n)] if n_other else []
     if sentences:
@@ -63,6 +63,7 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
             f"{MEASURE_DRIFT}"
         )
     source = ScoreMatrix(scores, scorer.higher_is_better)
+    y = encode_labels(y, n, len(names), names)
     return LabelledScores(source, y, names, assumption=". ".join(sentences))
 
 

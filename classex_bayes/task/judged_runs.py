@@ -63,7 +63,7 @@ class JudgedRun(NamedTuple):
     def table(self, n_classes: int) -> RankTable:
         """Table of the best relevant documents, in a corpus of `n_classes` documents."""
         n_queries = np.bincount(self.y, minlength=n_classes)
-        labels = class_labels(self.y, self.y.size, n_classes, None, n_queries, "competitors")
+        labels = class_labels(self.y, n_classes, None, n_queries, "competitors")
         ranks = ListedRanks.of(self.lists, n_classes, self.level, self.depth)
         return table_of_ranks(
             labels,

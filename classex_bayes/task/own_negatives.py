@@ -18,11 +18,11 @@ from classex_bayes.array_access import as_matrix, as_vector, contents, with_labe
 from classex_bayes.core.rank_pass import RankCounts, TieHandling
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.class_labels import label_vector
+from classex_bayes.task.class_labels import label_vector, refuse_disorder
 from classex_bayes.task.lists import ListedRanks
 from classex_bayes.task.provenance import ITEMS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_reading import read_ranks, refuse_disorder
+from classex_bayes.task.score_reading import read_ranks
 from classex_bayes.typing import BoolArray, IntArray, NumberArray, RandomSeed
 
 _REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types

@@ -2,7 +2,7 @@
 
 import sys
 from operator import length_hint
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from classex_bayes.core.ranks.embeddings import (
     Reduce,
     finite_embeddings,
 )
-from classex_bayes.core.ranks.sample import Sample, first_rows
+from classex_bayes.core.ranks.sample import Sample, first_rows, keeping_first_rows
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.exceptions import DataError
@@ -34,10 +34,11 @@ from classex_bayes.task.class_labels import (
     axis_names,
     class_labels,
     class_names,
+    column_names,
     encode_labels,
     first_moved,
+    refuse_disorder,
     refuse_positions,
-    refuse_unnamed,
     template_classes,
 )
 from classex_bayes.task.dask_sources import dask_embeddings, dask_matrix, dask_scores
@@ -48,37 +49,35 @@ from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 
 class LabelledScores(NamedTuple):
-    """Scores, the labels of their rows as given, the names of their columns, and a sample."""
+    """Scores, the true classes of their rows, the names of their columns, and a sample."""
 
     source: ScoreSource
-    y: Any
+    y: IntArray  # (n,): positions of the true classes
     names: list[Any] | None
     made_from: str = "scores"
     assumption: str = ""  # on the classifier, for readers of predictions
     sample: Sample | None = None  # if the source does not keep scores
 
-    @property
-    def positions(self) -> IntArray:
-        """Positions (n,) of the true classes."""
-        return encode_labels(self.y, *self.source.shape, self.names)
+    @classmethod
+    def of(cls, source: ScoreSource, y: Any, classes: Any, made_from: str) -> Self:
+        """Scores with labels and names of the classes as given."""
+        names = class_names(classes, source.shape[1])
+        return cls(source, encode_labels(y, *source.shape, names), names, made_from)
 
 
 def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> LabelledScores:
     """Arguments of `SourceTask.from_scores`."""
     higher = truth_value(higher_is_better, "higher_is_better")
+    scores, y = with_labels(scores), with_labels(y)
     if is_dask(scores):
         source: ScoreSource = dask_scores(scores, higher)
     else:
-        scores, y = with_labels(scores), with_labels(y)
-        refuse_disorder(scores, y, ("scores", "y"))
-        if is_frame(scores):
-            refuse_unnamed(scores.columns, "scores")
-            words = "column {} of scores", "scores.columns", "scores.to_numpy()"
-            classes = axis_names(scores.columns, classes, y, *words)
-        source = ScoreMatrix(as_matrix_anywhere(scores, "scores"), higher)
-    n_classes = source.shape[1]
-    enough_classes(n_classes, "scores")
-    return LabelledScores(source, y, class_names(classes, n_classes))
+        matrix = as_matrix_anywhere(scores, "scores")
+        source = ScoreMatrix(keeping_first_rows(matrix), higher)
+    enough_classes(source.shape[1], "scores")
+    if is_frame(scores):
+        classes = column_names(scores, classes, y)
+    return LabelledScores.of(source, y, classes, "scores")
 
 
 def read_embeddings(
@@ -104,7 +103,12 @@ def read_embeddings(
     refuse_disorder(probes, y, ("probes", "y"))
     refuse_disorder(gallery, gallery_y, ("gallery", "gallery_y"))
     if is_frame(probes) and is_frame(gallery):
-        _refuse_other_order(probes, gallery, "gallery: {} is {!r}, in probes {!r}")
+        names, others = list(probes.columns), list(gallery.columns)
+        if (place := first_moved(names, others)) is not None:
+            raise DataError(
+                "gallery: the columns have the same names in another order; column "
+                f"{place} is {others[place]!r}, in probes {names[place]!r}"
+            )
     in_dask = is_dask(probes) or is_dask(gallery)
     as_matrix = dask_matrix if in_dask else as_matrix_anywhere
     probes = as_matrix(probes, "probes")
@@ -129,7 +133,7 @@ def read_embeddings(
         if classes is None and gallery_y is not None:
             refuse_positions(y, earlier.names or (), "gallery_y")
         assert isinstance(earlier.source, EmbeddingScores)
-        return earlier._replace(source=earlier.source.with_probes(probes), y=y)
+        return LabelledScores.of(earlier.source.with_probes(probes), y, earlier.names, "embeddings")
     if not in_dask:
         finite_embeddings(gallery, "gallery", distance)
     template_class = np.arange(gallery.shape[0])
@@ -138,31 +142,30 @@ def read_embeddings(
     n_classes = int(template_class.max()) + 1
     enough_classes(n_classes, "gallery")
     source = dask_embeddings if in_dask else EmbeddingScores
-    embedded = source(probes, gallery, template_class, distance, reduce)
-    return LabelledScores(embedded, y, class_names(classes, n_classes), "embeddings")
+    embedded = source(keeping_first_rows(probes), gallery, template_class, distance, reduce)
+    return LabelledScores.of(embedded, y, classes, "embeddings")
 
 
 # Batches
 
-_DEFAULTS = {"distance": "sqeuclidean", "gallery_y": None, "reduce": "max"}
-
 
 def read_batches(
-    batches: Any, gallery: Any, classes: Any, higher_is_better: Any, **embedded: Any
+    batches: Any,
+    gallery: Any,
+    classes: Any,
+    higher_is_better: Any,
+    distance: Distance,
+    gallery_y: Any,
+    reduce: Reduce,
 ) -> LabelledScores:
     """Outcomes of all batches, each compared with all classes and then discarded.
 
-    The arguments are those of `SourceTask.from_batches`; `embedded` are those of embeddings alone.
+    The arguments are those of `SourceTask.from_batches`.
     """
-    given = [
-        name
-        for name, value in embedded.items()
-        if value is not None and not (isinstance(value, str) and value == _DEFAULTS[name])
-    ]
-    if gallery is None and given:
+    if gallery is None and (gallery_y is not None or distance != "sqeuclidean" or reduce != "max"):
         raise DataError(
-            f"{given[0]}: found it without gallery, expected both, because it says how embeddings "
-            "are compared; pass gallery, or leave it out"
+            "gallery: found none, but gallery_y, distance or reduce, which say how embeddings are "
+            "compared; pass gallery, or leave them out"
         )
     if not np.iterable(batches):
         raise DataError(
@@ -171,7 +174,6 @@ def read_batches(
         )
     classes = class_names(classes, None)  # an iterator is read once
     first: LabelledScores | None = None
-    first_frame: Any = None
     parts: list[ComparedScores] = []
     labels: list[IntArray] = []
     samples: list[Sample] = []
@@ -185,7 +187,14 @@ def read_batches(
                 read = read_scores(values, y, classes, higher_is_better)
             else:
                 read = read_embeddings(
-                    values, gallery, y, classes=classes, earlier=first, **embedded
+                    values,
+                    gallery,
+                    y,
+                    distance=distance,
+                    gallery_y=gallery_y,
+                    reduce=reduce,
+                    classes=classes,
+                    earlier=first,
                 )
             first = first or read
             if read.source.shape[1] != first.source.shape[1] or read.names != first.names:
@@ -194,25 +203,18 @@ def read_batches(
                     "first batch, or other names; every batch needs the scores of all classes, in "
                     "one order"
                 )
-            if is_frame(values):
-                first_frame = values if first_frame is None else first_frame
-                _refuse_other_order(first_frame, values, "{} is {!r}, in an earlier batch {!r}")
-            positions = read.positions
             wanted = first_rows(sys.maxsize, read.source.shape[1]).size
             if sum(sample.y.size for sample in samples) < wanted:
-                samples.append(Sample.of_source(read.source, positions))
-            parts.append(ComparedScores.of(read.source, positions))
+                samples.append(Sample.of_source(read.source, read.y))
+            parts.append(ComparedScores.of(read.source, read.y))
         except DataError as error:
             raise DataError(f"batches: in batch {number}: {error}") from None
-        labels.append(positions)
+        labels.append(read.y)
         report_progress(number + 1, max(total, number + 1))
     if first is None:
         raise DataError("batches: found none; a generator can be read only once")
-    y = np.concatenate(labels)
-    if (names := first.names) is not None:  # positions might be read as names that are numbers
-        y = [names[position] for position in y.tolist()]
     compared, sample = ComparedScores.joined(parts), Sample.joined(samples)
-    return first._replace(source=compared, y=y, sample=sample)
+    return first._replace(source=compared, y=np.concatenate(labels), sample=sample)
 
 
 def _pair(batch: Any) -> tuple[Any, Any]:
@@ -223,7 +225,7 @@ def _pair(batch: Any) -> tuple[Any, Any]:
     return batch[0], batch[1]
 
 
-# Ranks, and rows in another order
+# Ranks
 
 
 def read_ranks(
@@ -249,33 +251,6 @@ def read_ranks(
         )
     lowest, highest = (rounded(array).astype(np.int64) - 1 for rounded in (np.floor, np.ceil))
     return lowest, highest
-
-
-def refuse_disorder(values: Any, labels: Any, names: tuple[str, str]) -> None:
-    """Raise where labels are indexed like the rows of `values`, but in another order.
-
-    An index with other entries says nothing about the order, and rows go by position.
-    """
-    if not all(isinstance(item, pd.DataFrame | pd.Series) for item in (values, labels)):
-        return
-    name, labels_name = names
-    index, labels_index = values.index.tolist(), labels.index.tolist()
-    row = first_moved(index, labels_index)
-    if row is not None:
-        raise DataError(
-            f"{labels_name}: the index has the entries of that of {name} in another order; row "
-            f"{row} is {labels_index[row]!r}, in {name} {index[row]!r}; pass "
-            f"{labels_name}.loc[{name}.index], or {labels_name}.to_numpy() if the rows are in order"
-        )
-
-
-def _refuse_other_order(frame: Any, other: Any, words: str) -> None:
-    """Raise if another frame has columns of the same names in another order."""
-    names, others = list(frame.columns), list(other.columns)
-    place = first_moved(names, others)
-    if place is not None:
-        what = f"the columns have the same names in another order; column {place}"
-        raise DataError(words.format(what, others[place], names[place]))
 
 
 # Tables
@@ -312,13 +287,16 @@ def table_of_scores(
     sampling: Sampling | None,
     random_seed: RandomSeed,
 ) -> tuple[RankTable, list[Any] | None]:
-    """Table of scores with the names of its classes, as all constructors from scores make it."""
+    """Table of scores and names of the classes.
+
+    The arguments are those that all constructors from scores share.
+    """
     one_of(ties, ("auto", "random", "pessimistic", "optimistic", "unknown"), "ties")
     source, names = labelled.source, labelled.names
     if not isinstance(sampling, Sampling | None):
         raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
     design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
-    labels = class_labels(labelled.y, *source.shape, names, class_weight, untested, unanswered)
+    labels = class_labels(labelled.y, source.shape[1], names, class_weight, untested, unanswered)
     rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
     seed = tie_seed(random_seed)
     provenance = Provenance(

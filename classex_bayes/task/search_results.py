@@ -11,12 +11,18 @@ from classex_bayes.arguments import LARGEST_K, truth_value
 from classex_bayes.array_access import as_array, as_numeric, contents, is_frame, with_labels
 from classex_bayes.core.rank_pass import tie_noise
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.task.class_labels import Untested, class_labels, class_names
+from classex_bayes.task.class_labels import (
+    Untested,
+    class_labels,
+    class_names,
+    encode_labels,
+    refuse_disorder,
+)
 from classex_bayes.task.lists import ROUNDING, ListedRanks, Lists
 from classex_bayes.task.own_negatives import catalogue_size, own_table_of_lists
 from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_reading import refuse_disorder, table_of_ranks, tie_seed
+from classex_bayes.task.score_reading import table_of_ranks, tie_seed
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, NumberArray
 
 _FEWEST_REMOVED = 0.5  # share of the lists that contain the test instance itself
@@ -55,7 +61,8 @@ def search_table(
             )
         untested = "competitors"
         size = int(lists.item.max()) + 1 if names is None else size
-    labels = class_labels(y, lists.n_queries, size, names, class_weight, untested, unanswered)
+    positions = encode_labels(y, lists.n_queries, size, names)
+    labels = class_labels(positions, size, names, class_weight, untested, unanswered)
     lists = lists._replace(grade=(lists.item == labels.y[lists.query]).astype(np.int8))
     facts = []
     if ignored:

@@ -10,7 +10,7 @@ from classex_bayes.core.rank_pass import TieHandling
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.class_labels import Untested, class_labels, class_names
+from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, judged_run
@@ -137,8 +137,8 @@ class SourceTask(TaskStatistics):
         ([1, 2, 1], [0.833, 0.667])
         """
         labelled = read_scores(scores, y, classes, higher_is_better)
-        settings = ties, class_weight, untested, unanswered, sampling, random_seed
-        return cls(*table_of_scores(labelled, *settings))
+        shared = ties, class_weight, untested, unanswered, sampling, random_seed
+        return cls(*table_of_scores(labelled, *shared))
 
     @classmethod
     def from_embeddings(
@@ -206,8 +206,8 @@ class SourceTask(TaskStatistics):
             reduce=reduce,
             classes=classes,
         )
-        settings = ties, class_weight, untested, unanswered, sampling, random_seed
-        return cls(*table_of_scores(labelled, *settings))
+        shared = ties, class_weight, untested, unanswered, sampling, random_seed
+        return cls(*table_of_scores(labelled, *shared))
 
     @classmethod
     def from_batches(
@@ -260,16 +260,10 @@ class SourceTask(TaskStatistics):
         [1, 2, 1]
         """
         labelled = read_batches(
-            batches,
-            gallery,
-            classes,
-            higher_is_better,
-            distance=distance,
-            gallery_y=gallery_y,
-            reduce=reduce,
+            batches, gallery, classes, higher_is_better, distance, gallery_y, reduce
         )
-        settings = ties, class_weight, untested, unanswered, sampling, random_seed
-        return cls(*table_of_scores(labelled, *settings))
+        shared = ties, class_weight, untested, unanswered, sampling, random_seed
+        return cls(*table_of_scores(labelled, *shared))
 
     @classmethod
     def from_classifier(
@@ -324,8 +318,8 @@ class SourceTask(TaskStatistics):
         [1, 1, 2]
         """
         labelled = read_classifier(clf, X, y)
-        settings = ties, class_weight, untested, unanswered, sampling, random_seed
-        return cls(*table_of_scores(labelled, *settings))
+        shared = ties, class_weight, untested, unanswered, sampling, random_seed
+        return cls(*table_of_scores(labelled, *shared))
 
     @classmethod
     def from_ranks(
@@ -404,7 +398,8 @@ class SourceTask(TaskStatistics):
             length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
         lowest, highest = read_ranks(ranks, y, k1, length)
         names = class_names(classes, k1)
-        labels = class_labels(y, lowest.size, k1, names, class_weight, untested, unanswered)
+        positions = encode_labels(y, lowest.size, k1, names)
+        labels = class_labels(positions, k1, names, class_weight, untested, unanswered)
         if length is None:
             return cls(table_of_ranks(labels, lowest, highest), names)
         highest = np.where(highest < length, highest, k1 - 1)

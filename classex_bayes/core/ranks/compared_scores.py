@@ -112,7 +112,9 @@ class ComparedScores(ScoreSource):
             "the scores or embeddings of all test instances at once"
         )
 
-    best = scores
+    def best(self, *_: Any) -> NoReturn:
+        """Raise `DataError`."""
+        self.scores()
 
     def subset(self, rows: IntArray, columns: IntArray) -> Self:
         """Return the outcomes of the instances `rows` on the classes `columns`."""

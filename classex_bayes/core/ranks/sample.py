@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from classex_bayes.array_access import is_on_disk
 from classex_bayes.typing import FloatArray, IntArray
 
 _MOST_ROWS, _FEWEST_ROWS, _MOST_ENTRIES = 1000, 10, 2**19
@@ -113,6 +114,30 @@ class Sample(NamedTuple):
         if near > _SELF * far or far <= 0 or saturated:
             return np.inf
         return best - float(np.sqrt(max(near, _SELF**2 * far) * far))
+
+
+class KeptRows:
+    """An array on a disk that is read in order, and keeps the first rows, which rules look at."""
+
+    def __init__(self, array: Any) -> None:
+        self._array, self.shape, self.dtype = array, tuple(array.shape), np.dtype(array.dtype)
+        self._kept = np.empty((0, *self.shape[1:]), dtype=self.dtype)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Rows as the array returns them."""
+        start, stop, _ = key.indices(self.shape[0]) if isinstance(key, slice) else (-1, 0, 0)
+        if start >= 0 and stop <= len(self._kept):
+            return self._kept[key]
+        rows = self._array[key]
+        missing = first_rows(*self.shape).size - len(self._kept)
+        if start == len(self._kept) and missing:
+            self._kept = np.concatenate([self._kept, rows[:missing]])
+        return rows
+
+
+def keeping_first_rows(array: Any) -> Any:
+    """An array that is on a disk, as one that keeps its first rows; others are unchanged."""
+    return KeptRows(array) if is_on_disk(array) else array
 
 
 def first_rows(n: int, width: int) -> IntArray:
