@@ -63,8 +63,8 @@ class FitRecord:
     competitors_unseen: bool = False  # whether the part of shared competitors is a typical one
     negated: bool = False  # whether scores are negated distances
     several_relevant: bool = False  # whether queries have several relevant documents
-    # If some competitors are always present: effective number of instances that none of them beats,
-    # effective number of the others, and mean number of such competitors.
+    # Effective number of instances that do not always lose, that of the others, and mean number of
+    # siblings, as of `RankVariance`.
     permanent_losses: tuple[float, float, float] | None = None
     fingerprint: str = ""  # SHA-256 of the data
     # The model

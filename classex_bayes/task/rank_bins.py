@@ -7,7 +7,7 @@ can reach. The share of these instances is taken as observed (`RankVariance.perm
 
 import numpy as np
 
-from classex_bayes.core.basis import N_BINS, Basis, n_better_bins, rank_histogram
+from classex_bayes.core.basis import N_BINS, Basis, n_better_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.rank_table import FEW, RankTable
 from classex_bayes.typing import FloatArray, IntArray
@@ -48,10 +48,10 @@ def bin_probabilities(table: RankTable, basis: Basis, *, thinned: bool = True) -
     """
     (level, numbers), ends = _levels(table), bin_ends(table)
     share = np.bincount(level, table.weight)
-    may_win = np.bincount(level, table.weight * ~table.always_loses) if thinned else share
+    winnable = np.bincount(level, table.weight * ~table.always_loses) if thinned else share
     matrix = np.zeros((ends.size, basis.knots.size))
     for n_competitors, of_level, left in zip(
-        numbers.tolist(), share / share.sum(), may_win / share.sum(), strict=True
+        numbers.tolist(), share / share.sum(), winnable / share.sum(), strict=True
     ):
         if n_competitors:
             last = np.append(ends[:-1][ends[:-1] < n_competitors], n_competitors)
@@ -72,27 +72,20 @@ def bin_counts(
     level, numbers = _levels(table)
     ends = bin_ends(table) if ends is None else ends
     groups = np.zeros(table.n_test, dtype=np.int64) if group is None else group
-    counts = np.zeros((int(groups.max()) + 1, ends.size))
-    last_bin = np.searchsorted(ends[:-1], numbers)  # that a row of each level can reach
-    lost, weight = table.always_loses, table.n_test * table.weight
-    may_win = weight * ~lost
+    n_groups, lost, weight = int(groups.max()) + 1, table.always_loses, table.n_test * table.weight
+    last_bin = np.searchsorted(ends[:-1], numbers)[level]  # that each row can reach
+    bins = np.minimum(np.searchsorted(ends[:-1], table.lowest), last_bin)
+    place = groups * ends.size + np.where(lost, last_bin, bins)
+    in_one_bin = lost | table.is_exact
+    counts = np.bincount(place, weight * in_one_bin, n_groups * ends.size)
+    counts = counts.reshape(n_groups, ends.size)
     if not table.is_exact:
-        may_win = may_win / (table.highest - table.lowest + 1)
+        spread = weight * ~lost / (table.highest - table.lowest + 1)
         first = 0
         for column, last in enumerate([*ends[:-1], table.highest.max()]):
             within = np.minimum(table.highest, last) - np.maximum(table.lowest, first) + 1
-            counts[:, column] = np.bincount(groups, may_win * np.maximum(within, 0))
+            counts[:, column] += np.bincount(groups, spread * np.maximum(within, 0))
             first = last + 1
-    elif group is None and table.is_simple_random and not lost.any():
-        (cells,) = table.cells_of_lowest
-        counts[0] = rank_histogram(cells.n_better, ends, cells.counts)
-    else:
-        for cells in table.cells_of_lowest:
-            bins = np.searchsorted(ends, cells.n_better)[cells.place]
-            bins = np.minimum(bins, last_bin[level[cells.rows]])
-            np.add.at(counts, (groups[cells.rows], bins), may_win[cells.rows])
-    if lost.any():
-        np.add.at(counts, (groups, last_bin[level]), weight * lost)
     return counts if group is not None else counts[0]
 
 

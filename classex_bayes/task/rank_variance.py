@@ -39,7 +39,10 @@ _TYPICAL_UNITS, _TYPICAL_WITHIN = 4.0, 0.1
 
 
 class RankVariance:
-    """Covariance of ATA_k, design effect and dependence of a table of ranks."""
+    """Covariance of ATA_k, design effect and dependence of a table of ranks.
+
+    Instances that do not always lose are called winnable.
+    """
 
     def __init__(self, table: RankTable) -> None:
         self.table = table
@@ -122,26 +125,26 @@ class RankVariance:
             shares.append(np.bincount(cells.place, weight[cells.rows]))
         chance, share = np.concatenate(chances), np.concatenate(shares)
         share = share / share.sum()  # so that equal chances have no variance
-        return share @ (chance - share @ chance) ** 2 / self._n_open
+        return share @ (chance - share @ chance) ** 2 / self._n_winnable
 
     @cached_property
-    def _n_open(self) -> int:
+    def _n_winnable(self) -> int:
         """Number of instances that may be right at some k."""
         return int(np.count_nonzero(~self.table.always_loses))
 
     @cached_property
-    def _open_share(self) -> float:
+    def _winnable_share(self) -> float:
         """Weight of the instances that do not always lose."""
         table = self.table
         return float(table.weight @ ~table.always_loses) if table.always_loses.any() else 1.0
 
     @property
-    def _open_weight(self) -> FloatArray:
+    def _winnable_weight(self) -> FloatArray:
         """Weights (n,) of the instances that do not always lose, summing to 1."""
         table = self.table
-        if self._open_share == 1:
+        if self._winnable_share == 1:
             return table.weight
-        return table.weight * ~table.always_loses / (self._open_share or 1.0)
+        return table.weight * ~table.always_loses / (self._winnable_share or 1.0)
 
     @property
     def resampled_variance(self) -> FloatArray:
@@ -157,9 +160,9 @@ class RankVariance:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
         return self._covariance(k, self.table.weight, 1.0)
 
-    def _of_open(self, k: IntArray) -> FloatArray:
+    def _of_winnable(self, k: IntArray) -> FloatArray:
         """Covariance of the accuracy of the instances that do not always lose."""
-        return self._covariance(k, self._open_weight, self._open_share or 1.0)
+        return self._covariance(k, self._winnable_weight, self._winnable_share or 1.0)
 
     def _covariance(self, k: IntArray, weight: FloatArray, share: float) -> FloatArray:
         """Covariance of the accuracy of instances with a share of the weight of all."""
@@ -202,7 +205,7 @@ class RankVariance:
         If classes came in groups or with unequal probabilities, C and I have the weights of the
         design, and the median is averaged with a typical value (`_averaged`).
         """
-        k, weight, n = self._grid, self._open_weight, self._n_open
+        k, weight, n = self._grid, self._winnable_weight, self._n_winnable
         if self.table.provenance.design is not None:
             return self._of_design(k, weight)
         of_units = self._of_units(weight)
@@ -212,7 +215,8 @@ class RankVariance:
         # Deviations from a weighted mean are too small by the variance of that mean.
         within = np.diag(self._clustered(k, weight))
         reference = self._independent(k, weight) + within * (1 - 1 / effect) / n
-        of_competitors = (np.diag(self._of_open(k)) - within) / np.where(reference, reference, 1.0)
+        of_competitors = np.diag(self._of_winnable(k)) - within
+        of_competitors /= np.where(reference, reference, 1.0)
         variance = clustered + of_competitors * independent
         # The mean number of repeats if weights are equal.
         repeats = round(float(n * (of_units**2).sum()), 6)
@@ -224,8 +228,8 @@ class RankVariance:
     def _of_design(self, k: IntArray, weight: FloatArray) -> float:
         """`design_effect` of classes that came in groups or with unequal probabilities."""
         independent, means = self._independent(k, weight), self.unit_means(k, weight)
-        variances = np.diag(self._of_open(k)), np.diag(self._clustered(k, weight))
-        usable = independent > 1e-26 / self._n_open
+        variances = np.diag(self._of_winnable(k)), np.diag(self._clustered(k, weight))
+        usable = independent > 1e-26 / self._n_winnable
         ratio = 0.0
         if usable.any():
             ratio = design_effect(*(v[usable] for v in (*variances, independent)))
@@ -281,8 +285,8 @@ class RankVariance:
         """Inflation of the variance between units by the competitors that they share."""
         if not self.table.is_exact:
             return UNSEEN_COMPETITORS
-        k, weight = self._grid, self._open_weight
-        clustered, variance = np.diag(self._clustered(k, weight)), np.diag(self._of_open(k))
+        k, weight = self._grid, self._winnable_weight
+        clustered, variance = np.diag(self._clustered(k, weight)), np.diag(self._of_winnable(k))
         return self._inflation(variance, clustered, clustered, 1.0, self._of_units(weight))
 
     def _inflation(
@@ -295,7 +299,7 @@ class RankVariance:
     ) -> float:
         """Ratio of the variance of ATA_k to `reference`, if enough units have errors."""
         # Equal probabilities differ by rounding errors, whose ratios are meaningless.
-        usable = reference > 1e-26 / self._n_open
+        usable = reference > 1e-26 / self._n_winnable
         if self._n_erring(unit_weight) < FEWEST_ERRING_CLASSES or not usable.any():
             return otherwise
         return design_effect(variance[usable], clustered[usable], reference[usable])
@@ -334,7 +338,7 @@ class RankVariance:
 
         The effective number of the other instances, that of these, and the mean number of siblings.
         """
-        table, share = self.table, self._open_share
+        table, share = self.table, self._winnable_share
         n_siblings = float(table.weight @ table.siblings)
         if share == 1 and n_siblings == 0:
             return None

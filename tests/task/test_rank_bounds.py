@@ -8,10 +8,13 @@ import dask.array as da
 import numpy as np
 import pytest
 from helpers import better_classes
+from hypothesis import given
+from hypothesis import strategies as st
 
 import classex_bayes as cb
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.core import RadialBasis
+from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataWarning
 from classex_bayes.risk import average_test_risk
@@ -378,3 +381,21 @@ def test_half_ranks_are_ties_within_bounds(own):
             assert task.accuracy_bounds([k])[bound] == pytest.approx(whole.accuracy(k))
     with pytest.raises(cb.DataError):
         cb.SourceTask.from_ranks(np.full(6, 1.25), np.arange(6), **sizes)
+
+
+@given(
+    st.integers(2, 500).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1))
+    ),
+    st.integers(10, 60),
+)
+def test_bins_count_every_rank_once(arguments, n_bins):
+    n_classes, n_better = arguments
+    last = n_better_bins(n_classes, n_bins)
+    weights = np.linspace(0.5, 2, len(n_better))
+    y, share = np.zeros(weights.size, dtype=int), weights / weights.sum()
+    counts = bin_counts(RankTable(y, n_classes, share, np.array(n_better)), ends=last)
+    expected = np.zeros(last.size)
+    for loss, weight in zip(n_better, weights, strict=True):
+        expected[next(j for j, end in enumerate(last) if loss <= end)] += weight
+    np.testing.assert_allclose(counts, weights.size * expected / weights.sum(), rtol=1e-12)
