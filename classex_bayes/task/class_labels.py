@@ -177,6 +177,13 @@ def first_moved(names: Sequence[Any], others: Sequence[Any]) -> int | None:
 
 def label_vector(y: Any, name: str = "y") -> Any:
     """Labels (n,) of any type, one for each row; a column, or a row of MATLAB, is one axis."""
+    rows = y if isinstance(y, list) and len(y) > 1 else []
+    several = [row for row, label in enumerate(rows) if isinstance(label, list) and len(label) > 1]
+    if several:
+        row = several[0]
+        raise DataError(
+            f"{name}: expected one label per row, found {rows[row]} at row {row}; {_SEVERAL}"
+        )
     labels = as_vector(y, name)
     if isinstance(y, list | tuple) and labels.dtype.kind == "U":
         labels = np.array(y, dtype=object)  # NumPy makes text of the numbers next to it

@@ -62,9 +62,8 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
             "trained with. If it is retrained for more classes, it becomes another classifier; "
             f"{MEASURE_DRIFT}"
         )
-    source = ScoreMatrix(scores, scorer.higher_is_better)
-    y = encode_labels(y, n, len(names), names)
-    return LabelledScores(source, y, names, assumption=". ".join(sentences))
+    labelled = LabelledScores.of(ScoreMatrix(scores, scorer.higher_is_better), y, names)
+    return labelled._replace(assumption=". ".join(sentences))
 
 
 def _fitted_classes(clf: Any) -> list[Any]:

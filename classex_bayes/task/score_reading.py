@@ -59,7 +59,7 @@ class LabelledScores(NamedTuple):
     sample: Sample | None = None  # if the source does not keep scores
 
     @classmethod
-    def of(cls, source: ScoreSource, y: Any, classes: Any, made_from: str) -> Self:
+    def of(cls, source: ScoreSource, y: Any, classes: Any, made_from: str = "scores") -> Self:
         """Scores with labels and names of the classes as given."""
         names = class_names(classes, source.shape[1])
         return cls(source, encode_labels(y, *source.shape, names), names, made_from)
@@ -77,7 +77,7 @@ def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> Lab
     enough_classes(source.shape[1], "scores")
     if is_frame(scores):
         classes = column_names(scores, classes, y)
-    return LabelledScores.of(source, y, classes, "scores")
+    return LabelledScores.of(source, y, classes)
 
 
 def read_embeddings(
@@ -141,9 +141,12 @@ def read_embeddings(
         classes, template_class = template_classes(gallery_y, gallery.shape[0], classes, y)
     n_classes = int(template_class.max()) + 1
     enough_classes(n_classes, "gallery")
-    source = dask_embeddings if in_dask else EmbeddingScores
-    embedded = source(keeping_first_rows(probes), gallery, template_class, distance, reduce)
-    return LabelledScores.of(embedded, y, classes, "embeddings")
+    templates = gallery, template_class, distance, reduce
+    if in_dask:
+        source: ScoreSource = dask_embeddings(probes, *templates)
+    else:
+        source = EmbeddingScores(keeping_first_rows(probes), *templates)
+    return LabelledScores.of(source, y, classes, "embeddings")
 
 
 # Batches

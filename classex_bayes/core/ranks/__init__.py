@@ -14,7 +14,8 @@ them and adds up what it finds:
 3. The pass decides the close pairs by the reference formula, breaks ties and counts.
 4. `packed_bits` keeps who beat whom, and sums over it.
 
-`compared_scores` keeps the outcomes of comparisons in place of scores that come in batches.
-`nearest` has the nearest wrong classes of each instance, and `sample` the first instances with
-their scores. `threads` divides the work.
+A source ranks itself (`statistics`), and finds its `nearest` classes and its `sample`, so that no
+other code asks of which kind it is. `compared_scores` keeps the outcomes of comparisons in place of
+scores that come in batches. `nearest` has the nearest wrong classes of each instance, and `sample`
+the first instances with their scores. `threads` divides the work.
 """
