@@ -77,8 +77,8 @@ def bin_counts(
     bins = np.minimum(np.searchsorted(ends[:-1], table.lowest), last_bin)
     place = groups * ends.size + np.where(lost, last_bin, bins)
     in_one_bin = lost | table.is_exact
-    counts = np.bincount(place, weight * in_one_bin, n_groups * ends.size)
-    counts = counts.reshape(n_groups, ends.size)
+    sums = np.bincount(place, weight * in_one_bin, n_groups * ends.size)
+    counts = sums.reshape(n_groups, ends.size)
     if not table.is_exact:
         spread = weight * ~lost / (table.highest - table.lowest + 1)
         first = 0
