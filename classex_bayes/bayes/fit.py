@@ -245,16 +245,15 @@ class LawFit(Fit):
     def law_of(self, mixture: str) -> MixtureLaw:
         """Draws of the law of U* from the posterior, or from that given the "ranks" alone.
 
-        If competitors of the own group are always present, the share of instances that one
-        of them beats has U* = 0. Draws of this share have a beta law.
+        The share of instances that always lose has U* = 0. Draws of this share have a beta law.
         """
         law = MixtureLaw(basis_of(self.idata), weights_of(self.idata, mixture).values)
         if self.record.permanent_losses is None:
             return law
-        unbeaten, beaten, present = self.record.permanent_losses
+        winnable, lost, n_siblings = self.record.permanent_losses
         rng = self.record.rng(Stage.PERMANENT_LOSSES)
-        share = rng.beta(unbeaten + 0.5, beaten + 0.5, law.weights.shape[:-1])
-        return law.thinned(share, present)
+        share = rng.beta(winnable + 0.5, lost + 0.5, law.weights.shape[:-1])
+        return law.thinned(share, n_siblings)
 
     @cached_property
     def rank_limits(self) -> RankLimits | None:

@@ -63,8 +63,8 @@ class FitRecord:
     competitors_unseen: bool = False  # whether the part of shared competitors is a typical one
     negated: bool = False  # whether scores are negated distances
     several_relevant: bool = False  # whether queries have several relevant documents
-    # If some competitors are always present: effective number of instances that none of them beats,
-    # effective number of the others, and mean number of such competitors.
+    # Effective number of instances that do not always lose, that of the others, and mean number of
+    # siblings, as of `RankVariance`.
     permanent_losses: tuple[float, float, float] | None = None
     fingerprint: str = ""  # SHA-256 of the data
     # The model
@@ -100,7 +100,7 @@ class FitRecord:
         effects = np.array([task.design_effect() for task in tasks])
         n_test = np.array([task.n_test for task in tasks])
         ranked = {task.table.provenance.nouns.ranked for task in tasks}
-        permanent = np.array([v.permanent for v in variances if v.permanent is not None])
+        permanent = np.array([losses for v in variances if (losses := v.permanent_losses)])
         return cls(
             made_from=", ".join(sorted({task.table.made_from for task in tasks})),
             ranked=ranked.pop() if len(ranked) == 1 else "classes",

@@ -18,6 +18,7 @@ from classex_bayes.core.law import LevelLaw, MixtureLaw
 from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.draws import SAMPLE_DIMS
+from classex_bayes.task.rank_bins import bin_counts, bin_ends
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
@@ -77,7 +78,7 @@ def pooled_groups(
     data, row, k = form.joined(parts), form.rows, [task.grid(_N_OBSERVED_K) for task in tasks]
     positions: list[IntArray] = [np.arange(len(part.matrix)) for part in parts]
     if form is BernsteinData:
-        positions = [task.bins.ends + 1 for task in tasks]
+        positions = [bin_ends(task.require("ranks")) + 1 for task in tasks]
     coords: dict[str, Any] = {row: np.concatenate(positions), "k": np.concatenate(k)}
     if len(tasks) > 1:
         for name, several in ((row, positions), ("k", k)):
@@ -235,7 +236,7 @@ def class_log_likelihood(
     parts = []
     for task, part in zip(tasks, data.parts, strict=True):
         classes, position = np.unique(task.y, return_inverse=True)
-        counts = task.bins.counts(position) * part.precision[0]
+        counts = bin_counts(task.require("ranks"), position) * part.precision[0]
         parts.append(part.log_shares(weights.values) @ counts.T)
         names += classes.tolist() if task.classes is None else [task.classes[c] for c in classes]
     coords: dict[str, Any] = {name: weights[name].values for name in SAMPLE_DIMS}

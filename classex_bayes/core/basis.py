@@ -166,9 +166,3 @@ def n_better_bins(n_classes: int, n_bins: int = N_BINS) -> IntArray:
         ratio = ((n_classes - 1) / max(last[-1], 1)) ** (1 / remaining)
         last.append(max(last[-1] + 1, round(max(last[-1], 1) * ratio)))
     return np.array(last)
-
-
-def rank_histogram(n_better: IntArray, bin_ends: IntArray, weights: FloatArray) -> FloatArray:
-    """Total weight (n_bins,) of the instances in each bin. It sums to the sum of `weights`."""
-    where = np.searchsorted(bin_ends, n_better)
-    return np.bincount(where, weights=weights, minlength=bin_ends.size)

@@ -11,6 +11,7 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.extrapolation import REACHED, Bounds, Estimand
 from classex_bayes.task.provenance import refuse_all_relevant
+from classex_bayes.task.rank_bins import bin_counts, bin_probabilities
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import notes_of
 from classex_bayes.typing import ClassCounts
@@ -91,16 +92,16 @@ class MomentBounds(Parameters):
         DataWarning
             The data are probably faulty (`SourceTask.warnings`).
         """
-        bins, permanent = task.bins, task.variance.permanent
+        table = task.require("ranks")
         self._limits = RankLimits.of(
-            bins.probabilities(POINTS, thinned=False),
-            bins.counts(),
+            bin_probabilities(table, POINTS, thinned=False),
+            bin_counts(table),
             task.design_effect(),
-            permanent.n_siblings if permanent else 0.0,
+            float(table.weight @ table.siblings),
         )
         self._n_classes, self._data_notes = task.n_classes, notes_of([task])
         self._several_relevant = task.several_relevant
-        self._ranked = task.table.provenance.nouns.ranked
+        self._ranked = table.provenance.nouns.ranked
         self._fitted_name = self.name
         return self
 

@@ -364,7 +364,7 @@ def plan(
     truth = populations.law.expected(np.array([target_k]), chosen)[:, 0]
     table = pd.DataFrame(designs, columns=["classes", "repeats"])
     table["instances"] = (table["classes"] * table["repeats"]).round().astype(int)
-    if task is not None and task.has_own_negatives:
+    if task is not None and not task.table.competitors_shared:
         table = pd.DataFrame({"negatives": table["classes"] - 1, "users": table["instances"]})
     table["width"] = widths.mean(axis=1)
     table["width_sd"] = widths.std(axis=1, ddof=1) if n_simulated > 1 else np.nan
@@ -399,7 +399,7 @@ def _designs(
     k: int,
 ) -> list[tuple[int, float]]:
     """Pairs of a number of classes and a number of instances of each; see `plan` on defaults."""
-    has_own = task is not None and task.has_own_negatives
+    has_own = task is not None and not task.table.competitors_shared
     if (negatives, users) != (None, None) and not (has_own and classes is repeats is None):
         raise DataError(
             "negatives, users: expected them for a pilot whose instances have negatives of their "

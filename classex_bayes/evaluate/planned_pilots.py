@@ -121,7 +121,7 @@ def populations_of_task(
         model.fit(task, sampler=SAMPLER, random_seed=fit_seed, progressbar=progressbar)
     dependence, law = model.fit_.record.dependence, model.law_
     notes = dependence.notes
-    if task.has_own_negatives:  # no competitor is shared
+    if not task.table.competitors_shared:  # no competitor is shared
         effect = task.design_effect()
         dependence = replace(dependence, spread=effect, within=0.0, between=0.0)
     elif not task.variance.has_influence:

@@ -40,9 +40,10 @@ class AccuracyCurve:
     is_simple_random: ClassVar[bool] = True
     has_one_size: ClassVar[bool] = True
     has_scores: ClassVar[bool] = False
+    competitors_shared: ClassVar[bool] = True
     has_influence: ClassVar[bool] = True
     competitors_unseen: ClassVar[bool] = False
-    permanent: ClassVar[None] = None
+    permanent_losses: ClassVar[None] = None
     answered_share: ClassVar[float] = 1.0
     distance: ClassVar[None] = None
     provenance: ClassVar[Provenance] = Provenance("accuracies")

@@ -5,8 +5,6 @@ from typing import NamedTuple, Self
 
 from classex_bayes.core.metrics import Metric
 from classex_bayes.core.rank_pass import RankStatistics, Ties
-from classex_bayes.core.ranks.nearest import NearestClasses
-from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.sampling_design import SamplingDesign
@@ -92,15 +90,6 @@ class Provenance:
         if self.design is None:
             return self.source.statistics(*numbers)
         return self.source.design_statistics(*numbers, self.design.class_weight, self.design.group)
-
-    def nearest(self, y: IntArray) -> NearestClasses:
-        """The wrong classes that score best for each instance."""
-        assert self.source is not None
-        return self.source.nearest(y)
-
-    def sample(self, y: IntArray) -> Sample | None:
-        """First instances with their scores; None if these cannot be read again."""
-        return None if self.source is None else self.source.sample(y)
 
     def with_facts(self, *facts: str) -> Self:
         """Provenance whose assumption has further sentences; empty ones are left out."""

@@ -1,10 +1,13 @@
-"""RankBins: the ranks of a table as the likelihood counts them."""
+"""Bins of the ranks of a table, as the likelihood counts them.
 
-from functools import cached_property
+Rows of a table lie in bins of L, their number of better competitors. Bounds of L lie within a bin,
+or their numbers are equally likely. An instance that always loses counts in the last bin that it
+can reach. The share of these instances is taken as observed (`RankVariance.permanent_losses`).
+"""
 
 import numpy as np
 
-from classex_bayes.core.basis import N_BINS, Basis, n_better_bins, rank_histogram
+from classex_bayes.core.basis import N_BINS, Basis, n_better_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.rank_table import FEW, RankTable
 from classex_bayes.typing import FloatArray, IntArray
@@ -13,101 +16,84 @@ from classex_bayes.typing import FloatArray, IntArray
 _STEP = 1.25
 
 
-class RankBins:
-    """Rows of a table in bins of L, their number of better competitors.
+def bin_ends(table: RankTable) -> IntArray:
+    """Largest L of each bin; data distinguish neighbouring bins.
 
-    Bounds of L lie within a bin, or their numbers are equally likely. An instance that loses at
-    every k, because a sibling beats it or it is unanswered, counts in the last bin that it can
-    reach. The share of these instances is taken as observed (`RankVariance.permanent`).
+    Bounds of ranks that are not equally likely lie within one bin, but for a few.
     """
+    largest, bounded = int(_levels(table)[1].max()), table.bounded
+    if not bounded.any():
+        return n_better_bins(largest + 1)
+    lowest, highest = np.sort(table.lowest[bounded]), np.sort(table.highest[bounded])
+    bins = n_better_bins(largest + 1, N_BINS - 2)[:-1]
+    # Bounds are crossed from a `lowest` on, so the number before it may be the end of a bin.
+    ends = np.union1d(bins, lowest[lowest > 0] - 1)
+    n_crossed = lowest.searchsorted(ends, "right") - highest.searchsorted(ends, "right")
+    ends = ends[n_crossed <= FEW * (lowest.size - 1)]
+    place = ends.searchsorted(bins, "right") - 1  # of the last end up to that of each bin
+    if not (place >= 0).any():
+        raise DataError(
+            "task: the bounds of its ranks overlap, so that no number of better classes divides "
+            "them; make a task of instances with similar bounds, and fit all together: "
+            "model.fit([first, second])"
+        )
+    return np.append(np.unique(ends[place[place >= 0]]), largest)
 
-    def __init__(self, table: RankTable) -> None:
-        self.table = table
 
-    @cached_property
-    def _levels(self) -> tuple[IntArray, IntArray]:
-        """Level (n,) of rows that met about equally many competitors; the number (n_levels,)."""
-        weight, n_competitors = self.table.weight, self.table.n_competitors
-        log_number = np.log(np.maximum(n_competitors, 1))
-        level = np.floor((log_number - log_number.min()) / np.log(_STEP)).astype(np.int64)
-        share = np.bincount(level, weight)
-        total = np.bincount(level, weight * log_number)
-        mean = np.exp(np.divide(total, share, out=np.zeros_like(total), where=share > 0))
-        return level, np.where(share > 0, np.rint(mean), 0).astype(np.int64)
+def bin_probabilities(table: RankTable, basis: Basis, *, thinned: bool = True) -> FloatArray:
+    """Probability (n_bins, m) of each bin under each element of a basis.
 
-    @cached_property
-    def ends(self) -> IntArray:
-        """Largest L of each bin; data distinguish neighbouring bins.
+    `thinned`: the share of instances that always lose is as observed. Otherwise U* = 0 describes
+    them.
+    """
+    (level, numbers), ends = _levels(table), bin_ends(table)
+    share = np.bincount(level, table.weight)
+    winnable = np.bincount(level, table.weight * ~table.always_loses) if thinned else share
+    matrix = np.zeros((ends.size, basis.knots.size))
+    for n_competitors, of_level, left in zip(
+        numbers.tolist(), share / share.sum(), winnable / share.sum(), strict=True
+    ):
+        if n_competitors:
+            last = np.append(ends[:-1][ends[:-1] < n_competitors], n_competitors)
+            matrix[: last.size] += left * basis.bin_probabilities(last, n_competitors + 1)
+            matrix[last.size - 1] += of_level - left
+    return matrix
 
-        Bounds of ranks that are not equally likely lie within one bin, but for a few.
-        """
-        largest, bounded = int(self._levels[1].max()), self.table.bounded
-        if not bounded.any():
-            return n_better_bins(largest + 1)
-        lowest, highest = np.sort(self.table.lowest[bounded]), np.sort(self.table.highest[bounded])
-        bins = n_better_bins(largest + 1, N_BINS - 2)[:-1]
-        # Bounds are crossed from a `lowest` on, so the number before it may be the end of a bin.
-        ends = np.union1d(bins, lowest[lowest > 0] - 1)
-        n_crossed = lowest.searchsorted(ends, "right") - highest.searchsorted(ends, "right")
-        ends = ends[n_crossed <= FEW * (lowest.size - 1)]
-        place = ends.searchsorted(bins, "right") - 1  # of the last end up to that of each bin
-        if not (place >= 0).any():
-            raise DataError(
-                "task: the bounds of its ranks overlap, so that no number of better classes "
-                "divides them; make a task of instances with similar bounds, and fit all together: "
-                "model.fit([first, second])"
-            )
-        return np.append(np.unique(ends[place[place >= 0]]), largest)
 
-    def probabilities(self, basis: Basis, *, thinned: bool = True) -> FloatArray:
-        """Probability (n_bins, m) of each bin under each element of a basis.
+def bin_counts(
+    table: RankTable, group: IntArray | None = None, ends: IntArray | None = None
+) -> FloatArray:
+    """Weighted number of instances in each bin, of each group (n,); sums to n.
 
-        `thinned`: the share of instances that lose at every k is as observed. Otherwise U* = 0
-        describes them.
-        """
-        table, (level, numbers) = self.table, self._levels
-        share = np.bincount(level, table.weight)
-        unbeaten = np.bincount(level, table.weight * table.unbeaten) if thinned else share
-        matrix = np.zeros((self.ends.size, basis.knots.size))
-        for n_competitors, of_level, left in zip(
-            numbers.tolist(), share / share.sum(), unbeaten / share.sum(), strict=True
-        ):
-            if n_competitors:
-                last = np.append(self.ends[:-1][self.ends[:-1] < n_competitors], n_competitors)
-                matrix[: last.size] += left * basis.bin_probabilities(last, n_competitors + 1)
-                matrix[last.size - 1] += of_level - left
-        return matrix
+    Rows with bounds are spread evenly between them, which often lie within one bin. Numbers beyond
+    the last bin, if instances had different numbers of competitors, count in it. `ends` are those
+    of other bins, such as of another task.
+    """
+    level, numbers = _levels(table)
+    ends = bin_ends(table) if ends is None else ends
+    groups = np.zeros(table.n_test, dtype=np.int64) if group is None else group
+    n_groups, lost, weight = int(groups.max()) + 1, table.always_loses, table.n_test * table.weight
+    last_bin = np.searchsorted(ends[:-1], numbers)[level]  # that each row can reach
+    bins = np.minimum(np.searchsorted(ends[:-1], table.lowest), last_bin)
+    place = groups * ends.size + np.where(lost, last_bin, bins)
+    in_one_bin = lost | table.is_exact
+    sums = np.bincount(place, weight * in_one_bin, n_groups * ends.size)
+    counts = sums.reshape(n_groups, ends.size)
+    if not table.is_exact:
+        spread = weight * ~lost / (table.highest - table.lowest + 1)
+        first = 0
+        for column, last in enumerate([*ends[:-1], table.highest.max()]):
+            within = np.minimum(table.highest, last) - np.maximum(table.lowest, first) + 1
+            counts[:, column] += np.bincount(groups, spread * np.maximum(within, 0))
+            first = last + 1
+    return counts if group is not None else counts[0]
 
-    def counts(self, group: IntArray | None = None, ends: IntArray | None = None) -> FloatArray:
-        """Weighted number of instances in each bin, of each group (n,); sums to n.
 
-        Rows with bounds are spread evenly between them, which often lie within one bin. Numbers
-        beyond the last bin, if instances had different numbers of competitors, count in it. `ends`
-        are those of other bins, such as of another task.
-        """
-        table, (level, numbers) = self.table, self._levels
-        ends = self.ends if ends is None else ends
-        groups = np.zeros(table.n_test, dtype=np.int64) if group is None else group
-        counts = np.zeros((int(groups.max()) + 1, ends.size))
-        last_bin = np.searchsorted(ends[:-1], numbers)  # that a row of each level can reach
-        weight = table.n_test * table.weight
-        unbeaten = weight * table.unbeaten
-        if not table.is_exact:
-            unbeaten = unbeaten / (table.highest - table.lowest + 1)
-            first = 0
-            for column, last in enumerate([*ends[:-1], table.highest.max()]):
-                within = np.minimum(table.highest, last) - np.maximum(table.lowest, first) + 1
-                counts[:, column] = np.bincount(groups, unbeaten * np.maximum(within, 0))
-                first = last + 1
-        elif group is None and table.is_simple_random and not table.loses_permanently.any():
-            (cells,) = table.cells_of_lowest
-            counts[0] = rank_histogram(cells.n_better, ends, cells.counts)
-        else:
-            for cells in table.cells_of_lowest:
-                bins = np.searchsorted(ends, cells.n_better)[cells.place]
-                bins = np.minimum(bins, last_bin[level[cells.rows]])
-                np.add.at(counts, (groups[cells.rows], bins), unbeaten[cells.rows])
-        if table.loses_permanently.any():
-            beaten = weight * (1 - table.unbeaten)
-            np.add.at(counts, (groups, last_bin[level]), beaten)
-        return counts if group is not None else counts[0]
+def _levels(table: RankTable) -> tuple[IntArray, IntArray]:
+    """Level (n,) of rows that met about equally many competitors; the number (n_levels,)."""
+    log_number = np.log(np.maximum(table.n_competitors, 1))
+    level = np.floor((log_number - log_number.min()) / np.log(_STEP)).astype(np.int64)
+    share = np.bincount(level, table.weight)
+    total = np.bincount(level, table.weight * log_number)
+    mean = np.exp(np.divide(total, share, out=np.zeros_like(total), where=share > 0))
+    return level, np.where(share > 0, np.rint(mean), 0).astype(np.int64)

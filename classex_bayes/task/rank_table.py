@@ -293,14 +293,15 @@ class RankTable:
                 "classes score best; make it with from_scores, from_embeddings, or from_search "
                 "with distances"
             )
-        return self.provenance.nearest(self.y)
+        return self.source.nearest(self.y)
 
     @cached_property
     def first_rows(self) -> Sample | None:
         """First instances with their scores, as stored or from the scores; None if unknown."""
-        if self.sample is not None:
+        source = self.provenance.source
+        if self.sample is not None or source is None:
             return self.sample
-        return self.provenance.sample(self.y[~self.unanswered])
+        return source.sample(self.y[~self.unanswered])
 
     @property
     def data(self) -> tuple[Any, ...]:
@@ -310,14 +311,9 @@ class RankTable:
         return *ranks, *siblings, self.bounded, self.unanswered, np.array([self.competitors_shared])
 
     @cached_property
-    def unbeaten(self) -> FloatArray:
-        """1 for instances (n,) that do not lose at every k, and 0 for those that do."""
-        return np.asarray(((self.siblings_better == 0) & ~self.unanswered).astype(float))
-
-    @property
-    def loses_permanently(self) -> BoolArray:
-        """Whether each instance loses at every k."""
-        return self.unbeaten < 1
+    def always_loses(self) -> BoolArray:
+        """Whether each instance (n,) loses at every k: to a sibling, or without an answer."""
+        return (self.siblings_better > 0) | self.unanswered
 
     @cached_property
     def answered_share(self) -> float:
@@ -407,10 +403,8 @@ class RankTable:
     def without_source(self) -> Self:
         """Table without the scores, with the statistics that were computed from them."""
         provenance = replace(self.provenance, source=None)
-        sample = self.first_rows
-        if self.source is None:
-            return replace(self, sample=sample, provenance=provenance)
-        return replace(self, nearest=self.nearest_classes, sample=sample, provenance=provenance)
+        nearest = self.nearest if self.source is None else self.nearest_classes
+        return replace(self, nearest=nearest, sample=self.first_rows, provenance=provenance)
 
     # Accuracies and other metrics
 

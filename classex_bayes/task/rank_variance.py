@@ -8,7 +8,6 @@ are correlated. A class that is hard, or that beats many instances, changes both
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,16 +38,11 @@ FEWEST_ERRING_CLASSES = 5
 _TYPICAL_UNITS, _TYPICAL_WITHIN = 4.0, 0.1
 
 
-class PermanentLosses(NamedTuple):
-    """Instances that lose at every k, because a sibling beats them or they have no answer."""
-
-    n_open: float  # effective number of the other instances
-    n_lost: float  # and of these
-    n_siblings: float  # mean number of siblings among the k classes
-
-
 class RankVariance:
-    """Covariance of ATA_k, design effect and dependence of a table of ranks."""
+    """Covariance of ATA_k, design effect and dependence of a table of ranks.
+
+    Instances that do not always lose are called winnable.
+    """
 
     def __init__(self, table: RankTable) -> None:
         self.table = table
@@ -101,10 +95,15 @@ class RankVariance:
         weight: FloatArray,
         given_n_better: GivenBetter = accuracy_given_n_better,
     ) -> FloatArray:
-        """Weighted accuracy (n_units, n_k) of the units; 0 where a unit has no weight."""
+        """Weighted accuracy (n_units, n_k) of the units; 0 where a unit has no weight.
+
+        Instances that a sibling beats lose at every k.
+        """
         of_units = self._of_units(weight)
         sums = np.zeros((of_units.size, k.size))
         for cells in self._cells:
+            if cells.siblings_better:
+                continue
             sizes = cells.sizes(k)
             chances = given_n_better(cells.n_better, cells.n_competitors + 1, sizes)
             unit, share = self.table.unit[cells.rows], weight[cells.rows]
@@ -126,37 +125,32 @@ class RankVariance:
             shares.append(np.bincount(cells.place, weight[cells.rows]))
         chance, share = np.concatenate(chances), np.concatenate(shares)
         share = share / share.sum()  # so that equal chances have no variance
-        return share @ (chance - share @ chance) ** 2 / self._n_open
+        return share @ (chance - share @ chance) ** 2 / self._n_winnable
 
     @cached_property
-    def _n_open(self) -> int:
+    def _n_winnable(self) -> int:
         """Number of instances that may be right at some k."""
-        return int(np.count_nonzero(self.table.unbeaten))
+        return int(np.count_nonzero(~self.table.always_loses))
 
     @cached_property
-    def _open_share(self) -> float:
-        """Weight of the instances that do not lose at every k."""
+    def _winnable_share(self) -> float:
+        """Weight of the instances that do not always lose."""
         table = self.table
-        return float(table.weight @ table.unbeaten) if table.loses_permanently.any() else 1.0
+        return float(table.weight @ ~table.always_loses) if table.always_loses.any() else 1.0
 
     @property
-    def _open_weight(self) -> FloatArray:
-        """Weights (n,) of the instances that do not lose at every k, summing to 1."""
+    def _winnable_weight(self) -> FloatArray:
+        """Weights (n,) of the instances that do not always lose, summing to 1."""
         table = self.table
-        if self._open_share == 1:
+        if self._winnable_share == 1:
             return table.weight
-        return table.weight * table.unbeaten / (self._open_share or 1.0)
-
-    def _means_of_all(self, k: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Accuracy (n_units, n_k) of the units, and their weights (n_units,)."""
-        of_units, open_units = (self._of_units(w) for w in (self.table.weight, self._open_weight))
-        share = self._open_share * open_units / np.where(of_units > 0, of_units, 1.0)
-        return share[:, None] * self.unit_means(k, self._open_weight), of_units
+        return table.weight * ~table.always_loses / (self._winnable_share or 1.0)
 
     @property
     def resampled_variance(self) -> FloatArray:
         """Variance (n_grid,) of ATA_k on the grid if units are drawn with replacement."""
-        means, of_units = self._means_of_all(self.table.grid())
+        weight = self.table.weight
+        means, of_units = self.unit_means(self.table.grid(), weight), self._of_units(weight)
         deviations = of_units[:, None] * (means - of_units @ means)
         return np.asarray((deviations**2).sum(axis=0))
 
@@ -164,20 +158,16 @@ class RankVariance:
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
-        means, of_units = self._means_of_all(k)
-        return self._with_competitors(clustered_covariance(means, of_units), k, of_units, 1.0)
+        return self._covariance(k, self.table.weight, 1.0)
 
-    def _of_open(self, k: IntArray) -> FloatArray:
-        """Covariance of the accuracy of the instances that do not lose at every k."""
-        weight = self._open_weight
-        clustered, of_units = self._clustered(k, weight), self._of_units(weight)
-        return self._with_competitors(clustered, k, of_units, self._open_share or 1.0)
+    def _of_winnable(self, k: IntArray) -> FloatArray:
+        """Covariance of the accuracy of the instances that do not always lose."""
+        return self._covariance(k, self._winnable_weight, self._winnable_share or 1.0)
 
-    def _with_competitors(
-        self, clustered: FloatArray, k: IntArray, of_units: FloatArray, share: float
-    ) -> FloatArray:
-        """Covariance of a mean over a share of the weight, with the part of the competitors."""
-        table = self.table
+    def _covariance(self, k: IntArray, weight: FloatArray, share: float) -> FloatArray:
+        """Covariance of the accuracy of instances with a share of the weight of all."""
+        table, of_units = self.table, self._of_units(weight)
+        clustered = self._clustered(k, weight)
         if not self.has_influence:
             factor = unseen_competitors(of_units) if self.competitors_unseen else 1.0
             return factor * clustered
@@ -188,8 +178,7 @@ class RankVariance:
             between = _interpolation(k, grid)
         elif not np.array_equal(k, grid):
             influence = table.provenance.statistics(table.y, table.weight, k).influence
-        scaled = influence if share == 1 else influence.scaled(1 / share)
-        dyadic = scaled.covariance(of_units)
+        dyadic = influence.scaled(1 / share).covariance(of_units)
         if between is not None:
             dyadic = between @ dyadic @ between.T
         return repair_covariance(dyadic, clustered)
@@ -206,7 +195,7 @@ class RankVariance:
     def design_effect(self) -> float:
         r"""Inflation of the variance by weights, by dependence, and by unknown orders.
 
-        It is that of the accuracy of instances that do not lose at every k. Let :math:`d = c \sum_u
+        It is that of the accuracy of instances that do not always lose. Let :math:`d = c \sum_u
         w_u^2` be the effect of the weights of the c units (`weight_effect`), and C and I the
         clustered and the independent variance with equal weights. The design effect is the median
         over k of d C / I plus the part of the competitors. All units contribute equally to the
@@ -216,7 +205,7 @@ class RankVariance:
         If classes came in groups or with unequal probabilities, C and I have the weights of the
         design, and the median is averaged with a typical value (`_averaged`).
         """
-        k, weight, n = self._grid, self._open_weight, self._n_open
+        k, weight, n = self._grid, self._winnable_weight, self._n_winnable
         if self.table.provenance.design is not None:
             return self._of_design(k, weight)
         of_units = self._of_units(weight)
@@ -226,7 +215,8 @@ class RankVariance:
         # Deviations from a weighted mean are too small by the variance of that mean.
         within = np.diag(self._clustered(k, weight))
         reference = self._independent(k, weight) + within * (1 - 1 / effect) / n
-        of_competitors = (np.diag(self._of_open(k)) - within) / np.where(reference, reference, 1.0)
+        of_competitors = np.diag(self._of_winnable(k)) - within
+        of_competitors /= np.where(reference, reference, 1.0)
         variance = clustered + of_competitors * independent
         # The mean number of repeats if weights are equal.
         repeats = round(float(n * (of_units**2).sum()), 6)
@@ -238,8 +228,8 @@ class RankVariance:
     def _of_design(self, k: IntArray, weight: FloatArray) -> float:
         """`design_effect` of classes that came in groups or with unequal probabilities."""
         independent, means = self._independent(k, weight), self.unit_means(k, weight)
-        variances = np.diag(self._of_open(k)), np.diag(self._clustered(k, weight))
-        usable = independent > 1e-26 / self._n_open
+        variances = np.diag(self._of_winnable(k)), np.diag(self._clustered(k, weight))
+        usable = independent > 1e-26 / self._n_winnable
         ratio = 0.0
         if usable.any():
             ratio = design_effect(*(v[usable] for v in (*variances, independent)))
@@ -295,8 +285,8 @@ class RankVariance:
         """Inflation of the variance between units by the competitors that they share."""
         if not self.table.is_exact:
             return UNSEEN_COMPETITORS
-        k, weight = self._grid, self._open_weight
-        clustered, variance = np.diag(self._clustered(k, weight)), np.diag(self._of_open(k))
+        k, weight = self._grid, self._winnable_weight
+        clustered, variance = np.diag(self._clustered(k, weight)), np.diag(self._of_winnable(k))
         return self._inflation(variance, clustered, clustered, 1.0, self._of_units(weight))
 
     def _inflation(
@@ -309,7 +299,7 @@ class RankVariance:
     ) -> float:
         """Ratio of the variance of ATA_k to `reference`, if enough units have errors."""
         # Equal probabilities differ by rounding errors, whose ratios are meaningless.
-        usable = reference > 1e-26 / self._n_open
+        usable = reference > 1e-26 / self._n_winnable
         if self._n_erring(unit_weight) < FEWEST_ERRING_CLASSES or not usable.any():
             return otherwise
         return design_effect(variance[usable], clustered[usable], reference[usable])
@@ -343,14 +333,17 @@ class RankVariance:
         return replace(ungrouped, between=ungrouped.between + more / ungrouped.repeats)
 
     @cached_property
-    def permanent(self) -> PermanentLosses | None:
-        """Instances that lose at every k; None if there are none."""
-        table, share = self.table, self._open_share
-        present = float(table.weight @ table.siblings)
-        if share == 1 and present == 0:
+    def permanent_losses(self) -> tuple[float, float, float] | None:
+        """Instances that always lose; None if there are none, and no siblings.
+
+        The effective number of the other instances, that of these, and the mean number of siblings.
+        """
+        table, share = self.table, self._winnable_share
+        n_siblings = float(table.weight @ table.siblings)
+        if share == 1 and n_siblings == 0:
             return None
-        n = table.n_test / self._effect_on_mean(table.unbeaten)
-        return PermanentLosses(n * share, n * (1 - share), present)
+        n = table.n_test / self._effect_on_mean((~table.always_loses).astype(float))
+        return n * share, n * (1 - share), n_siblings
 
     def _effect_on_mean(self, values: FloatArray) -> float:
         """Design effect of the weighted mean of values (n,), from differences between units."""

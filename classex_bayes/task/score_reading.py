@@ -1,7 +1,6 @@
 """Scores, embeddings, batches and ranks as users pass them, and tables made of them."""
 
 import sys
-from dataclasses import replace
 from operator import length_hint
 from typing import Any, NamedTuple, Self
 
@@ -279,7 +278,7 @@ def table_of_ranks(
     """
     weight = instance_weights(labels.y, labels.weight)
     table = RankTable(labels.y, labels.weight.size, weight, lowest, highest, **columns)
-    return with_unanswered(table, labels)
+    return _with_unanswered(table, labels)
 
 
 def table_of_scores(
@@ -306,21 +305,19 @@ def table_of_scores(
     provenance = Provenance(
         labelled.made_from, source, rule, seed, design, assumption=labelled.assumption
     )
-    table = rank_scores(provenance, labels.y, labels.weight, ties)
-    if labelled.sample is not None:
-        table = replace(table, sample=labelled.sample)
-    return with_unanswered(table, labels), names
+    return rank_scores(provenance, labels, ties, labelled.sample), names
 
 
 def rank_scores(
-    provenance: Provenance, y: IntArray, class_weight: FloatArray, ties: TieHandling = "auto"
+    provenance: Provenance, labels: ClassLabels, ties: TieHandling, sample: Sample | None = None
 ) -> RankTable:
-    """Table from one pass over the scores.
+    """Table from one pass over the scores. Instances without an answer follow.
 
-    `y` (n,) are the true classes, `class_weight` (k1,) prior weights of the test classes that sum
-    to 1. `ties` "unknown" leaves the order of ties open, and "auto" does so for decisions.
+    `ties` "unknown" leaves the order of ties open, and "auto" does so for decisions. `sample` are
+    the first rows, if they are at hand.
     """
-    design, largest_k = provenance.design, class_weight.size
+    y, class_weight, design = labels.y, labels.weight, provenance.design
+    largest_k = class_weight.size
     columns: dict[str, Any] = {}
     if design is not None:
         class_weight, largest_k = class_weight * design.class_weight, design.largest_k(y)
@@ -335,9 +332,9 @@ def rank_scores(
     weight = instance_weights(y, class_weight)
     statistics = provenance.statistics(y, weight, log_spaced(2, largest_k, N_GRID))
     columns |= statistics.columns
-    sample, source = statistics.sample, provenance.source
+    source, sample = provenance.source, sample or statistics.sample
     if sample is None and source is not None and source.in_order:
-        sample = provenance.sample(y)  # a file may be closed before a rule looks at it
+        sample = source.sample(y)  # a file may be closed before a rule looks at it
     table = RankTable(
         y,
         class_weight.size,
@@ -355,10 +352,10 @@ def rank_scores(
             "sampling: found scores that do not determine ranks (decisions, or ties='unknown'), "
             "expected scores that rank the classes"
         )
-    return table.with_open_ties() if is_open else table
+    return _with_unanswered(table.with_open_ties() if is_open else table, labels)
 
 
-def with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
+def _with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
     """Table of all instances: those of a table, and after them the ones without an answer.
 
     The latter lose to every competitor at every k. No competitor changes this, so they add nothing

@@ -14,7 +14,7 @@ from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import ClassLabels, class_weights
 from classex_bayes.task.provenance import WITHIN_BOUNDS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_reading import instance_weights, rank_scores, with_unanswered
+from classex_bayes.task.score_reading import instance_weights, rank_scores
 from classex_bayes.typing import FloatArray, IntArray
 
 _OTHER_CLASSES = (
@@ -81,7 +81,7 @@ def _read_again(
     labels = ClassLabels.of(y[~unanswered], y[unanswered], class_weight)
     place = (np.cumsum(~table.unanswered) - 1)[rows[~unanswered]]  # among those with an answer
     provenance = table.provenance.subset(place, columns)
-    return with_unanswered(rank_scores(provenance, labels.y, labels.weight, table.ties), labels)
+    return rank_scores(provenance, labels, table.ties)
 
 
 def redraw_groups(table: RankTable, rng: np.random.Generator) -> RankTable:
@@ -129,8 +129,7 @@ def merged_table(
         lost = np.concatenate([part.unanswered for part in tables])
         labels = ClassLabels.of(y[~lost], y[lost], weight)
         ties = next((part.ties for part in tables if part.n_tied), first.ties)
-        table = rank_scores(provenance, labels.y, labels.weight, ties)
-        return with_unanswered(table, labels)
+        return rank_scores(provenance, labels, ties)
     return RankTable.stacked(tables, instance_weights(y, weight), provenance)
 
 

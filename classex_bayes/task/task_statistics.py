@@ -25,7 +25,6 @@ from classex_bayes.formatting import folded, html_block, html_facts, with_error
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.class_labels import encode_labels, label_vector
 from classex_bayes.task.provenance import CLASSES, refuse_all_relevant
-from classex_bayes.task.rank_bins import RankBins
 from classex_bayes.task.rank_table import KNOWN, N_GRID, RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.relevant_ranks import Judged, RelevantRanks
@@ -171,11 +170,6 @@ class TaskStatistics:
         return table if isinstance(table, AccuracyCurve) else RankVariance(table)
 
     @cached_property
-    def bins(self) -> RankBins:
-        """Ranks as the likelihood counts them, for authors of estimators."""
-        return RankBins(self.require("ranks"))
-
-    @cached_property
     def checks(self) -> tuple[Finding, ...]:
         """Answers of the rules on the data; `classex_bayes.diagnose` has further ones."""
         return findings_of(self.variance, self.classes)
@@ -259,11 +253,6 @@ class TaskStatistics:
         return self.table.metric_bounds(
             Accuracy(), class_counts(k, largest=self.table.most_classes)
         )
-
-    @property
-    def has_own_negatives(self) -> bool:
-        """Whether each instance was ranked among negatives of its own."""
-        return isinstance(self.table, RankTable) and not self.table.competitors_shared
 
     @property
     def several_relevant(self) -> bool:
@@ -350,8 +339,8 @@ class TaskStatistics:
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:
         """Average (n_k,) of a metric; DataError where it is unknown."""
         counts = class_counts(k, largest=self.table.most_classes)
-        ranks = self.relevant_ranks(metric)
-        lower, upper = (self.table if ranks is None else ranks).metric_bounds(metric, counts)
+        ranks = self.relevant_ranks(metric) or self.table
+        lower, upper = ranks.metric_bounds(metric, counts)
         unknown = upper - lower > KNOWN
         if unknown.any():
             first = int(np.argmax(unknown))

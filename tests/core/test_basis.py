@@ -11,7 +11,7 @@ from scipy.special import betainc, ndtr
 from scipy.stats import norm
 
 from classex_bayes.core import RadialBasis
-from classex_bayes.core.basis import n_better_bins, rank_histogram
+from classex_bayes.core.basis import n_better_bins
 
 BASIS = RadialBasis.regular(-4, 8, 0.25)
 BASES = st.builds(RadialBasis.regular, st.floats(-5, -1), st.floats(1, 9), st.floats(0.1, 1.5))
@@ -170,20 +170,3 @@ def test_loss_bins(n_classes, n_bins):
     if n_bins >= 10:
         single = min(9, n_classes)
         assert last[:single].tolist() == list(range(single))
-
-
-@given(
-    st.integers(2, 500).flatmap(
-        lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1))
-    ),
-    st.integers(10, 60),
-)
-def test_histogram_counts_every_loss_once(arguments, n_bins):
-    n_classes, n_better = arguments
-    last = n_better_bins(n_classes, n_bins)
-    weights = np.linspace(0.5, 2, len(n_better))
-    histogram = rank_histogram(np.array(n_better), last, weights)
-    expected = np.zeros(last.size)
-    for loss, weight in zip(n_better, weights, strict=True):
-        expected[next(j for j, end in enumerate(last) if loss <= end)] += weight
-    np.testing.assert_allclose(histogram, expected, rtol=1e-12)

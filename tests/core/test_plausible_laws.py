@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from classex_bayes.core import named_metric
-from classex_bayes.core.basis import n_better_bins, rank_histogram
+from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.rank_limits import PlausibleLaws, PointBasis
 
 POINTS = PointBasis.regular()
@@ -18,7 +18,7 @@ CERTAIN = 1e10  # instances that leave no doubt of the shares
 
 def share_of(n_better, n_classes):
     n_better, bins = np.asarray(n_better), n_better_bins(n_classes)
-    return rank_histogram(n_better, bins, np.full(n_better.size, 1 / n_better.size))
+    return np.bincount(np.searchsorted(bins, n_better), minlength=bins.size) / n_better.size
 
 
 def largest_by_cvxpy(laws, value, fall):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classex_bayes import SourceTask, literature
+from classex_bayes.task.rank_bins import bin_counts
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
@@ -38,7 +39,7 @@ def facts(task):
     return {
         "accuracy": task.accuracy(k),
         "covariance": task.accuracy_cov(k),
-        "counts": task.bins.counts(),
+        "counts": bin_counts(task.table),
         "metric": task.metric("accuracy@2", k),
         "design effect": task.design_effect(),
     }

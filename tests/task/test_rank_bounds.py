@@ -8,13 +8,17 @@ import dask.array as da
 import numpy as np
 import pytest
 from helpers import better_classes
+from hypothesis import given
+from hypothesis import strategies as st
 
 import classex_bayes as cb
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.core import RadialBasis
+from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataWarning
 from classex_bayes.risk import average_test_risk
+from classex_bayes.task.rank_bins import bin_counts, bin_ends
 from classex_bayes.task.rank_table import RankTable
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
@@ -248,14 +252,14 @@ def test_the_likelihood_of_ranks_in_groups_is_that_of_the_groups():
     """Such as of reports on the 10, 50 and 100 best: the bins are the groups."""
     ends, ranks = [10, 50, 100, 500], np.random.default_rng(1).geometric(0.02, 300)
     task = cb.SourceTask(grouped(ranks, ends, 500))
-    assert (task.bins.ends + 1).tolist() == ends
-    assert task.bins.counts().tolist() == pytest.approx(
+    assert (bin_ends(task.table) + 1).tolist() == ends
+    assert bin_counts(task.table).tolist() == pytest.approx(
         np.histogram(ranks, [1, 11, 51, 101, 501])[0].tolist()
     )
     assert task.design_effect() == pytest.approx(1.25, abs=0.01)  # no order is assumed
     # As if all were equally likely, the ranks are those between the ends.
     spread = grouped(ranks, ends, 500, equally_likely=np.ones(300, dtype=bool))
-    assert cb.SourceTask(spread).bins.ends.size == 48 and cb.SourceTask(spread).design_effect() > 2
+    assert bin_ends(spread).size == 48 and cb.SourceTask(spread).design_effect() > 2
 
 
 def test_every_instance_counts_in_a_bin():
@@ -265,7 +269,7 @@ def test_every_instance_counts_in_a_bin():
         np.arange(200), 91, np.full(200, 1 / 200), np.tile([0, 60], 100), n_competitors,
         n_competitors=n_competitors, competitors_shared=False,
     )  # fmt: skip
-    assert cb.SourceTask(table).bins.counts(ends=np.array([0, 50, 100])).sum() == pytest.approx(200)
+    assert bin_counts(table, ends=np.array([0, 50, 100])).sum() == pytest.approx(200)
 
 
 def test_bounds_that_overlap_at_all_numbers_of_better_classes_are_refused():
@@ -286,25 +290,25 @@ def test_ties_and_cut_lists_are_put_together():
     )
     tied_part = cb.SourceTask.from_scores(np.rint(scores[40:]), y[40:], ties="unknown", **options)
     merged = cb.SourceTask.merge([lists_part, tied_part])
-    bins = merged.bins.ends
+    bins = bin_ends(merged.table)
     assert bins.tolist() == [0, 1, 2, 3, 4, 39]
-    expected = [part.bins.counts(ends=bins) for part in (lists_part, tied_part)]
-    np.testing.assert_allclose(merged.bins.counts(), np.sum(expected, axis=0), atol=1e-9)
+    expected = [bin_counts(part.table, ends=bins) for part in (lists_part, tied_part)]
+    np.testing.assert_allclose(bin_counts(merged.table), np.sum(expected, axis=0), atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", OPEN)
 def test_histograms_spread_instances_over_their_intervals(kind):
     task = OPEN[kind](class_weight=np.arange(1, 41)) if kind != "cut ranks" else lists()
-    bins = task.bins.ends
+    bins = bin_ends(task.table)
     expected = np.zeros((40, bins.size))
     weight = np.full(80, 1 / 80) if kind == "cut ranks" else np.arange(1, 41)[task.y] / 1640
     ends = better_classes(task)
     for i, (lowest, highest) in enumerate(zip(*ends, strict=True)):
         places = np.searchsorted(bins, np.arange(lowest, highest + 1))
         np.add.at(expected[task.y[i]], places, 80 * weight[i] / places.size)
-    np.testing.assert_allclose(task.bins.counts(task.y), expected, atol=1e-9)
-    np.testing.assert_allclose(task.bins.counts(), expected.sum(axis=0), atol=1e-9)
-    assert task.bins.counts().sum() == pytest.approx(task.n_test)
+    np.testing.assert_allclose(bin_counts(task.table, task.y), expected, atol=1e-9)
+    np.testing.assert_allclose(bin_counts(task.table), expected.sum(axis=0), atol=1e-9)
+    assert bin_counts(task.table).sum() == pytest.approx(task.n_test)
 
 
 def test_unknown_orders_widen_the_variance_by_that_between_the_bounds():
@@ -377,3 +381,21 @@ def test_half_ranks_are_ties_within_bounds(own):
             assert task.accuracy_bounds([k])[bound] == pytest.approx(whole.accuracy(k))
     with pytest.raises(cb.DataError):
         cb.SourceTask.from_ranks(np.full(6, 1.25), np.arange(6), **sizes)
+
+
+@given(
+    st.integers(2, 500).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.integers(0, n - 1), min_size=1))
+    ),
+    st.integers(10, 60),
+)
+def test_bins_count_every_rank_once(arguments, n_bins):
+    n_classes, n_better = arguments
+    last = n_better_bins(n_classes, n_bins)
+    weights = np.linspace(0.5, 2, len(n_better))
+    y, share = np.zeros(weights.size, dtype=int), weights / weights.sum()
+    counts = bin_counts(RankTable(y, n_classes, share, np.array(n_better)), ends=last)
+    expected = np.zeros(last.size)
+    for loss, weight in zip(n_better, weights, strict=True):
+        expected[next(j for j, end in enumerate(last) if loss <= end)] += weight
+    np.testing.assert_allclose(counts, weights.size * expected / weights.sum(), rtol=1e-12)

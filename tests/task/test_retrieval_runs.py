@@ -13,6 +13,7 @@ from helpers import better_classes, verdict
 
 from classex_bayes import DataError, RelevantDocuments, SourceTask
 from classex_bayes.exceptions import DataWarning
+from classex_bayes.task.rank_bins import bin_ends
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
@@ -115,7 +116,7 @@ def test_lists_of_one_document_each_are_results_of_a_search(rng):
     k = np.arange(2, 51)
     for bound, expected in zip(task.accuracy_bounds(k), searched.accuracy_bounds(k), strict=True):
         np.testing.assert_allclose(bound, expected, rtol=1e-12)
-    assert task.bins.ends.tolist() == searched.bins.ends.tolist()
+    assert bin_ends(task.table).tolist() == bin_ends(searched.table).tolist()
     np.testing.assert_array_equal(task.nearest_classes.scores, searched.nearest_classes.scores)
     # Whole numbers are names like any other: positions follow their order as text.
     names = np.array(sorted(range(50), key=str))

@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 import classex_bayes as cb
 from classex_bayes.core import RadialBasis
+from classex_bayes.task.rank_bins import bin_counts, bin_ends, bin_probabilities
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
@@ -94,13 +95,13 @@ def test_all_but_equal_chances_change_nothing():
     np.testing.assert_allclose(equal.accuracy_cov(k[:-1]), plain.accuracy_cov(k[:-1]), rtol=1e-3)
     assert equal.design_effect() == pytest.approx(plain.design_effect(), rel=0.1)
     np.testing.assert_allclose(
-        equal.bins.counts(),
-        plain.bins.counts(),
+        bin_counts(equal.table),
+        bin_counts(plain.table),
         atol=1e-9,
     )
     basis = RadialBasis.regular(-4, 8, 0.5)
     np.testing.assert_allclose(
-        equal.bins.probabilities(basis), plain.bins.probabilities(basis), atol=1e-12
+        bin_probabilities(equal.table, basis), bin_probabilities(plain.table, basis), atol=1e-12
     )
 
 
@@ -224,9 +225,9 @@ def test_bins_have_the_probabilities_of_drawn_pilots(unequal_population):
         probes[kept], gallery[kept], np.arange(kept.size), sampling=cb.Sampling(inclusion=inclusion)
     )
     basis = RadialBasis.regular(-4, 8, 0.5)
-    matrix = task.bins.probabilities(basis)
+    matrix = bin_probabilities(task.table, basis)
     np.testing.assert_allclose(matrix.sum(axis=0), 1, rtol=1e-9)
-    counts = task.bins.counts()
+    counts = bin_counts(task.table)
     assert counts.sum() == pytest.approx(task.n_test)
     # One element: U* = Phi(t + h eps); losses are binomial among N competitors.
     number = n_competitors(task)
@@ -250,8 +251,8 @@ def test_no_instance_is_counted_in_a_bin_that_cannot_occur():
     sampling = cb.Sampling(inclusion=np.where(heavy, 0.85, 1.0))
     task = cb.SourceTask.from_scores(scores, y, sampling=sampling)
     assert (task.ranks == 40).sum() == 25
-    possible = task.bins.probabilities(RadialBasis.regular(-4, 4, 0.5)).sum(axis=1) > 0
-    counts = task.bins.counts()
+    possible = bin_probabilities(task.table, RadialBasis.regular(-4, 4, 0.5)).sum(axis=1) > 0
+    counts = bin_counts(task.table)
     assert not counts[~possible].any()
     assert counts[possible].sum() == pytest.approx(200)
 
@@ -265,10 +266,10 @@ def test_who_loses_to_a_sibling_is_counted_as_losing_to_all():
     by_sibling = (beaten & own).any(axis=1)
     n_better = np.where(by_sibling, 56, (beaten & ~own).sum(axis=1))
     expected = np.bincount(
-        np.searchsorted(task.bins.ends, n_better),
-        minlength=task.bins.ends.size,
+        np.searchsorted(bin_ends(task.table), n_better),
+        minlength=bin_ends(task.table).size,
     )
-    np.testing.assert_allclose(task.bins.counts(), expected)
+    np.testing.assert_allclose(bin_counts(task.table), expected)
 
 
 def test_losses_to_siblings_do_not_grow():

@@ -7,6 +7,7 @@ from helpers import better_classes
 
 from classex_bayes import DataError, SourceTask, read_task
 from classex_bayes.exceptions import DataWarning
+from classex_bayes.task.rank_bins import bin_ends
 
 pytestmark = pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 
@@ -60,7 +61,7 @@ def test_cut_lists_are_cut_ranks(matrix, length):
     k = np.arange(2, N_CLASSES + 1)
     for bound, expected in zip(task.accuracy_bounds(k), cut.accuracy_bounds(k), strict=True):
         np.testing.assert_array_equal(bound, expected)
-    assert task.bins.ends.tolist() == cut.bins.ends.tolist()
+    assert bin_ends(task.table).tolist() == bin_ends(cut.table).tolist()
     same_lists(task.nearest_classes, whole.nearest_classes, length - 1)
     true = np.where(whole.ranks <= length, -distances[np.arange(y.size), y], -np.inf)
     np.testing.assert_array_equal(task.nearest_classes.true, true)
@@ -176,11 +177,11 @@ def test_a_few_ties_are_no_fault(matrix):
     distances, y = matrix
     ids, near = listed(distances, 10)
     assert not SourceTask.from_search(ids, y, distances=near, **SCORED).warnings
-    known = SourceTask.from_search(ids, y, distances=near, **SCORED).bins.ends
+    known = bin_ends(SourceTask.from_search(ids, y, distances=near, **SCORED).table)
     near[:2, 1:] = near[:2, 1:2]
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     assert not task.warnings
-    assert task.bins.ends.tolist() == known.tolist()
+    assert bin_ends(task.table).tolist() == known.tolist()
     near[:60, -2:] = near[:60, -2:-1]
     task = SourceTask.from_search(ids, y, distances=near, **SCORED)
     assert not task.warnings

@@ -24,6 +24,7 @@ from classex_bayes.results.draws import (
     interval_of,
     interval_settings,
 )
+from classex_bayes.task.rank_bins import bin_counts
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -269,7 +270,7 @@ def observed_and_replicated(
         return observed, replicated
     observed = observed.copy()
     if "rank_histogram" in observed:
-        counts = task.bins.counts(ends=observed["bin"].values - 1)
+        counts = bin_counts(task.require("ranks"), ends=observed["bin"].values - 1)
         observed["rank_histogram"] = ("bin", counts)
     if observed["k"].size:
         observed["accuracy"] = ("k", task.accuracy(observed["k"].values))

@@ -15,6 +15,7 @@ import xarray as xr
 from classex_bayes.bayes.model.priors import KNOT, Prior
 from classex_bayes.core.basis import N_BINS, RadialBasis
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.rank_bins import bin_counts, bin_probabilities
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, NumberArray
 
@@ -106,8 +107,9 @@ class BernsteinData(Likelihood):
     @classmethod
     def of(cls, task: SourceTask, basis: RadialBasis, power: float = 1.0) -> Self:
         """Data of a task with ranks, exact or known up to intervals; `power` as of `coarsening`."""
-        bins = task.bins
-        return cls(bins.probabilities(basis), bins.counts(), power / task.design_effect())
+        table = task.require("ranks")
+        precision = power / task.design_effect()
+        return cls(bin_probabilities(table, basis), bin_counts(table), precision)
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
