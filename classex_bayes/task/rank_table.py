@@ -332,12 +332,13 @@ class RankTable:
         return replace(self.at(rows, self.weight[rows] / share), influence=influence)
 
     def at(self, rows: IntArray, weight: FloatArray) -> Self:
-        """Some of the rows, with weights that sum to 1. Their influence is not known."""
+        """Some of the rows, with weights that sum to 1, without influence and sample."""
         return replace(
             self,
             **{name: getattr(self, name)[rows] for name in _ROWS},
             weight=weight,
             influence=None,
+            sample=None,
             counts=None if self.counts is None else self.counts.at(rows),
             nearest=None if self.nearest is None else self.nearest.of_instances(rows),
         )

@@ -643,9 +643,9 @@ RULES = (
     Rule(
         "number of errors", _errors, _FEWEST_ERRORS,
         "{found}",
-        ". So few errors hardly show how fast the accuracy falls, and the model or its prior "
-        "dominates. Test more {nouns.ranked} or {nouns.instances} until {limit:.0f} or more are "
-        "wrong",
+        ". So few errors, or of so few {nouns.units}, hardly show how fast the accuracy falls, and "
+        "the model or its prior dominates. Test more {nouns.ranked} or {nouns.instances} until "
+        "{limit:.0f} or more are wrong, of 5 {nouns.units} or more",
         at_least=True, is_note=True,
     ),
     _GUESSING,

@@ -122,6 +122,9 @@ def read_embeddings(
                     "pass gallery_y=gallery.index if classes have several templates"
                 )
         gallery = as_matrix(gallery, "gallery")
+    else:
+        assert isinstance(earlier.source, EmbeddingScores)
+        gallery = earlier.source.gallery
     if probes.shape[1] != gallery.shape[1]:
         raise DataError(
             f"probes, gallery: found {probes.shape[1]} and {gallery.shape[1]} coordinates, "
@@ -132,7 +135,6 @@ def read_embeddings(
     if earlier is not None:
         if classes is None and gallery_y is not None:
             refuse_positions(y, earlier.names or (), "gallery_y")
-        assert isinstance(earlier.source, EmbeddingScores)
         return LabelledScores.of(earlier.source.with_probes(probes), y, earlier.names, "embeddings")
     if not in_dask:
         finite_embeddings(gallery, "gallery", distance)
@@ -177,6 +179,7 @@ def read_batches(
         )
     classes = class_names(classes, None)  # an iterator is read once
     first: LabelledScores | None = None
+    columns: Any = None  # of the first batch
     parts: list[ComparedScores] = []
     labels: list[IntArray] = []
     samples: list[Sample] = []
@@ -199,11 +202,14 @@ def read_batches(
                     classes=classes,
                     earlier=first,
                 )
-            first = first or read
-            if read.source.shape[1] != first.source.shape[1] or read.names != first.names:
+            found_columns = list(values.columns) if is_frame(values) else None
+            if first is None:
+                first, columns = read, found_columns
+            same = read.names == first.names and found_columns == columns
+            if read.source.shape[1] != first.source.shape[1] or not same:
                 raise DataError(
                     f"found {read.source.shape[1]} classes, and {first.source.shape[1]} in the "
-                    "first batch, or other names; every batch needs the scores of all classes, in "
+                    "first batch, or other names or columns; every batch needs all of them, in "
                     "one order"
                 )
             wanted = first_rows(sys.maxsize, read.source.shape[1]).size

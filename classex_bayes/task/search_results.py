@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import LARGEST_K, truth_value
+from classex_bayes.arguments import MOST_CLASSES, truth_value
 from classex_bayes.array_access import as_array, as_numeric, contents, is_frame, with_labels
 from classex_bayes.core.rank_pass import tie_noise
 from classex_bayes.exceptions import DataError, DataWarning, warn
@@ -51,7 +51,7 @@ def search_table(
     ids, distances, y = map(with_labels, (ids, distances, y))
     refuse_disorder(ids, y, ("ids", "y"))
     refuse_disorder(distances, y, ("distances", "y"))
-    size = k1 if k1 is not None else LARGEST_K if names is None else len(names)
+    size = k1 if k1 is not None else MOST_CLASSES if names is None else len(names)
     lists = read_lists(ids, distances, size, names, higher)
     if k1 is None:
         if class_weight is not None:
