@@ -156,11 +156,12 @@ def first_moved(names: Sequence[Any], others: Sequence[Any]) -> int | None:
 
 def label_vector(y: Any, name: str = "y") -> Any:
     """Labels (n,) of any type, one for each row; a column, or a row of MATLAB, is one axis."""
+    several: Any = list | set | tuple
     rows: Any = y if isinstance(y, list | tuple) else ()
     if getattr(getattr(y, "dtype", None), "kind", "") == "O":
-        rows = np.ravel(y)
+        rows, several = np.ravel(y), list | set  # a tuple may be a name, as in a MultiIndex
     for row, label in enumerate(rows if len(rows) > 1 else ()):
-        if isinstance(label, list | set | tuple) and len(label) != 1:
+        if isinstance(label, several) and len(label) != 1:
             raise DataError(
                 f"{name}: expected one label per row, found {label} at row {row}; {_SEVERAL}"
             )
