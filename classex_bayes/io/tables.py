@@ -96,7 +96,7 @@ def _arrays(table: pd.DataFrame) -> dict[str, Any]:
             return {"counts": table.set_axis(table[first].astype(str)).drop(columns=first)}
         raise DataError(
             f"found the columns {listed(table.columns)}; expected a column y and columns of "
-            "scores, or columns k and accuracy"
+            "scores or a column ranks, or columns k and accuracy"
         )
     if (missing := table["y"].isna()).any():
         raise DataError(f"found no label in column y, row {missing.argmax()}; expected one")

@@ -32,7 +32,7 @@ BESIDE = {  # room: place, what it holds, and the room of the trunk that it serv
     "simulate": (1.5, "populations with\nknown accuracy", "task"),
     "evaluate": (3, "compare, plan,\nback-test", "results"),
 }
-GROUND = "exceptions, typing, arguments, formatting, frames, parallel, plot_method"
+GROUND = "exceptions, typing, arguments, formatting, array_access, parallel, plot_method"
 WIDTH, HEIGHT, STEP = 1.54, 0.96, 1.78
 
 
