@@ -111,8 +111,9 @@ def axis_names(
     """Names of the classes from the labels of columns or rows, or None if `y` has positions.
 
     `classes` may replace the labels but not reorder them. Labels numbered from 0 are no names. If
-    `y` contains numbers, they are names only if all of them are among the labels. `place` is that
-    of a label in words, `source` the attribute with the labels, and `remedy` what has none.
+    `y` contains numbers, they are names if all of them are among the labels, and positions if none
+    is. `place` is that of a label in words, `source` the attribute with the labels, and `remedy`
+    what has none.
     """
     labels, numbers = list(labels), as_vector(y, "y")
     if labels == list(range(len(labels))):
@@ -124,13 +125,13 @@ def axis_names(
     if _are_text(labels):
         _refuse_other_numbers(labels, place, remedy)
         return None
-    if not np.isin(numbers, labels).all():
+    are_labels = np.isin(numbers, labels)
+    if not are_labels.any():
         return None
-    if np.isin(numbers, np.arange(len(labels))).all():
+    if not are_labels.all() or np.isin(numbers, np.arange(len(labels))).all():
         raise DataError(
-            f"y: {place.format(0)} has the label {labels[0]!r}, and all numbers are labels and "
-            f"places, so they may be names or positions. Pass {remedy} if they are positions, "
-            f"classes={source} if they are names"
+            f"y: {place.format(0)} has the label {labels[0]!r}, so numbers may be names or "
+            f"positions. Pass {remedy} if they are positions, classes={source} if they are names"
         )
     return labels
 
