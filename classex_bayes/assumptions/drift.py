@@ -21,6 +21,7 @@ from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.results.reference_values import expected_accuracy
+from classex_bayes.task.classifier_scores import MEASURE_DRIFT
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, RandomSeed
@@ -188,11 +189,13 @@ class Drift(Shown):
         accuracy = expected_accuracy(prediction, "prediction")
         rng = np.random.default_rng(seed_sequence(random_seed))
         delta = self.draws(prediction.k, accuracy[..., 0].size, rng).reshape(accuracy.shape)
+        # The notes of a classifier that is not marginal end with the advice to measure its drift.
+        notes = [note.removesuffix(f"; {MEASURE_DRIFT}") for note in prediction.notes]
         return replace(
             prediction,
             draws=accuracy.copy(data=ndtr(ndtri(accuracy.values) + delta)).rename("accuracy"),
             estimator=prediction.estimator + _WITH_DRIFT,
-            base_notes=(*prediction.notes, *self._notes(int(prediction.k.max()))),
+            base_notes=(*notes, *self._notes(int(prediction.k.max()))),
             rank_limits=None,
         )
 
