@@ -112,7 +112,9 @@ def read_embeddings(
     in_dask = is_dask(probes) or is_dask(gallery)
     as_matrix = dask_matrix if in_dask else as_matrix_anywhere
     probes = as_matrix(probes, "probes")
-    if earlier is None:
+    embedded = None if earlier is None else earlier.source
+    assert isinstance(embedded, EmbeddingScores | None)
+    if embedded is None:
         if gallery_y is None and isinstance(gallery, pd.DataFrame):
             words = "row {} of gallery", "gallery.index", "gallery.reset_index(drop=True)"
             classes = axis_names(gallery.index, classes, y, *words)
@@ -123,8 +125,7 @@ def read_embeddings(
                 )
         gallery = as_matrix(gallery, "gallery")
     else:
-        assert isinstance(earlier.source, EmbeddingScores)
-        gallery = earlier.source.gallery
+        gallery = embedded.gallery
     if probes.shape[1] != gallery.shape[1]:
         raise DataError(
             f"probes, gallery: found {probes.shape[1]} and {gallery.shape[1]} coordinates, "
@@ -132,10 +133,10 @@ def read_embeddings(
         )
     if not in_dask:
         finite_embeddings(probes, "probes", distance)
-    if earlier is not None:
+    if earlier is not None and embedded is not None:
         if classes is None and gallery_y is not None:
             refuse_positions(y, earlier.names or (), "gallery_y")
-        return LabelledScores.of(earlier.source.with_probes(probes), y, earlier.names, "embeddings")
+        return LabelledScores.of(embedded.with_probes(probes), y, earlier.names, "embeddings")
     if not in_dask:
         finite_embeddings(gallery, "gallery", distance)
     template_class = np.arange(gallery.shape[0])
