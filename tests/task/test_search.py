@@ -278,3 +278,16 @@ def test_junk_of_the_same_camera_is_skipped_anywhere_in_a_list():
     )
     assert task.accuracy(60)[0] == pytest.approx(right.mean())
     assert 0.1 < right.mean() < 0.9
+
+
+def test_whole_lists_of_ties_are_ranks_of_scores():
+    """A list of all classes lacks none, so its last ties are broken like those of scores."""
+    y, scores = np.arange(8), np.tile([3.0, 2, 1, 1, 1, 0, 0, 0], (8, 1))
+    ids = np.argsort(-scores, axis=1, kind="stable")
+    whole = SourceTask.from_search(
+        ids, y, n_classes=8, distances=np.take_along_axis(-scores, ids, axis=1)
+    )
+    np.testing.assert_array_equal(whole.ranks, SourceTask.from_scores(scores, y).ranks)
+    counts = whole.table.counts  # 0, 1, 2 and 5 classes are better, and 2 are tied with the last
+    assert counts.lowest.tolist() == [0, 1, 2, 2, 2, 5, 5, 5]
+    assert counts.highest.tolist() == [0, 1, 4, 4, 4, 7, 7, 7]
