@@ -31,7 +31,7 @@ def test_scores_beyond_the_memory_of_each_worker():
     assert scores.nbytes > LIMIT
     processes = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
     with (
-        LocalCluster(**processes, memory_limit=LIMIT, dashboard_address=None) as cluster,
+        LocalCluster(**processes, memory_limit=LIMIT, dashboard_address=":0") as cluster,
         dask.config.set(scheduler=None),
         Client(cluster) as client,
     ):
