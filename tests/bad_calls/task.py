@@ -601,6 +601,18 @@ OF_BATCHES = [
     Bad(
         batches,
         "batches",
+        "batch 1 columns one order",
+        {"batches": [(FRAMES["abcd"], Y), (FRAMES["abcd"][list("dcba")], Y)]},
+    ),
+    Bad(  # of which only some numbers are labels of columns
+        scores,
+        "y",
+        "names or positions",
+        {"scores": pd.DataFrame(SCORES, columns=range(1, 5)), "y": [0, 1, 2, 3, 1]},
+    ),
+    Bad(
+        batches,
+        "batches",
         "in batch 0: probes, gallery: 3 4",
         {"batches": [(SCORES[:, :3], Y)], "gallery": SCORES[:4]},
     ),
