@@ -608,7 +608,7 @@ OF_BATCHES = [
         scores,
         "y",
         "names or positions",
-        {"scores": pd.DataFrame(SCORES, columns=range(1, 5)), "y": [0, 1, 2, 3, 1]},
+        {"scores": pd.DataFrame(SCORES, columns=range(1, 5)), "y": [4, 0, 1, 2, 3]},
     ),
     Bad(
         batches,
