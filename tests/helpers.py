@@ -179,7 +179,7 @@ def verdict(task, name):
 
 def better_classes(task):
     """Smallest and largest number (n,) of classes that may be better than the true one."""
-    return task.table.lowest, task.table.highest
+    return task.table.min_better, task.table.max_better
 
 
 def n_competitors(task):

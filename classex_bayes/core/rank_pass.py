@@ -76,8 +76,8 @@ class RankCounts(NamedTuple):
     """
 
     n_better: IntArray  # (n,): ties broken by the rule
-    lowest: IntArray  # (n,): every tie won by the true class
-    highest: IntArray  # (n,): every tie won by the competitor
+    min_better: IntArray  # (n,): every tie won by the true class
+    max_better: IntArray  # (n,): every tie won by the competitor
     two_values: IntArray  # (n,): 1 if the scores have exactly two values, like 0/1 decisions, or 0
 
     @classmethod
@@ -93,7 +93,7 @@ class RankCounts(NamedTuple):
     @property
     def tied(self) -> int:
         """Number of tied pairs."""
-        return int((self.highest - self.lowest).sum())
+        return int((self.max_better - self.min_better).sum())
 
     def at(self, rows: IntArray) -> "RankCounts":
         """Counts of some of the instances."""
@@ -158,8 +158,8 @@ def compare_block(
         counts = pairs.n_above()
         with adding:
             totals.n_better[pairs.rows] += counts
-            totals.lowest[pairs.rows] += counts - lost
-            totals.highest[pairs.rows] += counts + won
+            totals.min_better[pairs.rows] += counts - lost
+            totals.max_better[pairs.rows] += counts + won
             totals.two_values[pairs.rows] += pairs.two_values
             parts.append(pairs)
 
@@ -274,7 +274,7 @@ class RankStatistics(NamedTuple):
     influence : Influence
         Influence of each class, or of each group, on ATA_k.
     columns : dict of arrays (n,)
-        The number `lowest` of competitors that beat each instance, ties decided. With a design
+        The number `min_better` of competitors that beat each instance, ties decided. With a design
         these are classes of other groups; `n_competitors` is the number of equally weighted
         competitors that represent all such classes, and `siblings_better` counts the classes of its
         own group.
@@ -290,7 +290,7 @@ class RankStatistics(NamedTuple):
     @property
     def n_better(self) -> IntArray:
         """Number of competitors (n,) that beat each instance, ties decided."""
-        return self.columns["lowest"]
+        return self.columns["min_better"]
 
 
 def rank_statistics(
@@ -362,7 +362,7 @@ def rank_statistics(
         report_progress(done, n)
     if waiting:
         influence.add(Instances.joined(waiting, n_classes))
-    return RankStatistics(counts, influence, {"lowest": counts.n_better})
+    return RankStatistics(counts, influence, {"min_better": counts.n_better})
 
 
 def design_statistics(
@@ -433,7 +433,7 @@ def design_statistics(
         influence.add_shares(own_group[erring], excess, gain)
         done += rows.size
         report_progress(done, n)
-    columns = "lowest", "n_competitors", "siblings_better"
+    columns = "min_better", "n_competitors", "siblings_better"
     values = n_better, represented, siblings_better
     return RankStatistics(counts, influence, dict(zip(columns, values, strict=True)))
 

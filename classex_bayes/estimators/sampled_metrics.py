@@ -163,7 +163,7 @@ class SampledMetrics(PointEstimator):
 
     def _curve(self, k: IntArray, metric: MeanMetric = _ACCURACY) -> FloatArray:
         table, n = self._table, int(self._table.n_competitors[0])
-        observed = np.bincount(table.lowest, table.weight, n + 1)
+        observed = np.bincount(table.min_better, table.weight, n + 1)
         values = table.metric_bounds(metric, np.minimum(k, n + 1))[0]
         for place in np.flatnonzero(k > n + 1):
             size = k[[place]]

@@ -351,12 +351,12 @@ def _refuse_reordered(pair: str, task: SourceTask, listed: SourceTask) -> None:
     """
     table, lists = task.require("ranks"), listed.require("ranks")
     answered = ~(table.unanswered | lists.unanswered)
-    missed = answered & (lists.lowest < lists.highest)
+    missed = answered & (lists.min_better < lists.max_better)
     if missed.sum() < _FEWEST_MOVED:
         return
-    length, found = int(lists.lowest[missed].max()), answered & ~missed
-    of_same = np.array_equal(missed, answered & (table.lowest >= length))
-    moved = (2 * table.lowest < length) != (2 * lists.lowest < length)
+    length, found = int(lists.min_better[missed].max()), answered & ~missed
+    of_same = np.array_equal(missed, answered & (table.min_better >= length))
+    moved = (2 * table.min_better < length) != (2 * lists.min_better < length)
     if of_same and moved[found].sum() >= _FEWEST_MOVED:
         raise DataError(
             f"{pair} have the true classes of the same {found.sum()} of {found.size} instances "

@@ -80,7 +80,7 @@ class MatedTails:
         effect = max(task.design_effect(), 1.0)
         draws = parameters.level.size
         decline = _decline(wrong, log_true, depth > 0, effect, draws, rng)
-        bounds = np.array([table.lowest, table.highest])
+        bounds = np.array([table.min_better, table.max_better])
         answered = task.n_test / effect
         identified, missed = _UNSEEN
         missed += answered * (1 / answered_share - 1)

@@ -101,7 +101,7 @@ class DaskSource:
         total = RankCounts.joined(of_blocks)
         if order is not None:
             total = total.at(np.argsort(order))
-        return RankStatistics(total, influence, {"lowest": total.n_better}, sample)
+        return RankStatistics(total, influence, {"min_better": total.n_better}, sample)
 
     def design_statistics(self, *_: Any) -> NoReturn:
         """Raise `DataError`."""

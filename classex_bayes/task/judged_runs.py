@@ -67,8 +67,8 @@ class JudgedRun(NamedTuple):
         ranks = ListedRanks.of(self.lists, n_classes, self.level, self.depth)
         return table_of_ranks(
             labels,
-            ranks.lowest,
-            ranks.highest,
+            ranks.min_better,
+            ranks.max_better,
             unanswered=self.lists.lengths == 0,
             counts=ranks.counts,
             nearest=ranks.nearest,

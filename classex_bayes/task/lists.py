@@ -122,8 +122,8 @@ class Lists(NamedTuple):
 class ListedRanks(NamedTuple):
     """Rank of the best relevant item of each query, among the wrong items of its list."""
 
-    lowest: IntArray  # (n_queries,): fewest wrong items that are better
-    highest: IntArray  # (n_queries,)
+    min_better: IntArray  # (n_queries,): fewest wrong items that are better
+    max_better: IntArray  # (n_queries,)
     n_wrong: IntArray  # (n_queries,): wrong items in the list
     best: IntArray  # (n_queries,): the best relevant item; -1 if none is listed
     counts: RankCounts | None  # with the best and worst order of ties; None without scores
@@ -149,25 +149,27 @@ class ListedRanks(NamedTuple):
         relevant = np.flatnonzero(lists.grade >= level)
         answered, first = np.unique(lists.query[relevant], return_index=True)
         place = relevant[first]
-        lowest, highest = n_wrong.copy(), np.full(lists.n_queries, n_items - 1)
+        min_better, max_better = n_wrong.copy(), np.full(lists.n_queries, n_items - 1)
         if depth is not None:
-            lowest = np.where(lists.lengths > 0, min(depth, n_items - 1), n_items - 1)
-        lowest[answered] = highest[answered] = before[place]
+            min_better = np.where(lists.lengths > 0, min(depth, n_items - 1), n_items - 1)
+        min_better[answered] = max_better[answered] = before[place]
         best = np.full(lists.n_queries, -1)
         best[answered] = lists.item[place]
         if lists.score is None:
-            return cls(lowest, highest, n_wrong, best, None, None)
+            return cls(min_better, max_better, n_wrong, best, None, None)
         true = np.full(lists.n_queries, -np.inf)
         true[answered] = lists.score[place]
         starts = np.append(np.flatnonzero(lists.begins_tie()), lists.query.size)
         tie = starts.searchsorted(place, side="right") - 1
         first_tied, last_tied = starts[tie], starts[tie + 1] - 1
         del starts  # which takes as much memory as a column of the lists
-        counts = RankCounts(lowest, lowest.copy(), lowest.copy(), np.zeros_like(lowest))
-        counts.lowest[answered] = before[first_tied]
-        counts.highest[answered] = before[last_tied] + (lists.grade[last_tied] < level)
+        counts = RankCounts(
+            min_better, min_better.copy(), min_better.copy(), np.zeros_like(min_better)
+        )
+        counts.min_better[answered] = before[first_tied]
+        counts.max_better[answered] = before[last_tied] + (lists.grade[last_tied] < level)
         nearest = _nearest(lists, before, n_wrong, true, level, negated)
-        return cls(lowest, highest, n_wrong, best, counts, nearest)
+        return cls(min_better, max_better, n_wrong, best, counts, nearest)
 
 
 def _nearest(

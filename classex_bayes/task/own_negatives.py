@@ -61,14 +61,14 @@ def own_table(
     if (most := n_competitors.max()) > MOST_CLASSES:
         raise DataError(f"n_negatives: found {most:g}, expected at most {MOST_CLASSES:g}")
     n_competitors = np.broadcast_to(n_competitors.astype(np.int64), n)
-    lowest, highest = read_ranks(ranks, y, int(n_competitors.max()) + 1)
-    if lowest.size != n:
-        raise DataError(f"y: found {n} labels for {lowest.size} rows, expected one for each")
-    beyond = highest > n_competitors
+    min_better, max_better = read_ranks(ranks, y, int(n_competitors.max()) + 1)
+    if min_better.size != n:
+        raise DataError(f"y: found {n} labels for {min_better.size} rows, expected one for each")
+    beyond = max_better > n_competitors
     if beyond.any():
         row = int(np.argmax(beyond))
         raise DataError(
-            f"ranks: found {highest[row] + 1} at row {row}, whose instance has "
+            f"ranks: found {max_better[row] + 1} at row {row}, whose instance has "
             f"{n_competitors[row]} negatives; expected a rank in 1..{n_competitors[row] + 1}"
         )
     n_classes, n_unanswered = int(n_competitors.min()) + 1, unit.size - n
@@ -77,8 +77,8 @@ def own_table(
         unit,
         n_classes,
         1 / (repeats.size * repeats[unit]),
-        np.append(lowest, last),
-        np.append(highest, last),
+        np.append(min_better, last),
+        np.append(max_better, last),
         n_competitors=np.append(n_competitors, last),
         unanswered=np.arange(unit.size) >= n,
         competitors_shared=False,
@@ -131,7 +131,7 @@ def own_table_of_lists(
             f"own_candidates: the list of row {int(np.argmax(lost))}, of {name!r}, lacks its true "
             "class, expected all candidates; add it, or leave the row out"
         )
-    table, names = own_table(ranks.lowest + 1, unit, ranks.n_wrong, unanswered)
+    table, names = own_table(ranks.min_better + 1, unit, ranks.n_wrong, unanswered)
     return _with_ties(table, ranks.counts), names
 
 
@@ -154,15 +154,15 @@ def scored_table(
         raise DataError(f"scores: found NaN at row {row}, column 0, expected the true item's score")
     # The system does not offer the others.
     offered = ~np.isnan(negatives) & (negatives != (-np.inf if higher else np.inf))
-    lowest = (negatives > positive if higher else negatives < positive).sum(axis=1)
+    min_better = (negatives > positive if higher else negatives < positive).sum(axis=1)
     tied = (offered & (negatives == positive)).sum(axis=1)
     rule: Any = "random" if ties == "auto" else ties
     if rule == "random":
         rng = np.random.default_rng(seed_sequence(random_seed))
-        n_better = lowest + rng.integers(0, tied, endpoint=True)
+        n_better = min_better + rng.integers(0, tied, endpoint=True)
     else:
-        n_better = lowest + tied * (rule == "pessimistic")
-    counts = RankCounts(n_better, lowest, lowest + tied, np.zeros_like(lowest))
+        n_better = min_better + tied * (rule == "pessimistic")
+    counts = RankCounts(n_better, min_better, min_better + tied, np.zeros_like(min_better))
     table, names = own_table(1 + n_better, y, offered.sum(axis=1), unanswered)
     provenance = replace(table.provenance, ties=rule)
     sample = _sample(matrix, offered, higher)
@@ -182,6 +182,6 @@ def _with_ties(table: RankTable, counts: RankCounts | None) -> RankTable:
     """Table with the counts of the answered instances; the others follow and are not tied."""
     if counts is None:
         return table
-    last = table.lowest[table.unanswered]
+    last = table.min_better[table.unanswered]
     rest = RankCounts(last, last, last, np.zeros_like(last))
     return replace(table, counts=RankCounts.joined([counts, rest]))

@@ -24,12 +24,12 @@ def bin_ends(table: RankTable) -> IntArray:
     largest, bounded = int(_levels(table)[1].max()), table.bounded
     if not bounded.any():
         return n_better_bins(largest + 1)
-    lowest, highest = np.sort(table.lowest[bounded]), np.sort(table.highest[bounded])
+    min_better, max_better = np.sort(table.min_better[bounded]), np.sort(table.max_better[bounded])
     bins = n_better_bins(largest + 1, N_BINS - 2)[:-1]
-    # Bounds are crossed from a `lowest` on, so the number before it may be the end of a bin.
-    ends = np.union1d(bins, lowest[lowest > 0] - 1)
-    n_crossed = lowest.searchsorted(ends, "right") - highest.searchsorted(ends, "right")
-    ends = ends[n_crossed <= FEW * (lowest.size - 1)]
+    # Bounds are crossed from a `min_better` on, so the number before it may be the end of a bin.
+    ends = np.union1d(bins, min_better[min_better > 0] - 1)
+    n_crossed = min_better.searchsorted(ends, "right") - max_better.searchsorted(ends, "right")
+    ends = ends[n_crossed <= FEW * (min_better.size - 1)]
     place = ends.searchsorted(bins, "right") - 1  # of the last end up to that of each bin
     if not (place >= 0).any():
         raise DataError(
@@ -74,16 +74,16 @@ def bin_counts(
     groups = np.zeros(table.n_test, dtype=np.int64) if group is None else group
     n_groups, lost, weight = int(groups.max()) + 1, table.always_loses, table.n_test * table.weight
     last_bin = np.searchsorted(ends[:-1], numbers)[level]  # that each row can reach
-    bins = np.minimum(np.searchsorted(ends[:-1], table.lowest), last_bin)
+    bins = np.minimum(np.searchsorted(ends[:-1], table.min_better), last_bin)
     place = groups * ends.size + np.where(lost, last_bin, bins)
     in_one_bin = lost | table.is_exact
     sums = np.bincount(place, weight * in_one_bin, n_groups * ends.size)
     counts = sums.reshape(n_groups, ends.size)
     if not table.is_exact:
-        spread = weight * ~lost / (table.highest - table.lowest + 1)
+        spread = weight * ~lost / (table.max_better - table.min_better + 1)
         first = 0
-        for column, last in enumerate([*ends[:-1], table.highest.max()]):
-            within = np.minimum(table.highest, last) - np.maximum(table.lowest, first) + 1
+        for column, last in enumerate([*ends[:-1], table.max_better.max()]):
+            within = np.minimum(table.max_better, last) - np.maximum(table.min_better, first) + 1
             counts[:, column] += np.bincount(groups, spread * np.maximum(within, 0))
             first = last + 1
     return counts if group is not None else counts[0]

@@ -31,8 +31,8 @@ FEW = 0.01
 # Columns with a value for each row, next to the weight.
 _ROWS = (
     "y",
-    "lowest",
-    "highest",
+    "min_better",
+    "max_better",
     "equally_likely",
     "n_competitors",
     "unit",
@@ -98,7 +98,7 @@ class RankTable:
         Number of source classes, k1.
     weight : array of shape (n,)
         Weights omega of the instances, summing to 1.
-    lowest, highest : int arrays of shape (n,)
+    min_better, max_better : int arrays of shape (n,)
         Bounds a and b of the number of better competitors; one array if ranks are exact.
     equally_likely : bool array of shape (n,)
         Whether all numbers from a to b are equally likely. By default they are only possible.
@@ -129,8 +129,8 @@ class RankTable:
     y: IntArray
     n_classes: int
     weight: FloatArray
-    lowest: IntArray
-    highest: IntArray = _DEFAULT
+    min_better: IntArray
+    max_better: IntArray = _DEFAULT
     equally_likely: BoolArray = _DEFAULT
     n_competitors: IntArray = _DEFAULT
     unit: IntArray = _DEFAULT
@@ -149,7 +149,7 @@ class RankTable:
 
     def __post_init__(self) -> None:
         """Fill in the columns that are left out, and check that columns fit each other."""
-        for name, value in {"highest": self.lowest, "unit": self.y}.items():
+        for name, value in {"max_better": self.min_better, "unit": self.y}.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         columns = {"n_competitors": self.n_classes - 1, "siblings": 0, "siblings_better": 0}
@@ -185,8 +185,8 @@ class RankTable:
         for name, most, words in (
             ("y", self.n_classes - 1 if self.competitors_shared else np.inf, "n_classes - 1"),
             ("weight", 1 + _SUM, "1"),
-            ("lowest", self.highest, "highest"),
-            ("highest", self.n_competitors, "n_competitors"),
+            ("min_better", self.max_better, "max_better"),
+            ("max_better", self.n_competitors, "n_competitors"),
             ("siblings_better", self.siblings, "siblings"),
         ):
             column = getattr(self, name)
@@ -213,7 +213,9 @@ class RankTable:
     @cached_property
     def is_exact(self) -> bool:
         """Whether the rank of every instance is known."""
-        return self.lowest is self.highest or np.array_equal(self.lowest, self.highest)
+        return self.min_better is self.max_better or np.array_equal(
+            self.min_better, self.max_better
+        )
 
     @cached_property
     def has_one_size(self) -> bool:
@@ -234,7 +236,7 @@ class RankTable:
     @cached_property
     def bounded(self) -> BoolArray:
         """Whether each rank (n,) may be any between its bounds, which are not equally likely."""
-        return (self.lowest < self.highest) & ~self.equally_likely
+        return (self.min_better < self.max_better) & ~self.equally_likely
 
     @property
     def are_decisions(self) -> bool:
@@ -249,9 +251,9 @@ class RankTable:
     @property
     def ties(self) -> TieHandling:
         """Rule for competitors with the score of the true class."""
-        is_open, counts = self.lowest < self.highest, self.counts
+        is_open, counts = self.min_better < self.max_better, self.counts
         if counts is not None:  # ranks that a list does not show are not tied
-            is_open = is_open & (counts.lowest < counts.highest)
+            is_open = is_open & (counts.min_better < counts.max_better)
         rule: Any = self.provenance.ties  # "names" of runs, which users do not pass
         return "unknown" if is_open.any() else rule
 
@@ -265,7 +267,7 @@ class RankTable:
         """Number (n,) of wrong classes that beat each instance; the fewest if it is unknown."""
         if self.is_exact and self.counts is not None:
             return self.counts.n_better
-        return self.lowest + self.siblings_better
+        return self.min_better + self.siblings_better
 
     @property
     def source(self) -> ScoreSource | None:
@@ -306,7 +308,14 @@ class RankTable:
     @property
     def data(self) -> tuple[Any, ...]:
         """Arrays of numbers from which everything else follows."""
-        ranks = self.y, self.lowest, self.highest, self.class_weight, self.n_competitors, self.unit
+        ranks = (
+            self.y,
+            self.min_better,
+            self.max_better,
+            self.class_weight,
+            self.n_competitors,
+            self.unit,
+        )
         siblings = self.siblings, self.siblings_better
         return *ranks, *siblings, self.bounded, self.unanswered, np.array([self.competitors_shared])
 
@@ -353,7 +362,7 @@ class RankTable:
             name: np.concatenate([getattr(table, name) for table in tables]) for name in _ROWS
         }
         if all(table.is_exact for table in tables):
-            columns["highest"] = columns["lowest"]
+            columns["max_better"] = columns["min_better"]
         ends = np.cumsum([table.n_test for table in tables])
         influence, counts, nearest = None, None, None
         influences = [
@@ -389,14 +398,16 @@ class RankTable:
         assert self.counts is not None
         if not self.counts.tied:
             return self
-        _, lowest, highest, _ = self.counts
+        _, min_better, max_better, _ = self.counts
         # A decision says nothing of the order of the classes that it does not choose.
-        undecided = self.counts.are_decisions & (lowest > 0) & (highest == self.n_classes - 1)
+        undecided = (
+            self.counts.are_decisions & (min_better > 0) & (max_better == self.n_classes - 1)
+        )
         words = DECISIONS if self.counts.are_decisions else TIED_SCORES
         return replace(
             self,
-            lowest=lowest,
-            highest=highest,
+            min_better=min_better,
+            max_better=max_better,
             equally_likely=~undecided,
             provenance=replace(self.provenance, unknown=words),
         )
@@ -421,7 +432,7 @@ class RankTable:
         return list(zip(parts, kinds.T.tolist(), strict=True))
 
     def cells(self, n_better: IntArray) -> Iterator[Cells]:
-        """Rows by their number of better competitors, for `lowest`, `highest` or between."""
+        """Rows by their number of better competitors, for `min_better`, `max_better` or between."""
         weight = self.n_test * self.weight
         for rows, (n_competitors, siblings, siblings_better) in self._kinds:
             distinct, place = distinct_n_better(n_better[rows])
@@ -436,13 +447,13 @@ class RankTable:
             )
 
     @cached_property
-    def cells_of_lowest(self) -> list[Cells]:
+    def cells_of_min_better(self) -> list[Cells]:
         """Rows by their smallest number of better competitors."""
-        return [*self.cells(self.lowest)]
+        return [*self.cells(self.min_better)]
 
     @cached_property
-    def _cells_of_highest(self) -> list[Cells]:
-        return [*self.cells(self.highest)]
+    def _cells_of_max_better(self) -> list[Cells]:
+        return [*self.cells(self.max_better)]
 
     def _average(self, metric: Metric, k: IntArray, of_rows: list[Cells]) -> FloatArray:
         """Average (n_k,) of a metric over subsets of k classes."""
@@ -468,9 +479,9 @@ class RankTable:
         # Every fit needs accuracies on the same grid, and ranks may have a million distinct values.
         known, key = self._known_bounds if metric == Accuracy() else {}, k.tobytes()
         if key not in known:
-            ends = [self._average(metric, k, self.cells_of_lowest)] * 2
+            ends = [self._average(metric, k, self.cells_of_min_better)] * 2
             if not self.is_exact:
-                ends[0] = self._average(metric, k, self._cells_of_highest)
+                ends[0] = self._average(metric, k, self._cells_of_max_better)
             if len(known) >= _CACHED:
                 del known[next(iter(known))]
             known[key] = np.minimum(*ends), np.maximum(*ends)
@@ -520,7 +531,9 @@ class RankTable:
                 "gives its bounds"
             )
         # Better than those of the unknown ranks that are the best.
-        known = int(np.quantile(self.lowest[self.lowest < self.highest], FEW, method="lower"))
+        known = int(
+            np.quantile(self.min_better[self.min_better < self.max_better], FEW, method="lower")
+        )
         if known > 1:
             where += (
                 f"; metrics of the {known} best, such as mrr@{known}, are known at k = "
@@ -543,7 +556,7 @@ class RankTable:
             facts += (f"{found} are unanswered: they rank last at every k",)
         if self.is_exact:
             return facts
-        n_open = int(np.count_nonzero(self.lowest < self.highest))
+        n_open = int(np.count_nonzero(self.min_better < self.max_better))
         note = self.provenance.unknown.note
         instances = f"{n_open} of {self.n_test}"
         words = {"wrong": self.n_classes - 1, "searches": nouns.instances, "true": nouns.true}

@@ -67,13 +67,13 @@ class RankVariance:
         if self.has_influence and not table.is_exact:
             assert table.counts is not None
             return table.counts.n_better
-        return table.lowest
+        return table.min_better
 
     @cached_property
     def _cells(self) -> list[Cells]:
         """Rows by their typical number of better competitors."""
         table, typical = self.table, self._typical
-        return table.cells_of_lowest if typical is table.lowest else [*table.cells(typical)]
+        return table.cells_of_min_better if typical is table.min_better else [*table.cells(typical)]
 
     @cached_property
     def _grid(self) -> IntArray:
@@ -269,11 +269,11 @@ class RankVariance:
         It is the largest where ATA_k would be known if the orders that are equally likely were.
         """
         table = self.table
-        lowest, highest = (
+        min_better, max_better = (
             np.where(table.equally_likely, self._typical, end)
-            for end in (table.lowest, table.highest)
+            for end in (table.min_better, table.max_better)
         )
-        k = replace(table, lowest=lowest, highest=highest).grid()
+        k = replace(table, min_better=min_better, max_better=max_better).grid()
         lower, upper = table.metric_bounds(Accuracy(), k)
         middle = (table.n_test * (lower + upper) / 2 + 0.5) / (table.n_test + 1)
         independent = self._independent(k, table.weight)

@@ -49,7 +49,7 @@ class RelevantRanks:
         Class of each query, as of `SourceTask.from_run`.
     query, n_ahead, grade : int arrays of shape (n_pairs,)
         Query of each document, number of better relevant documents of the query, and grade.
-    lowest, highest : int arrays of shape (n_pairs,)
+    min_better, max_better : int arrays of shape (n_pairs,)
         Bounds of the number of irrelevant documents that are better.
     unanswered : bool array of shape (n_pairs,)
         Whether the list of the query is empty.
@@ -61,8 +61,8 @@ class RelevantRanks:
     query: IntArray
     n_ahead: IntArray
     grade: IntArray
-    lowest: IntArray
-    highest: IntArray
+    min_better: IntArray
+    max_better: IntArray
     unanswered: BoolArray
 
     @classmethod
@@ -78,10 +78,10 @@ class RelevantRanks:
         grade = np.append(lists.grade[listed], run.unlisted_grade[last])
         n_relevant = np.bincount(query, minlength=lists.n_queries)
         before = lists.wrong_before(smallest)[0][listed]
-        highest = np.append(before, n_classes - n_relevant[run.unlisted_query[last]])
-        lowest = np.minimum(highest, np.append(before, np.full(last.size, run.depth)))
+        max_better = np.append(before, n_classes - n_relevant[run.unlisted_query[last]])
+        min_better = np.minimum(max_better, np.append(before, np.full(last.size, run.depth)))
         unanswered = (lists.lengths == 0)[query]
-        lowest[unanswered] = highest[unanswered] = n_classes - 1
+        min_better[unanswered] = max_better[unanswered] = n_classes - 1
         order = np.argsort(query, kind="stable")
         query = query[order]
         return cls(
@@ -91,8 +91,8 @@ class RelevantRanks:
             query,
             np.arange(query.size) - query.searchsorted(query),  # n_ahead
             grade[order],
-            lowest[order],
-            highest[order],
+            min_better[order],
+            max_better[order],
             unanswered[order],
         )
 
@@ -102,7 +102,9 @@ class RelevantRanks:
         position[kept] = np.arange(kept.size)
         of_query = np.flatnonzero(position[self.y] >= 0)
         rows = np.isin(self.query, of_query)
-        above = self.lowest[rows]  # ranks are exact, as `classex_bayes.task.table_parts` demands
+        above = self.min_better[
+            rows
+        ]  # ranks are exact, as `classex_bayes.task.table_parts` demands
         drawn = rng.hypergeometric(above, self.n_classes - 1 - above, kept.size - 1)
         columns = {name: getattr(self, name)[rows] for name in ("n_ahead", "grade", "unanswered")}
         return replace(
@@ -112,8 +114,8 @@ class RelevantRanks:
             queries=self.queries[of_query],
             y=position[self.y[of_query]],
             query=of_query.searchsorted(self.query[rows]),
-            lowest=drawn,
-            highest=drawn,
+            min_better=drawn,
+            max_better=drawn,
         )
 
     @property
@@ -148,7 +150,9 @@ class RelevantRanks:
         k1, weight = np.array([self.n_classes]), self.queries.size * self.weight(metric)
         sums = np.zeros(self.n_classes)
         for n_ahead, at in self._by_n_ahead():
-            gain = metric.behind(n_ahead).given_n_better(self.lowest[at], self.n_classes, k1)[:, 0]
+            gain = metric.behind(n_ahead).given_n_better(self.min_better[at], self.n_classes, k1)[
+                :, 0
+            ]
             sums += np.bincount(self.y[self.query[at]], weight[at] * gain, self.n_classes)
         return (sums / np.maximum(np.bincount(self.y, minlength=self.n_classes), 1))[:, None]
 
@@ -161,7 +165,7 @@ class RelevantRanks:
                 metric.behind(n_ahead).weighted_sum(bound[at], self.n_classes, k, weight[at])
                 for n_ahead, at in self._by_n_ahead()
             )
-            for bound in (self.highest, self.lowest)
+            for bound in (self.max_better, self.min_better)
         ]
         lower, upper = (np.clip(end, 0.0, 1.0) for end in ends)
         return lower, upper
@@ -183,13 +187,13 @@ class RelevantRanks:
 
     def _table(self, rows: IntArray, weight: FloatArray) -> RankTable:
         """Table of some of the documents, each among the irrelevant ones."""
-        is_open = self.lowest[rows] < self.highest[rows]
+        is_open = self.min_better[rows] < self.max_better[rows]
         return RankTable(
             self.y[self.query[rows]],
             self.n_classes,
             weight / weight.sum(),
-            self.lowest[rows],
-            np.where(is_open, self.n_classes - 1, self.highest[rows]),
+            self.min_better[rows],
+            np.where(is_open, self.n_classes - 1, self.max_better[rows]),
             unanswered=self.unanswered[rows],
             provenance=Provenance(unknown=CUT_RANKS, nouns=DOCUMENTS, is_part=True),
         )

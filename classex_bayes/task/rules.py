@@ -300,7 +300,7 @@ def _ties(tested: Tested) -> Mapping[str, Any] | None:
     k = table.grid()
     if counts is None or not k.size or table.are_decisions:
         return None
-    touched = int(np.count_nonzero(counts.lowest < counts.highest))
+    touched = int(np.count_nonzero(counts.min_better < counts.max_better))
     distances = np.zeros(2)
     if touched >= _FEWEST_ERRORS or touched > _MOST_TIES * table.n_test:
         contrast = np.zeros((2, k.size))
@@ -310,7 +310,7 @@ def _ties(tested: Tested) -> Mapping[str, Any] | None:
         else:
             worst, best = (
                 Accuracy().average(n_better, table.n_classes, k, table.weight)
-                for n_better in (counts.highest, counts.lowest)
+                for n_better in (counts.max_better, counts.min_better)
             )
         squares = np.diag(contrast @ tested.variance.covariance(k) @ contrast.T)
         moved = np.abs(contrast @ (best - worst))
@@ -337,12 +337,14 @@ def _last(tested: Tested) -> Mapping[str, Any] | None:
     table = tested.table
     if not table.is_exact:
         return None
-    most = table.lowest >= _MOSTLY * table.n_competitors
-    last = table.lowest >= table.n_competitors
+    most = table.min_better >= _MOSTLY * table.n_competitors
+    last = table.min_better >= table.n_competitors
     tied = np.zeros_like(last)
     if (counts := table.counts) is not None and table.provenance.design is None:
-        tied = (counts.lowest >= _MOSTLY * table.n_competitors) & (counts.lowest < counts.highest)
-        tied &= counts.highest >= table.n_competitors
+        tied = (counts.min_better >= _MOSTLY * table.n_competitors) & (
+            counts.min_better < counts.max_better
+        )
+        tied &= counts.max_better >= table.n_competitors
     last = (last | tied) & (table.n_competitors > 1) & ~table.unanswered
     n, n_most = np.count_nonzero(last), np.count_nonzero(most & ~last)
     is_atom = n > _FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
@@ -383,10 +385,10 @@ def _late(tested: Tested) -> dict[str, Any] | None:
     """
     table = tested.table
     missed = table.bounded & (table.provenance.unknown == CUT_RANKS)  # not ties or decisions
-    if not (length := int(table.lowest[missed].max(initial=0))):
+    if not (length := int(table.min_better[missed].max(initial=0))):
         return None
     n_missed = int(missed.sum())
-    n_late = int((~missed & ~table.unanswered & (2 * table.lowest >= length)).sum())
+    n_late = int((~missed & ~table.unanswered & (2 * table.min_better >= length)).sum())
     few = n_late < min(n_missed, _MOST_LATE * (table.n_test - n_missed)) and length >= _SHORTEST
     true = tested.nouns.true
     return {"late": n_late, "missed": n_missed, "length": length, "few": few, "true": true}
@@ -437,10 +439,10 @@ def _gaps(tested: Tested) -> Mapping[str, Any] | None:
     table = tested.table
     if not table.is_simple_random:
         return None
-    known = table.lowest == table.highest
-    n, most = table.n_classes - 1, int(table.lowest[~known].min(initial=_MOST_IN_GROUP + 2))
+    known = table.min_better == table.max_better
+    n, most = table.n_classes - 1, int(table.min_better[~known].min(initial=_MOST_IN_GROUP + 2))
     weight = table.n_test * table.weight
-    counts = np.bincount(table.lowest, weight, _MOST_IN_GROUP + 2)[: min(most, n + 1)]
+    counts = np.bincount(table.min_better, weight, _MOST_IN_GROUP + 2)[: min(most, n + 1)]
     before, here, after = counts[:-2], counts[1:-1], counts[2:]
     j = np.arange(1, counts.size - 1)
     usable = (before > 0) & (here > 0)

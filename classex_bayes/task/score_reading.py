@@ -259,8 +259,10 @@ def read_ranks(
             "tied; "
             + ("add 1 if 0 is best" if length is None else f"{length + 1} if it is not in the list")
         )
-    lowest, highest = (rounded(array).astype(np.int64) - 1 for rounded in (np.floor, np.ceil))
-    return lowest, highest
+    min_better, max_better = (
+        rounded(array).astype(np.int64) - 1 for rounded in (np.floor, np.ceil)
+    )
+    return min_better, max_better
 
 
 # Tables
@@ -277,14 +279,14 @@ def tie_seed(random_seed: RandomSeed) -> int:
 
 
 def table_of_ranks(
-    labels: ClassLabels, lowest: IntArray, highest: IntArray, **columns: Any
+    labels: ClassLabels, min_better: IntArray, max_better: IntArray, **columns: Any
 ) -> RankTable:
     """Table of instances with bounds (n,) of their numbers of better classes.
 
     Those without an answer follow. `columns` are further ones of the table.
     """
     weight = instance_weights(labels.y, labels.weight)
-    table = RankTable(labels.y, labels.weight.size, weight, lowest, highest, **columns)
+    table = RankTable(labels.y, labels.weight.size, weight, min_better, max_better, **columns)
     return _with_unanswered(table, labels)
 
 

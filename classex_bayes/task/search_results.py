@@ -81,8 +81,8 @@ def search_table(
         return table, units if names is None else [names[place] for place in units]
     table = table_of_ranks(
         labels,
-        ranks.lowest,
-        ranks.highest,
+        ranks.min_better,
+        ranks.max_better,
         counts=ranks.counts,
         nearest=ranks.nearest,
         sample=sample,

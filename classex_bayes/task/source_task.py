@@ -396,16 +396,16 @@ class SourceTask(TaskStatistics):
         length = None
         if truncated_at is not None:
             length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
-        lowest, highest = read_ranks(ranks, y, k1, length)
+        min_better, max_better = read_ranks(ranks, y, k1, length)
         names = class_names(classes, k1)
-        positions = encode_labels(y, lowest.size, k1, names)
+        positions = encode_labels(y, min_better.size, k1, names)
         labels = class_labels(positions, k1, names, class_weight, untested, unanswered)
         if length is None:
-            return cls(table_of_ranks(labels, lowest, highest), names)
-        highest = np.where(highest < length, highest, k1 - 1)
-        lowest = np.minimum(lowest, length)
+            return cls(table_of_ranks(labels, min_better, max_better), names)
+        max_better = np.where(max_better < length, max_better, k1 - 1)
+        min_better = np.minimum(min_better, length)
         words = Provenance(unknown=CUT_RANKS)
-        return cls(table_of_ranks(labels, lowest, highest, provenance=words), names)
+        return cls(table_of_ranks(labels, min_better, max_better, provenance=words), names)
 
     @classmethod
     def from_negatives(

@@ -235,8 +235,8 @@ def test_the_likelihood_is_that_of_the_intervals(kind):
     single = basis.bin_probabilities(np.arange(40), 40)  # of every number of losses
     weights = np.random.default_rng(1).dirichlet(np.ones(basis.knots.size), 5)
     expected = np.zeros(5)
-    for lowest, highest in zip(*better_classes(task), strict=True):
-        expected += np.log(weights @ single[lowest : highest + 1].sum(axis=0))
+    for min_better, max_better in zip(*better_classes(task), strict=True):
+        expected += np.log(weights @ single[min_better : max_better + 1].sum(axis=0))
     found = BernsteinData.of(task, basis).log_likelihood(weights) * task.design_effect()
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
@@ -244,8 +244,8 @@ def test_the_likelihood_is_that_of_the_intervals(kind):
 def grouped(ranks, ends, n_classes, **columns):
     """Table of ranks of which only the groups up to `ends`, the largest ranks, are known."""
     group, ends = np.searchsorted(ends, ranks), np.array([0, *ends])
-    n, lowest, highest = ranks.size, ends[group], ends[group + 1] - 1
-    return RankTable(np.arange(n), n_classes, np.full(n, 1 / n), lowest, highest, **columns)
+    n, min_better, max_better = ranks.size, ends[group], ends[group + 1] - 1
+    return RankTable(np.arange(n), n_classes, np.full(n, 1 / n), min_better, max_better, **columns)
 
 
 def test_the_likelihood_of_ranks_in_groups_is_that_of_the_groups():
@@ -274,8 +274,8 @@ def test_every_instance_counts_in_a_bin():
 
 def test_bounds_that_overlap_at_all_numbers_of_better_classes_are_refused():
     weight = np.full(40, 1 / 40)
-    lowest, highest = np.tile([0, 3], 20), np.tile([5, 39], 20)
-    task = cb.SourceTask(RankTable(np.arange(40), 40, weight, lowest, highest))
+    min_better, max_better = np.tile([0, 3], 20), np.tile([5, 39], 20)
+    task = cb.SourceTask(RankTable(np.arange(40), 40, weight, min_better, max_better))
     with pytest.raises(cb.DataError):
         cb.BayesianExtrapolator().fit(task, **FEW)
 
@@ -303,8 +303,8 @@ def test_histograms_spread_instances_over_their_intervals(kind):
     expected = np.zeros((40, bins.size))
     weight = np.full(80, 1 / 80) if kind == "cut ranks" else np.arange(1, 41)[task.y] / 1640
     ends = better_classes(task)
-    for i, (lowest, highest) in enumerate(zip(*ends, strict=True)):
-        places = np.searchsorted(bins, np.arange(lowest, highest + 1))
+    for i, (min_better, max_better) in enumerate(zip(*ends, strict=True)):
+        places = np.searchsorted(bins, np.arange(min_better, max_better + 1))
         np.add.at(expected[task.y[i]], places, 80 * weight[i] / places.size)
     np.testing.assert_allclose(bin_counts(task.table, task.y), expected, atol=1e-9)
     np.testing.assert_allclose(bin_counts(task.table), expected.sum(axis=0), atol=1e-9)

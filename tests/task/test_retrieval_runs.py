@@ -84,14 +84,14 @@ def test_documents_counted_one_by_one(rng, level):
     names = sorted(answers) + sorted({d for listed in run.values() for d in listed} - answers)
     longest, lists = max(map(len, run.values())), task.nearest_classes
     assert task.n_classes == 100 and task.n_test == len(qrels)
-    size, (lowest, highest) = lists.classes.shape[1], better_classes(task)
+    size, (min_better, max_better) = lists.classes.shape[1], better_classes(task)
     assert size >= 3
     for row, (query, listed) in enumerate(run.items()):
         relevant = [document for document, r in qrels[query].items() if r >= level]
         best, n_better, wrong = counted(relevant, listed)
         bounds = (longest, 99) if n_better is None else (n_better, n_better)
         assert names[task.y[row]] == relevant[0]
-        assert (lowest[row], highest[row]) == bounds
+        assert (min_better[row], max_better[row]) == bounds
         shown = [names[j] for j in lists.classes[row] if j >= 0]
         assert shown == wrong[:size]
         scores = [listed[document] for document in shown] + [-np.inf] * (size - len(shown))

@@ -87,13 +87,13 @@ def test_several_entries_of_a_class(rng, length):
     entries[labels == y[:, None]] *= 0.5
     places, near = listed(entries, length)
     task = SourceTask.from_search(labels[places], y, n_classes=N_CLASSES, distances=near)
-    lowest, highest = [], []
+    min_better, max_better = [], []
     for row, true in zip(labels[places].tolist(), y.tolist(), strict=True):
         different = list(dict.fromkeys(row))
         found = true in different
-        lowest.append(different.index(true) if found else len(different))
-        highest.append(different.index(true) if found else N_CLASSES - 1)
-    np.testing.assert_array_equal(better_classes(task), [lowest, highest])
+        min_better.append(different.index(true) if found else len(different))
+        max_better.append(different.index(true) if found else N_CLASSES - 1)
+    np.testing.assert_array_equal(better_classes(task), [min_better, max_better])
     by_class = np.array([entries[:, labels == j].min(axis=1) for j in range(N_CLASSES)]).T
     whole = SourceTask.from_scores(by_class, y, higher_is_better=False)
     same_lists(task.nearest_classes, whole.nearest_classes, task.nearest_classes.classes.shape[1])
@@ -153,12 +153,12 @@ def test_lists_end_before_ties_that_an_index_cut(rng, matrix, length):
         task = SourceTask.from_search(ids, y, distances=near, **SCORED)
         before = (near < near[:, -1:]).sum(axis=1)
         before = np.where(before == length - 1, length, np.maximum(before, 1))
-        lowest, highest = better_classes(task)
-        found = lowest == highest
-        assert lowest[~found].tolist() == before[~found].tolist()
-        assert (highest[~found] == N_CLASSES - 1).all()
+        min_better, max_better = better_classes(task)
+        found = min_better == max_better
+        assert min_better[~found].tolist() == before[~found].tolist()
+        assert (max_better[~found] == N_CLASSES - 1).all()
         assert (found <= (better < before)).all()
-        assert ((better <= lowest) & (lowest <= better + equal))[found].all()
+        assert ((better <= min_better) & (min_better <= better + equal))[found].all()
 
 
 def test_an_index_that_returns_its_first_entries_finds_nothing():
@@ -289,5 +289,5 @@ def test_whole_lists_of_ties_are_ranks_of_scores():
     )
     np.testing.assert_array_equal(whole.ranks, SourceTask.from_scores(scores, y).ranks)
     counts = whole.table.counts  # 0, 1, 2 and 5 classes are better, and 2 are tied with the last
-    assert counts.lowest.tolist() == [0, 1, 2, 2, 2, 5, 5, 5]
-    assert counts.highest.tolist() == [0, 1, 4, 4, 4, 7, 7, 7]
+    assert counts.min_better.tolist() == [0, 1, 2, 2, 2, 5, 5, 5]
+    assert counts.max_better.tolist() == [0, 1, 4, 4, 4, 7, 7, 7]

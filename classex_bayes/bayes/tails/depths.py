@@ -212,7 +212,7 @@ def depths_of(nearest: NearestClasses, form: ScoreForm, table: RankTable) -> Flo
     """
     every = np.ones(int(nearest.classes.max()) + 1, dtype=bool)
     depth = PartLists.of(nearest, every, table.weight).depths(form)
-    n_better = (table.lowest + table.highest) // 2
+    n_better = (table.min_better + table.max_better) // 2
     for number in range(N_NEAREST):
         alike = (n_better == number) & (table.weight > 0)
         known, unknown = alike & (depth > 0), alike & (depth <= 0)
@@ -281,7 +281,7 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
             f"{effective:.1f} classes, fewer than {_FEWEST_EFFECTIVE}"
         )
     table = task.require("ranks among all classes")
-    beaten = float(table.weight @ table.lowest) / (task.n_classes - 1)
+    beaten = float(table.weight @ table.min_better) / (task.n_classes - 1)
     if beaten > 0.5 - _ERRORS * _SD_OF_GUESSES / np.sqrt(effective):
         return (
             f"true classes score below {beaten:.0%} of the wrong ones, which is hardly better than "

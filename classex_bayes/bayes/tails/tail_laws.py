@@ -93,7 +93,7 @@ def tail_laws(
     instances = task.require("ranks among all classes")
     tested, class_place = np.unique(task.y, return_inverse=True)
     depth = depths_of(task.nearest_classes, form, instances)
-    bounds = instances.lowest, instances.highest
+    bounds = instances.min_better, instances.max_better
     cells = TailCells.of(depth, bounds, class_place, task.n_classes, basis)
     effect = RankVariance(instances).competitor_effect
     return cells.draw_laws(parameters, instances.class_weight[tested], effect, rng)

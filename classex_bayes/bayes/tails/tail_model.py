@@ -264,13 +264,13 @@ def symbolic_tail_law(
     return log_p, pt.concatenate([usual + np.log(_SCATTER_WEIGHT), others])
 
 
-def law_outside(lowest: int, highest: int, n_wrong: int) -> tuple[FloatArray, FloatArray]:
+def law_outside(min_better: int, max_better: int, n_wrong: int) -> tuple[FloatArray, FloatArray]:
     """Nodes (m,) of log p given the number of better ones among n wrong classes; probabilities.
 
     With v better classes the law of p is Beta(v + 1/2, n - v + 1/2), the posterior under Jeffreys'
     prior. If v is known up to an interval, the law is a mixture in which log(v + 1/2) is uniform.
     """
-    number = 1 if lowest == highest else _WITHIN_BOUNDS
-    shape = np.geomspace(lowest + 0.5, highest + 0.5, number)[:, None]
+    number = 1 if min_better == max_better else _WITHIN_BOUNDS
+    shape = np.geomspace(min_better + 0.5, max_better + 0.5, number)[:, None]
     log_p = np.log(betaincinv(shape, n_wrong + 1 - shape, _LEVELS)).ravel()
     return log_p, np.full(log_p.size, 1 / log_p.size)

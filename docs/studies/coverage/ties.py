@@ -94,7 +94,7 @@ def law_rows(law_name, n_tasks):
         with quiet():
             for known, task in tasks_of(scores_of(sample), sample.y).items():
                 counts = task.table.counts
-                tied = 0.0 if counts is None else np.mean(counts.lowest < counts.highest)
+                tied = 0.0 if counts is None else np.mean(counts.min_better < counts.max_better)
                 rows.append((known, law_name, tied, truth, *posterior_of(task, weights, accuracy)))
     return rows
 
