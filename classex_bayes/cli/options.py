@@ -7,13 +7,12 @@ follow: how files are read, the fit, the output.
 
 import errno
 import os
-import re
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, dataclass_transform
 
@@ -64,13 +63,15 @@ class _VerbCommand(TyperCommand):
         return super().parse_args(context, args)
 
     def invoke(self, context: Any) -> None:
-        """Run the verb. Warnings of the whole verb are notes, and errors in words of the shell."""
+        """Run the verb. Its warnings are notes, and errors begin with options."""
         verb = super().invoke(context)
         try:
             with verb.terminal.warnings_as_notes():
                 verb.run()
         except DataError as error:
-            raise type(error)(verb.terminal.words(str(error))) from None
+            argument, *rest = str(error).split(": ", 1)
+            options = {option.name: option.opts[0] for option in self.params}
+            raise type(error)(": ".join([options.get(argument, argument), *rest])) from None
 
 
 _CODES = "; ".join(f"{code.value} {code.meaning}" for code in ExitCode)
@@ -78,7 +79,8 @@ app = typer.Typer(
     cls=_Verbs,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    epilog=f"Exit codes: {_CODES}.",
+    epilog="Messages name the arguments of Python: ties='unknown' is the option --ties unknown, "
+    f"and an argument that is no option is an array of the file. Exit codes: {_CODES}.",
 )
 
 
@@ -92,29 +94,6 @@ def verb[T: type[Verb]](name: str, *examples: str) -> Callable[[T], T]:
         return app.command(name, cls=_VerbCommand, epilog=epilog)(cls)
 
     return registered
-
-
-def _with_options(message: str, parameters: Sequence[Any]) -> str:
-    """A message of the library with options, which have the names of the arguments.
-
-    An argument stands at the beginning, or in a setting such as ``ties='unknown'`` or ``labels=``.
-    One that is no option is an array of a file. Settings within a call are those of Python.
-    """
-    options = {o.name: o for o in parameters if o.opts[0].startswith("--")}
-
-    def option(setting: re.Match[str]) -> str:
-        name, value = setting.groups()
-        if name not in options:
-            return setting[0] if value or not name else f"an array {name}"
-        found = options[name]
-        if found.is_flag:
-            return str((found.secondary_opts if value == "False" else found.opts)[0])
-        return f"{found.opts[0]} {'FILE' if found.metavar == 'FILE' else value}"
-
-    if (begins := message.split(": ")[0]) in options:
-        message = options[begins].opts[0] + message.removeprefix(begins)
-    call, setting = r"\w\([^()]*\)", r"\b([a-z_]+)=(?:'?(\w+)'?(?:\(\S*\))?)?"
-    return re.sub(f"{setting}|{call}", option, message)
 
 
 def option(metavar: str | None, text: str, panel: str | None = None, **more: Any) -> Any:
@@ -276,9 +255,7 @@ class Verb(ABC):
     @cached_property
     def terminal(self) -> Terminal:
         """The streams of the shell, files that were written, and what failed."""
-        command = self.context.command
-        words = partial(_with_options, parameters=command.params)
-        return Terminal(self.quiet, self.as_json, command.name or "", words)
+        return Terminal(self.quiet, self.as_json, self.context.command.name or "")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,7 +116,6 @@ class PredictionVerb(FitVerb):
             verdict = findings.assessment
             sound = [verdict.verdict, verdict.driver.sentences, *map(str, verdict.caveats)]
             first = [f"failed: {fault}" for fault in failed] or sound
-            first = [self.terminal.words(line) for line in first]
         tables = [_comparison_table(shown, findings.ci_prob)]
         if findings.open_set is not None:
             tables.append(_rates_table(findings.open_set[1], findings.task, findings.ci_prob))

@@ -48,7 +48,7 @@ class DiagnoseVerb(FileVerb):
             "checks": checks_of(report),
             "seed": self.seed,
         }
-        self.terminal.result([self.terminal.words(repr(report))], numbers)
+        self.terminal.result([repr(report)], numbers)
         if self.strict and not report.passed:
             raise typer.Exit(ExitCode.NOT_MET)
 
@@ -77,7 +77,7 @@ class ClassifiersVerb(TargetOptions, FileVerb, FitVerb):
     ] = None
     paired: Annotated[
         bool,
-        flag("Whether row i of every file is the same instance.", "--paired/--unpaired"),
+        flag("Whether row i of every file is the same instance.", "--paired/--no-paired"),
     ] = True
     ci_prob: Level = None
 

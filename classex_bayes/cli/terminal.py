@@ -78,17 +78,11 @@ class Terminal:
 
     Results go to standard output, everything else to standard error. `files` by name were written,
     `failures` say which others were not, and `interruption` what the user stopped. None of these
-    takes away an answer. `words` makes messages of the library those of the shell.
+    takes away an answer.
     """
 
-    def __init__(
-        self,
-        quiet: bool = False,
-        as_json: bool = False,
-        verb: str = "",
-        words: Callable[[str], str] = str,
-    ) -> None:
-        self.quiet, self.as_json, self.verb, self.words = quiet, as_json, verb, words
+    def __init__(self, quiet: bool = False, as_json: bool = False, verb: str = "") -> None:
+        self.quiet, self.as_json, self.verb = quiet, as_json, verb
         self.files: dict[str, str] = {}
         self.failures: list[str] = []
         self.interruption = ""
@@ -119,7 +113,7 @@ class Terminal:
     def message(self, text: str) -> None:
         """Show a text that is not the result; silent with --quiet."""
         if not self.quiet:
-            print(self.words(text), file=sys.stderr)
+            print(text, file=sys.stderr)
 
     def result(self, parts: Iterable[str], document: dict[str, Any]) -> None:
         """Print tables and lines, and where files are; or the document with --json."""
@@ -193,7 +187,7 @@ class Terminal:
         if self.quiet and not self.as_json and not names_faults and not self.interruption:
             for model in models:
                 for fault in faults_of(model):
-                    print(f"failed: {self.words(fault)}", file=sys.stderr)
+                    print(f"failed: {fault}", file=sys.stderr)
         for failure in self.failures:
             print(f"error: {failure}", file=sys.stderr)
         if self.interruption:

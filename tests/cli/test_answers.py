@@ -174,7 +174,7 @@ def test_a_run_of_trec(run, tmp_path, strict):
     (tmp_path / "qrels").write_text("".join(f"q{i} 0 d{i % 4} 1\n" for i in range(10)))
     data = ["my.run", "--qrels", "qrels", "--n-classes", "30", "--k", "100"]
     code, _, err = run("extrapolate", *data, *FEW)
-    assert code == 4 and "'q9'" in err and "--missing" in err
+    assert code == 4 and "'q9'" in err and "missing='unanswered'" in err
     code, out, _ = run("extrapolate", *data, "--missing", "unanswered", "--json", *FEW)
     found = strict(out)["task"]
     assert code in ANSWERED and (found["n_classes"], found["n_test"]) == (30, 10)
@@ -387,7 +387,7 @@ def test_diagnose(run, strict, two, tmp_path):
 def test_scores_of_the_wrong_sign_are_noted(run, two):
     for options in (["bad.npz"], ["s.npz", "--lower-is-better"]):
         err = run("diagnose", *options)[2]
-        assert "reversed" in err and "--lower-is-better" in err and "--higher-is-better" in err
+        assert "reversed" in err and "higher_is_better=False" in err
     assert "reversed" not in run("diagnose", "bad.npz", "--lower-is-better")[2]
 
 
@@ -395,7 +395,7 @@ def test_lists_of_similarities(run):
     lists = {"ids": (np.arange(30)[:, None] + [0, 1, 2]) % 30, "y": np.arange(30), "n_classes": 30}
     np.savez("lists.npz", distances=np.tile([0.9, 0.5, 0.1], (30, 1)), **lists)
     code, _, err = run("diagnose", "lists.npz")
-    assert code == 4 and "--higher-is-better" in err
+    assert code == 4 and "higher_is_better=True" in err
     assert run("diagnose", "lists.npz", "--higher-is-better")[0] == 0
 
 

@@ -181,9 +181,9 @@ def test_numbers_of_classes_that_no_threshold_serves(run, strict, scores, few):
     code, out, err = run("open-set", scores, "--k", "60,1000000000", *options)
     assert code == 0 and "FPIR  60 " in out and "nan" not in out
     code, _, err = run("open-set", scores, "--k", "1000000000", "--fpir", "0.04", *few)
-    remedies = re.search("pass (--fpir [0-9.]+) or (--prob-kept [0-9.]+)$", err, re.M)
-    for remedy in remedies.groups():
-        remedied = *remedy.split(), *(() if "fpir" in remedy else ("--fpir", "0.04"))
+    remedies = re.search("pass fpir=([0-9.]+) or prob_kept=([0-9.]+)$", err, re.M)
+    kept = "--fpir", "0.04", "--prob-kept", remedies[2]
+    for remedied in (("--fpir", remedies[1]), kept):
         _, out, _ = run("open-set", scores, "--k", "1000000000", *remedied, *few, "--json")
         assert None not in [row["mean"] for row in strict(out)["predictions"]]
 
@@ -194,30 +194,34 @@ def test_an_option_that_is_given_twice_is_an_error(run, scores):
     assert code == 2 and not out and "--metric: found it twice" in err
 
 
-def test_remedies_are_options_of_the_shell(run, tmp_path):
-    """The library names its arguments; a user of the shell passes options."""
-    np.save(tmp_path / "a.npy", np.eye(4))
-    (tmp_path / "a.run").touch()
-    np.savez(tmp_path / "a.npz", ranks=[1, 1, 2], y=[0, 1, 3], n_classes=4)
-    for file, remedy in (
-        ("a.npy", "--labels FILE"), ("a.run", "--qrels FILE"), ("a.npz", "--untested competitors")
-    ):  # fmt: skip
-        code, _, err = run("diagnose", file)
-        assert code == 4 and remedy in err and "=" not in err
-    for n in (4, 5):
-        np.savez(tmp_path / f"{n}.npz", scores=np.eye(n), y=np.arange(n))
+def test_remedies_of_the_library_are_options_of_the_shell(run, tmp_path):
+    """Messages name arguments; the help says how they become options, which work."""
+    assert "--ties unknown" in " ".join(run("--help")[1].split())
     y = np.repeat(np.arange(30), 2)
     scores = np.random.default_rng(1).normal(size=(60, 30)) + 2 * np.eye(30)[y]
-    for name, arrays, remedy in (
-        ("names", {"scores": scores, "y": y.astype(str)}, "an array classes"),
-        ("own", {"probes": scores, "gallery": scores, "y": range(60)}, "--ignore-identical"),
-        ("embedded", {"probes": scores, "gallery": np.eye(30), "y": y}, "--distance cosine"),
+    np.save(tmp_path / "labels.npy", y)
+    for name, arrays, remedy, options in (
+        ("alone.npy", scores, "labels=", ["--labels", "labels.npy"]),
+        (
+            "few.npz",
+            {"ranks": [1, 1, 2], "y": [0, 1, 3], "n_classes": 4},
+            "untested='competitors'",
+            ["--untested", "competitors"],
+        ),
+        (
+            "itself.npz",
+            {"probes": scores, "gallery": scores, "y": range(60)},
+            "ignore_identical=True",
+            ["--ignore-identical"],
+        ),
     ):
-        np.savez(tmp_path / f"{name}.npz", **arrays)
-        _, _, err = run("diagnose", f"{name}.npz")
-        assert remedy in " ".join(err.split()) and "=" not in err
-    code, _, err = run("classifiers", "4.npz", "5.npz", "--k", "9")
-    assert code == 4 and "--unpaired" in err
+        if isinstance(arrays, dict):
+            np.savez(tmp_path / name, **arrays)
+        else:
+            np.save(tmp_path / name, arrays)
+        code, out, err = run("diagnose", name, "--strict")
+        assert code and remedy in " ".join((out + err).split())
+        assert remedy not in " ".join("".join(run("diagnose", name, *options)[1:]).split())
 
 
 # Exit codes of answers
@@ -310,11 +314,11 @@ def test_gates_of_a_recommender(run, two, target, code):
     met = "met" if code == 0 else "not met"
     for k in ("200", "2,000"):
         assert re.search(f"{target} on {k} items: .*: {met}$", out, re.M)
-    found, out, _ = run("classifiers", "a.npz", "b.npz", "--unpaired", *gate, "--target", target)
+    found, out, _ = run("classifiers", "a.npz", "b.npz", "--no-paired", *gate, "--target", target)
     assert found == code
     assert out.count(f"required 0.9: {met}") == 4
     best, worst = ("b.npz", "a.npz") if code == 0 else ("a.npz", "b.npz")
-    found, out, _ = run("classifiers", best, worst, "--unpaired", *gate)
+    found, out, _ = run("classifiers", best, worst, "--no-paired", *gate)
     assert found == code and f"{best[0]} is the best on 2,000 items" in out
 
 
