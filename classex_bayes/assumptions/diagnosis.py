@@ -26,21 +26,13 @@ from classex_bayes.results.extrapolation import REACHED
 from classex_bayes.task.provenance import CLASSES
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
-from classex_bayes.task.rules import Finding, Rule, participation, sums_to_one
+from classex_bayes.task.rules import Finding, Rule, sums_to_one
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
 _MOST_EDGES = 50_000  # confusions kept for the graph
 _CLOSE = 0.1  # share of the classes; an instance that more classes beat does not show similarity
-_SMALLEST_DEGREE = 4.0  # graphs of classes in two or more dimensions are connected from here on
-_N_SKETCHES, _SAME_COLUMN = 16, 1e-6
 _DISTINCT_VALUES = 10  # a row with fewer different scores may occur twice by chance
-_SAME_MOMENT = 1e-3  # of the standard deviation, for scores in single precision or rounded
-_NEIGHBOURS, _N_RANDOM = 10, 199  # places apart, and orders that the observed one is compared with
-_IN_GROUPS = (
-    "If they were sampled in groups (genera, families of products, authors) and not one by one, "
-    "make the task with sampling=Sampling(groups=...)"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +144,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
     task : SourceTask
         Any task. Rules that do not apply have passed None, and say which data they need.
     random_seed : int, SeedSequence or None
-        Seed of random projections of the scores and of permutations.
+        Seed of random projections of the scores, and of the classes whose confusions are kept.
 
     Returns
     -------
@@ -166,8 +158,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         - "copies of classes": above 0.5% have exactly the scores of another. Also look at the best
           wrong pairs of `SourceTask.nearest_classes`;
         - "groups of classes": confusions fall into separate groups of classes;
-        - "order of classes": confusions join classes that are next to each other, a note alone;
-        - "normalisation of scores": a note alone.
+        - "probabilities": scores are made of probabilities over the classes, a note alone.
 
     Raises
     ------
@@ -227,13 +218,6 @@ class Diagnosed:
         return self.sample is not None and sums_to_one(self.sample.scores)
 
     @property
-    def edges(self) -> IntArray | None:
-        """Confusions (n, 2) of classes that were drawn one by one; None if there are none."""
-        if self.facts is None or not self.task.table.is_simple_random or not len(self.facts.edges):
-            return None
-        return self.facts.edges
-
-    @property
     def class_errors(self) -> ClassErrors | None:
         """Contribution of each class to the errors; None without scores."""
         if self.facts is None:
@@ -245,7 +229,8 @@ class Diagnosed:
         total = squares.sum()
         share = squares / total if total > 0 else np.full(squares.size, 1 / squares.size)
         missed, beaten = wrong / np.maximum(repeats, 1), self.facts.as_competitor
-        return ClassErrors(missed, beaten, share, participation(squares))
+        effective = 1 / float((share**2).sum())  # their participation number
+        return ClassErrors(missed, beaten, share, effective)
 
 
 class ScoreFacts:
@@ -289,7 +274,7 @@ class ScoreFacts:
         scores = self._source.scores(rows) + 0.0  # a negative zero equals zero
         self.row_hash[rows] = [hash(row.tobytes()) for row in scores]
         some = np.sort(scores[:, :200], axis=1)
-        different = 1 + (np.diff(some, axis=1) > 0).sum(axis=1)
+        different = 1 + (some[:, 1:] > some[:, :-1]).sum(axis=1)
         whole = bool(np.all(some == np.floor(some)))
         enough = _DISTINCT_VALUES if whole else min(scores.shape[1], _DISTINCT_VALUES)
         self.distinctive[rows] = different >= enough
@@ -338,21 +323,22 @@ def _same_columns(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
 
     Columns are compared through projections :math:`\sum_i z_i (m_j(x_i) - \overline{m}(x_i)) /
     \sqrt n` on standard normal z, whose difference between two classes has the mean square of the
-    scores' difference. It may be rounding, 1e-6 of the spread of the scores.
+    scores' difference. It may be rounding, 1e-6 of the spread of the scores. Classes that are ruled
+    out by a score of -inf have the lowest other one, less 1.
     """
     sample, names = diagnosed.sample, diagnosed.task.classes
     if sample is None or diagnosed.are_probabilities:  # many of these are nearly 0
         return None
     scores = np.empty((sample.y.size, diagnosed.task.n_classes))
-    np.put_along_axis(scores, sample.classes.astype(np.int64), sample.wrong, axis=1)
-    np.put_along_axis(scores, sample.y[:, None], sample.true[:, None], axis=1)
-    finite = np.where(np.isfinite(scores), scores, np.inf).min(axis=1, keepdims=True)
-    scores = np.where(np.isfinite(scores), scores, finite - 1)
+    columns = np.column_stack([sample.y, sample.classes]).astype(np.int64)
+    np.put_along_axis(scores, columns, sample.scores, axis=1)
+    lowest = np.where(np.isfinite(scores), scores, np.inf).min(axis=1, keepdims=True)
+    scores = np.where(np.isfinite(scores), scores, lowest - 1)
     scores -= scores.mean(axis=1, keepdims=True)
-    directions = diagnosed.rng.standard_normal((len(scores), _N_SKETCHES))
+    directions = diagnosed.rng.standard_normal((len(scores), 16))
     sketch = scores.T @ directions / (np.linalg.norm(scores) / scores.shape[1] ** 0.5 or 1.0)
     order = np.argsort(sketch[:, 0], kind="stable")
-    same = np.sqrt((np.diff(sketch[order], axis=0) ** 2).mean(axis=1)) <= _SAME_COLUMN
+    same = np.sqrt((np.diff(sketch[order], axis=0) ** 2).mean(axis=1)) <= 1e-6
     pair = ""
     if same.any():
         place = int(np.argmax(same))
@@ -366,97 +352,65 @@ def _linked(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
     r"""Probability that two confused classes are linked by a chain of confusions.
 
     With pieces of :math:`c_1, c_2, \dots` classes among the n classes that are confused with any,
-    :math:`\sum_m (c_m / n)^2`. Classes drawn one by one from a population with groups are sound.
-    Only the user can distinguish these from classes that were drawn in groups.
+    :math:`\sum_m (c_m / n)^2`. Random graphs of classes in two or more dimensions are connected if
+    each class has four confusions. Classes drawn one by one from a population with groups are
+    sound. Only the user can distinguish these from classes that were drawn in groups.
     """
-    if (edges := diagnosed.edges) is None:
+    if diagnosed.facts is None or not diagnosed.task.table.is_simple_random:
         return None
-    pairs = np.unique(np.sort(edges, axis=1), axis=0)
-    if 2 * len(pairs) / np.unique(edges).size < _SMALLEST_DEGREE:
+    pairs = np.unique(np.sort(diagnosed.facts.edges, axis=1), axis=0)
+    of_classes, ends = np.unique(pairs, return_inverse=True)
+    n = of_classes.size
+    if not n or 2 * len(pairs) / n < 4:
         return None
-    _, ends = np.unique(edges, return_inverse=True)
-    source, target = ends.reshape(edges.shape).T
-    n = int(ends.max()) + 1
-    graph = csr_array((np.ones(len(edges), dtype=bool), (source, target)), shape=(n, n))
+    graph = csr_array((np.ones(len(pairs)), tuple(ends.reshape(pairs.shape).T)), shape=(n, n))
     _, piece = connected_components(graph, directed=False)
     return {"value": float(((np.bincount(piece) / n) ** 2).sum())}
 
 
-def _adjacent(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
-    """Share of the confusions that join near classes; its limit is that of random orders.
-
-    They do if the classes of a group are adjacent. They also do if classes drawn one by one were
-    sorted. Names in alphabetical order say nothing, because similar classes have similar names.
-    """
-    edges, task = diagnosed.edges, diagnosed.task
-    names = [*map(str, task.classes or ())]
-    if edges is None or (names and names == sorted(names)):
-        return None
-
-    def near(order: IntArray) -> float:
-        return float((np.abs(np.diff(order[edges], axis=1)) <= _NEIGHBOURS).mean())
-
-    share = near(np.arange(task.n_classes))
-    at_random = [near(diagnosed.rng.permutation(task.n_classes)) for _ in range(_N_RANDOM)]
-    limit = np.quantile(at_random, 0.99, method="higher")
-    return {"value": share, "limit": limit, "random": np.mean(at_random), "places": _NEIGHBOURS}
-
-
-def _normalised(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
-    """Whether rows are probabilities, or have one mean and standard deviation.
-
-    Normalising a row keeps the order of its classes, so ranks and predictions stay the same. A
-    softmax of fixed logits is marginal in effect.
-    """
-    if (sample := diagnosed.sample) is None:
-        return None
-    with np.errstate(invalid="ignore"):  # of classes that are ruled out by a score of -inf
-        moments = np.stack([sample.scores.mean(axis=1), sample.scores.std(axis=1)])
-        sd = moments[1].max()
-        standardised = sd > 0 and (np.ptp(moments, axis=1) <= _SAME_MOMENT * sd).all()
-    kind = "are probabilities" if diagnosed.are_probabilities else "are not probabilities"
-    if standardised:
-        kind = "all have the same mean and standard deviation, as after z-norm or t-norm"
-    return {"value": float(standardised or diagnosed.are_probabilities), "kind": kind}
+def _probabilities(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
+    """Whether rows are made of probabilities over the classes."""
+    return None if diagnosed.sample is None else {"value": float(diagnosed.are_probabilities)}
 
 
 RULES_OF_ALL_SCORES = (
     Rule(
-        "reach of the ranks", _reach, np.nan,
+        "reach of the ranks", _reach,
+        np.nan,  # the number of classes of the pilot
         "the ranks determine the accuracy to within {within:g} without a prior ({limits}) up to "
         "{number} classes",
         ", fewer than the {limit:,.0f} tested; test more classes",
         at_least=True, is_note=True, needs="ranks",
     ),
     Rule(
-        "copies of instances", _same_rows, 0.01,
+        "copies of instances", _same_rows,
+        0.01,  # a copy among 100 instances
         "{same} of {n} instances repeat the scores of another",
         "; remove these copies, because with them intervals are too short",
         needs="scores with many different values",
     ),
     Rule(
-        "copies of classes", _same_columns, 0.005,
+        "copies of classes", _same_columns,
+        0.005,  # a copy among 200 classes
         "{same} of {n} classes have the scores of another{pair}",
         "; merge classes that cannot be distinguished, because with them accuracy falls too fast",
     ),
     Rule(
-        "groups of classes", _linked, 0.5,
+        "groups of classes", _linked,
+        0.5,  # one piece has 1, two equal ones have 0.5
         "{value:.0%} of pairs of classes are linked by a chain of confusions",
-        "; classes form groups. " + _IN_GROUPS + ", the group of each class",
+        "; classes form groups. If they were sampled in groups (genera, families of products, "
+        "authors) and not one by one, make the task with sampling=Sampling(groups=...), the group "
+        "of each class",
         at_least=True, needs="scores of classes drawn one by one, with 4 confusions each",
     ),
     Rule(
-        "order of classes", _adjacent, np.nan,
-        "{value:.0%} of confusions join classes at most {places} places apart, compared with "
-        "{random:.0%} in random orders",
-        ". Adjacent classes are similar. " + _IN_GROUPS,
-        is_note=True, needs="scores of classes in no alphabetical order",
-    ),
-    Rule(
-        "normalisation of scores", _normalised, 0.0,
-        "rows of scores {kind}",
-        ", which does not change ranks. If the classifier was trained jointly on these classes, "
-        "test it with measure_drift. Rates at a threshold need the scores before normalisation",
+        "probabilities", _probabilities,
+        0,
+        "{value:.0%} of the rows of scores are made of probabilities over the classes",
+        ", which depend on all classes although the ranks do not. If the classifier was trained "
+        "jointly on these classes, test it with measure_drift. Rates at a threshold need the "
+        "scores before normalisation",
         is_note=True,
     ),
 )  # fmt: skip

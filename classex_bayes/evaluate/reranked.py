@@ -11,7 +11,7 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.typing import ClassCounts
 
-_ADVICE = "reranked lists", "reordered ranks"  # rules that recommend this function
+_ADVICE = "reranked lists"  # the rule that recommends this function
 
 
 def predict_reranked(
@@ -112,7 +112,7 @@ def predict_reranked(
     limit = found * at_source / listed_at_source
     predicted = model.predict(counts, metric=chosen.name)
     checks = [check for task in model.tasks for check in task.checks]
-    advice = [check.sentence for check in checks if check.name in _ADVICE]
+    advice = [check.sentence for check in checks if check.name == _ADVICE]
     of_lists = [note for note in predicted.base_notes if note not in advice]
     of_first = [f"first stage: {note}" for note in first_stage.fit_.notes if note not in of_lists]
     return replace(

@@ -1,22 +1,21 @@
 """Rules on the data of a task: what is measured, its limit, and the sentence for readers.
 
-Each rule is a row of `RULES`, and each answer is a `Finding`. A *warning* means that the data are
-probably faulty. A *note* is a sentence with every prediction: each warning, and facts about small
-samples that sound data may have too. Rules look at the finished table and its first rows.
+`RULES`, at the end, is the table. Each of its rows has a function above, which measures one number
+on the finished ranks or on the first rows of scores, and the reason for its limit. Answers are
+`Finding`s. A *warning* means that the data are probably faulty. A *note* is a sentence with every
+prediction: each warning, and facts that sound data may have too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import binom, poisson
+from scipy.stats import binom
 
-from classex_bayes.array_access import read_rows
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.core.metrics import Accuracy
-from classex_bayes.core.ranks.embeddings import EmbeddingScores
-from classex_bayes.core.ranks.sample import Sample, first_rows
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.formatting import folded
 from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.provenance import CUT_RANKS, Nouns
@@ -24,25 +23,7 @@ from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.typing import FloatArray
 
-_FEW_CLASSES, _FEWEST_ERRORS = 20, 10
-_FEWEST = 10  # rows or classes that a rule needs
-_STANDARD_ERRORS = 4  # of chance: one sound test in 30,000
-_MOSTLY = 0.5
-# Ranks at random: the variance of an instance's accuracy between two classes is at most 1 / 12.
-# Three standard errors are more than good classifiers reach if instances are few, so at most 0.15
-# is required, and nothing with fewer than five independent instances.
-_GUESSING_SD, _GUESSING_ERRORS, _WIDEST_MARGIN, _TOO_FEW = 12**-0.5, 3, 0.15, 0.4
-_MOST_TIES = 0.05  # fewer have little effect
-_LAST_TO_MOST = 3  # smooth laws have no atom of instances that lose to all competitors
-_CHANCE, _SHORTEST_OWN = 1e-4, 3  # the nearest classes of regular ones, as on a ring, differ
-_MOST_IN_GROUP, _ANSCOMBE = 10, 3 / 8
-# Differences between classes are normal: sound tasks of 100 classes have a value of 10 to 40.
-_FEWEST_FOR_CONCENTRATION, _ERRORS_FOR_CONCENTRATION = 50, 20
-_SHIFTED = 0.1  # share of the classes
-_NEAREST, _TINY = 4, 1e-6  # votes have no smaller probability, but a softmax that rounds to 0 has
-_ON_DIAGONAL = 1 / 3  # numbers of common points do not reach this share
-_SAME_MEAN = 1e-2  # of the distance of probes: rounding of half precision
-_SHORTEST, _MOST_LATE, _GROWTH = 8, 0.125, 2
+_FEWEST = 10  # rows, classes or errors; the standard error of fewer is itself uncertain
 _WORDS = {True: "ok", False: "WARNING", None: "not checked"}
 
 
@@ -198,37 +179,33 @@ def _errors(tested: Tested) -> Mapping[str, Any]:
     return {"value": min(n, 2 * n_classes), "found": found, "nouns": tested.nouns}
 
 
-# Measures: labels, order and names of the classes
+# Measures: true classes score better than wrong ones
 
 
 def _chance(tested: Tested) -> Mapping[str, Any] | None:
-    """Accuracy among the fewest classes, where guessing gives 1 / k."""
+    """Accuracy among the fewest classes at which it is known, where guessing gives 1 / k.
+
+    It has to be better by two standard errors of guesses. The limit is at most 0.15 above guessing,
+    because good classifiers do not reach more with few instances. An accuracy curve has no
+    instances, and siblings, which are hard to tell apart, are left out.
+    """
     if isinstance(curve := tested.table, AccuracyCurve):
         k, accuracy, margin = int(curve.k[0]), float(curve.values[0]), 0.0
     else:
-        answered = tested.table.answered
-        if not (grid := answered.grid()).size:
+        table = replace(tested.table.answered, siblings=None, siblings_better=None)
+        independent = table.n_test / RankVariance(table).design_effect
+        if not (grid := table.grid()).size or independent < _FEWEST / 2:
             return None
         k = int(grid[0])
-        accuracy = float(answered.metric_bounds(Accuracy(), grid[:1])[1][0])
-        if answered.siblings.any():  # if they are always present, it is lower by itself
-            sizes = answered.n_classes, grid[:1], answered.weight
-            accuracy = float(Accuracy().average(answered.n_better, *sizes)[0])
-        sd = (1 / k * (1 - 1 / k)) ** 0.5 if answered.why_unknown else _GUESSING_SD
-        effect = RankVariance(answered).design_effect
-        margin = _GUESSING_ERRORS * sd * (effect / answered.n_test) ** 0.5
-    required = min(margin, _WIDEST_MARGIN) if margin <= _TOO_FEW else -margin
+        accuracy = float(table.metric_bounds(Accuracy(), grid[:1])[1][0])
+        margin = min(2 * (1 / k * (1 - 1 / k) / independent) ** 0.5, 0.15)
     order = {
         "classes": "y is in another order than the scores, counts from 1 or numbers other classes",
         "documents": "run and qrels name queries or documents differently",
         "items": "the true item is not first in its row",
     }[tested.nouns.ranked]
-    how = "below" if accuracy < 1 / k - margin else "no better than"
-    limit, ranked = 1 / k + required, tested.nouns.ranked
-    return {
-        "value": accuracy, "limit": limit, "k": k, "guess": 1 / k,
-        "ranked": ranked, "order": order, "how": how,
-    }  # fmt: skip
+    numbers = {"value": accuracy, "limit": 1 / k + margin, "k": k, "guess": 1 / k}
+    return {**numbers, "ranked": tested.nouns.ranked, "order": order}
 
 
 def _order(tested: Tested) -> Mapping[str, Any] | None:
@@ -248,115 +225,102 @@ def _order(tested: Tested) -> Mapping[str, Any] | None:
     return {"value": value, "share": mean, "true": tested.nouns.true}
 
 
-def _shift(tested: Tested) -> Mapping[str, Any] | None:
-    """Share of the classes whose first instance is of class y + d by the scores, with one d."""
-    sample, n_classes = tested.table.first_rows, tested.table.n_classes
-    if sample is None or not tested.table.competitors_shared:
-        return None
-    rows = np.unique(sample.y, return_index=True)[1]  # independent: one row of each class
-    ahead = (sample.first - sample.y)[rows] % n_classes
-    places, number = np.unique(np.append(ahead[ahead > 0], 1), return_counts=True)
-    place, n = int(places[number.argmax()]), ahead.size
-    by = place if place <= n_classes // 2 else place - n_classes
-    right, most = int(np.sum(ahead == 0)), int(np.sum(ahead == place))
-    usual = max(
-        float(right), n / (n_classes - 1)
-    )  # neighbours of ordered classes are not best as often
-    far = most > 2 * usual and most - usual > _STANDARD_ERRORS * (most + usual) ** 0.5
-    label = f"y {'+' if by > 0 else '-'} {abs(by)}"
-    if by + sample.y.min() < 0 or by + sample.y.max() >= n_classes:
-        label = f"({label}) % {n_classes}"
-    remedy = f"pass {label}" if tested.names is None else "check the order of the names"
-    share = most / n if far else 0.0
-    return {"value": share, "right": right, "most": most, "n": n, "label": label, "remedy": remedy}
+# Measures: one place or one class has too many instances
 
 
-def _untested(tested: Tested) -> Mapping[str, Any] | None:
-    """Largest share of the instances for which one class without test instances is the best.
+def _dominant(tested: Tested) -> Mapping[str, Any] | None:
+    """Largest share of the instances for which one wrong class is the best, and the only one.
 
-    Hubs, which win often, are rarely alone.
+    Even the hubs of weak classifiers rarely reach a fifth, or four times an equal share of few
+    classes.
     """
-    sample, y = tested.matrix, tested.table.y
-    if sample is None or sample.y.size < _FEWEST or np.unique(y).size == tested.table.n_classes:
+    if (sample := tested.matrix) is None or sample.y.size < _FEWEST:
         return None
-    best = sample.first[~np.isin(sample.first, y)]
-    number = np.bincount(best, minlength=2)
-    usual, most = np.sort(number)[-2:].tolist()
-    far = most - usual > _STANDARD_ERRORS * (most + usual) ** 0.5
-    name = tested.name(int(number.argmax()))
-    return {"value": most / sample.y.size if far else 0.0, "name": name}
-
-
-# Measures: ties, failed searches, candidates of each instance's own
+    best = sample.best_wrong
+    wins = (sample.wrong == best[:, None]).sum(axis=1) == 1
+    number = np.bincount(sample.first[wins & (best > sample.true)], minlength=1)
+    share, limit = number.max() / sample.y.size, max(0.2, 4 / tested.table.n_classes)
+    return {"value": share, "limit": limit, "name": tested.name(int(number.argmax()))}
 
 
 def _ties(tested: Tested) -> Mapping[str, Any] | None:
-    """How far the rule for ties moves the extrapolation, in standard errors.
+    """How far the rule for ties moves the accuracy among k1 / 2 to k1 classes, in standard errors.
 
-    The rules are compared by the accuracy among all k1 classes and by its decline from about k1 / 2
-    classes on. The standard error of an accuracy is at least that of one instance.
+    Among fewer classes, ties behind better competitors would count that hardly matter. The standard
+    error is at least that of four errors.
     """
     table, counts = tested.table, tested.table.counts
     k = table.grid()
     if counts is None or not k.size or table.are_decisions:
         return None
-    touched = int(np.count_nonzero(counts.min_better < counts.max_better))
-    distances = np.zeros(2)
-    if touched >= _FEWEST_ERRORS or touched > _MOST_TIES * table.n_test:
-        contrast = np.zeros((2, k.size))
-        contrast[:, -1], contrast[1, np.abs(k - table.n_classes / 2).argmin()] = 1.0, -1.0
-        if table.provenance.design is None:
-            worst, best = table.with_open_ties().metric_bounds(Accuracy(), k)
-        else:
-            worst, best = (
-                Accuracy().average(n_better, table.n_classes, k, table.weight)
-                for n_better in (counts.max_better, counts.min_better)
-            )
-        squares = np.diag(contrast @ tested.variance.covariance(k) @ contrast.T)
-        moved = np.abs(contrast @ (best - worst))
-        distances = moved / np.sqrt(np.maximum(squares, table.n_test**-2))
+    k = k[2 * k >= k[-1]]
+    if table.provenance.design is None:
+        worst, best = table.with_open_ties().metric_bounds(Accuracy(), k)
+    else:
+        worst, best = (
+            Accuracy().average(n_better, table.n_classes, k, table.weight)
+            for n_better in (counts.max_better, counts.min_better)
+        )
+    square = np.maximum(np.diag(tested.variance.covariance(k)), 4 / table.n_test**2)
     remedy = "Pass scores with more digits"
     if table.competitors_shared:
         remedy = (
             "Merge classes that are copies of others (diagnose names them), or pass scores with "
             "more digits, or ties='unknown' if the ties hide an order"
         )
-    what = ("accuracy", "decline of accuracy towards k1")[int(distances.argmax())]
     return {
-        "value": distances.max(), "touched": touched, "n": table.n_test, "ties": table.ties,
-        "what": what, "remedy": remedy,
-    }  # fmt: skip
+        "value": ((best - worst) / np.sqrt(square)).max(),
+        "touched": int(np.count_nonzero(counts.min_better < counts.max_better)),
+        "n": table.n_test,
+        "ties": table.ties,
+        "remedy": remedy,
+    }
 
 
 def _last(tested: Tested) -> Mapping[str, Any] | None:
-    """Share of the instances that lose to all competitors, if far fewer lose to most of them.
+    """Share of the instances that lose to all competitors, if there is a gap before them.
 
-    Those that lose to most and are tied with all others count, too. A search that failed loses to
-    all of them, and to a few more or fewer at larger k.
+    A search that failed loses to all of them, or is tied with the worst. Laws of favorability are
+    smooth, so instances that rank last by their scores come with others that lose to most. If most
+    instances are last, the sign is reversed.
     """
-    table = tested.table
+    table, counts = tested.table, tested.table.counts
     if not table.is_exact:
         return None
-    most = table.min_better >= _MOSTLY * table.n_competitors
-    last = table.min_better >= table.n_competitors
-    tied = np.zeros_like(last)
-    if (counts := table.counts) is not None and table.provenance.design is None:
-        tied = (counts.min_better >= _MOSTLY * table.n_competitors) & (
-            counts.min_better < counts.max_better
-        )
-        tied &= counts.max_better >= table.n_competitors
-    last = (last | tied) & (table.n_competitors > 1) & ~table.unanswered
-    n, n_most = np.count_nonzero(last), np.count_nonzero(most & ~last)
-    is_atom = n > _FEWEST_ERRORS // 2 + _LAST_TO_MOST * n_most
-    is_atom &= n <= _MOSTLY * table.n_test or bool(tied.any())  # else the sign is reversed
-    return {"value": n / table.n_test if is_atom else 0.0, "n": n, "most": n_most}
+    ends = table if counts is None or table.provenance.design is not None else counts
+    low = (2 * ends.min_better >= table.n_competitors) & ~table.unanswered
+    last = low & (ends.max_better >= table.n_competitors) & (table.n_competitors > 1)
+    n, n_others = np.count_nonzero(last), np.count_nonzero(low & ~last)
+    is_atom = _FEWEST <= n <= table.n_test / 2 and n > 3 * n_others
+    return {"value": n / table.n_test if is_atom else 0.0, "n": n, "most": n_others}
+
+
+def _reranked(tested: Tested) -> Mapping[str, Any] | None:
+    """Probability of so few true classes in the second half of lists of one system.
+
+    Among the r best entries of one system the number of true classes grows at least like the power
+    of r that finds all of them among all classes. A second model moves the true classes to the top
+    that a first one listed, and those that the first one missed stay missing.
+    """
+    table = tested.table
+    missed = table.bounded & (table.provenance.unknown == CUT_RANKS)  # not ties or decisions
+    listed = ~missed & ~table.unanswered
+    length, n_missed = int(table.min_better[missed].max(initial=0)), int(missed.sum())
+    n_listed, late = (int((listed & (2 * table.min_better >= at)).sum()) for at in (0, length))
+    if not _FEWEST <= length < table.n_classes or not n_listed:
+        return None
+    power = np.log1p(n_missed / n_listed) / np.log(table.n_classes / length)
+    chance = binom.cdf(late, n_listed, 1 - 2**-power)
+    true = tested.nouns.true
+    return {"value": chance, "late": late, "missed": n_missed, "length": length, "true": true}
 
 
 def _candidates(tested: Tested) -> Mapping[str, Any] | None:
     """Number of wrong classes that pairs of lists share, as a multiple of that of random lists.
 
     Two random lists of :math:`m_i` and :math:`m_j` classes out of k1 share :math:`m_i m_j / k_1` of
-    them, and more if they are the best of all classes.
+    them, and more if they are the best of all classes. If chance gives 15, a quarter of them has a
+    probability of 2e-4. Lists of one or two neighbours may differ, as on a ring.
     """
     lists, n_classes = tested.lists, tested.table.n_classes
     if lists is None or not tested.table.competitors_shared:
@@ -364,129 +328,16 @@ def _candidates(tested: Tested) -> Mapping[str, Any] | None:
     row, place = np.nonzero(lists.classes >= 0)
     # A class may have several entries in a list.
     pairs = np.unique(row * n_classes + lists.classes[row, place])
-    if pairs.size < _SHORTEST_OWN * np.unique(row).size:
-        return None
     sizes, listed = (np.bincount(part).astype(float) for part in np.divmod(pairs, n_classes))
     by_chance = float(sizes.sum() ** 2 - (sizes**2).sum()) / (2 * n_classes)
+    if by_chance < 15 or pairs.size < 3 * np.unique(row).size:
+        return None
     shared = float((listed * (listed - 1)).sum() / 2)
-    if by_chance == 0 or poisson.cdf(shared, by_chance) >= _CHANCE:
-        by_chance = min(by_chance, shared)  # chance would give as few
-    value = shared / by_chance if by_chance else 1.0
-    return {"value": value, "shared": shared, "by_chance": by_chance, "of": n_classes}
+    numbers = {"shared": shared, "by_chance": by_chance, "of": n_classes}
+    return {"value": shared / by_chance, **numbers}
 
 
-def _late(tested: Tested) -> dict[str, Any] | None:
-    """Numbers of true classes in the second half of the lists, and missing ones.
-
-    In the lists of one system the ranks of the true classes thin out slowly: if few are in the
-    second half of the lists, few are in each doubling of the rank after it. A second model that
-    reorders the best entries of a first one moves the true classes to the top, and those that the
-    first one missed stay missing.
-    """
-    table = tested.table
-    missed = table.bounded & (table.provenance.unknown == CUT_RANKS)  # not ties or decisions
-    if not (length := int(table.min_better[missed].max(initial=0))):
-        return None
-    n_missed = int(missed.sum())
-    n_late = int((~missed & ~table.unanswered & (2 * table.min_better >= length)).sum())
-    few = n_late < min(n_missed, _MOST_LATE * (table.n_test - n_missed)) and length >= _SHORTEST
-    true = tested.nouns.true
-    return {"late": n_late, "missed": n_missed, "length": length, "few": few, "true": true}
-
-
-def _reranked(tested: Tested) -> Mapping[str, Any] | None:
-    """Spread of the last quarter of the scores of a list, in that of the middle half, if few late.
-
-    It is about 0.3 for the best of many scores, 0.5 for uniform ones, 0.8 to 1.2 for normal ones of
-    which none is left out.
-    """
-    lists, numbers = tested.lists, _late(tested)
-    if numbers is None or lists is None or not lists.has_scores:
-        return None
-    scores = -np.sort(-lists.scores, axis=1)[:, : numbers["length"]]
-    n = scores.shape[1]
-    upper, lower, last = scores[:, [n // 4, 3 * n // 4, -1]].T
-    full = np.isfinite(last) & (upper > lower)
-    spread = (lower[full] - last[full]) / (upper[full] - lower[full])
-    return numbers | {"value": np.median(spread) if full.any() and numbers["few"] else 0.0}
-
-
-def _reordered(tested: Tested) -> Mapping[str, Any] | None:
-    """Probability that so few are late in lists of one system, if so many are missing."""
-    numbers = _late(tested)
-    if numbers is None or (tested.lists is not None and tested.lists.has_scores):
-        return None
-    doublings = np.log2(max(tested.table.n_classes / numbers["length"], 1.0))
-    late, missed = numbers["late"], numbers["missed"]
-    chance = binom.cdf(late, late + missed, 1 / (1 + _GROWTH * doublings))
-    return numbers | {"value": chance if numbers["few"] else 1.0}
-
-
-# Measures: classes in groups, classes that dominate
-
-
-def _gaps(tested: Tested) -> Mapping[str, Any] | None:
-    r"""Largest gap between the numbers of neighbouring ranks, in standard errors.
-
-    If competitors are drawn one by one, the number of better ones is binomial, given the
-    probability that a random class is better. Whatever its distribution, the probabilities
-    :math:`p_j` of j better classes of n satisfy :math:`q_j^2 \le q_{j-1} q_{j+1}` with
-    :math:`q_j = p_j / \binom{n}{j}` (Cauchy and Schwarz). Classes that come in pairs or small
-    groups violate this: if every class has a twin, many instances have one better class and hardly
-    any has two. In simulations of competitors that are all equally good, where both sides are
-    equal, the largest of 3,600 was 3.7.
-    """
-    table = tested.table
-    if not table.is_simple_random:
-        return None
-    known = table.min_better == table.max_better
-    n, most = table.n_classes - 1, int(table.min_better[~known].min(initial=_MOST_IN_GROUP + 2))
-    weight = table.n_test * table.weight
-    counts = np.bincount(table.min_better, weight, _MOST_IN_GROUP + 2)[: min(most, n + 1)]
-    before, here, after = counts[:-2], counts[1:-1], counts[2:]
-    j = np.arange(1, counts.size - 1)
-    usable = (before > 0) & (here > 0)
-    before, here, after, j = before[usable], here[usable], after[usable], j[usable]
-    least = here**2 / before * j * (n - j) / ((j + 1) * (n - j + 1))
-    square = tested.variance.design_effect * (1 + least * (4 / here + 1 / before))
-    violation = 2 * (np.sqrt(least + _ANSCOMBE) - np.sqrt(after + _ANSCOMBE)) / np.sqrt(square)
-    if not violation.size:
-        return None
-    at = int(np.argmax(violation))
-    return {
-        "value": violation[at], "here": here[at], "after": after[at], "least": least[at],
-        "rank": j[at] + 1, "next": j[at] + 2,
-    }  # fmt: skip
-
-
-def _concentration(tested: Tested) -> Mapping[str, Any] | None:
-    r"""Effective number of classes that make up the sampling error of ATA at a large k.
-
-    It is the largest k that leaves 20 right answers. The value is the participation number
-    :math:`(\sum_j \psi_j^2)^2 / \sum_j \psi_j^4` of the dyadic influences. Unequal class weights
-    reduce it although the data are sound, so these must be as good as 50 equal ones.
-    """
-    table = tested.table
-    if not (table.is_simple_random and table.is_exact) or table.influence is None:
-        return None
-    k = table.grid()
-    right = np.flatnonzero(
-        table.n_test * table.metric_bounds(Accuracy(), k)[0] >= _ERRORS_FOR_CONCENTRATION
-    )
-    few_errors = np.count_nonzero(table.n_better) < _ERRORS_FOR_CONCENTRATION
-    few_classes = round(participation(table.class_weight**2)) < _FEWEST_FOR_CONCENTRATION
-    if few_errors or few_classes or not right.size:
-        return None
-    squares = tested.variance.unit_influence[:, right[-1]] ** 2
-    if not squares.any():
-        return None
-    top = np.argsort(-squares)[:5]
-    worst = ", ".join(str(tested.name(j)) for j in top.tolist())
-    share = squares[top].sum() / squares.sum()
-    return {"value": participation(squares), "worst": worst, "share": share}
-
-
-# Measures: scores that are not what they seem
+# Measures: scores show how near a class is
 
 
 def _self_matches(tested: Tested) -> Mapping[str, Any] | None:
@@ -501,80 +352,42 @@ def _self_matches(tested: Tested) -> Mapping[str, Any] | None:
     return {"value": float((sample.true > limit).mean())}
 
 
-def _permuted(tested: Tested) -> Mapping[str, Any] | None:
-    """Share of the rows that contain the same numbers in another order, as ranks do."""
+def _normalised(tested: Tested) -> Mapping[str, Any] | None:
+    """Share of the rows of ranks, or of probabilities that were passed as distances.
+
+    Rows of ranks contain the same numbers in another order. Probabilities that are passed as
+    similarities are sound.
+    """
     if (sample := tested.matrix) is None:
         return None
+    if _are_distances(tested.table) and sums_to_one(sample.scores):
+        kind = "1 minus probabilities over the classes, or minus their logarithms"
+        return {"value": 1.0, "kind": kind}
     ordered = np.sort(sample.scores, axis=1)
     typical = np.sort(ordered, axis=0)[len(ordered) // 2]  # the medians
-    if np.unique(typical).size < _FEWEST or len(ordered) < 3:
+    if np.unique(typical).size < _FEWEST or len(ordered) < _FEWEST:
         return None
-    return {"value": float((ordered == typical).all(axis=1).mean())}
-
-
-def _probabilities(tested: Tested) -> Mapping[str, Any] | None:
-    """Whether distances are made of probabilities over the classes."""
-    if (sample := tested.matrix) is None or not _are_distances(tested.table):
-        return None
-    return {"value": float(sums_to_one(sample.scores))}
+    share = float((ordered == typical).all(axis=1).mean())
+    return {"value": share, "kind": "the same numbers in another order, as ranks are"}
 
 
 def _rounded(tested: Tested) -> Mapping[str, Any] | None:
-    """Share of the rows in which some of the best classes are tied at a probability of 0 or 1."""
-    if (sample := tested.matrix) is None or tested.table.are_decisions:
+    """Share of the rows in which some of the best classes are tied at a probability of 0 or 1.
+
+    Votes have no probabilities below 1e-6, but a softmax that is rounded to 0 has. The tails of
+    scores use the few nearest classes alone.
+    """
+    if (sample := tested.matrix) is None:
         return None
     scores = sample.scores
-    are_tiny = (scores > 0) & (scores < _TINY)
+    are_tiny = (scores > 0) & (scores < 1e-6)
     if scores.min() < 0 or scores.max() > 1 or not are_tiny.any():
         return None
-    nearest = min(_NEAREST, sample.wrong.shape[1])
+    nearest = min(4, sample.wrong.shape[1])
     best = np.partition(sample.wrong, -nearest, axis=1)[:, -nearest:]
     some = np.sort(np.column_stack([sample.true, best]), axis=1)
     tied = (some[:, 1:] == some[:, :-1]) & ((some[:, 1:] == 0) | (some[:, 1:] == 1))
     return {"value": float(tied.any(axis=1).mean())}
-
-
-def _decisions(tested: Tested) -> Mapping[str, Any] | None:
-    """Share of the rows that have only two different values."""
-    table = tested.table
-    if table.counts is None or table.is_exact:
-        return None
-    return {"value": table.counts.two_values.mean(), "k1": table.n_classes}
-
-
-def _confusions(tested: Tested) -> Mapping[str, Any] | None:
-    """Share of the rows, one for each class, that are whole numbers, most of them right."""
-    sample, table = tested.matrix, tested.table
-    if sample is None or not sample.y.size == table.n_test == np.unique(sample.y).size:
-        return None
-    scores = sample.scores
-    if table.n_test != table.n_classes or scores.min() < 0 or scores.max() <= 1:
-        return None
-    right = sample.true / np.maximum(scores.sum(axis=1), 1)
-    whole = (scores == np.floor(scores)).all(axis=1)
-    return {"value": whole.mean() if right.mean() > _ON_DIAGONAL else 0.0}
-
-
-def _templates(tested: Tested) -> Mapping[str, Any] | None:
-    """Share of the templates that are the means of all probes of their classes."""
-    source, y = tested.table.provenance.source, tested.table.y[~tested.table.unanswered]
-    # A file may be closed by now.
-    if not isinstance(source, EmbeddingScores) or source.several or source.in_order:
-        return None
-    rows = first_rows(*source.probes.shape)
-    probes = np.asarray(read_rows(source.probes, rows), dtype=float)
-    seen, repeats = (np.bincount(of, minlength=source.shape[1]) for of in (y[rows], y))
-    whole = np.flatnonzero((seen == repeats) & (repeats > 1))[: rows.size]
-    if whole.size < _FEWEST:
-        return None
-    means = np.zeros((seen.size, probes.shape[1]))
-    np.add.at(means, y[rows], probes)
-    means /= np.maximum(seen, 1)[:, None]
-    of_class = np.sort(np.argsort(source.template_class)[whole])
-    gallery = np.asarray(read_rows(source.gallery, of_class), dtype=float)
-    away = np.linalg.norm(means[source.template_class[of_class]] - gallery, axis=1)
-    within = np.median(np.linalg.norm(probes - means[y[rows]], axis=1))
-    return {"value": float((away <= _SAME_MEAN * within).mean())}
 
 
 def sums_to_one(scores: FloatArray) -> bool:
@@ -592,7 +405,7 @@ def sums_to_one(scores: FloatArray) -> bool:
         probs = np.exp(np.minimum(scores, 1.0))
         rest = 1 - probs.max(axis=1)
         # Small distances of true classes are no logarithms: the others do not have the rest.
-        if np.abs(probs.sum(axis=1) - 1).mean() <= _MOSTLY * rest.mean():
+        if np.abs(probs.sum(axis=1) - 1).mean() <= rest.mean() / 2:
             kinds.append(probs)
     rounding = 1e-2  # of probabilities and their logarithms in half precision
     return any(
@@ -604,16 +417,6 @@ def sums_to_one(scores: FloatArray) -> bool:
     )
 
 
-def participation(squares: FloatArray) -> float:
-    r"""Participation number :math:`(\sum_j s_j)^2 / \sum_j s_j^2` of nonnegative numbers.
-
-    It lies between 1 (one number has all the weight) and their count (all are equal). It is 0 if
-    all are 0.
-    """
-    total = float((squares**2).sum())
-    return float(squares.sum() ** 2 / total) if total > 0 else float(np.count_nonzero(squares))
-
-
 def _are_distances(table: RankTable) -> bool:
     """Whether the smallest scores are the best."""
     scored = table.provenance.source if table.nearest is None else table.nearest
@@ -621,29 +424,26 @@ def _are_distances(table: RankTable) -> bool:
 
 
 _CLASSES = Rule(
-    "number of classes", _classes, _FEW_CLASSES,
+    "number of classes", _classes,
+    20,  # of fewer, the standard error of an accuracy may be above 0.5 / 20**0.5 = 0.11
     "{found}",
     " are few. Rely on intervals and not on means or point estimates, and test {limit:.0f} or more",
     at_least=True, is_note=True,
 )  # fmt: skip
 _GUESSING = Rule(
-    "accuracy on few classes", _chance, np.nan,
+    "accuracy on few classes", _chance,
+    np.nan,  # two standard errors of guesses, at most 0.15, above 1 / k
     "the accuracy among {k} {ranked} is {value:.3f}; guessing gives {guess:.3g}",
-    ". True classes score {how} wrong ones. Check whether the sign of the scores is reversed "
-    "(higher_is_better=False for distances, else higher_is_better=True), or {order}",
-    at_least=True, needs="a known accuracy",
+    ". True classes score no better than wrong ones. Check whether the sign of the scores is "
+    "reversed (higher_is_better=False for distances, else higher_is_better=True), or {order}",
+    at_least=True, needs="a known accuracy and five independent instances",
 )  # fmt: skip
 OF_CURVES = _CLASSES, _GUESSING
-_LATE = "{late} {true} have ranks in the second half of the lists, and {missed} are missing"
-_FIRST_STAGE = (
-    ", as if a second model had reordered the best entries of a first one. If so, the first one "
-    "limits every metric with more of them: fit its lists as another task, and pass both models to "
-    "predict_reranked with n_reranked={length}"
-)
 RULES = (
     _CLASSES,
     Rule(
-        "number of errors", _errors, _FEWEST_ERRORS,
+        "number of errors", _errors,
+        _FEWEST,
         "{found}",
         ". So few errors, or of so few {nouns.units}, hardly show how fast the accuracy falls, and "
         "the model or its prior dominates. Test more {nouns.ranked} or {nouns.instances} until "
@@ -652,34 +452,30 @@ RULES = (
     ),
     _GUESSING,
     Rule(
-        "order of lists", _order, _STANDARD_ERRORS,
+        "order of lists", _order,
+        4,  # standard errors: one sound test in 30,000
         "{true} stand behind {share:.0%} of the wrong ones in their lists, on average",
         ", as if the order were reversed: pass the best first, or the other value of "
         "higher_is_better",
         needs="lists of at least 10 classes",
     ),
     Rule(
-        "labels", _shift, _SHIFTED,
-        "the first instance of {right} of {n} classes is recognised",
-        ", and class {label} is the best one for {most}, as if labels were off: {remedy}, or, if y "
-        "counts only classes that occur, the numbers of their columns",
-        needs="scores or lists of classes",
+        "dominant class", _dominant,
+        np.nan,  # a fifth, or four times an equal share
+        "a wrong class is the best one for {value:.0%} of the instances",
+        ", column {name} of scores. Leave it out if it is no class, such as a fold, a time or the "
+        "number of the row. Otherwise check its template, because it harms all classes equally",
     ),
     Rule(
-        "columns", _untested, 0.2,
-        "an untested column is the best for {value:.0%} of the instances, far more than others",
-        ": column {name} of scores; leave it out if it is no class, such as a fold, a time or the "
-        "number of the row",
-        needs="scores of untested classes",
-    ),
-    Rule(
-        "ties", _ties, 2.0,
+        "ties", _ties,
+        2,  # standard errors: beyond it the rule for ties decides more than the data
         "the true class is tied with a competitor in {touched} of {n} instances (rule: {ties})",
-        ". The rule moves the {what} by up to {value:.1f} standard errors. {remedy}",
+        ". The rule moves the accuracy by up to {value:.1f} standard errors. {remedy}",
         needs="ranks from scores",
     ),
     Rule(
-        "last ranks", _last, 0.02,
+        "last ranks", _last,
+        0.02,  # fewer hardly move a prediction
         "{n} instances lost to every competitor, or are tied with the worst",
         ", and {most} to most of them. If their searches failed, leave them out and pass their "
         "classes in unanswered=. If their classes have no template or no training instance, as in "
@@ -687,83 +483,45 @@ RULES = (
         needs="known ranks",
     ),
     Rule(
-        "own candidates", _candidates, 0.25,
+        "reranked lists", _reranked,
+        0.01,  # it is a note, because true classes that no list can have look alike
+        "{late} {true} have ranks in the second half of the lists, and {missed} are missing",
+        ", as if a second model had reordered the best entries of a first one, or an approximate "
+        "index had missed them. The first one limits every metric with more of them: fit its lists "
+        "as another task, and pass both models to predict_reranked with n_reranked={length}",
+        at_least=True, is_note=True,
+        needs="lists of at least 10 classes that lack some true classes",
+    ),
+    Rule(
+        "own candidates", _candidates,
+        0.25,  # random lists share 1, the best of all classes more, own candidates none
         "lists share {shared:,.0f} wrong classes, random ones {by_chance:,.0f}",
         ", as if each instance had been ranked among candidates of its own, and not among all "
         "{of:,} classes: pass own_candidates=True in place of n_classes to SourceTask.from_run or "
         "from_search, or ranks with n_negatives",
-        at_least=True, needs="lists of classes",
+        at_least=True, needs="lists that share 15 wrong classes by chance",
     ),
     Rule(
-        "reranked lists", _reranked, 0.6,
-        _LATE, _FIRST_STAGE, needs="lists with scores that lack some true classes",
-    ),
-    Rule(
-        "reordered ranks", _reordered, 0.01,
-        _LATE, _FIRST_STAGE, at_least=True, is_note=True,
-        needs="ranks in lists that lack some true classes",
-    ),
-    Rule(
-        "gaps between ranks", _gaps, _STANDARD_ERRORS,
-        "{here:.0f} instances have rank {rank} and {after:.0f} rank {next}",
-        "; if classes were drawn one by one, at least {least:.0f} would have rank {next}. Classes "
-        "seem to come in groups of {rank}, such as twins or classes that were enrolled twice: "
-        "merge them, or pass the groups that were sampled as sampling=Sampling(groups=...)",
-        needs="two neighbouring ranks of classes drawn one by one",
-    ),
-    Rule(
-        "concentration of errors", _concentration, 7.0,
-        "the effective number of classes that contribute to the standard error of the accuracy is "
-        "{value:.0f}",
-        ". Classes {worst} cause {share:.0%} of the variance of the accuracy. Check whether they "
-        "are mislabelled or have a template that wins everywhere. The standard errors may be wrong",
-        at_least=True,
-        needs="scores of 50 classes of similar weight, and 20 instances with and without errors",
-    ),
-    Rule(
-        "self matches", _self_matches, 0.0,
+        "self matches", _self_matches,
+        0,
         "{value:.0%} of the true classes match perfectly",
         ", as if each test instance were compared with itself: use test instances that are not "
         "among the templates, or pass ignore_identical=True",
         needs="scores",
     ),
     Rule(
-        "order alone", _permuted, _MOSTLY,
-        "{value:.0%} of the rows of scores contain the same numbers in another order",
-        ", as ranks do. They show the order of the classes and not how near a class is: pass the "
-        "scores that were ranked, or the ranks of the true classes to SourceTask.from_ranks",
+        "normalised scores", _normalised,
+        0.5,  # measured scores of two instances are never the same numbers
+        "{value:.0%} of the rows of scores are {kind}",
+        ". These do not measure how near a class is: pass the logits or distances that they were "
+        "made from, or probabilities with higher_is_better=True, or the ranks of the true classes "
+        "to SourceTask.from_ranks",
     ),
     Rule(
-        "distances", _probabilities, 0.0,
-        "{value:.0%} of the rows of distances are made of probabilities over the classes",
-        ": 1 minus these or minus their logarithms, which do not measure how near a class is. Pass "
-        "the logits, or the probabilities with higher_is_better=True",
-        needs="distances to all classes",
-    ),
-    Rule(
-        "rounded probabilities", _rounded, 0.05,
+        "rounded probabilities", _rounded,
+        0.05,  # fewer hardly change the tails of the scores
         "in {value:.0%} of the rows some of the best classes have the same probability, 0 or 1",
         ", because a softmax or sigmoid was rounded: pass the logits",
         needs="probabilities",
-    ),
-    Rule(
-        "scores that rank the classes", _decisions, _MOSTLY,
-        "{value:.0%} of the rows of scores have only two different values",
-        ", as if they were decisions. They show only whether an answer among {k1} classes is "
-        "correct; pass scores that rank the classes, such as distances",
-        needs="scores whose ties are open",
-    ),
-    Rule(
-        "counts", _confusions, 0.9,
-        "{value:.0%} of the rows are counts of decisions",
-        ", whole numbers and one row for each class, like a confusion matrix: pass it to "
-        "SourceTask.from_confusion",
-        needs="scores above 1, with one row for each class",
-    ),
-    Rule(
-        "templates", _templates, _MOSTLY,
-        "{value:.0%} of the templates are the means of the probes of their classes",
-        "; make them of other instances than those that are tested",
-        needs="embeddings in memory, with several probes of a class",
     ),
 )  # fmt: skip

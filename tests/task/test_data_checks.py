@@ -72,7 +72,6 @@ def test_a_heavy_class_is_no_fault_of_the_data(share):
         notes = cb.ClassExReg(0.5).fit(task).predict(100).notes
     effective = 1 / (weight**2).sum()
     assert any(f"{effective:.1f}" in note for note in notes) == (share > 0)
-    assert cb.diagnose(task)["concentration of errors"].passed is (None if share else True)
 
 
 def test_pooled_tasks_tell_every_doubt_once(reversed_task):
@@ -96,7 +95,7 @@ def test_guessing_is_told_at_the_smallest_known_number_of_classes():
         task = SourceTask.from_scores(np.eye(k1)[answer], y)
     check = cb.diagnose(task)["accuracy on few classes"]
     sd = np.sqrt(0.05 * 0.95 * task.design_effect() / n)
-    assert check.limit == pytest.approx(0.05 + 3 * sd)
+    assert check.limit == pytest.approx(0.05 + 2 * sd)
     assert check.passed == (np.mean(answer == y) >= check.limit)
 
 
@@ -114,57 +113,3 @@ def test_equal_weights_cost_nothing(k1):
     task = SourceTask.from_ranks(np.arange(k1) % 3 + 1, np.arange(k1), n_classes=k1)
     notes = cb.ClassExReg(random_seed=0).fit(task).predict(2 * k1).notes
     assert not any("weight" in note for note in notes)
-
-
-def twins(group=2, repeats=3, k1=200):
-    """Classes in groups: half of the instances lose to a sibling, none to another class."""
-    y, rng = np.repeat(np.arange(k1), repeats), np.random.default_rng(1)
-    scores = rng.normal(size=(y.size, k1))
-    siblings = y[:, None] // group == np.arange(k1) // group
-    scores = np.where(siblings, 10 + rng.normal(size=scores.shape), scores)
-    order = rng.permutation(k1)
-    return scores[:, order], np.argsort(order)[y]
-
-
-def grouped(task):
-    (check,) = (check for check in task.checks if check.name == "gaps between ranks")
-    return check
-
-
-def test_twins_are_named_with_one_confusion_a_class():
-    task = SourceTask.from_scores(*twins())
-    (warning,) = task.warnings
-    assert "groups of 2" in warning
-    # At least so many would have rank 3: p2 >= p1^2 (n - 1) / (2 n p0), whatever the mixture.
-    right, wrong = np.bincount(task.ranks - 1)
-    expected = wrong**2 * 198 / (2 * 199 * right)
-    assert f"{wrong} instances" in warning and f"{expected:.0f}" in warning
-    report = cb.diagnose(task, random_seed=1)
-    assert [check.name for check in report.warnings] == ["gaps between ranks"]
-    ranks = SourceTask.from_ranks(task.ranks, task.y, n_classes=200)
-    assert ranks.warnings == task.warnings
-    cut = SourceTask.from_ranks(task.ranks, task.y, n_classes=200, truncated_at=5)
-    assert grouped(cut) == grouped(ranks)
-    scores, y = twins()
-    named = cb.Sampling(groups=np.argsort(y[::3]) // 2)
-    assert not SourceTask.from_scores(scores, y, sampling=named).warnings
-
-
-def test_weighted_counts_are_whole_numbers():
-    scores, y = twins()
-    weight = np.arange(1, 201) / np.arange(1, 201).sum()
-    check = grouped(SourceTask.from_scores(scores, y, class_weight=weight))
-    task = SourceTask.from_scores(scores, y)
-    counted = 600 * weight[y][task.ranks == 2].sum() / 3
-    assert f"{counted:.0f} instances" in check.sentence
-
-
-@pytest.mark.parametrize("p", [0.002, 0.01, 0.05])
-@pytest.mark.parametrize("k1", [30, 300])
-def test_competitors_drawn_one_by_one_are_in_no_groups(k1, p):
-    """With equally good competitors, the inequality of the check is an equality."""
-    rng = np.random.default_rng(1)
-    y = np.repeat(np.arange(k1), 2)
-    for _ in range(40):
-        ranks = 1 + rng.binomial(k1 - 1, p, size=y.size)
-        assert grouped(SourceTask.from_ranks(ranks, y, n_classes=k1)).passed is not False

@@ -1,7 +1,6 @@
 """Ties, decisions and cut lists: bounds of accuracies against brute force, and what they refuse."""
 
 import pickle
-from contextlib import nullcontext
 from itertools import combinations
 
 import dask.array as da
@@ -16,7 +15,6 @@ from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.core import RadialBasis
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.core.subsets import accuracy_given_n_better
-from classex_bayes.exceptions import DataWarning
 from classex_bayes.risk import average_test_risk
 from classex_bayes.task.rank_bins import bin_counts, bin_ends
 from classex_bayes.task.rank_table import RankTable
@@ -325,8 +323,7 @@ def test_unknown_orders_widen_the_variance_by_that_between_the_bounds():
 @pytest.mark.parametrize("kind", OPEN)
 def test_a_fit_is_saved_and_says_what_it_assumed(kind, tmp_path):
     task = OPEN[kind]()
-    with pytest.warns(DataWarning) if kind == "decisions" else nullcontext():
-        model = cb.BayesianExtrapolator().fit(task, **FEW)
+    model = cb.BayesianExtrapolator().fit(task, **FEW)
     assert set(task.notes) <= {*model.predict(40).notes}
     again = cb.load(cb.save(model, tmp_path / "fit.nc"))
     assert (again.predict(400).accuracy == model.predict(400).accuracy).all()

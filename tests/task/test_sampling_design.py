@@ -488,28 +488,6 @@ def test_intervals_of_pilots_in_groups_hold_the_truth():
     assert held["not told"] <= 15, held
 
 
-def test_diagnosis_sees_groups_that_stand_together():
-    probes, gallery, group = SIXES
-    hinted = {"together": 0, "mixed": 0, "one by one": 0}
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        kept = np.flatnonzero(np.isin(group, rng.choice(500, 17, replace=False)))
-        drawn = {
-            "together": kept,
-            "mixed": rng.permutation(kept),
-            "one by one": np.sort(rng.choice(3000, 102, replace=False)),
-        }
-        for name, classes in drawn.items():
-            task = cb.SourceTask.from_embeddings(
-                probes[classes], gallery[classes], np.arange(classes.size)
-            )
-            check = cb.diagnose(task, random_seed=seed)["order of classes"]
-            hinted[name] += "Sampling(groups=" in check.sentence
-            assert check.passed
-    assert hinted["together"] == 3
-    assert hinted["mixed"] <= 1 and hinted["one by one"] <= 1  # 0.05 expected
-
-
 @pytest.mark.parametrize("sizes", [[3] * 10, [5] * 6])
 def test_among_siblings_alone_the_posterior_is_the_share_that_none_beats(sizes, fit):
     """On as many classes as a group has, no other class competes, and the pilot knows the share."""
