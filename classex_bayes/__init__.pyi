@@ -33,7 +33,6 @@ from .evaluate.compare import compare as compare
 from .evaluate.extrapolation_check import extrapolation_check as extrapolation_check
 from .evaluate.groups import extrapolate_groups as extrapolate_groups
 from .evaluate.plan import plan as plan
-from .evaluate.relevant import RelevantDocuments as RelevantDocuments
 from .evaluate.reranked import predict_reranked as predict_reranked
 from .exceptions import DataError as DataError
 from .io.task_files import read_task as read_task

@@ -125,7 +125,7 @@ def backtest(
         Number of joblib processes; one by default, or as set by `joblib.parallel_config`, which can
         also send the work to a cluster.
     store : path, optional
-        A file that grows with every finished fit. The same back-test, or one with more pilots or
+        A folder that grows with every finished fit. The same back-test, or one with more pilots or
         estimators, continues from there.
     progressbar : bool
         Whether to show progress on a terminal.

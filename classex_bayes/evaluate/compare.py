@@ -26,7 +26,7 @@ from classex_bayes.formatting import PERCENTAGES, Display, Shown, by_reason, cap
 from classex_bayes.parallel import checked_jobs, with_progress
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_columns, interval_name, interval_settings
-from classex_bayes.results.extrapolation import RISK, Bounds, Extrapolation, far_beyond
+from classex_bayes.results.extrapolation import Bounds, Extrapolation, far_beyond
 from classex_bayes.results.reference_values import reference_values, shared_metric, whose_notes
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import warn_of
@@ -187,9 +187,11 @@ def compare(
             except (*FIT_ERRORS, ImportError) as error:
                 result.skipped[name] = str(error)
                 continue
-            if prediction.estimand.metric == RISK and isinstance(truth, SourceTask):
+            predicted = prediction.estimand.metric
+            if predicted != metric_name and isinstance(truth, SourceTask):
                 raise DataError(
-                    "truth: a task has accuracies; give risks as a mapping from k to risk"
+                    f"truth: found a task, expected a mapping from k to {predicted}, which "
+                    f"{name} predicts"
                 )
             result.predictions.append(replace(prediction, estimator=name))
             result.estimators.append(fitted)
