@@ -171,10 +171,10 @@ def sensitivity(
     The prior of the law of the ranks, that of the tails of scores and the likelihood are raised in
     turn to a power :math:`\alpha` near 1. The sensitivity is that of `arviz_stats.psense`: the
     slope, in :math:`\log_2 \alpha`, of the cumulative Jensen-Shannon distance between the
-    posteriors of :math:`AGA_k` before and after, by importance weights without a refit. A prior is the joint
-    density of its parameters on their natural scale; that of the tails includes their error far
-    beyond the pilot. If scores were used, the likelihood includes that of the ranks in held-out
-    halves.
+    posteriors of :math:`AGA_k` before and after, by importance weights without a refit. A prior is
+    the joint density of its parameters on their natural scale; that of the tails includes their
+    error far beyond the pilot. If scores were used, the likelihood includes that of the ranks in
+    held-out halves.
 
     Parameters
     ----------
