@@ -17,7 +17,6 @@ from .assumptions.diagnosis import diagnose as diagnose
 from .assumptions.drift import measure_drift as measure_drift
 from .bayes.checks.posterior_checks import posterior_checks as posterior_checks
 from .bayes.checks.sensitivity import sensitivity as sensitivity
-from .bayes.checks.tail_checks import tail_checks as tail_checks
 from .bayes.extrapolator import BayesianExtrapolator as BayesianExtrapolator
 from .bayes.fitted import load as load
 from .bayes.fitted import save as save
