@@ -136,9 +136,6 @@ def backtest(
 
     Raises
     ------
-    DataError
-        If pilots are too small or not smaller than the task, k exceeds its number of classes, or
-        the metric is unknown or predicted by no estimator.
     Interrupted
         If interrupted (a `KeyboardInterrupt`). Its `partial` is the back-test of the finished
         pilots, None if there are none.

@@ -128,15 +128,13 @@ def compare(
     Returns
     -------
     Comparison
+        An estimator that cannot be fitted (such as KDE without scores) is left out, and `skipped`
+        contains the reason.
         A note names each point estimate that the data contradict: one that lies outside the 99%
         limits of `MomentBounds`, on the classes of the pilot or at `k`.
 
     Raises
     ------
-    DataError
-        If no estimator could be fitted, two estimators in a sequence have the same name, or the
-        metric is unknown. A single estimator that cannot be fitted (such as KDE without scores) is
-        left out, and `skipped` contains the reason.
     Interrupted
         If interrupted (a `KeyboardInterrupt`). Its `partial` compares the finished estimators, None
         if there are none.

@@ -202,14 +202,6 @@ def posterior_checks(
     -------
     PredictiveReport
 
-    Raises
-    ------
-    DataError
-        `model` is not a model, `task` has another number of classes, or the model was fitted to
-        several tasks and none is given.
-    NotFittedError
-        The model has no draws.
-
     References
     ----------
     Gelman, Meng and Stern, Statistica Sinica 6 (1996) (discrepancies that depend on parameters).

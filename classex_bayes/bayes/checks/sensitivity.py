@@ -111,11 +111,6 @@ class Sensitivity(Shown):
         -------
         Extrapolation
             It has a note if fewer than 100 effective draws remain, which are too few to trust.
-
-        Raises
-        ------
-        DataError
-            `alpha` is not above 0, or the component is unknown.
         """
         power = number(alpha, "alpha", 0)
         if power == 0:
@@ -191,18 +186,6 @@ def sensitivity(
     -------
     Sensitivity
         `.table`, and `.scaled(alpha, component)` for reweighted predictions.
-
-    Raises
-    ------
-    DataError
-        Not a model, fewer than 25 draws, draws most of which are equal, or k as for `predict`.
-    NotFittedError
-        The model has no draws.
-
-    Warns
-    -----
-    ExtrapolationWarning
-        k lies more than 100 times beyond the source classes.
 
     Notes
     -----
