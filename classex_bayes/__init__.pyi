@@ -17,7 +17,6 @@ from .assumptions.diagnosis import diagnose as diagnose
 from .assumptions.drift import measure_drift as measure_drift
 from .bayes.checks.posterior_checks import posterior_checks as posterior_checks
 from .bayes.checks.sensitivity import sensitivity as sensitivity
-from .bayes.checks.tail_checks import tail_checks as tail_checks
 from .bayes.extrapolator import BayesianExtrapolator as BayesianExtrapolator
 from .bayes.fitted import load as load
 from .bayes.fitted import save as save
@@ -33,7 +32,6 @@ from .evaluate.compare import compare as compare
 from .evaluate.extrapolation_check import extrapolation_check as extrapolation_check
 from .evaluate.groups import extrapolate_groups as extrapolate_groups
 from .evaluate.plan import plan as plan
-from .evaluate.relevant import RelevantDocuments as RelevantDocuments
 from .evaluate.reranked import predict_reranked as predict_reranked
 from .exceptions import DataError as DataError
 from .io.task_files import read_task as read_task

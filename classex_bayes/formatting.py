@@ -17,6 +17,7 @@ WIDTH = 100
 ROUNDING = 1e-12  # errors below are those of the arithmetic, not of the data
 _LONGEST_VALUE = 60
 _MOST_DECIMALS = 2  # of percentages near 0% and 100%
+_BOUNDS = "<", ">", "under ", "over "  # in place of numbers that would be rounded to an end
 _SMALLEST_CHANCE = 0.001  # that some thousand draws can distinguish from 0
 # Outside notebooks tables have no style, and old pages do not even pass on the text colour.
 _CLASS = "classex-bayes"
@@ -162,19 +163,7 @@ def percent(share: float, digits: int = 0) -> str:
     >>> percent(0.712), percent(0.9996), percent(1.0), percent(0.9, 1), percent(1e-9)
     ('71%', '99.96%', '100%', '90.0%', 'under 0.01%')
     """
-    for decimals in range(digits, max(digits, _MOST_DECIMALS) + 1):
-        text = _percentage(share, decimals)
-        if text[0].isdigit():
-            break
-    return text
-
-
-def _percentage(share: float, decimals: int) -> str:
-    """Return a share as a percentage with some decimals, or "under 0.1%" or "over 99.9%"."""
-    if share in (0, 1):
-        return f"{100 * share:g}%"
-    text = bounded(100 * share, decimals, 100.0)
-    return f"{text.replace('<', 'under ').replace('>', 'over ')}%"
+    return Numerals(True, digits, max(digits, _MOST_DECIMALS)).value(share)
 
 
 def exact_percent(share: float) -> str:
@@ -217,24 +206,34 @@ class Numerals:
         return min(max(digits, self.fewest), self.most)
 
     def value(self, value: float, decimals: int | None = None) -> str:
-        """Return a value, by default with two digits, or a percentage with one decimal or more."""
-        if self.in_percent:
-            return percent(value, 1) if decimals is None else _percentage(value, decimals)
-        return bounded(value, self.decimals(abs(value)) if decimals is None else decimals)
+        """Return a value; by default a percentage with the fewest decimals, else two digits."""
+        if decimals is None:
+            decimals = self.inside(value, 1.0 if self.in_percent else abs(value))
+        if not self.in_percent:
+            return bounded(value, decimals)
+        if value in (0, 1):
+            return f"{100 * value:g}%"
+        text = bounded(100 * value, decimals, 100.0)
+        return f"{text.replace('<', 'under ').replace('>', 'over ')}%"
+
+    def inside(self, value: float, width: float) -> int:
+        """Return the decimals of `decimals`, or more if they would round to an end of the scale."""
+        decimals = self.decimals(width)
+        while decimals < self.most and self.value(value, decimals).startswith(_BOUNDS):
+            decimals += 1
+        return decimals
 
     def span(self, lower: float, upper: float, decimals: int | None = None) -> str:
         """Return the limits of an interval: "63.1 to 78.0%"."""
         decimals = self.decimals(upper - lower) if decimals is None else decimals
         first, last = (self.value(limit, decimals) for limit in (lower, upper))
-        if first[0].isdigit():  # "under 0.1%" keeps its unit
+        if not first.startswith(_BOUNDS):  # "under 0.1%" keeps its unit
             first = first.removesuffix("%")
         return last if first in (last, last.removesuffix("%")) else f"{first} to {last}"
 
     def estimate(self, mean: float, lower: float, upper: float) -> EstimateText:
         """Return a mean and its limits."""
-        decimals = self.decimals(upper - lower)
-        while decimals < self.most and not self.value(mean, decimals)[0].isdigit():
-            decimals += 1
+        decimals = self.inside(mean, upper - lower)
         shown, first, last = (self.value(value, decimals) for value in (mean, lower, upper))
         return EstimateText(shown, first, last, self.span(lower, upper, decimals))
 

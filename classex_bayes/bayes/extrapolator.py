@@ -269,7 +269,7 @@ class BayesianExtrapolator(LawModel):
         DataWarning
             The data are probably faulty (`SourceTask.warnings`), the model contradicts the
             accuracy on the source classes (`contradiction_`), or the scores do not predict the
-            ranks among held-out classes (`classex_bayes.tail_checks`).
+            ranks among held-out classes (`classex_bayes.posterior_checks`).
         ConvergenceWarning
             r_hat is above 1.01, the effective sample size is below 100 per chain, more than 0.1% of
             the draws diverged, or the importance weights of the tails have a Pareto k above 0.7.

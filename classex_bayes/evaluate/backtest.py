@@ -125,7 +125,7 @@ def backtest(
         Number of joblib processes; one by default, or as set by `joblib.parallel_config`, which can
         also send the work to a cluster.
     store : path, optional
-        A file that grows with every finished fit. The same back-test, or one with more pilots or
+        A folder that grows with every finished fit. The same back-test, or one with more pilots or
         estimators, continues from there.
     progressbar : bool
         Whether to show progress on a terminal.
@@ -136,9 +136,6 @@ def backtest(
 
     Raises
     ------
-    DataError
-        If pilots are too small or not smaller than the task, k exceeds its number of classes, or
-        the metric is unknown or predicted by no estimator.
     Interrupted
         If interrupted (a `KeyboardInterrupt`). Its `partial` is the back-test of the finished
         pilots, None if there are none.

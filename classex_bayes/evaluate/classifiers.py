@@ -154,8 +154,7 @@ class ClassifierComparison(Tabulated):
         return best / best.sum("classifier")
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
-        draws = {name: prediction.draws for name, prediction in self.predictions.items()}
-        table = DrawsTable.of_several(draws, "classifier", ci_prob, ci_kind)
+        table = DrawsTable.of_draws(self.draws, ci_prob, ci_kind)
         return table.with_shares("prob_best", self._best())
 
     def _check_pair(self, first: str, second: str) -> None:
@@ -238,14 +237,6 @@ def compare_classifiers(
     Returns
     -------
     ClassifierComparison
-
-    Raises
-    ------
-    DataError
-        If there are fewer than two tasks, if the metric is a rank, or if paired tasks differ in
-        classes, instances or class weights, have only accuracies, or do not have the metric at k1;
-        if it is 1 at k1 for every classifier; or if one reordered the lists of another, which limit
-        it (`predict_reranked`).
 
     Notes
     -----

@@ -26,7 +26,7 @@ from classex_bayes.formatting import PERCENTAGES, Display, Shown, by_reason, cap
 from classex_bayes.parallel import checked_jobs, with_progress
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_columns, interval_name, interval_settings
-from classex_bayes.results.extrapolation import RISK, Bounds, Extrapolation, far_beyond
+from classex_bayes.results.extrapolation import Bounds, Extrapolation, far_beyond
 from classex_bayes.results.reference_values import reference_values, shared_metric, whose_notes
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import warn_of
@@ -128,15 +128,13 @@ def compare(
     Returns
     -------
     Comparison
+        An estimator that cannot be fitted (such as KDE without scores) is left out, and `skipped`
+        contains the reason.
         A note names each point estimate that the data contradict: one that lies outside the 99%
         limits of `MomentBounds`, on the classes of the pilot or at `k`.
 
     Raises
     ------
-    DataError
-        If no estimator could be fitted, two estimators in a sequence have the same name, or the
-        metric is unknown. A single estimator that cannot be fitted (such as KDE without scores) is
-        left out, and `skipped` contains the reason.
     Interrupted
         If interrupted (a `KeyboardInterrupt`). Its `partial` compares the finished estimators, None
         if there are none.
@@ -187,9 +185,11 @@ def compare(
             except (*FIT_ERRORS, ImportError) as error:
                 result.skipped[name] = str(error)
                 continue
-            if prediction.estimand.metric == RISK and isinstance(truth, SourceTask):
+            predicted = prediction.estimand.metric
+            if predicted != metric_name and isinstance(truth, SourceTask):
                 raise DataError(
-                    "truth: a task has accuracies; give risks as a mapping from k to risk"
+                    f"truth: found a task, expected a mapping from k to {predicted}, which "
+                    f"{name} predicts"
                 )
             result.predictions.append(replace(prediction, estimator=name))
             result.estimators.append(fitted)

@@ -31,7 +31,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Disjoint parts of a pilot. A call returns part i and the accuracy of its instances."""
+    """Disjoint parts of a pilot, drawn one by one by a call."""
 
     task: SourceTask
     places: tuple[IntArray, ...]  # of the classes of each part
@@ -81,14 +81,10 @@ class _Parts:
         return np.where(np.isin(table.y, self.places[part]), table.weight, 0.0)
 
     def __call__(self, part: int, seed: np.random.SeedSequence) -> Trial:
-        """Task of one part."""
-        return Trial(self.task.select(self.places[part], seed), self.truth(part))
-
-    def truth(self, part: int) -> FloatArray:
-        """Accuracy (n_k,) of the instances of a part among the classes of the whole task."""
+        """Task of a part, and the accuracy of its instances among all classes."""
         weight = self.weight(part)
         table = replace(self.task.require("ranks"), weight=weight / weight.sum())
-        return SourceTask(table).accuracy(self.k)
+        return Trial(self.task.select(self.places[part], seed), SourceTask(table).accuracy(self.k))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -252,37 +248,12 @@ def extrapolation_check(
         progressbar=progressbar,
     )
     share = np.array([parts.weight(part).sum() for part in numbers])
-    size, measured = round(np.mean([*map(len, parts.places)])), task.accuracy(parts.k)
     results, curves, left_out = {}, {}, {}
     for name, rows in trials.groupby("estimator", sort=False):
         if rows["mean"].isna().any():
             left_out[name] = rows.loc[rows["mean"].isna(), "note"].iloc[0]
-            continue
-        # Trials are in the order of the parts, with all k of each part.
-        mean, truth, lower, upper = (
-            rows[column].to_numpy(float).reshape(share.size, -1)
-            for column in ("mean", "truth", "lower", "upper")
-        )
-        error, limits = (mean - truth)[:, -1], (lower[:, -1], upper[:, -1])
-        posterior = share @ (np.diff(limits, axis=0)[0] / (2 * ndtri((1 + level) / 2))) ** 2
-        shared = np.nan_to_num(posterior - _variance(mean[:, -1], share))
-        variance = max(shared, 0) + _variance(error, share) * (share @ share)
-        coverage = None
-        if np.isfinite(limits).all():
-            held = (limits[0] <= measured[-1]) & (measured[-1] <= limits[1])
-            coverage = float(share[held].sum() / share.sum())
-        results[name] = PilotExtrapolation(
-            share.size,
-            size,
-            int(parts.k[-1]),
-            float(share @ mean[:, -1]),
-            float(measured[-1]),
-            float(np.sqrt(variance)),
-            coverage,
-        )
-        columns = {"predicted": mean, "lower": lower, "upper": upper}
-        curve = pd.DataFrame({column: share @ values for column, values in columns.items()})
-        curves[name] = curve.assign(measured=measured, k=parts.k).set_index("k")
+        else:
+            results[name], curves[name] = _compared(rows, parts, share, level)
     if not results:
         reasons = "; ".join(by_reason(left_out))
         raise DataError(f"estimators: none could be fitted to every part ({reasons})")
@@ -293,6 +264,35 @@ def extrapolation_check(
             if result.fault:
                 warn(result.fault, DataWarning)
     return ExtrapolationCheck(results, pd.concat(curves, names=["estimator"]), left_out, level)
+
+
+def _compared(
+    rows: pd.DataFrame, parts: _Parts, share: FloatArray, ci_prob: float
+) -> tuple[PilotExtrapolation, pd.DataFrame]:
+    """Result and curve of an estimator; `share` (n_parts,) are the weights of the parts."""
+    # Trials are in the order of the parts, with all k of each part.
+    by_part = {
+        column: rows[column].to_numpy(float).reshape(share.size, -1)
+        for column in ("mean", "truth", "lower", "upper")
+    }
+    mean, truth, lower, upper = (values[:, -1] for values in by_part.values())
+    measured = parts.task.accuracy(parts.k)
+    posterior = share @ ((upper - lower) / (2 * ndtri((1 + ci_prob) / 2))) ** 2
+    shared = np.nan_to_num(posterior - _variance(mean, share))
+    variance = max(shared, 0) + _variance(mean - truth, share) * (share @ share)
+    covered = (lower <= measured[-1]) & (measured[-1] <= upper)
+    result = PilotExtrapolation(
+        n_parts=share.size,
+        n_source=round(np.mean([*map(len, parts.places)])),
+        k=int(parts.k[-1]),
+        predicted=float(share @ mean),
+        measured=float(measured[-1]),
+        sd=float(np.sqrt(variance)),
+        coverage=None if np.isnan(lower).any() else float(share[covered].sum() / share.sum()),
+    )
+    names = {"predicted": "mean", "lower": "lower", "upper": "upper"}
+    curve = pd.DataFrame({name: share @ by_part[column] for name, column in names.items()})
+    return result, curve.assign(measured=measured, k=parts.k).set_index("k")
 
 
 def _variance(values: FloatArray, share: FloatArray) -> float:

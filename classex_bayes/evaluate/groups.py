@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from classex_bayes.arguments import FEWEST_CLASSES, class_counts, number, source_task
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator
@@ -77,19 +78,14 @@ class GroupedExtrapolation(Tabulated):
         Returns
         -------
         GroupedExtrapolation
-
-        Raises
-        ------
-        DataError
-            If groups are unknown or omitted without need, shares are negative or not finite, or no
-            share is above 0.
         """
         return replace(self, mix=_shares(mix, list(self.by_group)))
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
         predictions = {**self.by_group, OVERALL: self.overall}
-        draws = {name: prediction.draws for name, prediction in predictions.items()}
-        table = DrawsTable.of_several(draws, "group", ci_prob, ci_kind)
+        names = pd.Index(list(predictions), name="group")
+        draws = xr.concat([prediction.draws for prediction in predictions.values()], names)
+        table = DrawsTable.of_draws(draws, ci_prob, ci_kind)
         shares = {**self.mix.to_dict(), OVERALL: 1.0}
         groups = table.numbers.index.get_level_values("group")
         return table.with_constants("share", groups.map(shares))
@@ -131,7 +127,8 @@ def extrapolate_groups(
     task : SourceTask
         The tested classes, with all instances.
     groups : array-like of shape (n_test,)
-        Group of each instance, such as a camera, a font or a language.
+        Group of each instance, such as a camera, a font or a language. Each needs instances of 3
+        classes.
     k : int or array-like of int
         Numbers of classes, 2..10^12.
     mix : mapping from group to share, optional
@@ -149,13 +146,6 @@ def extrapolate_groups(
     Returns
     -------
     GroupedExtrapolation
-
-    Raises
-    ------
-    DataError
-        If the task has no ranks, the number of labels differs from the number of instances, a label
-        is missing, there are fewer than two groups, or the instances of a group have fewer than 3
-        classes. The mix is checked as in `with_mix`.
 
     Notes
     -----

@@ -36,7 +36,6 @@ from classex_bayes.task.task_statistics import notes_of
 from classex_bayes.typing import RandomSeed
 
 USUAL_REACHED, USUAL_POWER = 0.5, 0.8
-_CLEAR = 2.0  # standard errors of a share of the simulated pilots
 # Sizes of planned pilots, in sizes of the existing one.
 _TIMES = np.array([1, 2, 4, 8])
 _RANKS_OF_PILOTS = (
@@ -107,31 +106,13 @@ class Plan(Shown):
         -------
         Series
             Row of `table`. Among designs with equally many instances, the one with the narrowest
-            intervals.
-
-        Raises
-        ------
-        DataError
-            If no design of the table meets the requirements.
+            intervals. `DataError` if no design meets the requirements.
         """
-        least_reached, least_power = share(reached, "reached"), share(power, "power")
-        designs = self.table
-        if self.width is not None:
-            designs = designs[designs["reached"] >= least_reached]
-        if self.excludes is not None:
-            designs = designs[designs["power"] >= least_power]
+        goals = {"reached": share(reached, "reached"), "power": share(power, "power")}
+        designs = self._meeting(goals)
         if designs.empty:
-            raise DataError(f"classes, repeats: {self._no_design(least_reached, least_power)}")
-        return designs.sort_values([self._size, "width"]).iloc[0]
-
-    @property
-    def _size(self) -> str:
-        """The column of the number of test instances."""
-        return "users" if "users" in self.table else "instances"
-
-    @property
-    def _axes(self) -> str:
-        return "negatives or users" if "users" in self.table else "classes or instances"
+            raise DataError(f"classes, repeats: {self._no_design(goals)}")
+        return designs.iloc[0]
 
     @property
     def nearest(self) -> pd.Series:
@@ -147,63 +128,54 @@ class Plan(Shown):
 
     @property
     def advice(self) -> str:
-        """The design with the fewest instances, or what to change where none is good enough.
-
-        If the shares of the simulated pilots leave it open within two standard errors, the smallest
-        design that may be good enough and the smallest that surely is, if there is one.
-        """
-        designs, size = self.table.sort_values([self._size, "width"]), self._size
-        excess = self._excess(designs)
-        possible, sure = designs[excess > -_CLEAR], designs[excess >= _CLEAR]
-        if possible.empty:
-            return self._no_design(USUAL_REACHED, USUAL_POWER)
-        verdict, remedy = "no design is surely enough", f"n_pilots, or plan with more {self._axes}"
-        surely = ""
-        if not sure.empty:
-            best = self._described(sure.iloc[0])
-            if sure[size].iloc[0] == possible[size].iloc[0]:
-                return f"fewest {size}: {best}"
-            verdict, remedy = "no clear winner", "n_pilots"
-            surely = f" Fewest that surely are: {best}."
+        """The design with the fewest instances, or what to change where none is good enough."""
+        goals = {"reached": USUAL_REACHED, "power": USUAL_POWER}
+        designs = self._meeting(goals)
+        if designs.empty:
+            return self._no_design(goals)
+        row, found = designs.iloc[0], []
+        total = "" if self._size == "users" else f", {row['instances']:.0f} in all"
+        if self.width is not None:
+            found.append(f"{row['reached']:.0%} of the pilots reach the width")
+        if self.excludes is not None:
+            found.append(f"power {row['power']:.2f}")
+        error = max((goals[name] * (1 - goals[name])) ** 0.5 for name in goals if name in row)
         return (
-            f"{verdict} within the error of {self.n_pilots} simulated pilots. Fewest {size} that "
-            f"may be enough: {self._described(possible.iloc[0])}.{surely} Pass a larger {remedy}"
+            f"fewest {self._size}: {_design(row)}{total}; {', '.join(found)} (standard error of "
+            f"{self.n_pilots} simulated pilots: {error / self.n_pilots**0.5:.2f})"
         )
 
-    def _no_design(self, reached: float, power: float) -> str:
+    @property
+    def _size(self) -> str:
+        """The column of the number of test instances."""
+        return "users" if "users" in self.table else "instances"
+
+    def _meeting(self, goals: dict[str, float]) -> pd.DataFrame:
+        """Designs with at least these shares of the pilots, those with the fewest instances first.
+
+        Of designs with equally many instances, the one with the narrowest intervals is first.
+        """
+        designs = self.table.sort_values([self._size, "width"])
+        for name, least in goals.items():
+            if name in designs:
+                designs = designs[designs[name] >= least]
+        return designs
+
+    def _no_design(self, goals: dict[str, float]) -> str:
         """What no design reaches, the nearest one, and what to change."""
         wanted, found = [], []
         if self.width is not None:
-            wanted.append(f"reaches the width {self.width:g} for {reached:.0%} of its pilots")
+            wanted.append(f"reaches the width {self.width:g} for {goals['reached']:.0%}")
             found.append(f"width {self.nearest['width']:.3f} on average")
         if self.excludes is not None:
-            wanted.append(f"excludes {self.excludes:g} for {power:.0%} of its pilots")
+            wanted.append(f"excludes {self.excludes:g} for {goals['power']:.0%}")
             found.append(f"power {self.nearest['power']:.2f}")
+        larger = "negatives or users" if "users" in self.table else "classes or instances"
         return (
-            f"no design {' and '.join(wanted)}. The nearest, {_design(self.nearest)}, has "
-            f"{', '.join(found)}. Plan with more {self._axes}"
+            f"no design {' and '.join(wanted)} of its pilots. The nearest, "
+            f"{_design(self.nearest)}, has {', '.join(found)}. Plan with more {larger}"
             f"{'' if self.width is None else ', or a larger width'}"
         )
-
-    def _excess(self, designs: pd.DataFrame) -> pd.Series:
-        """Shares of the pilots above those required, in standard errors; the smaller of two."""
-        goals = {"reached": USUAL_REACHED, "power": USUAL_POWER}
-        errors = [
-            (designs[name] - least) / (least * (1 - least) / self.n_pilots) ** 0.5
-            for name, least in goals.items()
-            if name in designs
-        ]
-        return pd.concat(errors, axis=1).min(axis=1)
-
-    def _described(self, row: pd.Series) -> str:
-        """A design with its number of instances and its shares of the pilots."""
-        total = "" if self._size == "users" else f", {row['instances']:.0f} in all"
-        shares = []
-        if self.width is not None:
-            shares.append(f"{row['reached']:.0%} of the pilots reach the width")
-        if self.excludes is not None:
-            shares.append(f"power {row['power']:.2f}")
-        return f"{_design(row)}{total}; {', '.join(shares)}"
 
     def _display(self) -> Display:
         mean, sd = self.assumed
@@ -294,11 +266,6 @@ def plan(
     Returns
     -------
     Plan
-
-    Raises
-    ------
-    DataError
-        If neither a width nor a value is given, or an argument is out of range.
 
     Notes
     -----

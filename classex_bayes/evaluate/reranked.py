@@ -54,12 +54,6 @@ def predict_reranked(
     -------
     Extrapolation
 
-    Raises
-    ------
-    DataError
-        If it is another metric, if m is larger than L, or if the models have different numbers of
-        documents or draws.
-
     Notes
     -----
     Draws of both models are independent. The formula is exact at m = L. For smaller m it is an

@@ -61,61 +61,40 @@ def score_trials(
     prob, _ = interval_settings(ci_prob, "eti")
     for level in levels:
         probability(level, "levels")
-    rows = {}
-    for place, group in trials.groupby(["cell", "estimator", "k"], sort=False):
-        fitted = group.dropna(subset="mean")
-        if len(fitted):
-            rows[place] = {
-                "truth": fitted["truth"].mean(),
-                "n": len(fitted),
-                "failed": len(group) - len(fitted),
-                **_averages(fitted, prob, levels),
-            }
-    if not rows:
+    place = ["cell", "estimator", "k"]
+    fitted = trials.dropna(subset="mean").set_index(place)
+    if fitted.empty:
         reasons = "; ".join(trials["note"].unique())
         raise DataError(f"estimators: no estimator was fitted in any trial ({reasons})")
-    index = pd.MultiIndex.from_tuples(rows, names=["cell", "estimator", "k"])
-    return pd.DataFrame(list(rows.values()), index=index)
+    scores = _scores(fitted, prob, levels)
+    grouped = scores.groupby(place, sort=False)
+    means, errors, n = grouped.mean(), grouped.sem(), grouped.size()
+    for name in means.columns[means.columns.str.startswith("coverage")]:
+        # One more trial of each kind keeps the error above 0 if all or none held (Agresti and
+        # Coull, The American Statistician 52, 1998).
+        share = (n * means[name] + 1) / (n + 2)
+        errors[name] = np.sqrt(share * (1 - share) / (n + 2))
+    means["rmse"] = np.sqrt(means["rmse"])
+    errors["rmse"] = (errors["rmse"] / (2 * means["rmse"])).where(means["rmse"] != 0, 0.0)
+    columns = {"truth": fitted["truth"].groupby(place, sort=False).mean(), "n": n}
+    columns["failed"] = trials.set_index(place)["mean"].isna().groupby(place).sum().loc[n.index]
+    for name in means:
+        columns |= {name: means[name], f"{name}_se": errors[name]}
+    columns["width"] = (fitted["upper"] - fitted["lower"]).groupby(place, sort=False).mean()
+    return pd.DataFrame(columns)
 
 
-def _averages(fitted: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> dict[str, float]:
-    """Scores of one estimator at one k."""
-    is_estimate = fitted["crps"].notna()  # which the middle of bounds is not
-    error = (fitted["mean"] - fitted["truth"]).where(is_estimate).to_numpy()
-    scores = {"bias": _mean(error)}
-    square, square_se = _mean(error**2)
-    rmse = np.sqrt(square)
-    scores["rmse"] = rmse, 0.0 if rmse == 0 else square_se / (2 * rmse)
-    scores["crps"] = _mean(fitted["crps"].to_numpy())
-    lower, upper = (fitted[name].to_numpy(dtype=float) for name in ("lower", "upper"))
-    truth = fitted["truth"].to_numpy(dtype=float)
-    scores["interval_score"] = _mean(interval_score(lower, upper, truth, ci_prob))
-    from_middle = np.abs(fitted["pit"].to_numpy(dtype=float) - 0.5)
-    no_draws = np.isnan(from_middle)
+def _scores(fitted: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> pd.DataFrame:
+    """Scores of every prediction, in the order of the table; "rmse" is the squared error."""
+    numbers = fitted[["mean", "truth", "lower", "upper", "crps", "pit"]].astype(float)
+    mean, truth, lower, upper, score, transform = (numbers[name] for name in numbers)
+    error = (mean - truth).where(score.notna())  # the middle of bounds is no estimate
+    scores = {"bias": error, "rmse": error**2, "crps": score}
+    scores["interval_score"] = interval_score(lower, upper, truth, ci_prob)
     for level in levels:
-        covered = np.where(no_draws, np.nan, from_middle <= level / 2)
+        covered = ((transform - 0.5).abs() <= level / 2).where(transform.notna())
         if level == ci_prob:  # of bounds, whose limits are known at this level alone
-            within = np.where(np.isnan(lower), np.nan, (lower <= truth) & (truth <= upper))
-            covered = np.where(no_draws, within, covered)
-        scores[f"coverage{100 * level:g}"] = _share(covered)
-    columns: dict[str, float] = {}
-    for name, (value, standard_error) in scores.items():
-        columns |= {name: value, f"{name}_se": standard_error}
-    return columns | {"width": float(np.mean(upper - lower))}
-
-
-def _mean(values: FloatArray) -> tuple[float, float]:
-    """Mean and its standard error, missing where there is a single value."""
-    spread = values.std(ddof=1) if values.size > 1 else np.nan
-    return float(values.mean()), float(spread / np.sqrt(values.size))
-
-
-def _share(held: FloatArray) -> tuple[float, float]:
-    """Share of trials that held, and its standard error, which is above 0 if all or none held.
-
-    The error is that of the share with one more trial of each kind (Agresti and Coull, The American
-    Statistician 52, 1998).
-    """
-    more = held.size + 2
-    adjusted = (held.sum() + 1) / more
-    return float(held.mean()), float(np.sqrt(adjusted * (1 - adjusted) / more))
+            within = ((lower <= truth) & (truth <= upper)).where(lower.notna())
+            covered = covered.fillna(within)
+        scores[f"coverage{100 * level:g}"] = covered.astype(float)
+    return pd.DataFrame(scores)

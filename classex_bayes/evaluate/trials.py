@@ -1,12 +1,10 @@
 """Repeated trials: every estimator on many tasks of known accuracy, in one long table."""
 
-import json
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,10 +39,8 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
-_COLUMNS = (
-    "cell", "simulation", "estimator", "k", "truth", "mean", "lower", "upper", "crps", "pit",
-    "seconds", "note",
-)  # fmt: skip
+_PLACE = "cell", "simulation", "estimator"
+_SCORES = "mean", "lower", "upper", "crps", "pit"
 
 
 class Trial(NamedTuple):
@@ -65,14 +61,14 @@ class _Study:
     ci_prob: float
     sampler: dict[str, Any]
 
-    def run(self, cell: Any, number: int, estimator: Estimator) -> list[list[Any]]:
+    def run(self, cell: Any, number: int, estimator: Estimator) -> pd.DataFrame:
         """Truth and prediction of an estimator from one task: the columns from k on, by k."""
         place = (zlib.crc32(str(cell).encode()), number)
         seed = np.random.SeedSequence(seed_sequence(self.random_seed).entropy, spawn_key=place)
         task_seed, fits_seed = seed.spawn(2)
         trial = self.draw(cell, task_seed)
         start = time.perf_counter()
-        scores, note = [np.full(self.k.size, np.nan)] * 5, ""
+        scores, note = dict.fromkeys(_SCORES, np.nan), ""
         try:
             prediction, note = self._predict(estimator, trial.task, fits_seed)
         except FIT_ERRORS as error:
@@ -80,9 +76,8 @@ class _Study:
         else:
             scores = _scores(prediction, trial.truth, self.ci_prob)
         seconds = time.perf_counter() - start
-        columns = [np.asarray(column).tolist() for column in (self.k, trial.truth, *scores)]
-        last = seconds, " ".join(note.split())
-        return [[*values, *last] for values in zip(*columns, strict=True)]
+        last = {"seconds": seconds, "note": " ".join(note.split())}
+        return pd.DataFrame({"k": self.k, "truth": trial.truth, **scores, **last})
 
     def _predict(
         self, estimator: Estimator, task: SourceTask, seed: np.random.SeedSequence
@@ -128,9 +123,10 @@ def run_trials(
     fits depends on `random_seed`, the cell and the number of the simulation alone, so the table is
     the same for any ``n_jobs``, and more simulations add to it.
 
-    `store` is a file that grows with every finished fit. Fits that it has are not repeated, so an
-    interrupted study resumes. They are the same if the estimator, the draw function with its
-    arguments, and the arguments of this function are the same; others may share the file.
+    `store` is a folder that grows with every finished fit (`joblib.Memory`). Fits that it has are
+    not repeated, so an interrupted study resumes. They are the same if the estimator, the draw
+    function with its arguments, and the arguments of this function are the same; other studies may
+    share the folder.
 
     The table has one row for each cell, simulation, estimator and k: "truth", "mean", "lower" and
     "upper" (missing for point estimates), "crps" (missing for bounds) and "pit" (missing for both;
@@ -150,76 +146,53 @@ def run_trials(
     n_tasks = how_many(n_simulations, "n_simulations")
     jobs, show = checked_jobs(n_jobs), truth_value(progressbar, "progressbar")
     named = named_estimators(estimators)
-    trials = [(cell, number, name) for number in range(n_tasks) for cell in cells for name in named]
-    keys = dict(
-        zip(trials, trials if store is None else _digests(study, trials, named), strict=True)
-    )
-    finished = _Store(store)
-    pending = [trial for trial in trials if keys[trial] not in finished.rows]
-
-    def table() -> pd.DataFrame:
-        rows = [
-            (str(cell), number, name, *row)
-            for cell, number, name in trials
-            for row in finished.rows.get(keys[cell, number, name], ())
-        ]
-        return pd.DataFrame(rows, columns=list(_COLUMNS))
-
-    cases = [(cell, number, named[name]) for cell, number, name in pending]
-    n_done = 0
+    cases = [(cell, number, name) for number in range(n_tasks) for cell in cells for name in named]
+    run, keys = _run, dict.fromkeys(named, "")
+    if store is not None:
+        folder = file_path(store, "store")
+        if folder.is_file():
+            raise DataError(f"store: found the file {folder}, expected a folder, or a new path")
+        run = joblib.Memory(folder, verbose=0).cache(_run, ignore=["study", "cell", "estimator"])
+        keys = {name: _key(study, estimator) for name, estimator in named.items()}
+    calls = [
+        (f"{keys[name]} {cell}", study, cell, number, named[name]) for cell, number, name in cases
+    ]
+    finished: list[pd.DataFrame] = []
     try:
-        for rows in in_parallel(study.run, cases, len(cases), jobs, "fits", show):
-            finished.add(keys[pending[n_done]], rows)
-            n_done += 1
+        finished.extend(in_parallel(run, calls, len(calls), jobs, "fits", show))
     except (KeyboardInterrupt, BrokenExecutor) as error:
         lost = "a process was lost (killed, or out of memory): "
         message = lost if isinstance(error, BrokenExecutor) else ""
-        message += f"interrupted after {n_done} of {len(pending)} fits"
-        if store and finished.rows:
+        message += f"interrupted after {len(finished)} of {len(cases)} fits"
+        if store:
             message += f"; {store} keeps the finished fits"
-        raise Interrupted(message, table()) from None
-    return table()
+        raise Interrupted(message, _table(cases, finished)) from None
+    return _table(cases, finished)
 
 
-def _digests(
-    study: _Study, trials: Sequence[tuple[Any, int, str]], named: Mapping[str, Any]
-) -> list[str]:
-    """A name of each trial that is the same in every process; pickles the study."""
-    of_study = joblib.hash(study)
-    parameters = {
-        name: joblib.hash((type(e), e.get_params() if hasattr(e, "get_params") else vars(e)))
-        for name, e in named.items()
-    }
-    return [joblib.hash((of_study, str(cell), n, parameters[name])) for cell, n, name in trials]
+def _run(key: str, study: _Study, cell: Any, number: int, estimator: Estimator) -> pd.DataFrame:
+    """Run one trial; its result is stored by the key and the number."""
+    return study.run(cell, number, estimator)
 
 
-class _Store:
-    """Rows of finished trials by their keys; a file keeps them if there is one.
-
-    A line of the file is a key with its rows. An interruption can cut one off.
-    """
-
-    def __init__(self, path: str | Path | None) -> None:
-        self._path = None if path is None else file_path(path, "store")
-        self.rows: dict[Any, list[list[Any]]] = {}
-        if self._path is not None and self._path.exists():
-            lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
-            for line in lines:
-                with suppress(ValueError):
-                    self.rows.update([json.loads(line)])
-            if lines and not self.rows:
-                raise DataError(f"store: {path} is not a file of trials; pass a new file")
-
-    def add(self, key: Any, rows: list[list[Any]]) -> None:
-        """Add the rows of a trial."""
-        self.rows[key] = rows
-        if self._path is not None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write("\n" + json.dumps([key, rows]))
+def _key(study: _Study, estimator: Any) -> str:
+    """Digest of what decides a trial but for its task, the same in every process."""
+    has_parameters = hasattr(estimator, "get_params")
+    settings = estimator.get_params() if has_parameters else vars(estimator)
+    return joblib.hash((study, type(estimator), settings))
 
 
-def _scores(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> list[FloatArray]:
+def _table(cases: list[tuple[Any, int, str]], finished: list[pd.DataFrame]) -> pd.DataFrame:
+    """Rows of the finished cases, which are the first ones."""
+    places = [
+        rows.assign(cell=str(cell), simulation=number, estimator=name)
+        for (cell, number, name), rows in zip(cases, finished, strict=False)
+    ]
+    table = pd.concat(places, ignore_index=True) if places else pd.DataFrame(columns=[*_PLACE])
+    return table[[*_PLACE, *table.columns.drop([*_PLACE])]]
+
+
+def _scores(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> dict[str, FloatArray]:
     """Mean, limits of the interval, CRPS and probability transform at every k."""
     draws = prediction.draws.transpose(..., "k").values.reshape(-1, prediction.k.size)
     missing = np.full(prediction.k.size, np.nan)
@@ -229,4 +202,5 @@ def _scores(prediction: Extrapolation, truth: FloatArray, ci_prob: float) -> lis
         transform = probability_transform(draws, truth)
     if isinstance(prediction, Bounds):  # limits are not a distribution
         score, transform = missing, missing
-    return [prediction.mean.to_numpy(), lower, upper, score, transform]
+    values = prediction.mean.to_numpy(), lower, upper, score, transform
+    return dict(zip(_SCORES, values, strict=True))

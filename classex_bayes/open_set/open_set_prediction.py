@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -101,21 +100,15 @@ class ThresholdPrediction(Tabulated):
         return draws.to_dataframe().reset_index()
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
-        blocks = [(self.threshold.values, self.rates)]
-        if "threshold" in self.threshold.dims:
-            blocks = [
-                (at, {name: rate.isel(threshold=place) for name, rate in self.rates.items()})
-                for place, at in enumerate(self.threshold.values)
-            ]
-        tables = []
-        for thresholds, rates in blocks:
-            table = DrawsTable.of_several(rates, "rate", ci_prob, ci_kind)
-            column = np.broadcast_to(thresholds, (len(rates), self.k.size)).ravel()
-            tables.append(table.with_constants("threshold", column))
-        return DrawsTable(
-            pd.concat([table.numbers for table in tables]),
-            pd.concat([table.errors for table in tables]),
-        )
+        rates = xr.concat(self.rates.values(), pd.Index(list(self.rates), name="rate"))
+        threshold, rows = self.threshold, ["rate", "k"]
+        if "threshold" in threshold.dims:
+            rows = ["threshold", *rows]
+        rates = rates.transpose(*rows, ...)
+        table = DrawsTable.of_draws(rates, ci_prob, ci_kind)
+        column = threshold.broadcast_like(rates.isel(chain=0, draw=0)).transpose(*rows)
+        numbers, errors = (part.droplevel(rows[:-2]) for part in (table.numbers, table.errors))
+        return DrawsTable(numbers, errors).with_constants("threshold", column.values.ravel())
 
     def _display(self) -> Display:
         header = f"{self.estimator}: {self.description}, from {self.pilot}"

@@ -244,7 +244,7 @@ def plot_tail_checks(
     Parameters
     ----------
     checks : TailReport
-        Of `classex_bayes.tail_checks`.
+        The attribute `tails` of `classex_bayes.posterior_checks`.
     {shared}
     """
     chart = Chart(ci_prob, ci_kind)

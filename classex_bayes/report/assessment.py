@@ -142,8 +142,9 @@ def assess(
             caveats.append(Caveat("data", sentence, "data-checks", check.passed is False))
     for fitted in (model, *others):
         caveats += faults_of_fit(fitted)
-    # The extrapolation is a fault of the fit already.
-    unusual = [name for name in replicates.unusual if not name.startswith("extrapolation")]
+    # Extrapolation and tails are faults of the fit already.
+    of_fit = "extrapolation", "tails"
+    unusual = [name for name in replicates.unusual if not name.startswith(of_fit)]
     if unusual:
         sentence = (
             f"The model does not reproduce the pilot in {len(unusual)} of "

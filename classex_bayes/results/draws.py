@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -122,12 +121,7 @@ class CurveDraws(Tabulated):
         Returns
         -------
         DataFrame
-            Columns "lower" and "upper", indexed by k.
-
-        Raises
-        ------
-        DataError
-            If the result is a point estimate, which has no interval.
+            Columns "lower" and "upper", indexed by k. Point estimates have no interval.
         """
         self._require_spread("interval")
         bounds = interval_of(self.draws, ci_prob, ci_kind)
@@ -176,34 +170,27 @@ class DrawsTable:
     def of_draws(
         cls, draws: xr.DataArray, ci_prob: float | None = None, ci_kind: str | None = None
     ) -> "DrawsTable":
-        """Mean, sd and limits (such as "eti90_lb") of draws (chain, draw, k), indexed by k."""
+        """Mean, sd and limits (such as "eti90_lb"), indexed by k and any other dimensions."""
         prob, kind = interval_settings(ci_prob, ci_kind)
-        bounds, columns = interval_of(draws, prob, kind), interval_columns(prob, kind)
-        numbers = {
-            "mean": draws.mean(SAMPLE_DIMS).values,
-            "sd": draws.std(SAMPLE_DIMS, ddof=1).values,
-        }
-        errors = {name: _errors(draws, name) for name in numbers}
-        limits = bounds.sel(ci_bound=["lower", "upper"]).transpose("ci_bound", "k")
-        numbers |= dict(zip(columns, limits.values, strict=True))
-        errors |= dict(zip(columns, _errors_of_limits(draws, limits, prob, kind), strict=True))
-        index = pd.Index(draws["k"].values, name="k")
-        return cls(pd.DataFrame(numbers, index), pd.DataFrame(errors, index))
-
-    @classmethod
-    def of_several(
-        cls,
-        draws: Mapping[Any, xr.DataArray],
-        name: str,
-        ci_prob: float | None = None,
-        ci_kind: str | None = None,
-    ) -> "DrawsTable":
-        """Tables of draws, stacked, indexed by k and by their keys, called `name`."""
-        parts = {key: cls.of_draws(values, ci_prob, ci_kind) for key, values in draws.items()}
-        names = [name, "k"]
-        numbers = pd.concat({key: part.numbers for key, part in parts.items()}, names=names)
-        errors = pd.concat({key: part.errors for key, part in parts.items()}, names=names)
-        return cls(numbers, errors)
+        rows = [name for name in draws.dims if name not in SAMPLE_DIMS]
+        index = pd.MultiIndex.from_product([draws[name].values for name in rows], names=rows)
+        if index.nlevels == 1:
+            index = index.get_level_values(0)
+        draws = draws.transpose(*rows, *SAMPLE_DIMS)
+        limits = interval_of(draws, prob, kind).transpose("ci_bound", ...).values
+        columns = "mean", "sd", *interval_columns(prob, kind)
+        numbers = draws.mean(SAMPLE_DIMS), draws.std(SAMPLE_DIMS, ddof=1), *limits
+        errors = (
+            _errors(draws, "mean"),
+            _errors(draws, "sd"),
+            *_errors_of_limits(draws, limits, prob, kind),
+        )
+        return cls(
+            *(
+                pd.DataFrame(dict(zip(columns, map(np.ravel, values), strict=True)), index)
+                for values in (numbers, errors)
+            )
+        )
 
     def with_shares(self, name: str, shares: xr.DataArray) -> "DrawsTable":
         """The table with an additional column: the mean of draws with a value for every row."""
@@ -270,9 +257,9 @@ def _errors(draws: xr.DataArray, method: str) -> FloatArray:
 
 
 def _errors_of_limits(
-    draws: xr.DataArray, limits: xr.DataArray, prob: float, kind: str
+    draws: xr.DataArray, limits: FloatArray, prob: float, kind: str
 ) -> FloatArray:
-    """Monte Carlo standard errors of limits, (ci_bound, k), of intervals of this level and kind.
+    """Monte Carlo standard errors (2, n) of lower and upper limits of intervals, by rows of draws.
 
     The limits are quantiles, and their errors are those of quantiles. Limits of highest density
     intervals vary more, because the interval can slide if the density is about the same at both
@@ -280,18 +267,19 @@ def _errors_of_limits(
     density it does not decrease (Grübel 1988). The error is therefore at least the spread of the
     limits over parts of the draws.
     """
-    values = draws.transpose("k", *SAMPLE_DIMS).values
-    below = (values <= limits.values[..., None, None]).mean((-2, -1))
+    chains = draws.values.reshape(-1, *draws.shape[-2:])
+    ends = limits.reshape(2, -1)
+    below = (chains <= ends[..., None, None]).mean((-2, -1))
     errors = np.array(
         [
-            [mcse(v, method="quantile", prob=p) for v, p in zip(values, shares, strict=True)]
+            [mcse(v, method="quantile", prob=p) for v, p in zip(chains, shares, strict=True)]
             for shares in below
         ]
     )
-    size = values[0].size // _PARTS
+    size = chains[0].size // _PARTS
     if kind == "hdi" and size > 0:
-        parts = values.reshape(len(values), -1)[:, : size * _PARTS].reshape(-1, _PARTS, size)
-        array = xr.DataArray(parts, dims=("k", "part", "draw"))
+        parts = chains.reshape(len(chains), -1)[:, : size * _PARTS].reshape(-1, _PARTS, size)
+        array = xr.DataArray(parts, dims=("row", "part", "draw"))
         spread = hdi(array, prob=prob, dim="draw").std("part", ddof=1)
-        errors = np.fmax(errors, spread.transpose("ci_bound", "k").values)
+        errors = np.fmax(errors, spread.transpose("ci_bound", "row").values)
     return errors

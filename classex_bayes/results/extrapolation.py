@@ -215,26 +215,9 @@ class Extrapolation(CurveDraws):
         notes: tuple[str, ...] = (),
         estimand: Estimand = _ACCURACY,
     ) -> "Extrapolation":
-        """Wrap a point estimate: one chain, one draw, no interval.
+        """Wrap a point estimate, `values` (n_k,): one chain, one draw, no interval.
 
-        Parameters
-        ----------
-        k : array-like of int, shape (n_k,)
-            Numbers of classes.
-        values : array-like of shape (n_k,)
-            Predicted accuracy, or risk, at each k.
-        estimator : str
-            Name in tables and legends.
-        n_classes : int
-            k1, the number of source classes.
-        notes : tuple of str
-            Notes for readers.
-        estimand : Estimand
-            The quantity that is predicted.
-
-        Returns
-        -------
-        Extrapolation
+        The other arguments are those of `from_draws`.
         """
         draws = np.asarray(values, dtype=float)[None, None, :]
         return cls.from_draws(k, draws, estimator, "none", n_classes, notes, estimand)
@@ -447,23 +430,7 @@ class Bounds(Extrapolation):
         notes: tuple[str, ...] = (),
         estimand: Estimand = _ACCURACY,
     ) -> "Bounds":
-        """Wrap limits.
-
-        Parameters
-        ----------
-        k : int array of shape (n_k,)
-            Numbers of classes.
-        limits : callable
-            Returns the limits (2, n_k) at numbers of classes (n_k,) for a level.
-        estimator : str
-            Name of the estimator.
-        n_classes : int
-            k1, the number of source classes.
-        notes : tuple of str
-            Notes for readers of the result.
-        estimand : Estimand
-            The predicted quantity.
-        """
+        """Wrap `limits`, which the class describes; others as in `Extrapolation.from_draws`."""
         ends = limits(k, interval_settings(None, None)[0])
         draws = xr.DataArray(
             np.repeat(ends, _N_EACH, axis=0)[None],
@@ -474,20 +441,7 @@ class Bounds(Extrapolation):
         return cls(draws, estimator, "confidence", n_classes, notes, estimand, limits=limits)
 
     def interval(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
-        """Limits at each k.
-
-        Parameters
-        ----------
-        ci_prob : float, optional
-            Level; 0.9 by default, or ArviZ's changed ``rcParams["stats.ci_prob"]``.
-        ci_kind : {"eti", "hdi"}, optional
-            Not used, because nothing lies between the limits.
-
-        Returns
-        -------
-        DataFrame
-            Columns "lower" and "upper", indexed by k.
-        """
+        """Limits at each k, of a level as in `Extrapolation.interval`, and of one kind."""
         assert self.limits is not None
         lower, upper = self.limits(self.k, interval_settings(ci_prob, ci_kind)[0])
         return pd.DataFrame({"lower": lower, "upper": upper}, index=self._index)
@@ -537,17 +491,9 @@ class ClassesUntil(Shown):
         return float(np.quantile(self.k.values, 0.5, method="inverted_cdf"))
 
     def interval(self, ci_prob: float | None = None) -> tuple[float, float]:
-        """Equal-tailed credible interval. Its limits are draws and may be infinite.
+        """Equal-tailed credible interval; its limits are draws and may be infinite.
 
-        Parameters
-        ----------
-        ci_prob : float, optional
-            Level; 0.9 by default, or ArviZ's changed ``rcParams["stats.ci_prob"]``.
-
-        Returns
-        -------
-        tuple of float
-            Lower and upper limit.
+        `ci_prob` is 0.9 by default, or ArviZ's changed ``rcParams["stats.ci_prob"]``.
         """
         prob, _ = interval_settings(ci_prob, "eti")
         tails = [(1 - prob) / 2, (1 + prob) / 2]
@@ -561,16 +507,11 @@ class ClassesUntil(Shown):
         return float((self.k.values >= k).mean())
 
     def describe(self, ci_prob: float | None = None) -> str:
-        """One sentence with the median and an interval.
+        """One sentence with the median and an interval of a level as in `interval`.
 
         Beyond 100 k1 classes the model decides more than the data. An interval that reaches so far
         has no upper limit in the sentence: "4,220 or more". `median` and `interval` have the
         numbers.
-
-        Parameters
-        ----------
-        ci_prob : float, optional
-            Level; 0.9 by default, or ArviZ's changed ``rcParams["stats.ci_prob"]``.
         """
         if self.interval(ci_prob)[1] < 2:
             return f"{self._missed} on any number of {self.estimand.units}"
@@ -578,13 +519,13 @@ class ClassesUntil(Shown):
 
     def describe_median(self) -> str:
         """The sentence of `describe` without the interval."""
-        near, median = self._near(), self._near().median
+        median, units = self._within_reach(self.median), self.estimand.units
         if median < 2:
-            return f"{self._missed} even on 2 {self.estimand.units}"
+            return f"{self._missed} even on 2 {units}"
         turns, stays = ("rises", "below") if self.estimand.is_rank else ("falls", "above")
         verb = f"stays {stays} {{}} on" if np.isinf(median) else f"{turns} to {{}} at"
         level = verb.format(self.estimand.exact(self.level))
-        return f"{self.estimand.label} {level} {near._text(median)} {self.estimand.units}"
+        return f"{self.estimand.label} {level} {self._text(median)} {units}"
 
     @property
     def _missed(self) -> str:
@@ -595,24 +536,26 @@ class ClassesUntil(Shown):
     def describe_interval(self, ci_prob: float | None = None) -> str:
         """Name of the interval of `describe`, and its limits."""
         prob, kind = interval_settings(ci_prob, "eti")
-        near = self._near()
-        lower, upper = near.interval(prob)
+        lower, upper = map(self._within_reach, self.interval(prob))
         if np.isinf(upper) and np.isfinite(lower):
-            span = f"{near._text(max(lower, 2))} or more"
+            span = f"{self._text(max(lower, 2))} or more"
         elif lower < 2 <= upper:
-            span = f"up to {near._text(upper)}"
+            span = f"up to {self._text(upper)}"
         else:
-            span = " to ".join(dict.fromkeys([near._text(lower), near._text(upper)]))
+            span = " to ".join(dict.fromkeys([self._text(lower), self._text(upper)]))
         return f"{interval_label(prob, kind)}: {span}"
 
-    def _near(self) -> "ClassesUntil":
-        """The same, searched up to 100 k1 classes."""
-        farthest = min(self.largest, FARTHEST_FACTOR * self.n_classes)
-        return replace(self, k=self.k.where(self.k <= farthest, np.inf), largest=farthest)
+    @property
+    def _reach(self) -> int:
+        """Number of classes beyond which sentences have no number."""
+        return min(self.largest, FARTHEST_FACTOR * self.n_classes)
+
+    def _within_reach(self, k: float) -> float:
+        return k if k <= self._reach else np.inf
 
     def _text(self, k: float) -> str:
         # Draws support no more digits than three.
-        return count(float(f"{k:.3g}") if 1000 <= k < np.inf else k, self.largest)
+        return count(float(f"{k:.3g}") if 1000 <= k < np.inf else k, self._reach)
 
     def _display(self) -> Display:
         return Display(self.describe())

@@ -210,8 +210,6 @@ ROWS = [
     *of_each(partial(cb.posterior_checks), {"model": [3]}),
     *of_each(checked, {"task": ["pilot", with_scores()], "level": [1.5]}),
     Bad(lambda: cb.posterior_checks(of_pool()), "task", "2 tasks"),
-    Bad(cb.tail_checks, "model", "", {"model": cb.ClassExReg()}),
-    Bad(lambda: cb.tail_checks(fitted()), "model", "ranks"),
     # Models in files
     Bad(cb.save, "model", "", {"model": xr.Dataset(), "path": "model.nc"}),
     *of_each(lambda path: save(path), {"path": ["model", "model.txt", "model.npz"]}),

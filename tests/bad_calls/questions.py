@@ -266,7 +266,7 @@ def lacking(query):
     """A run of queries for the same documents without one of them."""
     qrels = {f"q{i}": {f"d{i // 3}": 1} for i in range(60)}
     run = {name: {"d0": 1.0} for name in qrels if name != query}
-    return cb.RelevantDocuments.from_run(qrels, run, n_classes=50, missing="unsearched")
+    return cb.SourceTask.from_run(qrels, run, n_classes=50, missing="unsearched")
 
 
 def of_bounds(metric):

@@ -110,7 +110,7 @@ def test_a_comparison_keeps_what_was_fitted(pilot, monkeypatch):
 
 def test_a_backtest_keeps_the_pilots_so_far_and_goes_on(pilot, tmp_path, monkeypatch):
     rest = {"n_pilots": 4, "n_jobs": 1, "random_seed": 2, "progressbar": False}
-    store = {"store": tmp_path / "trials.jsonl"}
+    store = {"store": tmp_path / "trials"}
     monkeypatch.setattr(Stops, "left", 5)
     with pytest.raises(Interrupted) as stop:
         backtest([Stops(0.5)], pilot.task, [20, 50], **rest, **store)

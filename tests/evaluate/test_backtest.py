@@ -55,14 +55,14 @@ def test_a_cluster_can_take_over(result, task, backend):
 def test_it_goes_on_where_it_stopped_with_a_task_made_anew(tmp_path):
     rng = np.random.default_rng(1)
     scores, y = rng.normal(size=(60, 30)) + 2 * np.eye(30)[np.arange(60) % 30], np.arange(60) % 30
-    settings = {"progressbar": False, "store": tmp_path / "pilots.jsonl"}
+    settings = {"progressbar": False, "store": tmp_path / "pilots"}
     for n_pilots in (1, 2):  # in another process the task would be made again
         task = SourceTask.from_scores(scores, y)
         if n_pilots == 2:
             repr(task)  # computes what a new task has not
         again = backtest([ClassExReg(0.5)], task, 10, n_pilots=n_pilots, **settings)
     assert again.scores["n"].eq(2).all()
-    assert len((tmp_path / "pilots.jsonl").read_text().split("\n")) == 3
+    assert len([*(tmp_path / "pilots").rglob("output.pkl")]) == 2
     alone = backtest([ClassExReg(0.5)], task, 10, n_pilots=2, progressbar=False)
     pd.testing.assert_frame_equal(again.scores, alone.scores)
 

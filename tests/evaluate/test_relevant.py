@@ -65,7 +65,7 @@ def brute_force(qrels, run, metric, m):
 def test_metrics_of_a_run_are_those_of_its_lists(metric, m):
     scores, owner = corpus(40, 300, 1)
     qrels, run = run_of(scores, owner, np.arange(300), 20)
-    documents = cb.RelevantDocuments.from_run(qrels, run, n_classes=300)
+    documents = cb.SourceTask.from_run(qrels, run, n_classes=300)
     expected = brute_force(qrels, run, metric, m)
     for k in (None, 300):
         assert documents.metric(f"{metric}@{m}", k) == pytest.approx(expected, abs=1e-12)
@@ -90,7 +90,7 @@ def test_grades_below_the_level_have_gains():
     scores, owner = corpus(40, 300, 1)
     qrels, run = run_of(scores, owner, np.arange(300), 20)
     qrels = {query: {**found, f"d{290 + int(query[1:]) % 10}": 3} for query, found in qrels.items()}
-    documents = cb.RelevantDocuments.from_run(qrels, run, n_classes=300, relevance_level=3)
+    documents = cb.SourceTask.from_run(qrels, run, n_classes=300, relevance_level=3)
     assert documents.metric("ndcg@10") == pytest.approx(brute_force(qrels, run, "ndcg", 10))
     best = {q: {d: g for d, g in found.items() if g == 3} for q, found in qrels.items()}
     assert documents.metric("recall@10") == pytest.approx(brute_force(best, run, "recall", 10))
@@ -100,7 +100,7 @@ def test_one_relevant_document_is_a_task():
     scores, owner = corpus(40, 300, 1)
     qrels, run = run_of(scores, owner, np.arange(300), 20)
     qrels = {query: dict([next(iter(listed.items()))]) for query, listed in qrels.items()}
-    documents = cb.RelevantDocuments.from_run(qrels, run, n_classes=300)
+    documents = cb.SourceTask.from_run(qrels, run, n_classes=300)
     task = cb.SourceTask.from_run(qrels, run, n_classes=300)
     for metric in ("recall@5", "ndcg@5"):
         assert documents.metric(metric) == pytest.approx(task.metric(metric, 300)[0])
@@ -113,10 +113,8 @@ def pilot_and_corpus(seed):
     rng = np.random.default_rng(seed)
     others = owner.size + rng.choice(10_000 - owner.size, 1000 - owner.size, replace=False)
     kept = np.append(np.arange(owner.size), others)
-    pilot = cb.RelevantDocuments.from_run(*run_of(scores, owner, kept, 100), n_classes=1000)
-    whole = cb.RelevantDocuments.from_run(
-        *run_of(scores, owner, np.arange(10_000), 100), n_classes=10_000
-    )
+    pilot = cb.SourceTask.from_run(*run_of(scores, owner, kept, 100), n_classes=1000)
+    whole = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(10_000), 100), n_classes=10_000)
     model = cb.BayesianExtrapolator(evidence="ranks").fit(pilot, **{**FEW, "random_seed": seed})
     return pilot, model, whole
 
@@ -137,9 +135,7 @@ def test_recall_of_fewer_documents_than_are_relevant():
     """A query with more relevant documents than the list has places cannot have recall 1."""
     scores, owner = corpus(80, 500, 1)
     assert np.bincount(owner).max() > 2
-    documents = cb.RelevantDocuments.from_run(
-        *run_of(scores, owner, np.arange(500), 60), n_classes=500
-    )
+    documents = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(500), 60), n_classes=500)
     prediction = predict(documents, 500, "recall@2")
     sd = float(prediction.draws.std())
     assert abs(prediction.mean[500] - documents.metric("recall@2")) < 2 * sd
@@ -158,9 +154,7 @@ def test_intervals_contain_the_metric_of_a_larger_corpus():
 @pytest.mark.usefixtures("short_pages")
 def test_documents_are_used_like_a_task(tmp_path):
     scores, owner = corpus(60, 400, 4)
-    documents = cb.RelevantDocuments.from_run(
-        *run_of(scores, owner, np.arange(400), 60), n_classes=400
-    )
+    documents = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(400), 60), n_classes=400)
     model = cb.BayesianExtrapolator().fit(documents, **FEW)
     k = [400, 4000]
     recall, success = (model.predict(k, metric=name) for name in ("recall@5", "success@5"))
@@ -210,7 +204,7 @@ def two_engines(kept, n_classes, seed):
     scores, owner = corpus(150, 10_000, seed)
     noisy = scores + 1.5 * np.random.default_rng(seed).normal(size=scores.shape)
     return {
-        name: cb.RelevantDocuments.from_run(
+        name: cb.SourceTask.from_run(
             *run_of(similarities, owner, kept(owner), 100), n_classes=n_classes
         )
         for name, similarities in (("plain", scores), ("noisy", noisy))
@@ -255,11 +249,8 @@ def test_files_hold_the_same_documents(tmp_path):
     )
     files = tmp_path / "qrels", str(tmp_path / "run")
     expected = cb.SourceTask.from_run(qrels, run, n_classes=300).metric("ndcg@5")
-    for task in (
-        cb.RelevantDocuments.from_run(*files, n_classes=300),
-        cb.read_task(files[1], qrels=files[0], n_classes=300),
-    ):
-        assert task.metric("ndcg@5") == pytest.approx(expected, rel=1e-12)
+    task = cb.read_task(files[1], qrels=files[0], n_classes=300)
+    assert task.metric("ndcg@5") == pytest.approx(expected, rel=1e-12)
 
 
 def test_all_documents_are_among_the_first_of_a_corpus():

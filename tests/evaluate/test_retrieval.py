@@ -77,7 +77,7 @@ def test_backtest(pilot, tmp_path):
     settings = {
         "sampler": {"draws": 100, "tune": 200, "chains": 2},
         "progressbar": False,
-        "store": tmp_path / "trials.jsonl",
+        "store": tmp_path / "trials",
     }
     both = [BayesianExtrapolator(evidence="ranks"), ClassExReg(0.5)]
     result = backtest(both, pilot.task, 40, [40, 200], metric="mrr", n_pilots=2, **settings)

@@ -171,7 +171,7 @@ class Counting(ClassExReg):
 def counted(tmp_path):
     """Run a study with a file, and say how many fits that took."""
 
-    def counted(estimators=None, k=K, draw=draw, store="study.jsonl", **options):
+    def counted(estimators=None, k=K, draw=draw, store="study", **options):
         Counting.fits = 0
         settings = {"n_simulations": 2, "random_seed": 5, "progressbar": False, **options}
         estimators = estimators or {"a": Counting(0.5), "b": Counting(1.0)}
@@ -214,23 +214,11 @@ def test_other_studies_share_a_file(counted, other):
     assert none == 0
 
 
-@pytest.mark.parametrize("cut", [1, 30, 200])
-def test_a_line_that_was_cut_off_is_computed_again(counted, tmp_path, cut):
-    whole, _ = counted(store="new/folder/study.jsonl")
-    store = tmp_path / "new" / "folder" / "study.jsonl"
-    store.write_text(store.read_text()[:-cut])
-    for n_fits in (1, 0):
-        again, fitted = counted(store="new/folder/study.jsonl")
-        assert fitted == n_fits
-        same(again, whole)
-
-
-def test_another_file_is_refused(counted, tmp_path):
-    for content in (b"a,b\n1,2\n", b"\xff"):
-        (tmp_path / "study.csv").write_bytes(content)
-        with pytest.raises(DataError):
-            counted(store="study.csv")
-        assert (tmp_path / "study.csv").read_bytes() == content
+def test_a_file_is_no_store(counted, tmp_path):
+    (tmp_path / "study.csv").write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(DataError):
+        counted(store="study.csv")
+    assert (tmp_path / "study.csv").read_bytes() == b"a,b\n1,2\n"
 
 
 class Stops(Counting):
@@ -263,6 +251,7 @@ class Dies(ClassExReg):
 def test_a_lost_process_loses_no_finished_fit(counted):
     whole, _ = counted([ClassExReg(0.5)], n_simulations=3)
     estimators = {"ClassExReg(0.5)": ClassExReg(0.5), "dies": Dies(n_resamples=os.getpid())}
-    with pytest.raises(Interrupted, match="0 of 3") as stop:
+    with pytest.raises(Interrupted, match="of 6"):
         counted(estimators, n_simulations=3, n_jobs=2)
-    same(stop.value.partial, whole)
+    again, _ = counted([ClassExReg(0.5)], n_simulations=3)
+    assert again["seconds"].tolist() == whole["seconds"].tolist()

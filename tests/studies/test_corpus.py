@@ -57,7 +57,7 @@ def test_the_command_writes_trials_tables_laws_and_pages(made, tmp_path, monkeyp
     facts = pd.read_csv(tmp_path / "corpus-populations.csv", index_col="population")
     (law,) = json.loads((tmp_path / "corpus-laws.json").read_text())
     assert law["n_classes"] == facts.loc["gaussian", "classes"] == SIZE
-    assert (tmp_path / "corpus.png").exists() and (tmp_path / "gaussian-pilots.jsonl").exists()
+    assert (tmp_path / "corpus.png").exists() and (tmp_path / "gaussian-pilots").exists()
     assert set(published) == {"corpus.md", "scores.md", "../README.md"}
     for page, parts in published.items():
         marks = {f"<!-- {part} -->" for part in parts}

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from helpers import better_classes, verdict
 
-from classex_bayes import DataError, RelevantDocuments, SourceTask
+from classex_bayes import DataError, SourceTask
 from classex_bayes.exceptions import DataWarning
 from classex_bayes.task.rank_bins import bin_ends
 
@@ -317,4 +317,4 @@ def test_the_smallest_may_be_the_best(as_places):
     options = {"n_classes": n, "higher_is_better": False}
     right = pytest.approx(np.mean(order[:, 0] == np.arange(n)))
     assert SourceTask.from_run(*given, **options).metric("recall@1", n)[0] == right
-    assert RelevantDocuments.from_run(*given, **options).metric("recall@1") == right
+    assert SourceTask.from_run(*given, **options).metric("recall@1") == right

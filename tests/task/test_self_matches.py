@@ -141,7 +141,7 @@ def test_documents_that_are_queries():
     # Where the judgements name the query, too, it is no relevant document either.
     judged = {name: {name: 1, **relevant} for name, relevant in qrels.items()}
     options = {"n_classes": 40, "ignore_identical": True}
-    documents = cb.RelevantDocuments.from_run(judged, run, **options)
+    documents = cb.SourceTask.from_run(judged, run, **options)
     assert documents.metric("recall@1") == pytest.approx(1)
     assert cb.SourceTask.from_run(judged, run, **options).metric("recall@1", 40) == 1
 

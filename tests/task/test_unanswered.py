@@ -100,7 +100,7 @@ def test_empty_lists_of_a_run():
             np.testing.assert_allclose(task.accuracy_bounds(k), expected.accuracy_bounds(k))
         scores = task.answered.nearest_classes.scores
         np.testing.assert_array_equal(scores, expected.answered.nearest_classes.scores)
-    documents = cb.RelevantDocuments.from_run(qrels, empty, n_classes=50)
+    documents = cb.SourceTask.from_run(qrels, empty, n_classes=50)
     law = cb.BayesianExtrapolator(evidence="ranks").fit(documents, **FEW)
     at_two = law.predict(2, metric="recall@1").mean[2]
     assert at_two < 1.05 * found.mean()  # an empty list misses even among two documents

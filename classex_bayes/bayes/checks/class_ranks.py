@@ -125,15 +125,12 @@ class ClassRanks:
         chance = ndtr((right - np.sqrt(rho) * effect) / np.sqrt(1 - rho))
         return rng.binomial(repeats, chance) / repeats
 
-    def discrepancies(self, replicated: FloatArray) -> dict[str, tuple[float, FloatArray]]:
+    def discrepancies(self, replicated: FloatArray) -> list[tuple[float, FloatArray]]:
         """Standard deviation and minimum of the accuracy over classes; of replicates too."""
         both = np.vstack([self.accuracy, replicated])
         mean = both @ self.weight
         spread, lowest = np.sqrt((both - mean[:, None]) ** 2 @ self.weight), both.min(axis=1)
-        return {
-            "classes: sd of accuracy": (spread[0], spread[1:]),
-            "classes: lowest accuracy": (lowest[0], lowest[1:]),
-        }
+        return [(spread[0], spread[1:]), (lowest[0], lowest[1:])]
 
 
 def class_log_likelihood(counts: FloatArray, share: FloatArray, rho: float) -> FloatArray:

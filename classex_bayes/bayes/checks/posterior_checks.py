@@ -1,8 +1,8 @@
 """Posterior predictive checks: they compare a task with replicates from the model."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,11 +10,13 @@ import xarray as xr
 
 from classex_bayes.arguments import probability, source_task
 from classex_bayes.bayes.checks.class_ranks import ClassRanks, class_ranks, task_position
+from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.fit_record import Stage
 from classex_bayes.bayes.idata import task_part, task_sizes
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.model.likelihoods import BernsteinData
+from classex_bayes.bayes.score_evidence import HELD_OUT
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
@@ -34,14 +36,44 @@ _FEWEST_EXPECTED = 5.0
 _GROUPS_PER_DECADE = 2
 _LEVEL = 0.01
 _MOST_NAMES = 10
-_FIT = "fit: nats below the best law"
 _AT_RANDOM = "classes: answered at random"
-_UPPER_ALONE = "ranks: distance", _FIT
-# Classes that are more alike than in the model get a note and no alarm.
-_HIGH_IS_BAD, _LOW_IS_BAD = "classes: sd", "classes: lowest"
 Group = Literal["posterior", "prior"]
-# Observed value (or values, if it depends on the draw), and the values of the replicates.
-Discrepancy = tuple[float | FloatArray, FloatArray]
+
+
+def _two_sided(above: float) -> float:
+    return 2 * min(above, 1 - above)
+
+
+def _upper(above: float) -> float:
+    return above
+
+
+class Discrepancy(NamedTuple):
+    """A statistic of the data, at every draw if it depends on the law, and of replicates.
+
+    `tail` returns the p-value from the share of replicates above the data. `passed` is the result
+    of a check that has a level of its own.
+    """
+
+    observed: float | FloatArray
+    replicated: FloatArray
+    tail: Callable[[float], float] = _two_sided
+    passed: bool | None = None
+
+    def row(self, level: float) -> dict[str, Any]:
+        """Row of the table."""
+        draws, observed = self.replicated, self.observed
+        above = float(np.mean(draws > observed) + np.mean(draws == observed) / 2)
+        settings = interval_settings(None, None)
+        limits = interval_of(xr.DataArray(draws[None], dims=SAMPLE_DIMS), *settings)
+        unusual = self.tail(above) < level if self.passed is None else not self.passed
+        return {
+            "observed": float(np.mean(observed)),
+            "mean": float(draws.mean()),
+            **dict(zip(interval_columns(*settings), map(float, limits.values), strict=True)),
+            "p_value": above,
+            "unusual": bool(unusual),
+        }
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -54,8 +86,8 @@ class PredictiveReport(Shown):
         One row for each discrepancy: "observed", "mean" and interval over the replicates, "p_value"
         (share of replicates above the observed value; equal values count half) and "unusual"
         (whether the p-value is beyond the level: near 0, or near 1 if values may be too low).
-        "ranks: distance" and "fit" are unusual only if they are too large: a value below the
-        interval with a p-value near 1 means that the model fits better than usual. For
+        Distances and "fit" are unusual only if they are too large: a value below the interval with
+        a p-value near 1 means that the model fits better than usual. For
         classes answered at random, "observed" is their expected number and "p_value" the
         probability that there are none. They are unusual below 0.05, and have no replicates.
     replicated : dict from str to array
@@ -68,6 +100,8 @@ class PredictiveReport(Shown):
         The checked model.
     task : SourceTask or None
         The argument `task` of `posterior_checks`.
+    tails : TailReport or None
+        Details of the check of the tails of scores, if they were used.
 
     Notes
     -----
@@ -86,6 +120,7 @@ class PredictiveReport(Shown):
     notes: tuple[str, ...]
     model: LawModel
     task: SourceTask | None = None
+    tails: TailReport | None = None
 
     @property
     def unusual(self) -> tuple[str, ...]:
@@ -120,7 +155,7 @@ def posterior_checks(
 ) -> PredictiveReport:
     r"""Check a fitted model against replicates of its task.
 
-    There are five kinds of discrepancies:
+    There are six kinds of discrepancies:
 
     - *Ranks*: shares of instances in groups of ranks, and Pearson's distance from the expectation
       of each draw over these groups, :math:`\sum_g (n_g - n p_g)^2 / (n p_g \mathrm{deff})`. The
@@ -133,6 +168,8 @@ def posterior_checks(
     - *Classes*: the standard deviation and the minimum over classes of the accuracy at k1, and the
       number of classes that seem to answer at random, with the probability that no class does. It
       is below 0.05 for at most one in 19 sound tasks whose classes differ as in the model.
+    - *Tails*: ranks in held-out halves of the classes, as the tails of scores predict them
+      (`TailReport`), if scores were used. They are unusual at the level 0.05.
     - *Extrapolation*: the result of `classex_bayes.extrapolation_check`, if it was made for this
       model; "mean" is the prediction. It is unusual if that check fails.
 
@@ -165,14 +202,6 @@ def posterior_checks(
     -------
     PredictiveReport
 
-    Raises
-    ------
-    DataError
-        `model` is not a model, `task` has another number of classes, or the model was fitted to
-        several tasks and none is given.
-    NotFittedError
-        The model has no draws.
-
     References
     ----------
     Gelman, Meng and Stern, Statistica Sinica 6 (1996) (discrepancies that depend on parameters).
@@ -189,38 +218,33 @@ def posterior_checks(
     """
     limit = probability(level, "level")
     observed, replicated = observed_and_replicated(model, task, "posterior", random_seed)
-    position = task_position(model, task)
-    discrepancies: dict[str, Discrepancy] = {}
+    position, record = task_position(model, task), model.fit_.record
+    found: dict[str, Discrepancy] = {}
     notes = []
-    is_fitted = task is None or model.is_fitted_to(task)
     data = model.fit_.histogram
     if data is None:
         notes.append("ranks: they are unknown, because the model was fitted to accuracies")
     else:
-        part = data.part(position)
-        discrepancies |= _of_ranks(observed, replicated, model.weights_.values, part)
-        gap = model.fit_gap_
-        if gap is not None and is_fitted:
-            discrepancies[_FIT] = gap.observed, gap.replicated
-    grid = observed["k"].values
-    for k in _spread(grid):
+        found |= _of_ranks(observed, replicated, model.weights_.values, data.part(position))
+    tails = None
+    if task is None or model.is_fitted_to(task):
+        tails = _tails(model, random_seed)
+        found |= _of_fit(model, tails)
+    for k in _spread(observed["k"].values):
         draws = replicated["accuracy"].sel(k=k).transpose(*SAMPLE_DIMS).values.ravel()
-        discrepancies[f"accuracy: k = {k}"] = float(observed["accuracy"].sel(k=k)), draws
+        found[f"accuracy: k = {k}"] = Discrepancy(float(observed["accuracy"].sel(k=k)), draws)
     classes = None
     try:
         classes = class_ranks(model, task)
-        rng = model.fit_.record.rng(Stage.CLASS_CHECKS, random_seed)
-        discrepancies |= classes.discrepancies(classes.replicates(rng))
     except DataError as error:
         notes.append(str(error))
-    within = model.fit_.record.pilot_extrapolation if is_fitted else None
-    if within is not None:
-        name = f"extrapolation: {within.n_source} to {within.k} classes"
-        discrepancies[name] = within.measured, within.quantiles
-    rows = {name: _row(name, *values, limit) for name, values in discrepancies.items()}
-    # The levels of two checks are their own.
-    if within is not None:
-        rows[name]["unusual"] = not within.passed
+    else:
+        replicates = classes.replicates(record.rng(Stage.CLASS_CHECKS, random_seed))
+        spread, lowest = classes.discrepancies(replicates)
+        # Classes that are more alike than in the model get a note and no alarm.
+        found["classes: sd of accuracy"] = Discrepancy(*spread, lambda above: 2 * above)
+        found["classes: lowest accuracy"] = Discrepancy(*lowest, lambda above: 2 * (1 - above))
+    rows = {name: discrepancy.row(limit) for name, discrepancy in found.items()}
     if classes is not None:
         rows[_AT_RANDOM] = {
             "observed": float(classes.posterior.at_random.sum()),
@@ -233,12 +257,35 @@ def posterior_checks(
     n_classes, n_test, _ = task_sizes(model.idata)[position]
     return PredictiveReport(
         table,
-        {name: draws for name, (_, draws) in discrepancies.items()},
+        {name: discrepancy.replicated for name, discrepancy in found.items()},
         f"Replicates of {n_classes} classes, {n_test} instances",
         tuple(notes),
         model,
         task,
+        tails,
     )
+
+
+def _tails(model: LawModel, random_seed: RandomSeed) -> TailReport | None:
+    """Check of the tails of scores; None if none were used, or no instance is in a tail."""
+    tree = model.idata
+    if HELD_OUT not in tree.children or not tree[HELD_OUT]["weight"].any():
+        return None
+    return tail_report(tree, model.fit_.record.rng(Stage.TAIL_CHECKS, random_seed))
+
+
+def _of_fit(model: LawModel, tails: TailReport | None) -> dict[str, Discrepancy]:
+    """Discrepancies that belong to the fitted task alone."""
+    found = {}
+    if (gap := model.fit_gap_) is not None:
+        found["fit: nats below the best law"] = Discrepancy(gap.observed, gap.replicated, _upper)
+    if tails is not None:
+        distances = Discrepancy(*tails.distance, passed=tails.passed)
+        found["tails: distance in held-out halves"] = distances
+    if (within := model.fit_.record.pilot_extrapolation) is not None:
+        name = f"extrapolation: {within.n_source} to {within.k} classes"
+        found[name] = Discrepancy(within.measured, within.quantiles, passed=within.passed)
+    return found
 
 
 def observed_and_replicated(
@@ -348,13 +395,13 @@ def _of_ranks(
     scale = expected * total / data.effective_sample
     distance = ((groups[:1] - expected) ** 2 / scale).sum(axis=1)
     replicated_distance = ((groups[1:] - expected) ** 2 / scale).sum(axis=1)
-    discrepancies: dict[str, Discrepancy] = {"ranks: distance": (distance, replicated_distance)}
+    found = {"ranks: distance": Discrepancy(distance, replicated_distance, _upper)}
     first = np.append(0, last_rank[:-1])[starts] + 1
     last = np.append(first[1:] - 1, last_rank[-1])
     for low, high, values in zip(first, last, groups.T / total, strict=True):
         label = f"ranks: {low}" + (f" to {high}" if high > low else "")
-        discrepancies[label] = float(values[0]), values[1:]
-    return discrepancies
+        found[label] = Discrepancy(float(values[0]), values[1:])
+    return found
 
 
 def rank_groups(last_rank: IntArray, expected: FloatArray) -> IntArray:
@@ -371,29 +418,3 @@ def rank_groups(last_rank: IntArray, expected: FloatArray) -> IntArray:
     if len(starts) > 1 and expected[starts[-1] :].sum() < _FEWEST_EXPECTED:
         starts.pop()
     return np.array(starts)
-
-
-def _row(name: str, observed: Any, draws: FloatArray, level: float) -> dict[str, Any]:
-    """Row of the table for one discrepancy."""
-    above = float(np.mean(draws > observed) + np.mean(draws == observed) / 2)
-    prob, kind = interval_settings(None, None)
-    lower, upper = interval_of(xr.DataArray(draws[None], dims=SAMPLE_DIMS), prob, kind).values
-    columns = interval_columns(prob, kind)
-    return {
-        "observed": float(np.mean(observed)),
-        "mean": float(draws.mean()),
-        **dict(zip(columns, (float(lower), float(upper)), strict=True)),
-        "p_value": above,
-        "unusual": bool(_tail(name, above) < level),
-    }
-
-
-def _tail(name: str, above: float) -> float:
-    """P-value of a discrepancy from the share of replicates above it."""
-    if name in _UPPER_ALONE:
-        return above
-    if name.startswith(_HIGH_IS_BAD):
-        return 2 * above
-    if name.startswith(_LOW_IS_BAD):
-        return 2 * (1 - above)
-    return 2 * min(above, 1 - above)

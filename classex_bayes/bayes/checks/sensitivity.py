@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from arviz_stats.base import array_stats
+from arviz_stats import psense
 
 from classex_bayes.arguments import number, one_of
 from classex_bayes.bayes.convergence import enough_draws
@@ -22,14 +22,13 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.results.extrapolation import Bounds, Extrapolation
 from classex_bayes.task.provenance import refuse_all_relevant
-from classex_bayes.typing import ClassCounts, FloatArray
+from classex_bayes.typing import ClassCounts
 
 # Parameters of a model that are priors, and their names.
 PRIOR_NAMES = {"prior": "prior", "tail_prior": "tail prior"}
 # Threshold of Kallioinen et al. (2024). A normal posterior reaches it if its mean moves by about
 # 0.3 sd as the power doubles.
 _THRESHOLD = 0.05
-_ALPHAS = 0.99, 1.01  # powers for the slope
 # In trials on sound tasks, prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
 _PULL = 0.5
 _FEWEST_EFFECTIVE = 100
@@ -112,11 +111,6 @@ class Sensitivity(Shown):
         -------
         Extrapolation
             It has a note if fewer than 100 effective draws remain, which are too few to trust.
-
-        Raises
-        ------
-        DataError
-            `alpha` is not above 0, or the component is unknown.
         """
         power = number(alpha, "alpha", 0)
         if power == 0:
@@ -140,22 +134,8 @@ class Sensitivity(Shown):
         return scaled
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        """The diagnoses in words, one sentence for each run of k with the same diagnosis."""
-        runs: list[list[Any]] = []
-        for k, diagnosis in self.table["diagnosis"].sort_index().items():
-            if not runs or runs[-1][0] != diagnosis:
-                runs.append([diagnosis, k, k])
-            runs[-1][2] = k
-        diagnoses = (
-            f"{diagnosis} at k = {first}" + (f" to {last}" if last != first else "")
-            for diagnosis, first, last in runs
-        )
-        return (*diagnoses, *self.remarks)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """The last of `sentences`, not in the table: what to do, and "prior_share" at the end."""
+    def notes(self) -> tuple[str, ...]:
+        """What to do about the diagnoses, and "prior_share" at the largest k."""
         diagnoses = self.table["diagnosis"].unique()
         advice = tuple(f"{name}: {ADVICE[name]}" for name in diagnoses if name in ADVICE)
         if "prior_share" not in self.table:
@@ -171,7 +151,7 @@ class Sensitivity(Shown):
     def _display(self) -> Display:
         label = self.prediction.estimand.label
         header = f"Sensitivity of {label}, from {self.prediction.n_classes} source classes"
-        return Display(header, self.table, self.remarks, decimals=3)
+        return Display(header, self.table, self.notes, decimals=3)
 
 
 def sensitivity(
@@ -184,11 +164,12 @@ def sensitivity(
     r"""Compute the sensitivity of the accuracy on k classes to each prior and to the data.
 
     The prior of the law of the ranks, that of the tails of scores and the likelihood are raised in
-    turn to a power :math:`\alpha` near 1. The sensitivity is the slope, in :math:`\log_2 \alpha`,
-    of the cumulative Jensen-Shannon distance between the posteriors of :math:`AGA_k` before and
-    after. It is computed by importance weights without a refit. A prior is the joint density of its
-    parameters on their natural scale; that of the tails includes their error far beyond the pilot.
-    If scores were used, the likelihood includes that of the ranks in held-out halves.
+    turn to a power :math:`\alpha` near 1. The sensitivity is that of `arviz_stats.psense`: the
+    slope, in :math:`\log_2 \alpha`, of the cumulative Jensen-Shannon distance between the
+    posteriors of :math:`AGA_k` before and after, by importance weights without a refit. A prior is
+    the joint density of its parameters on their natural scale; that of the tails includes their
+    error far beyond the pilot. If scores were used, the likelihood includes that of the ranks in
+    held-out halves.
 
     Parameters
     ----------
@@ -204,29 +185,14 @@ def sensitivity(
     Returns
     -------
     Sensitivity
-        `.table`, `.sentences`, and `.scaled(alpha, component)` for reweighted predictions.
-
-    Raises
-    ------
-    DataError
-        Not a model, fewer than 25 draws, draws most of which are equal, or k as for `predict`.
-    NotFittedError
-        The model has no draws.
-
-    Warns
-    -----
-    ExtrapolationWarning
-        k lies more than 100 times beyond the source classes.
+        `.table`, and `.scaled(alpha, component)` for reweighted predictions.
 
     Notes
     -----
-    If only ranks were used, `arviz_stats.psense_summary(model.idata)` has the same numbers in its
-    rows of the accuracy, at 1, 10 and 100 times k1, after `compute_log_prior` and
-    `compute_log_likelihood`. With scores its likelihood is that of the ranks alone. Draws of ranks
-    and tails are paired by their accuracy on the source classes, and the sensitivity takes them as
-    joint draws, which is an approximation. Its other rows
-    are parameters of the prior. Most parameters are sensitive to the prior even if the accuracy is
-    not, because the ranks determine them less well.
+    `arviz_stats.psense_summary` of `idata` has no tails of scores and no error of its numbers, and
+    most of its rows are parameters, which are more sensitive than the accuracy. Draws of ranks and
+    tails are paired by their accuracy on the source classes, and the sensitivity takes them as
+    joint draws, which is an approximation.
 
     Near an accuracy of 0 or 1 all draws are alike and sensitivities say little.
 
@@ -250,42 +216,37 @@ def sensitivity(
     limit = number(threshold, "threshold", 0)
     refuse_all_relevant(named_metric(metric), model.fit_.record.several_relevant)
     prediction = model.predict(k, metric=metric)
-    values = prediction.draws
-    dims = tuple(SAMPLE_DIMS)
-    likelihood = model.fit_.data.log_likelihood(weights_of(model.idata, "ranks").values)
-    of_parameters = model.fit_.log_prior
-    logs: dict[str, Any] = {}
-    if TAILS in model.idata.children:
-        logs["tail_prior"] = (dims, of_parameters["tail_prior"].values)
-        of_parameters = of_parameters.drop_vars("tail_prior")
-        likelihood = likelihood + model.idata[TAILS].to_dataset()["rank_density"].values
-    joint = of_parameters.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum("parameter")
-    logs = {
-        "prior": (dims, joint.transpose(*dims).values),
-        **logs,
-        "likelihood": (dims, likelihood),
-    }
-    log_density = xr.Dataset(logs, coords={name: values[name].values for name in dims})
-    priors = [name for name in PRIOR_NAMES if name in logs]
+    values, densities = prediction.draws, _log_densities(model)
+    densities = densities.assign_coords({name: values[name] for name in SAMPLE_DIMS})
+    priors = [name for name in PRIOR_NAMES if name in densities]
     spread = values.std(SAMPLE_DIMS)
-    columns = {"mean": values.mean(SAMPLE_DIMS).values, "sd": spread.values}
-    parts = {name: log_density[name].values for name in logs}
-    drawn = values.transpose(*dims, "k").values
-    columns |= {name: _power_sensitivity(drawn, part) for name, part in parts.items()}
-    columns |= {f"{name}_mcse": _jackknife_error(drawn, parts[name]) for name in priors}
-    for part in parts:
-        deviation = log_density[part] - log_density[part].mean()
-        covariance = (deviation * values).mean(SAMPLE_DIMS)
+    columns = {"mean": values.mean(SAMPLE_DIMS), "sd": spread}
+    columns |= {name: _sensitivity(values, part) for name, part in densities.items()}
+    columns |= {f"{name}_mcse": _monte_carlo_error(values, densities[name]) for name in priors}
+    for name, part in densities.items():
+        covariance = ((part - part.mean()) * values).mean(SAMPLE_DIMS)
         # If all draws are the same, the pull is 0.
-        pull = np.log(2) * covariance / spread.where(spread > 0, np.inf)
-        columns[f"{part}_pull"] = pull.values
-    table = pd.DataFrame(columns)
-    table.index = pd.Index(prediction.k, name="k")
-    bounds = prediction.rank_bounds
-    if bounds is not None:
+        columns[f"{name}_pull"] = np.log(2) * covariance / spread.where(spread > 0, np.inf)
+    index = pd.Index(prediction.k, name="k")
+    table = pd.DataFrame({name: column.values for name, column in columns.items()}, index)
+    if (bounds := prediction.rank_bounds) is not None:
         table["prior_share"] = _prior_share(model, prediction, bounds)
     table["diagnosis"] = [_diagnosis(row, priors, limit) for _, row in table.iterrows()]
-    return Sensitivity(prediction, table, log_density)
+    return Sensitivity(prediction, table, densities)
+
+
+def _log_densities(model: BayesianExtrapolator) -> xr.Dataset:
+    """Joint log density of each prior and of the likelihood, at every draw."""
+    of_parameters = model.fit_.log_prior
+    ranks = model.fit_.data.log_likelihood(weights_of(model.idata, "ranks").values)
+    densities = {}
+    if TAILS in model.idata.children:
+        densities["tail_prior"] = of_parameters["tail_prior"].variable
+        of_parameters = of_parameters.drop_vars("tail_prior")
+        ranks = ranks + model.idata[TAILS]["rank_density"].values
+    joint = of_parameters.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum("parameter")
+    likelihood = xr.Variable(SAMPLE_DIMS, ranks)
+    return xr.Dataset({"prior": joint.variable, **densities, "likelihood": likelihood})
 
 
 def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds: Bounds) -> Any:
@@ -299,43 +260,36 @@ def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds:
     return np.clip(1 - widths[0] / np.maximum(widths[1], np.finfo(float).tiny), 0, 1)
 
 
-def _power_sensitivity(values: FloatArray, log_density: FloatArray) -> FloatArray:
-    """Sensitivity at each k to a component of the posterior, that of `arviz_stats.psense`.
+def _sensitivity(values: xr.DataArray, log_density: xr.DataArray) -> xr.DataArray:
+    """Sensitivity of draws, at each k, to a component of the posterior, by ArviZ."""
+    groups = {
+        "posterior": values.to_dataset(name="metric"),
+        "log_prior": log_density.to_dataset(name="density"),
+    }
+    try:
+        found = psense(xr.DataTree.from_dict(groups), group="prior", sample_dims=SAMPLE_DIMS)
+    except ValueError as error:  # of a chain that did not move
+        raise DataError(
+            "model: so many of its draws are equal that they cannot be weighted; fit again, with "
+            "other settings of the sampler or more draws"
+        ) from error
+    return found["metric"]
 
-    `values` are (chain, draw, n_k), and `log_density` is (chain, draw).
+
+def _monte_carlo_error(values: xr.DataArray, log_prior: xr.DataArray) -> xr.DataArray:
+    """Standard error of the sensitivity at each k, by a jackknife over blocks of draws.
+
+    A block is a run of draws of all chains, so that dependent draws are left out at once.
     """
-    draws, weights = np.moveaxis(values, -1, 0), []
-    for alpha in _ALPHAS:
-        try:
-            logs = array_stats.power_scale_lw(log_density, alpha=alpha, axis=(0, 1))
-        except ValueError as error:  # of a chain that did not move
-            raise DataError(
-                "model: so many of its draws are equal that they cannot be weighted; fit again, "
-                "with other settings of the sampler or more draws"
-            ) from error
-        weight = np.exp(logs)
-        weights.append(np.broadcast_to(weight / weight.sum(), draws.shape))
-    return array_stats.power_scale_sense(draws, *weights, *_ALPHAS)
-
-
-def _jackknife_error(values: FloatArray, log_prior: FloatArray) -> FloatArray:
-    """Jackknife standard error of the sensitivity to the prior at each k, over blocks of draws.
-
-    A block is a run of one chain, so that dependent draws are left out at once. The arguments are
-    those of `_power_sensitivity`.
-    """
-    n_chains, n_draws = log_prior.shape
-    runs = min(-(-_BLOCKS // n_chains), n_draws)
-    run = np.arange(n_draws) * runs // n_draws
-    block = (runs * np.arange(n_chains)[:, None] + run).ravel()
-    draws, logs = values.reshape(block.size, -1), log_prior.ravel()
-    left_out = []
+    n_draws = values.sizes["draw"]
+    blocks = np.array_split(np.arange(n_draws), min(_BLOCKS, n_draws))
     with warnings.catch_warnings():  # of few draws; the sensitivity itself gives the same warning
         warnings.simplefilter("ignore", UserWarning)
-        for left in range(block.max() + 1):
-            kept = block != left
-            left_out.append(_power_sensitivity(draws[None, kept], logs[None, kept]))
-    return np.std(left_out, axis=0) * np.sqrt(len(left_out) - 1)
+        left_out = [
+            _sensitivity(values.drop_isel(draw=block), log_prior.drop_isel(draw=block))
+            for block in blocks
+        ]
+    return xr.concat(left_out, "block").std("block") * np.sqrt(len(blocks) - 1)
 
 
 def _diagnosis(row: Any, priors: Sequence[str], threshold: float) -> str:

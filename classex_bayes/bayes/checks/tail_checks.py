@@ -6,12 +6,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.bayes.fit_record import Stage
-from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.score_evidence import HELD_OUT, TAILS
 from classex_bayes.bayes.tails.calibration import HeldOutTable
 from classex_bayes.bayes.tails.tail_model import TAIL_PARAMETERS, TailParameters, tail_law
-from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import (
@@ -20,7 +17,7 @@ from classex_bayes.results.draws import (
     interval_of,
     interval_settings,
 )
-from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import FloatArray, IntArray
 
 _N_GROUPS, _MOST_DRAWS = 8, 1000
 _LEVEL = 0.05
@@ -28,7 +25,13 @@ _LEVEL = 0.05
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TailReport(Shown):
-    """Ranks in held-out halves of the classes compared with replicates; made by `tail_checks`.
+    r"""Ranks in held-out halves compared with replicates from the calibration of the tails.
+
+    Instances are grouped by their depth in the tail of one half. A replicate draws, for each
+    group, how many of its instances have a better class among the n of the other half, with
+    probability :math:`1 - E[(1 - p)^n]`. The distance is Pearson's. The check is of the most
+    probable form of the scores. It is made by every fit that uses scores, and is part of
+    `posterior_checks`.
 
     Attributes
     ----------
@@ -37,10 +40,8 @@ class TailReport(Shown):
         that a class is nearer than the true one), "instances" (their effective number by the design
         effect), "observed" (share with a better class in the other half), and mean and limits of
         this share over replicates.
-    p_value : float
-        Share of replicates whose distance from their expectation is above that of the data. It is
-        mostly above 0.6 if the model is correct, because the same halves were fitted, and their
-        means scatter less than replicates. Values below 0.05 are faults.
+    distance : tuple of two arrays
+        Distance of the data, and of a replicate, from the expectation of the same draws.
     replicated : DataArray
         Share with a better class in each group of each replicate, with dimensions chain, draw and
         group.
@@ -49,8 +50,18 @@ class TailReport(Shown):
     plot = PlotMethod("plot_tail_checks")
 
     table: pd.DataFrame
-    p_value: float
+    distance: tuple[FloatArray, FloatArray]
     replicated: xr.DataArray
+
+    @property
+    def p_value(self) -> float:
+        """Share of replicates whose distance is above that of the data.
+
+        It is mostly above 0.6 if the model is correct, because the same halves were fitted, and
+        their means scatter less than replicates. Values below 0.05 are faults.
+        """
+        above = self.distance[1] - self.distance[0]
+        return float(np.mean(above > 0) + 0.5 * np.mean(above == 0))
 
     @property
     def passed(self) -> bool:
@@ -64,8 +75,8 @@ class TailReport(Shown):
             return ""
         return (
             "the scores do not predict how many held-out classes of the pilot score better "
-            f"(tail_checks, p-value {self.p_value:.3f}), so they mislead beyond it. Pass scores "
-            "with all their digits, such as logits or distances, or use "
+            f"(posterior_checks, p-value {self.p_value:.3f}), so they mislead beyond it. Pass "
+            "scores with all their digits, such as logits or distances, or use "
             "BayesianExtrapolator(evidence='ranks')"
         )
 
@@ -75,71 +86,8 @@ class TailReport(Shown):
         return Display(title, self.table, (), decimals=4)
 
 
-def tail_checks(
-    model: LawModel,
-    *,
-    ci_prob: float | None = None,
-    ci_kind: str | None = None,
-    random_seed: RandomSeed = None,
-) -> TailReport:
-    r"""Compare ranks in held-out halves with replicates from the calibration of the tails.
-
-    Instances are grouped by their depth in the tail of one half. A replicate draws, for each
-    group, how many of its instances have a better class among the n of the other half, with
-    probability :math:`1 - E[(1 - p)^n]`. The distance is Pearson's.
-
-    Parameters
-    ----------
-    model : BayesianExtrapolator
-        A fitted model that uses scores; its fit makes this check, too. The check is of the most
-        probable form of the scores.
-    ci_prob, ci_kind : optional
-        Level and kind of the limits; by default 0.9, or ArviZ's changed rcParams.
-    random_seed : int, SeedSequence or None
-        Seed; by default that of the fit.
-
-    Returns
-    -------
-    TailReport
-
-    Raises
-    ------
-    DataError
-        If `model` is not such a model, or uses only ranks.
-
-    See Also
-    --------
-    classex_bayes.plots.plot_tail_checks : Plot of this check.
-
-    Examples
-    --------
-    >>> from classex_bayes import BayesianExtrapolator, SourceTask
-    >>> rng = np.random.default_rng(1)
-    >>> gallery = rng.normal(size=(100, 6))
-    >>> probes = gallery + 0.4 * rng.normal(size=(100, 6))
-    >>> task = SourceTask.from_embeddings(probes, gallery, range(100))
-    >>> model = BayesianExtrapolator().fit(task, sampler={"draws": 200}, random_seed=1)
-    >>> tail_checks(model).passed
-    True
-    """
-    tree = checked_model(model).idata
-    if HELD_OUT not in tree.children or not tree[HELD_OUT]["weight"].any():
-        raise DataError(
-            "model: it uses only ranks, or no instance lies in a tail of its scores, so there are "
-            "no tails to check; use posterior_checks"
-        )
-    rng = model.fit_.record.rng(Stage.TAIL_CHECKS, random_seed)
-    return tail_report(tree, rng, ci_prob, ci_kind)
-
-
-def tail_report(
-    tree: xr.DataTree,
-    rng: np.random.Generator,
-    ci_prob: float | None = None,
-    ci_kind: str | None = None,
-) -> TailReport:
-    """Check of `tail_checks` from the groups of a fit that used scores."""
-    prob, kind = interval_settings(ci_prob, ci_kind)
+def tail_report(tree: xr.DataTree, rng: np.random.Generator) -> TailReport:
+    """Check from the groups of a fit that used scores."""
     table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset().isel(form=0))
     drawn = tree[TAILS].to_dataset()
     likeliest = np.flatnonzero(drawn["form_place"].values == 0)
@@ -161,15 +109,14 @@ def tail_report(
         variance = np.maximum(expected * (1 - expected), 0.5 / number) / number
         return ((share - expected) ** 2 / variance).sum(axis=1)
 
-    above = distance(replicated) - distance(observed)
-    p_value = float(np.mean(above > 0) + 0.5 * np.mean(above == 0))
     draws = xr.DataArray(replicated[None], dims=(*SAMPLE_DIMS, "group"))
     rows = pd.DataFrame(
         {"p": p, "instances": size, "observed": observed, "mean": replicated.mean(axis=0)},
         index=pd.RangeIndex(size.size, name="group"),
     )
-    rows[list(interval_columns(prob, kind))] = interval_of(draws, prob, kind).values
-    return TailReport(rows, p_value, draws)
+    settings = interval_settings(None, None)
+    rows[list(interval_columns(*settings))] = interval_of(draws, *settings).values
+    return TailReport(rows, (distance(observed), distance(replicated)), draws)
 
 
 def _mean(values: FloatArray, chance: FloatArray) -> FloatArray:

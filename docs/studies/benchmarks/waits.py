@@ -38,7 +38,7 @@ WAITS = {
     "error": Wait("extrapolate missing.npz --k 1000", 1, exit_code=2),
     "open-set": Wait("open-set scores.npz --k 1000 --fpir 0.01"),
     "many-ranks": Wait("extrapolate many_ranks.npz --k 1000"),
-    # In a million instances tail_checks finds that the tails of a softmax are no power law.
+    # In a million instances posterior_checks finds that the tails of a softmax are no power law.
     "many-scores": Wait("extrapolate many_scores.npz --k 1000", exit_code=5),
 }
 # Runs a command; prints its seconds and the peak memory of its largest process in kilobytes. The

@@ -48,7 +48,7 @@ def corpus_trials(
             fitting.tolist(),
             k[k <= task.n_classes],
             ci_prob=CI_PROB,
-            store=folder / f"{name}-pilots.jsonl",
+            store=folder / f"{name}-pilots",
             **options,
         ).trials
         parts.append(table.assign(population=name, n_source=table["cell"].astype(int)))

@@ -45,6 +45,6 @@ def tables(options):
     scores = cb.backtest(
         [cb.BayesianExtrapolator(), cb.ClassExReg(), cb.KDE("ucv")], distances(), PILOTS, TARGETS,
         n_pilots=options.repeats(100), ci_prob=CI_PROB, random_seed=1, n_jobs=options.jobs,
-        store=options.out / "characters.jsonl",
+        store=options.out / "characters",
     ).scores  # fmt: skip
     return {"calibration.md": {"version": version(), "characters": characters(scores)}}

@@ -102,7 +102,7 @@ def tables(options: Options) -> dict[str, dict[str, str]]:
         trials = zoo_trials(
             [cb.BayesianExtrapolator(), cb.ClassExReg()], k1,
             n_simulations=options.repeats(n_tasks), n_jobs=options.jobs,
-            store=options.out / f"zoo-{k1}.jsonl",
+            store=options.out / f"zoo-{k1}",
         )  # fmt: skip
         by_size[k1] = zoo_table(trials, k1)
     return {"calibration.md": {"zoo": page_table(by_size)}}

@@ -32,7 +32,7 @@ def table1(options: Options) -> dict[str, str]:
     for k1, n_tasks in sizes.items():
         trials = gaussian_trials(
             study_estimators(), k1, variances, n_simulations=n_tasks, n_jobs=options.jobs,
-            store=options.out / f"table1-k{k1}.jsonl",
+            store=options.out / f"table1-k{k1}",
         )  # fmt: skip
         texts[f"table1-k{k1}"] = _text(
             f"Largest RMSE over {len(variances)} noise levels (tasks at each: {n_tasks}); the "
@@ -52,7 +52,7 @@ def table2(options: Options) -> dict[str, str]:
     n_pilots = options.repeats(30)
     trials = face_trials(
         study_estimators(), task, options.k1 or pilot_sizes(task.n_classes),
-        n_simulations=n_pilots, n_jobs=options.jobs, store=options.out / f"table2-{name}.jsonl",
+        n_simulations=n_pilots, n_jobs=options.jobs, store=options.out / f"table2-{name}",
     )  # fmt: skip
     _save(figures.figure10(trials), f"figure10-{name}", options)
     return {

@@ -12,7 +12,7 @@ from scipy.special import logit, logsumexp
 from scipy.stats import binomtest
 
 import classex_bayes as cb
-from classex_bayes import tail_checks
+from classex_bayes import posterior_checks
 from classex_bayes.bayes.tails.calibration import HeldOutTable
 from classex_bayes.bayes.tails.tail_model import TailParameters
 from classex_bayes.core import MixtureLaw
@@ -182,7 +182,7 @@ def test_a_file_keeps_the_evidence(model, task_of, distances, tmp_path):
     shifted = cb.SourceTask.from_scores(other, y, higher_is_better=False)
     assert_array_equal(shifted.ranks, task_of().ranks)
     assert not loaded.is_fitted_to(shifted)
-    assert_allclose(tail_checks(loaded).table, tail_checks(model).table)
+    assert_allclose(posterior_checks(loaded).tails.table, posterior_checks(model).tails.table)
     # It has no depths, which the prior of the tails needs.
     with pytest.raises(DataError):
         loaded.predict_prior([120])
@@ -403,7 +403,9 @@ def test_scores_of_the_wrong_sign():
 
 
 def test_checks_of_the_calibration(model):
-    checks = tail_checks(model)
+    report = posterior_checks(model)
+    checks, row = report.tails, report.table.loc["tails: distance in held-out halves"]
+    assert row["p_value"] == checks.p_value and not row["unusual"]
     assert checks.passed and checks.table["instances"].sum() <= 120 + 1e-9
     inside = (checks.table["observed"] >= checks.table["eti90_lb"]) & (
         checks.table["observed"] <= checks.table["eti90_ub"]
@@ -414,14 +416,14 @@ def test_checks_of_the_calibration(model):
     weight = tree["held_out_ranks"]["weight"]
     weight.values = weight.values[..., ::-1].copy()  # of the depths
     broken = cb.BayesianExtrapolator.from_idata(tree)
-    assert not tail_checks(broken).passed
+    assert "tails: distance in held-out halves" in posterior_checks(broken).unusual
     notes = {name: m.predict(500).notes for name, m in {"sound": model, "broken": broken}.items()}
-    assert any("tail_checks" in note for note in notes["broken"])
-    assert not any("tail_checks" in note for note in notes["sound"])
+    assert any("held-out classes" in note for note in notes["broken"])
+    assert not any("held-out classes" in note for note in notes["sound"])
 
 
 def test_the_check_is_of_the_most_probable_form(of_two_forms):
-    checks = tail_checks(of_two_forms)
+    checks = posterior_checks(of_two_forms).tails
     assert checks.passed
     likeliest = of_two_forms.idata["tails"]["form_place"].values == 0
     assert checks.replicated.sizes["draw"] == likeliest.sum() < likeliest.size
@@ -473,7 +475,7 @@ def test_one_huge_score_does_not_move_the_origin(distances, of_two_forms):
     # The standard deviation of the posterior is 0.1 at 10,000 classes.
     assert_allclose(found.predict(K).mean, of_two_forms.predict(K).mean, atol=0.1)
     assert sd(found.predict(K))[10_000] > 0.7 * sd(of_two_forms.predict(K))[10_000]
-    assert tail_checks(found).passed
+    assert posterior_checks(found).tails.passed
 
 
 def test_the_model_of_a_task_is_that_of_its_answered_instances(distances):
