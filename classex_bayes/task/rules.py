@@ -44,8 +44,8 @@ class Finding:
     limit : float
         Limit that `value` was compared with; NaN if nothing was measured.
     is_note : bool
-        Whether predictions show the sentence although the rule passed. It is a fact about small
-        samples, which sound data may have too.
+        Whether predictions show the sentence although the rule passed. It is a fact that sound
+        data may have too.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Rule:
     sentence: str
     advice: str = ""
     at_least: bool = False  # the limit is the smallest value that passes, not the largest
-    is_note: bool = False  # beyond the limit are facts of small samples, and no faults
+    is_note: bool = False  # beyond the limit are facts that sound data may have too
     needs: str = "scores of all classes"
 
     def finding(self, data: Any) -> Finding:
@@ -231,15 +231,15 @@ def _order(tested: Tested) -> Mapping[str, Any] | None:
 def _dominant(tested: Tested) -> Mapping[str, Any] | None:
     """Largest share of the instances for which one wrong class is the best, and the only one.
 
-    Even the hubs of weak classifiers rarely reach a fifth, or four times an equal share of few
-    classes.
+    Hubs of weak classifiers reach a fifth only if vectors of few dimensions are compared by dot
+    products, or if there are few classes, where the limit is six times an equal share.
     """
     if (sample := tested.matrix) is None or sample.y.size < _FEWEST:
         return None
     best = sample.best_wrong
     wins = (sample.wrong == best[:, None]).sum(axis=1) == 1
     number = np.bincount(sample.first[wins & (best > sample.true)], minlength=1)
-    share, limit = number.max() / sample.y.size, max(0.2, 4 / tested.table.n_classes)
+    share, limit = number.max() / sample.y.size, max(0.2, 6 / tested.table.n_classes)
     return {"value": share, "limit": limit, "name": tested.name(int(number.argmax()))}
 
 
@@ -305,8 +305,9 @@ def _reranked(tested: Tested) -> Mapping[str, Any] | None:
     table = tested.table
     missed = table.bounded & (table.provenance.unknown == CUT_RANKS)  # not ties or decisions
     listed = ~missed & ~table.unanswered
-    length, n_missed = int(table.min_better[missed].max(initial=0)), int(missed.sum())
-    n_listed, late = (int((listed & (2 * table.min_better >= at)).sum()) for at in (0, length))
+    n_listed, n_missed = int(listed.sum()), int(missed.sum())
+    length = int(table.min_better[missed].max(initial=0))
+    late = int((listed & (2 * table.min_better >= length)).sum())
     if not _FEWEST <= length < table.n_classes or not n_listed:
         return None
     power = np.log1p(n_missed / n_listed) / np.log(table.n_classes / length)
@@ -461,7 +462,7 @@ RULES = (
     ),
     Rule(
         "dominant class", _dominant,
-        np.nan,  # a fifth, or four times an equal share
+        np.nan,  # a fifth, or six times an equal share
         "a wrong class is the best one for {value:.0%} of the instances",
         ", column {name} of scores. Leave it out if it is no class, such as a fold, a time or the "
         "number of the row. Otherwise check its template, because it harms all classes equally",

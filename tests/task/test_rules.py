@@ -1,6 +1,7 @@
 """Every rule finds its faults at every door, and none finds one in sound data."""
 
 import os
+import warnings
 from functools import partial
 
 import h5py
@@ -406,11 +407,7 @@ SOUND = [
     ("normalised scores", "probabilities", of(lambda s: softmax(s, axis=1))),
     ("dominant class", "weak classifier", of(lambda s: s, lead=0.9)),
     ("dominant class", "guesses", of(lambda s: s, lead=0.0)),
-    (
-        "dominant class",
-        "hubs",
-        lambda rng: scores(squares(rng) - (rng.normal(size=(N, 12)) ** 2).sum(axis=1), **DISTANCES),
-    ),
+    ("dominant class", "hubs", lambda rng: scores(np.inner(*vectors(rng)))),
 ]
 
 
@@ -534,6 +531,19 @@ def test_columns_that_are_no_class_are_named(kind):
     given = np.column_stack([values[:, :30], extra, values[:, 30:]])
     with pytest.raises(cb.DataError):
         scores(given, [NAMES[j] for j in Y], classes=[*NAMES[:30], "extra", *NAMES[30:]])
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "g", "i1", "u1", "u8"])
+def test_rules_take_numbers_of_every_type(dtype):
+    values = np.maximum(logits(np.random.default_rng(5)), 0)
+    worst = 0 if np.dtype(dtype).kind in "iu" else -np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for task in (
+            scores(np.where(values > 0, values, worst).astype(dtype)),
+            listed(values.astype(dtype), True, of=np.arange(N)),
+        ):
+            assert cb.diagnose(task, random_seed=1)["number of classes"].value == N
 
 
 @pytest.mark.parametrize("k1", [10, 15, 25])
