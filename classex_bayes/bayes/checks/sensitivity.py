@@ -134,6 +134,17 @@ class Sensitivity(Shown):
         return scaled
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """The diagnoses in words, one for each run of k with the same diagnosis, and the notes."""
+        diagnoses = self.table["diagnosis"].sort_index()
+        runs = diagnoses.groupby((diagnoses != diagnoses.shift()).cumsum())
+        spans = (
+            f"{run.iloc[0]} at k = {' to '.join(dict.fromkeys(map(str, run.index[[0, -1]])))}"
+            for _, run in runs
+        )
+        return *spans, *self.notes
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What to do about the diagnoses, and "prior_share" at the largest k."""
         diagnoses = self.table["diagnosis"].unique()
@@ -185,7 +196,7 @@ def sensitivity(
     Returns
     -------
     Sensitivity
-        `.table`, and `.scaled(alpha, component)` for reweighted predictions.
+        `.table`, `.sentences`, and `.scaled(alpha, component)` for reweighted predictions.
 
     Notes
     -----
