@@ -68,7 +68,8 @@ class _Study:
         task_seed, fits_seed = seed.spawn(2)
         trial = self.draw(cell, task_seed)
         start = time.perf_counter()
-        scores, note = dict.fromkeys(_SCORES, np.nan), ""
+        scores: dict[str, Any] = dict.fromkeys(_SCORES, np.nan)
+        note = ""
         try:
             prediction, note = self._predict(estimator, trial.task, fits_seed)
         except FIT_ERRORS as error:
@@ -158,7 +159,7 @@ def run_trials(
         (f"{keys[name]} {cell}", study, cell, number, named[name]) for cell, number, name in cases
     ]
     finished: list[pd.DataFrame] = []
-    try:
+    try:  # an interruption leaves those that were added before
         finished.extend(in_parallel(run, calls, len(calls), jobs, "fits", show))
     except (KeyboardInterrupt, BrokenExecutor) as error:
         lost = "a process was lost (killed, or out of memory): "

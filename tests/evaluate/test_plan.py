@@ -1,6 +1,5 @@
 """Plans of pilots: designs that are tried, their widths and power, and which is the cheapest."""
 
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -134,6 +134,17 @@ class Sensitivity(Shown):
         return scaled
 
     @property
+    def sentences(self) -> tuple[str, ...]:
+        """The diagnoses in words, one for each run of k with the same diagnosis, and the notes."""
+        diagnoses = self.table["diagnosis"].sort_index()
+        runs = diagnoses.groupby((diagnoses != diagnoses.shift()).cumsum())
+        spans = (
+            f"{run.iloc[0]} at k = {' to '.join(dict.fromkeys(map(str, run.index[[0, -1]])))}"
+            for _, run in runs
+        )
+        return *spans, *self.notes
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What to do about the diagnoses, and "prior_share" at the largest k."""
         diagnoses = self.table["diagnosis"].unique()
@@ -185,7 +196,7 @@ def sensitivity(
     Returns
     -------
     Sensitivity
-        `.table`, and `.scaled(alpha, component)` for reweighted predictions.
+        `.table`, `.sentences`, and `.scaled(alpha, component)` for reweighted predictions.
 
     Notes
     -----
@@ -218,12 +229,13 @@ def sensitivity(
     prediction = model.predict(k, metric=metric)
     values, densities = prediction.draws, _log_densities(model)
     densities = densities.assign_coords({name: values[name] for name in SAMPLE_DIMS})
-    priors = [name for name in PRIOR_NAMES if name in densities]
+    parts = {str(name): part for name, part in densities.items()}
+    priors = [name for name in PRIOR_NAMES if name in parts]
     spread = values.std(SAMPLE_DIMS)
     columns = {"mean": values.mean(SAMPLE_DIMS), "sd": spread}
-    columns |= {name: _sensitivity(values, part) for name, part in densities.items()}
-    columns |= {f"{name}_mcse": _monte_carlo_error(values, densities[name]) for name in priors}
-    for name, part in densities.items():
+    columns |= {name: _sensitivity(values, part) for name, part in parts.items()}
+    columns |= {f"{name}_mcse": _monte_carlo_error(values, parts[name]) for name in priors}
+    for name, part in parts.items():
         covariance = ((part - part.mean()) * values).mean(SAMPLE_DIMS)
         # If all draws are the same, the pull is 0.
         columns[f"{name}_pull"] = np.log(2) * covariance / spread.where(spread > 0, np.inf)
@@ -243,7 +255,7 @@ def _log_densities(model: BayesianExtrapolator) -> xr.Dataset:
     if TAILS in model.idata.children:
         densities["tail_prior"] = of_parameters["tail_prior"].variable
         of_parameters = of_parameters.drop_vars("tail_prior")
-        ranks = ranks + model.idata[TAILS]["rank_density"].values
+        ranks = ranks + model.idata[TAILS].to_dataset()["rank_density"].values
     joint = of_parameters.to_stacked_array("parameter", sample_dims=SAMPLE_DIMS).sum("parameter")
     likelihood = xr.Variable(SAMPLE_DIMS, ranks)
     return xr.Dataset({"prior": joint.variable, **densities, "likelihood": likelihood})

@@ -140,6 +140,7 @@ def test_prior_dominates_far_beyond_a_tiny_pilot(fit, pilot):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the model contradicts")
 def test_a_law_that_the_prior_does_not_expect(fit, pilot):
     # The pilot says 3.4 or so, about as surely as the prior says something else.
     prior = MixturePrior(location=4.5, location_sd=0.1, deviation=0)
