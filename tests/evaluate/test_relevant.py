@@ -38,7 +38,7 @@ def run_of(scores, owner, kept, length):
 
 def predict(documents, k, metric):
     """Prediction from ranks, by a model that is fitted as to any task."""
-    model = cb.BayesianExtrapolator(evidence="ranks").fit(documents, **FEW)
+    model = cb.BayesianExtrapolator(evidence="ranks").fit(documents, metrics=metric, **FEW)
     return model.predict(k, metric=metric)
 
 
@@ -117,7 +117,9 @@ def pilot_and_corpus(seed):
     whole = cb.RelevantDocuments.from_run(
         *run_of(scores, owner, np.arange(10_000), 100), n_classes=10_000
     )
-    model = cb.BayesianExtrapolator(evidence="ranks").fit(pilot, **{**FEW, "random_seed": seed})
+    model = cb.BayesianExtrapolator(evidence="ranks").fit(
+        pilot, metrics=["recall@10", "ndcg@10"], **{**FEW, "random_seed": seed}
+    )
     return pilot, model, whole
 
 
@@ -161,7 +163,7 @@ def test_documents_are_used_like_a_task(tmp_path):
     documents = cb.RelevantDocuments.from_run(
         *run_of(scores, owner, np.arange(400), 60), n_classes=400
     )
-    model = cb.BayesianExtrapolator().fit(documents, **FEW)
+    model = cb.BayesianExtrapolator().fit(documents, metrics="recall@1", **FEW)
     k = [400, 4000]
     recall, success = (model.predict(k, metric=name) for name in ("recall@5", "success@5"))
     assert (recall.mean < success.mean).all()
@@ -175,8 +177,9 @@ def test_documents_are_used_like_a_task(tmp_path):
     assert "recall@5" in path.read_text("utf-8")
     again = cb.load(cb.save(model, tmp_path / "fit.nc"))
     np.testing.assert_array_equal(again.predict(k, metric="recall@5").draws, recall.draws)
-    with pytest.raises(cb.DataError):  # of a metric that the model did not predict
-        again.predict(k, metric="ndcg@3")
+    for fitted in (model, again):
+        with pytest.raises(cb.DataError):  # of a metric that the model was not fitted to
+            fitted.predict(k, metric="ndcg@3")
     table = cb.compare([model, cb.MomentBounds()], documents, k, metric="recall@5")
     assert list(table.skipped) == ["MomentBounds"]
 

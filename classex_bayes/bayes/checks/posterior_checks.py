@@ -11,7 +11,7 @@ import xarray as xr
 from classex_bayes.arguments import probability, source_task
 from classex_bayes.bayes.checks.class_ranks import ClassRanks, class_ranks, task_position
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
-from classex_bayes.bayes.fit_record import Stage
+from classex_bayes.bayes.fit_attributes import Stage
 from classex_bayes.bayes.idata import task_part, task_sizes
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.model.likelihoods import BernsteinData
@@ -127,7 +127,7 @@ def posterior_checks(
       groups are rank 1, then two for each decade. Groups are joined until each has at least 5
       expected independent instances.
     - *Fit*: nats by which the log-likelihood of a draw lies below that of the best law on the
-      knots, for the data and for a replicate (`classex_bayes.bayes.fit`). It is computed only
+      knots, for the data and for a replicate (`FitGap`). It is computed only
       for the fitted task.
     - *ATA*: average test accuracy at six k.
     - *Classes*: the standard deviation and the minimum over classes of the accuracy at k1, and the
@@ -193,7 +193,7 @@ def posterior_checks(
     discrepancies: dict[str, Discrepancy] = {}
     notes = []
     is_fitted = task is None or model.is_fitted_to(task)
-    data = model.fit_.histogram
+    data = model.histogram_
     if data is None:
         notes.append("ranks: they are unknown, because the model was fitted to accuracies")
     else:
@@ -209,11 +209,11 @@ def posterior_checks(
     classes = None
     try:
         classes = class_ranks(model, task)
-        rng = model.fit_.record.rng(Stage.CLASS_CHECKS, random_seed)
+        rng = model.attributes_.rng(Stage.CLASS_CHECKS, random_seed)
         discrepancies |= classes.discrepancies(classes.replicates(rng))
     except DataError as error:
         notes.append(str(error))
-    within = model.fit_.record.pilot_extrapolation if is_fitted else None
+    within = model.attributes_.pilot_extrapolation if is_fitted else None
     if within is not None:
         name = f"extrapolation: {within.n_source} to {within.k} classes"
         discrepancies[name] = within.measured, within.quantiles

@@ -248,12 +248,12 @@ def sensitivity(
     """
     enough_draws(checked_model_with_prior(model, "sensitivity"))
     limit = number(threshold, "threshold", 0)
-    refuse_all_relevant(named_metric(metric), model.fit_.record.several_relevant)
+    refuse_all_relevant(named_metric(metric), model.attributes_.several_relevant)
     prediction = model.predict(k, metric=metric)
     values = prediction.draws
     dims = tuple(SAMPLE_DIMS)
-    likelihood = model.fit_.data.log_likelihood(weights_of(model.idata, "ranks").values)
-    of_parameters = model.fit_.log_prior
+    likelihood = model.likelihood_data_.log_likelihood(weights_of(model.idata, "ranks").values)
+    of_parameters = model.log_prior_
     logs: dict[str, Any] = {}
     if TAILS in model.idata.children:
         logs["tail_prior"] = (dims, of_parameters["tail_prior"].values)
@@ -292,7 +292,7 @@ def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds:
     """Share of the width of the bounds that the prior on the law of the ranks removes."""
     if TAILS in model.idata.children:
         metric = named_metric(prediction.estimand.metric)
-        given_ranks = model.fit_.law_of("ranks").expected(prediction.k, metric)
+        given_ranks = model.law_given_ranks_.expected(prediction.k, metric)
         draws = prediction.draws.copy(data=given_ranks)
         prediction = replace(prediction, draws=draws)
     widths = [p.interval().diff(axis=1)["upper"].to_numpy() for p in (prediction, bounds)]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.bayes.fit_record import Stage
+from classex_bayes.bayes.fit_attributes import Stage
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.score_evidence import HELD_OUT, TAILS
 from classex_bayes.bayes.tails.calibration import HeldOutTable
@@ -128,7 +128,7 @@ def tail_checks(
             "model: it uses only ranks, or no instance lies in a tail of its scores, so there are "
             "no tails to check; use posterior_checks"
         )
-    rng = model.fit_.record.rng(Stage.TAIL_CHECKS, random_seed)
+    rng = model.attributes_.rng(Stage.TAIL_CHECKS, random_seed)
     return tail_report(tree, rng, ci_prob, ci_kind)
 
 

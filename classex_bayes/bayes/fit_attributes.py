@@ -1,6 +1,5 @@
-"""FitRecord: all that is known of a fit apart from its arrays, and its attributes in files."""
+"""Attributes of `idata`: the settings and the seed of a fit, and facts on its data."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
@@ -22,6 +21,7 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import RandomSeed
 
 _LEAST_PROBABLE = 0.005  # form of the scores that is named
+_LAYOUT = 2  # of groups and attributes; other files are refused
 
 
 class Stage(IntEnum):
@@ -44,11 +44,11 @@ class Stage(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitRecord:
-    """All that is known of a fit apart from its arrays.
+class FitAttributes:
+    """The attributes of `idata` with their types: all that is known of a fit but its arrays.
 
-    A field is an attribute of `idata` with the same name, unless it is empty. Numbers and text are
-    attributes as they are, and other values are JSON. Only `attributes` and `of` depend on this.
+    A field is an attribute with the same name, unless it is empty. Numbers and text are attributes
+    as they are, and other values are JSON. Only `stored` and `of` depend on this.
     """
 
     # The data
@@ -63,17 +63,12 @@ class FitRecord:
     competitors_unseen: bool = False  # whether the part of shared competitors is a typical one
     negated: bool = False  # whether scores are negated distances
     several_relevant: bool = False  # whether queries have several relevant documents
-    # Effective number of instances that do not always lose, that of the others, and mean number of
-    # siblings, as of `RankVariance`.
-    permanent_losses: tuple[float, float, float] | None = None
-    fingerprint: str = ""  # SHA-256 of the data
     # The model
     estimator: str = ""  # its class
     parameters: dict[str, Any] = field(default_factory=dict)  # JSON types
     sampler: SamplerSettings | None = None  # None for draws that were made without a sampler
     random_seed: Any = None  # entropy of the seed
     random_seed_spawn_key: tuple[int, ...] = ()
-    interrupted: str = ""  # number of draws before an interruption
     # The evidence
     evidence: str = ""  # "ranks" or "ranks and scores"
     # Probabilities of the forms of the scores, the most probable one first.
@@ -83,10 +78,11 @@ class FitRecord:
     notes: tuple[str, ...] = ()  # on data and fit, for readers of predictions
     modeling_interface: str = "classex_bayes"
     modeling_interface_version: str = __version__
+    layout: int = _LAYOUT
 
     @classmethod
     def of_tasks(cls, tasks: Sequence[SourceTask], **fields: Any) -> Self:
-        """Record of a fit to one or several tasks, with further fields.
+        """Attributes of a fit to one or several tasks, with further fields.
 
         Correlations between answers are averages by the number of classes. The other fields of
         their dependence are those of the task with the most classes.
@@ -100,7 +96,6 @@ class FitRecord:
         effects = np.array([task.design_effect() for task in tasks])
         n_test = np.array([task.n_test for task in tasks])
         ranked = {task.table.provenance.nouns.ranked for task in tasks}
-        permanent = np.array([losses for v in variances if (losses := v.permanent_losses)])
         return cls(
             made_from=", ".join(sorted({task.table.made_from for task in tasks})),
             ranked=ranked.pop() if len(ranked) == 1 else "classes",
@@ -112,19 +107,19 @@ class FitRecord:
             designed=any(not task.table.has_one_size for task in tasks),
             competitors_unseen=any(variance.competitors_unseen for variance in variances),
             several_relevant=any(task.several_relevant for task in tasks),
-            permanent_losses=(
-                (*permanent[:, :2].sum(axis=0).tolist(), float(permanent[:, 2].mean()))
-                if permanent.size
-                else None
-            ),
             notes=_notes_on_several(tasks),
             **fields,
         )
 
     @classmethod
     def of(cls, attributes: Mapping[Any, Any]) -> Self:
-        """Record from the attributes of `idata`: the inverse of `attributes`."""
-        attributes["estimator"], attributes["parameters"]  # without them it is another version
+        """Inverse of `stored`. Raise DataError if the attributes are of another version."""
+        if attributes.get("layout") != _LAYOUT:
+            raise DataError(
+                f"idata: expected attributes with layout={_LAYOUT}, found "
+                f"{attributes.get('layout')}: it is no fitted model, or one of another version; "
+                "fit again"
+            )
         values = {f.name: attributes[f.name] for f in fields(cls) if f.name in attributes}
         # Files have numbers of NumPy.
         values = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
@@ -132,7 +127,7 @@ class FitRecord:
             values[name] = _FROM_JSON[name](json.loads(values[name]))
         return cls(**values)
 
-    def attributes(self) -> dict[str, Any]:
+    def stored(self) -> dict[str, Any]:
         """Attributes of `idata`, which files can hold and people can read."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {
@@ -176,7 +171,6 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "negated": bool,
     "several_relevant": bool,
     "dependence": lambda values: AnswerDependence(**values),
-    "permanent_losses": tuple,
     "parameters": dict,
     "sampler": lambda values: SamplerSettings(**values),
     "random_seed": lambda entropy: entropy,
@@ -185,21 +179,6 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "pilot_extrapolation": lambda values: PilotExtrapolation(**values),
     "notes": tuple,
 }
-
-
-def fingerprint(tasks: Sequence[SourceTask], with_scores: bool) -> str:
-    """SHA-256 of the data of tasks, with the scores that tails use or without them."""
-    digest = hashlib.sha256()
-    for task in tasks:
-        arrays, has_scores = [*task.table.data], task.table.has_scores
-        if with_scores and has_scores:
-            nearest = task.nearest_classes
-            arrays += nearest.true, nearest.scores, nearest.mean, nearest.sd
-        size = task.n_classes, task.n_test, f"{task.design_effect():.6g}", has_scores
-        digest.update(repr(size).encode())
-        for array in arrays:
-            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 def _notes_on_several(tasks: Sequence[SourceTask]) -> tuple[str, ...]:
