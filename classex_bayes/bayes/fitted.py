@@ -214,6 +214,8 @@ class FittedModel(Parameters, ABC):
         """Whether tasks are those of the fit, or have the groups of data that `idata` has."""
         if [id(task) for task in tasks] == [id(task) for task in self._tasks]:
             return True
+        if len(tasks) != self.attributes_.n_tasks:
+            return False
         try:
             groups = self._data_groups(tasks)
         except DataError:  # such as a cost matrix of another size

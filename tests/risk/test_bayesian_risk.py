@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 import pytest
 from helpers import uncompiled
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.special import expit, ndtr
 from scipy.stats import norm
 

@@ -221,12 +221,11 @@ def sensitivity(
     Notes
     -----
     If only ranks were used, `arviz_stats.psense_summary(model.idata)` has the same numbers in its
-    rows of the accuracy, at 1, 10 and 100 times k1, after `compute_log_prior` and
-    `compute_log_likelihood`. With scores its likelihood is that of the ranks alone. Draws of ranks
-    and tails are paired by their accuracy on the source classes, and the sensitivity takes them as
-    joint draws, which is an approximation. Its other rows
-    are parameters of the prior. Most parameters are sensitive to the prior even if the accuracy is
-    not, because the ranks determine them less well.
+    rows of the accuracy, at 1, 10 and 100 times k1, after `compute_log_likelihood`. With scores its
+    likelihood is that of the ranks alone. Draws of ranks and tails are paired by their accuracy on
+    the source classes, and the sensitivity takes them as joint draws, which is an approximation.
+    Its other rows are parameters of the prior. Most parameters are sensitive to the prior even if
+    the accuracy is not, because the ranks determine them less well.
 
     Near an accuracy of 0 or 1 all draws are alike and sensitivities say little.
 
