@@ -205,8 +205,6 @@ class BayesianExtrapolator(LawModel):
 
         Raises
         ------
-        DataError
-            A task or a setting is invalid.
         ImportError
             The sampler is not installed. The message says how to install it.
         Interrupted
@@ -261,11 +259,6 @@ class BayesianExtrapolator(LawModel):
             halves of the classes. After `fit`, the attribute `model` is the PyMC model of the
             fitted task, with the halves of the fit.
 
-        Raises
-        ------
-        DataError
-            As for `fit`.
-
         Examples
         --------
         >>> import pymc as pm
@@ -295,13 +288,10 @@ class BayesianExtrapolator(LawModel):
         """The PyMC model of the fitted task."""
         model = build_model(self.prior_, self.likelihood_data_, self.idata)
         if HELD_OUT in self.idata.children:
-            register_tails(model, self.tail_prior_, self.idata[HELD_OUT].to_dataset())
+            register_tails(
+                model, self._fitted_params["tail_prior"], self.idata[HELD_OUT].to_dataset()
+            )
         return model
-
-    @property
-    def tail_prior_(self) -> TailPrior:
-        """The prior of the tails of the fit."""
-        return self._require("_fitted_params")["tail_prior"]
 
     @cached_property
     def fit_gap_(self) -> FitGap | None:
@@ -384,13 +374,6 @@ class BayesianExtrapolator(LawModel):
             Groups prior (parameters, and the expected accuracy on 1, 10 and 100 times k1 classes),
             prior_mixture (weights) and prior_predictive (rank_histogram over bins, accuracy over
             k). For the fitted task they are also added to `idata`.
-
-        Raises
-        ------
-        NotFittedError
-            There is no task, and the model has no draws.
-        DataError
-            An argument is invalid.
         """
         prior, tree, n_classes, drawn, rng = self._prior_draws(task, draws, random_seed)
         law = MixtureLaw(prior.basis, drawn["weights"].values)
@@ -420,7 +403,7 @@ class BayesianExtrapolator(LawModel):
             )
             rng = known.rng(Stage.PRIOR_PREDICTIVE, random_seed)
             n_classes, with_scores = known.n_classes, bool(known.forms)
-            tail_prior, task = self.tail_prior_, self.task
+            tail_prior, task = self._fitted_params["tail_prior"], self.task
         else:
             source_task(task)
             prior, n_classes = checked_prior(self.prior), task.n_classes
@@ -467,13 +450,6 @@ class BayesianExtrapolator(LawModel):
         -------
         Extrapolation
             Draws of one chain.
-
-        Raises
-        ------
-        NotFittedError
-            There is no task, and the model has no draws.
-        DataError
-            k is not a whole number in 2..10^12.
 
         Examples
         --------

@@ -172,11 +172,6 @@ class FittedModel(Parameters, ABC):
         return self._require("_fitted_params")["prior"]
 
     @property
-    def fitted_name_(self) -> str:
-        """The name at the fit, which predictions have."""
-        return self._require("_fitted_name")
-
-    @property
     def is_fitted(self) -> bool:
         """Whether the model has draws."""
         return hasattr(self, "_idata")
@@ -285,11 +280,6 @@ class FittedModel(Parameters, ABC):
         DataFrame
             Means, intervals and convergence diagnostics, as of `arviz_stats.summary(model.idata)`.
 
-        Raises
-        ------
-        NotFittedError
-            The model has no draws.
-
         Notes
         -----
         Predictions can converge although parameters do not. The two groups of a `MixturePrior` can
@@ -388,10 +378,8 @@ def save(model: FittedModel, path: str | Path) -> Path:
 
     Raises
     ------
-    NotFittedError
-        The model has no draws yet.
     DataError
-        The ending is unknown, or a file cannot describe a parameter such as your own prior.
+        A file cannot describe a parameter such as your own prior.
     OSError
         The file cannot be written. The model keeps its draws.
     """

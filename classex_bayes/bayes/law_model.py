@@ -256,10 +256,8 @@ class LawModel(FittedModel):
 
         Raises
         ------
-        NotFittedError
-            The model has no draws.
         DataError
-            k is not a whole number in 2..10^12, or the metric is unknown or was not fitted.
+            The metric counts all relevant documents, and `fit` did not have it in `metrics`.
 
         Warns
         -----
@@ -282,17 +280,7 @@ class LawModel(FittedModel):
         return self._prediction(counts, draws, estimand, notes, limits, self.attributes_.evidence)
 
     def law_of(self, metric: Metric) -> Law:
-        """Draws of the law of a metric: that of U*, or those of all relevant documents.
-
-        Parameters
-        ----------
-        metric : Metric
-            Result of `classex_bayes.core.metrics.named_metric`.
-
-        Returns
-        -------
-        Law
-        """
+        """Draws of the law of a `named_metric`: that of U*, or those of all relevant documents."""
         of_all = self._laws_of_relevant(metric)
         return self.law_ if of_all is None else of_all[0]
 
@@ -363,7 +351,7 @@ class LawModel(FittedModel):
         Parameters
         ----------
         k : int or array-like of int
-            Numbers of classes, 2..10^12, smaller or larger than k1.
+            As of `predict`.
         repeats : int
             Test instances of each class.
         nested : bool
@@ -413,7 +401,7 @@ class LawModel(FittedModel):
         population : int
             K, the number of classes in the population. The source classes are a random part of it.
         random_seed : int, SeedSequence or None
-            Seed of the noise; by default that of the fit.
+            As of `predict_test`.
 
         Returns
         -------
@@ -455,7 +443,7 @@ class LawModel(FittedModel):
         return Extrapolation.from_draws(
             k,
             draws,
-            self.fitted_name_,
+            self._fitted_name,
             "credible",
             self.attributes_.n_classes,
             tuple(dict.fromkeys([*self.notes_, *notes])),
@@ -475,11 +463,6 @@ class LawModel(FittedModel):
         Returns
         -------
         DataArray with dimensions (chain, draw, u)
-
-        Raises
-        ------
-        DataError
-            A level is not in [0, 1].
         """
         levels = shares(u, "u")
         return by_draw(self.weights_, self.law_.cdf(levels), "D", "u", levels)
@@ -500,11 +483,6 @@ class LawModel(FittedModel):
             Draws, median and interval of k, infinite above 10^12. Sentences say "more than" from
             100 k1 on. `.prob_at_least(k)` is the probability that the level is kept up to k;
             ``predict(k).prob_reached(level)`` is the same probability.
-
-        Raises
-        ------
-        DataError
-            The level is outside its limits, or the metric is unknown.
         """
         chosen = named_metric(metric)
         estimand = self._estimand(metric=chosen.name)

@@ -468,7 +468,7 @@ class OpenSetExtrapolator(FittedModel):
         fields = self._draws_of(rates, chosen, counts) | rank
         notes = *filter(None, missing), *self._notes(chosen, counts, wrong, **rank)
         known = self.attributes_
-        return result(chosen, self.fitted_name_, known.n_classes, promise, notes, **fields)
+        return result(chosen, self._fitted_name, known.n_classes, promise, notes, **fields)
 
     def _passed(self, threshold: Any, counts: IntArray) -> xr.DataArray:
         """Thresholds within the known range: for each k if there is one, or several for all k."""

@@ -378,7 +378,7 @@ class BayesianRisk(FittedModel):
         return Extrapolation.from_draws(
             counts,
             self._risk(counts).values,
-            self.fitted_name_,
+            self._fitted_name,
             "credible",
             self.attributes_.n_classes,
             self.notes_,
