@@ -40,7 +40,6 @@ from classex_bayes.bayes.score_evidence import (
     TAIL_DESCRIPTIONS,
     TAILS,
     add_scores,
-    evidence_text,
     held_out_group,
     held_out_ranks,
     register_tails,
@@ -281,7 +280,8 @@ class BayesianExtrapolator(LawModel):
     @property
     def evidence_(self) -> str:
         """Evidence: "ranks", or "ranks and scores" with the forms of the scores."""
-        return evidence_text(self.attributes_)
+        known = self.attributes_
+        return ", ".join(filter(None, (known.evidence, known.forms_text)))
 
     @cached_property
     def model(self) -> "pm.Model":

@@ -1,8 +1,8 @@
 """Attributes of `idata`: the settings and the seed of a fit, and facts on its data."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import IntEnum
 from typing import Any, Self
 
@@ -21,6 +21,14 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import RandomSeed
 
 _LEAST_PROBABLE = 0.005  # form of the scores that is named
+_PLAIN = str, int, float
+_EMPTY: tuple[Any, ...] = None, "", (), {}
+_NOT_STORED = "not stored"
+# Classes of attributes and parameters, apart from priors.
+_CLASSES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (AnswerDependence, PilotExtrapolation, SamplerSettings, TailPrior)
+}
 _LAYOUT = 2  # of groups and attributes; other files are refused
 
 
@@ -47,8 +55,8 @@ class Stage(IntEnum):
 class FitAttributes:
     """The attributes of `idata` with their types: all that is known of a fit but its arrays.
 
-    A field is an attribute with the same name, unless it is empty. Numbers and text are attributes
-    as they are, and other values are JSON. Only `stored` and `of` depend on this.
+    A field is an attribute with the same name, unless it is empty. Fields of the types str, int and
+    float are attributes as they are, and others are JSON. Only `stored` and `of` depend on this.
     """
 
     # The data
@@ -65,7 +73,7 @@ class FitAttributes:
     several_relevant: bool = False  # whether queries have several relevant documents
     # The model
     estimator: str = ""  # its class
-    parameters: dict[str, Any] = field(default_factory=dict)  # JSON types
+    parameters: dict[str, Any] = field(default_factory=dict)  # but for arrays
     sampler: SamplerSettings | None = None  # None for draws that were made without a sampler
     random_seed: Any = None  # entropy of the seed
     random_seed_spawn_key: tuple[int, ...] = ()
@@ -120,20 +128,22 @@ class FitAttributes:
                 f"{attributes.get('layout')}: it is no fitted model, or one of another version; "
                 "fit again"
             )
-        values = {f.name: attributes[f.name] for f in fields(cls) if f.name in attributes}
-        # Files have numbers of NumPy.
-        values = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
-        for name in _FROM_JSON.keys() & values.keys():
-            values[name] = _FROM_JSON[name](json.loads(values[name]))
+        values = {}
+        for f in fields(cls):
+            if f.name in attributes:
+                value = attributes[f.name]
+                if f.type not in _PLAIN:
+                    value = _hashable(json.loads(value, object_hook=_from_json_types))
+                # Files have numbers of NumPy.
+                values[f.name] = value.item() if isinstance(value, np.generic) else value
         return cls(**values)
 
     def stored(self) -> dict[str, Any]:
         """Attributes of `idata`, which files can hold and people can read."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {
-            name: json.dumps(value, default=_as_json) if name in _FROM_JSON else value
-            for name, value in values.items()
-            if not (value is None or (isinstance(value, Sized) and not len(value)))
+            f.name: value if f.type in _PLAIN else json.dumps(value, default=_json_types)
+            for f in fields(self)
+            if (value := getattr(self, f.name)) not in _EMPTY
         }
 
     @property
@@ -164,23 +174,6 @@ class FitAttributes:
         return ", ".join(f"{n}{f' ({prob:.0%})' * (len(likely) > 1)}" for n, prob in likely.items())
 
 
-# Fields that are JSON in the attributes, and how they are made of JSON types.
-_FROM_JSON: dict[str, Callable[[Any], Any]] = {
-    "designed": bool,
-    "competitors_unseen": bool,
-    "negated": bool,
-    "several_relevant": bool,
-    "dependence": lambda values: AnswerDependence(**values),
-    "parameters": dict,
-    "sampler": lambda values: SamplerSettings(**values),
-    "random_seed": lambda entropy: entropy,
-    "random_seed_spawn_key": tuple,
-    "forms": dict,
-    "pilot_extrapolation": lambda values: PilotExtrapolation(**values),
-    "notes": tuple,
-}
-
-
 def _notes_on_several(tasks: Sequence[SourceTask]) -> tuple[str, ...]:
     """Notes for readers of a prediction from several tasks."""
     if len(tasks) == 1:
@@ -197,33 +190,23 @@ def _notes_on_several(tasks: Sequence[SourceTask]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def described_parameters(parameters: Mapping[str, Any], *, strict: bool = False) -> dict[str, Any]:
-    """Parameters as JSON types, a prior by the name and the fields of its class.
-
-    A value that JSON cannot hold is described by the name of its class, or, if `strict`, is a
-    DataError.
-    """
-    values: dict[str, Any] = {}
-    for name, value in parameters.items():
-        fields = asdict(value) if is_dataclass(value) and not isinstance(value, type) else None
-        text: Any = value if fields is None else {"type": type(value).__name__, **fields}
-        try:
-            values[name] = json.loads(json.dumps(text, default=_as_json))
-        except (TypeError, ValueError):
-            if strict:
-                raise DataError(
-                    f"{name}: found {value!r}, which a file cannot describe; expected numbers, "
-                    "text, or a frozen dataclass whose fields are numbers, text, or tuples of these"
-                ) from None
-            values[name] = {"type": type(value).__name__}
-    return values
-
-
-def _as_json(value: Any) -> Any:
-    """A number of NumPy as one of Python, and a dataclass by its fields."""
+def _json_types(value: Any) -> Any:
+    """A number of NumPy as one of Python, and a dataclass, such as a prior, by class and fields."""
     if isinstance(value, np.generic):
         return value.item()
-    return asdict(value)  # raises TypeError for anything else
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"type": type(value).__name__} | {
+            f.name: getattr(value, f.name) for f in fields(value)
+        }
+    return {_NOT_STORED: type(value).__name__}
+
+
+def _from_json_types(values: dict[str, Any]) -> Any:
+    """Inverse of `_json_types` for the classes of this package; others stay dicts."""
+    kind = (PRIORS | _CLASSES).get(values.get("type", ""))
+    if kind is None:
+        return values
+    return kind(**{name: _hashable(value) for name, value in values.items() if name != "type"})
 
 
 def _hashable(value: Any) -> Any:
@@ -231,23 +214,34 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def prior_of(description: dict[str, Any], prior: Any = None) -> Any:
-    """Prior with this description. One whose class is not in `PRIORS` must be given."""
-    fields = {name: _hashable(value) for name, value in description.items() if name != "type"}
-    name, known = description["type"], PRIORS | {TailPrior.__name__: TailPrior}
-    values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
-    if prior is not None:
-        checked_prior(prior)
-    elif name not in known:
+def refuse_what_files_lack(parameters: Mapping[str, Any]) -> None:
+    """Raise DataError if attributes do not describe a parameter, such as an own prior."""
+    for name, value in parameters.items():
+        if _NOT_STORED in str(value):
+            raise DataError(
+                f"{name}: found {value!r}, which a file cannot describe; expected numbers, text, "
+                "or a frozen dataclass whose fields are numbers, text, or tuples of these"
+            )
+
+
+def prior_of(stored: Any, prior: Any = None) -> Any:
+    """The stored prior, or the given one, which is as the stored one.
+
+    One whose class is not in `PRIORS` is stored as a dict, and must be given.
+    """
+    if prior is None and isinstance(stored, dict):
+        fields = {name: _hashable(value) for name, value in stored.items() if name != "type"}
+        values = ", ".join(f"{name}={value!r}" for name, value in fields.items())
         raise DataError(
-            f"prior: the model was fitted with your own prior; pass it, as in "
-            f"load(path, prior={name}({values})), or add its class to PRIORS (docs/map.md)"
+            "prior: the model was fitted with your own prior; pass it, as in "
+            f"load(path, prior={stored['type']}({values})), or add its class to PRIORS "
+            "(docs/map.md)"
         )
-    else:
-        prior = known[name](**fields)
-    found = described_parameters({"prior": prior})["prior"]
-    if found != description:
+    if prior is None:
+        return stored
+    found, expected = (json.loads(json.dumps(x, default=_json_types)) for x in (prior, stored))
+    if found != expected:
         raise DataError(
-            f"prior: found {found}, but the model was fitted with {description}; pass that prior"
+            f"prior: found {found}, but the model was fitted with {expected}; pass that prior"
         )
-    return prior
+    return checked_prior(prior)

@@ -15,7 +15,7 @@ from arviz_stats import summary as arviz_summary
 
 from classex_bayes.arguments import file_path, source_task
 from classex_bayes.bayes.convergence import Diagnosis, diagnosis_of, warn_of_problems
-from classex_bayes.bayes.fit_attributes import FitAttributes, described_parameters, prior_of
+from classex_bayes.bayes.fit_attributes import FitAttributes, prior_of, refuse_what_files_lack
 from classex_bayes.bayes.idata import same_values
 from classex_bayes.bayes.model.likelihoods import LARGEST_SAMPLE
 from classex_bayes.bayes.model.priors import Prior
@@ -84,7 +84,7 @@ class FittedModel(Parameters, ABC):
         idata.attrs = replace(
             attributes,
             estimator=type(self).__name__,
-            parameters=self._described(),
+            parameters={n: v for n, v in self.get_params().items() if n not in self._arrays},
             random_seed=np.asarray(seeds.entropy, dtype=object).tolist(),
             random_seed_spawn_key=seeds.spawn_key,
             notes=(*notes_of(tasks), *attributes.notes),
@@ -116,11 +116,6 @@ class FittedModel(Parameters, ABC):
     def _add_predictions(self) -> None:
         """Put the predictions whose convergence is diagnosed before the parameters."""
 
-    def _described(self, *, strict: bool = False) -> dict[str, Any]:
-        """Parameters that are no arrays, as from `described_parameters`."""
-        text = {n: v for n, v in self.get_params().items() if n not in self._arrays}
-        return described_parameters(text, strict=strict)
-
     @classmethod
     def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
         """Make the fitted model from its `idata`.
@@ -142,15 +137,13 @@ class FittedModel(Parameters, ABC):
         DataError
             The prior is missing, or differs from the prior of the fit.
         """
-        parameters = dict(FitAttributes.of(idata.attrs).parameters)
+        parameters = FitAttributes.of(idata.attrs).parameters
         if "prior" in parameters:
             parameters["prior"] = prior_of(parameters["prior"], prior)
         elif prior is not None:
             raise DataError(
                 f"prior: found {prior!r}, but {cls.__name__} has no prior; pass prior=None"
             )
-        if tail_prior := parameters.get("tail_prior"):
-            parameters["tail_prior"] = prior_of(tail_prior)
         arrays = {name: idata[place].values for name, place in cls._arrays.items()}
         model = cls(**parameters, **arrays)
         model._hold(idata, ())
@@ -161,7 +154,7 @@ class FittedModel(Parameters, ABC):
         """All draws and data, as an ArviZ DataTree."""
         return self._require("_idata")
 
-    @property
+    @cached_property
     def attributes_(self) -> FitAttributes:
         """Attributes of `idata` with their types: settings, seed, and facts on the data."""
         return FitAttributes.of(self.idata.attrs)
@@ -251,10 +244,10 @@ class FittedModel(Parameters, ABC):
 
         Of several results that with the most parts is kept, which finds the smallest errors.
         """
-        attributes = self.attributes_
-        before = attributes.pilot_extrapolation
+        before = self.attributes_.pilot_extrapolation
         if before is None or before.n_parts <= result.n_parts:
-            self.idata.attrs = replace(attributes, pilot_extrapolation=result).stored()
+            self.attributes_ = replace(self.attributes_, pilot_extrapolation=result)
+            self.idata.attrs = self.attributes_.stored()
 
     @property
     def notes_(self) -> tuple[str, ...]:
@@ -388,9 +381,8 @@ def save(model: FittedModel, path: str | Path) -> Path:
             "model: expected an estimator that draws from a posterior, such as "
             f"BayesianExtrapolator, found {type(model).__name__}"
         )
-    idata = model.idata
-    model._described(strict=True)
-    return write_tree(idata, file_path(path, "path"))
+    refuse_what_files_lack(model.attributes_.parameters)
+    return write_tree(model.idata, file_path(path, "path"))
 
 
 def load(

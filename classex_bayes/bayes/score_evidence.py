@@ -203,11 +203,6 @@ def why_unused(tasks: Sequence[SourceTask], evidence: str, bandwidth: float) -> 
     return why_no_tails(tasks) or None
 
 
-def evidence_text(attributes: FitAttributes) -> str:
-    """Evidence of a fit, in words: "ranks", or "ranks and scores" with the forms of the scores."""
-    return f"{_BOTH}, {attributes.forms_text}" if attributes.forms else _RANKS
-
-
 def anchored(
     tails: MixtureLaw, rank_accuracy: FloatArray, n_classes: int, rng: np.random.Generator
 ) -> tuple[MixtureLaw, FloatArray, FloatArray]:
