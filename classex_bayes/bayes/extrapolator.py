@@ -94,22 +94,6 @@ class BayesianExtrapolator(LawModel):
         mixture_given_ranks, tails (parameters) and held_out_ranks are added. Attributes are the
         settings, the seed and facts on the data. The attribute evidence is "ranks" or "ranks and
         scores".
-    evidence_ : str
-        The evidence that was used, with the probable forms of the scores.
-    model : pymc.Model
-        The PyMC model of the fitted task: of its ranks and, if scores were used, of the tails. It
-        sums over the forms of the scores.
-    task : SourceTask or None
-        The fitted task; None if there are several, and after `classex_bayes.load`.
-    tasks : tuple of SourceTask
-        The fitted tasks; empty after `classex_bayes.load`.
-    diagnosis_ : Diagnosis
-        Convergence of the accuracies at 1, 10 and 100 times k1. Parameters are not diagnosed,
-        because several values of them can describe the same law.
-    fit_gap_ : FitGap or None
-        Log-likelihood of the ranks under the best law on the knots less that under the posterior
-        given ranks, compared with replicates. None without ranks, or if the optimizer did not find
-        the best law.
 
     Notes
     -----
@@ -279,23 +263,32 @@ class BayesianExtrapolator(LawModel):
 
     @property
     def evidence_(self) -> str:
-        """Evidence: "ranks", or "ranks and scores" with the forms of the scores."""
+        """Evidence that was used: "ranks", or "ranks and scores" with their probable forms."""
         known = self.attributes_
         return ", ".join(filter(None, (known.evidence, known.forms_text)))
 
     @cached_property
     def model(self) -> "pm.Model":
-        """The PyMC model of the fitted task."""
+        """The PyMC model of the fitted task: of its ranks and, if scores were used, of the tails.
+
+        It sums over the forms of the scores.
+        """
         model = build_model(self.prior_, self.likelihood_data_, self.idata)
         if HELD_OUT in self.idata.children:
-            register_tails(
-                model, self._fitted_params["tail_prior"], self.idata[HELD_OUT].to_dataset()
-            )
+            register_tails(model, self.tail_prior_, self.idata[HELD_OUT].to_dataset())
         return model
+
+    @property
+    def tail_prior_(self) -> TailPrior:
+        """The prior of the tails of the fit."""
+        return self._fitted_params["tail_prior"]
 
     @cached_property
     def fit_gap_(self) -> FitGap | None:
-        """Gap to the best law; None without ranks, or if the best law is not found."""
+        """Gap between the log-likelihoods of the best law and of the posterior given ranks.
+
+        None without ranks, or if the optimizer did not find the best law.
+        """
         if self.histogram_ is None:
             return None
         try:
@@ -340,7 +333,7 @@ class BayesianExtrapolator(LawModel):
         """Groups of the data of tasks, with the held-out ranks if the fit has some."""
         groups = super()._data_groups(tasks)
         if HELD_OUT in self.idata.children:
-            forms = self.idata[HELD_OUT]["form"].values.tolist()
+            forms = self.idata[HELD_OUT].to_dataset()["form"].values.tolist()
             seeds = Stage.SCORES.seeds(self.attributes_.seeds)
             groups[HELD_OUT] = xr.DataTree(held_out_ranks(tasks[0], forms, seeds))
         return groups
@@ -395,21 +388,16 @@ class BayesianExtrapolator(LawModel):
         """The prior, groups of its data, their k1, draws of it, and the generator after them."""
         n_draws = how_many(draws, "draws")
         if task is None:
-            known, tree, prior, data = (
-                self.attributes_,
-                self.idata,
-                self.prior_,
-                self.likelihood_data_,
-            )
+            known, tree = self.attributes_, self.idata
+            prior, tail_prior, data = self.prior_, self.tail_prior_, self.likelihood_data_
             rng = known.rng(Stage.PRIOR_PREDICTIVE, random_seed)
-            n_classes, with_scores = known.n_classes, bool(known.forms)
-            tail_prior, task = self._fitted_params["tail_prior"], self.task
+            n_classes, with_scores, task = known.n_classes, bool(known.forms), self.task
         else:
             source_task(task)
-            prior, n_classes = checked_prior(self.prior), task.n_classes
+            prior, tail_prior = checked_prior(self.prior), checked_tail_prior(self.tail_prior)
             data, tree = pooled_groups([task], prior.basis)
             rng = np.random.default_rng(seed_sequence(random_seed))
-            tail_prior = checked_tail_prior(self.tail_prior)
+            n_classes = task.n_classes
             with_scores = why_unused([task], self.evidence, prior.basis.bandwidth) is None
         drawn = prior_draws(prior, data, n_draws, rng)
         if with_scores:

@@ -209,7 +209,7 @@ class FittedModel(Parameters, ABC):
         except DataError:  # such as a cost matrix of another size
             return False
         return all(
-            name in self.idata.children and same_values(group, self.idata[name])
+            name in self.idata.children and same_values(group, self.idata.children[name])
             for name, group in groups.children.items()
         )
 
@@ -225,7 +225,11 @@ class FittedModel(Parameters, ABC):
 
     @cached_property
     def diagnosis_(self) -> Diagnosis:
-        """Diagnosis of the draws of predictions, or of the parameters if there are none."""
+        """Convergence of the accuracies at 1, 10 and 100 times k1.
+
+        Parameters are not diagnosed, because several values of them can describe the same law, but
+        for models that have no such predictions.
+        """
         return diagnosis_of(self.idata, self.attributes_.pareto_k, self._without_weights)
 
     @property
@@ -302,28 +306,15 @@ class FittedModel(Parameters, ABC):
         return "\n".join(map(folded, lines))
 
     def _repr_html_(self) -> str:
-        if not self.is_fitted:
-            parameters = {name: brief(value) for name, value in self.get_params().items()}
-            return html_block(self._title(), html_facts(parameters))
-        facts = {
-            "fitted to": self._data_text(),
-            **{name: brief(value) for name, value in self._fitted_params.items()},
-            "sampler": self._sampler_text(),
-            "convergence": repr(self.diagnosis_),
-            **({"fit": self._fit_text()} if self._fit_text() else {}),
-        }
+        parameters = self._fitted_params if self.is_fitted else self.get_params()
+        facts = {name: brief(value) for name, value in parameters.items()}
+        if self.is_fitted:
+            facts |= {
+                "fitted to": self._data_text(),
+                "draws": f"{self._drawn()}: {self.diagnosis_!r}",
+                "fit": self._fit_text(),
+            }
         return html_block(self._title(), html_facts(facts))
-
-    def _sampler_text(self) -> str:
-        known = self.attributes_
-        if known.sampler is not None:
-            return (
-                f"{known.sampler.nuts_sampler}, {self._drawn()} after {known.sampler.tune} to "
-                f"adapt, target_accept {known.sampler.target_accept:g}"
-            )
-        if known.pareto_k is not None:
-            return f"importance sampling, {self._drawn()}"
-        return f"none, {self._drawn()} made directly"
 
     @property
     def _interrupted(self) -> str:

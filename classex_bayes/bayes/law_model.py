@@ -289,7 +289,7 @@ class LawModel(FittedModel):
         if not (metric.counts_all and self.attributes_.several_relevant):
             return None
         if (place := place_of_laws(metric)) in self.idata.children:
-            return laws_of_group(self.idata[place])
+            return laws_of_group(self.idata.children[place])
         if len(self.tasks) == 1 and self.tasks[0].relevant_ranks(metric) is None:
             return None  # of the level of recall, every query has one document
         raise DataError(
@@ -304,8 +304,8 @@ class LawModel(FittedModel):
         settings = {} if known.sampler is None else asdict(known.sampler)
         fitting = {"progressbar": settings.pop("progressbar", False), "sampler": settings or None}
         for metric in metrics:
-            ranks = [task.relevant_ranks(metric) for task in tasks]
-            if not any(ranks) or (place := place_of_laws(metric)) in self.idata.children:
+            of_tasks = [ranks for task in tasks if (ranks := task.relevant_ranks(metric))]
+            if not of_tasks or (place := place_of_laws(metric)) in self.idata.children:
                 continue
             if len(tasks) > 1:
                 raise DataError(
@@ -313,7 +313,7 @@ class LawModel(FittedModel):
                 )
             seeds = Stage.RELEVANT_DOCUMENTS.seeds(known.seeds)
             try:
-                self.idata[place] = fitted_laws(self, ranks[0], metric, seeds, **fitting)
+                self.idata[place] = fitted_laws(self, of_tasks[0], metric, seeds, **fitting)
             except KeyboardInterrupt:
                 message = f"the fit to {metric.name} was interrupted; the model has the others"
                 raise Interrupted(message, self) from None
