@@ -1,6 +1,7 @@
 """The report: one self-contained HTML file."""
 
 import datetime
+import json
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -353,6 +354,7 @@ def _numbers(
     """The document of `--json`, and the further numbers of the page."""
     record, sizes = findings.model.attributes_, findings.model.idata["posterior"].sizes
     assessment, within = findings.assessment, findings.within
+    parameters = json.loads(findings.model.idata.attrs["parameters"])
     # Of a model that is drawn without a sampler.
     independent = {"chains": sizes["chain"], "draws": sizes["draw"]}
     return {
@@ -360,8 +362,8 @@ def _numbers(
         "source": source,
         **document(findings),
         "fit": {
-            "prior": record.parameters.get("prior"),
-            "tail_prior": record.parameters.get("tail_prior") if record.forms else None,
+            "prior": parameters.get("prior"),
+            "tail_prior": parameters.get("tail_prior") if record.forms else None,
             "sampler": independent if record.sampler is None else asdict(record.sampler),
             "spawn_key": list(record.random_seed_spawn_key),
         },

@@ -155,6 +155,19 @@ def test_parameters_set_after_fit_wait_for_the_next(fit, small_task):
     assert_allclose(model.predict(K[:-1]).mean, before)
 
 
+def test_a_new_fit_forgets_the_last_one(small_task):
+    few = {"sampler": {"draws": 20, "tune": 50, "chains": 2}, "progressbar": False}
+    model, other = BayesianExtrapolator(), small_task(50, 80)
+    model.fit(small_task(), random_seed=1, **few)
+    before = model.law_, model.diagnosis_, model.likelihood_data_, model.model
+    model.fit(other, random_seed=2, **few)
+    after = model.law_, model.diagnosis_, model.likelihood_data_, model.model
+    assert not any(first is second for first, second in zip(before, after, strict=True))
+    fresh = BayesianExtrapolator().fit(other, random_seed=2, **few)
+    assert_array_equal(model.predict(K[:5]).accuracy, fresh.predict(K[:5]).accuracy)
+    assert model.notes_ == fresh.notes_ and model.diagnosis_ == fresh.diagnosis_
+
+
 def test_a_fitted_model_can_be_sent_to_another_process(fit, small_task):
     model = fit(small_task(), draws=20)
     assert model.is_fitted and isinstance(model.model, pm.Model)
