@@ -5,7 +5,9 @@ import pytest
 from helpers import short_fit
 
 import classex_bayes as cb
+from classex_bayes.bayes import law_model
 from classex_bayes.core import named_metric
+from classex_bayes.exceptions import Interrupted
 
 FEW = short_fit(300, 300)
 
@@ -182,6 +184,22 @@ def test_documents_are_used_like_a_task(tmp_path):
             fitted.predict(k, metric="ndcg@3")
     table = cb.compare([model, cb.MomentBounds()], documents, k, metric="recall@5")
     assert list(table.skipped) == ["MomentBounds"]
+
+
+def test_an_interrupted_fit_to_a_metric_leaves_the_others(monkeypatch):
+    def stop(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    scores, owner = corpus(40, 300, 1)
+    documents = cb.RelevantDocuments.from_run(
+        *run_of(scores, owner, np.arange(300), 20), n_classes=300
+    )
+    monkeypatch.setattr(law_model, "fitted_laws", stop)
+    model = cb.BayesianExtrapolator(evidence="ranks")
+    with pytest.raises(Interrupted) as caught:
+        model.fit(documents, metrics=["mrr", "ndcg@10"], **FEW)
+    assert caught.value.partial is model
+    assert 0 < model.predict(300, metric="mrr").mean.item() < 1
 
 
 def test_few_late_documents_are_no_fault():
