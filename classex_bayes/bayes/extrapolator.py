@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence, source_task
+from classex_bayes.bayes.checks.fit_checks import FitGap, fit_gap
 from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import predictive_group
-from classex_bayes.bayes.fit import FitGap, LawFit, fit_gap
-from classex_bayes.bayes.fit_record import FitRecord, Stage
+from classex_bayes.bayes.fit_attributes import FitAttributes, Stage
 from classex_bayes.bayes.fitted import checked_tasks
 from classex_bayes.bayes.idata import (
     EXPECTED_ACCURACY,
@@ -33,19 +33,15 @@ from classex_bayes.bayes.model.priors import (
     descriptions_of,
     log_densities,
 )
-from classex_bayes.bayes.sampling import (
-    ACCEPT_OF_FEW_ROWS,
-    SamplerSettings,
-    sample_into,
-)
+from classex_bayes.bayes.relevant_laws import named_metrics
+from classex_bayes.bayes.sampling import ACCEPT_OF_FEW_ROWS, SamplerSettings, sample_into
 from classex_bayes.bayes.score_evidence import (
     HELD_OUT,
     TAIL_DESCRIPTIONS,
     TAILS,
     add_scores,
-    evidence_text,
     held_out_group,
-    ranks_alone,
+    held_out_ranks,
     register_tails,
     why_unused,
     with_prior_tails,
@@ -63,58 +59,6 @@ if TYPE_CHECKING:  # a fit does not import PyMC; only functions that build a gra
     import pymc as pm
 
 _DEFAULT_PRIOR, _DEFAULT_TAIL_PRIOR = MixturePrior(), TailPrior()
-
-
-class PosteriorFit(LawFit):
-    """A fit with a prior and a likelihood of the ranks."""
-
-    @cached_property
-    def gap(self) -> FitGap | None:
-        """Gap to the best law; None without ranks, or if the best law is not found."""
-        if self.histogram is None:
-            return None
-        try:
-            weights = weights_of(self.idata, "ranks").values
-            return fit_gap(self.histogram, weights, self.record.rng(Stage.FIT_GAP))
-        except RuntimeError:
-            return None
-
-    @cached_property
-    def model(self) -> "pm.Model":
-        """The PyMC model of the ranks of the fitted task and, if scores were used, of the tails."""
-        model = super().model
-        if HELD_OUT in self.idata.children:
-            register_tails(model, self.parameters["tail_prior"], self.idata[HELD_OUT].to_dataset())
-        return model
-
-    @cached_property
-    def tails(self) -> TailReport | None:
-        """Check of the tails of the scores; None if none were used, or no instance is in a tail."""
-        if HELD_OUT not in self.idata.children or not self.idata[HELD_OUT]["weight"].any():
-            return None
-        return tail_report(self.idata, self.record.rng(Stage.TAIL_CHECKS))
-
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """Reasons not to rely on the fit, of which the tails of the scores may be one."""
-        unusual = () if self.tails is None or self.tails.passed else (self.tails.fault,)
-        return (*super().faults, *unusual)
-
-    @cached_property
-    def log_prior(self) -> xr.Dataset:
-        """Log prior density of every parameter at every draw."""
-        if type(self.prior) is MixturePrior:  # a subclass may have changed it
-            densities = log_densities(self.prior, self.idata["posterior"].to_dataset())
-        else:
-            import pymc as pm
-
-            with build_model(self.prior, self.data, self.idata):
-                densities = pm.stats.compute_log_prior(
-                    self.idata, extend_inferencedata=False, progressbar=False
-                )
-        if TAILS in self.idata.children:
-            densities = densities.assign(tail_prior=self.idata[TAILS]["prior_density"])
-        return densities
 
 
 class BayesianExtrapolator(LawModel):
@@ -147,24 +91,9 @@ class BayesianExtrapolator(LawModel):
         Groups posterior (parameters), mixture (weights), sample_stats, observed_data and
         constant_data, and groups that other methods add. Dimensions are chain, draw, knot, bin, k
         and class. If scores were used, mixture is the law given ranks and scores, and the groups
-        mixture_given_ranks, tails (parameters) and held_out_ranks are added. The attribute evidence
-        is "ranks" or "ranks and scores".
-    evidence_ : str
-        The evidence that was used, with the probable forms of the scores.
-    model : pymc.Model
-        The PyMC model of the fitted task: of its ranks and, if scores were used, of the tails. It
-        sums over the forms of the scores.
-    task : SourceTask or None
-        The fitted task; None if there are several, and after `classex_bayes.load`.
-    tasks : tuple of SourceTask
-        The fitted tasks; empty after `classex_bayes.load`.
-    diagnosis_ : Diagnosis
-        Convergence of the accuracies at 1, 10 and 100 times k1. Parameters are not diagnosed,
-        because several values of them can describe the same law.
-    fit_gap_ : FitGap or None
-        Log-likelihood of the ranks under the best law on the knots less that under the posterior
-        given ranks, compared with replicates. None without ranks, or if the optimizer did not find
-        the best law.
+        mixture_given_ranks, tails (parameters) and held_out_ranks are added. Attributes are the
+        settings, the seed and facts on the data. The attribute evidence is "ranks" or "ranks and
+        scores".
 
     Notes
     -----
@@ -202,8 +131,6 @@ class BayesianExtrapolator(LawModel):
     'ranks and scores, as given'
     """
 
-    _fit_class: ClassVar = PosteriorFit
-
     def __init__(
         self,
         prior: Prior = _DEFAULT_PRIOR,
@@ -224,6 +151,7 @@ class BayesianExtrapolator(LawModel):
         self,
         task: SourceTask | Sequence[SourceTask],
         *,
+        metrics: str | Sequence[str] = (),
         sampler: Mapping[str, Any] | None = None,
         random_seed: RandomSeed = None,
         progressbar: bool = True,
@@ -236,6 +164,10 @@ class BayesianExtrapolator(LawModel):
             The pilot. A sequence holds several pilots of one classifier in one population of
             classes, drawn independently of each other. Their log-likelihoods are added, each with
             its own k1 and design effect. Of pilots that have classes in common fit the largest.
+        metrics : str or sequence of str
+            Metrics to predict that count several relevant documents of a query, such as "recall@10"
+            and "ndcg@10" (`predict`). Each takes up to four more fits, to the documents that are
+            best, second, third and later; recall has the same at every m. Other metrics need none.
         sampler : mapping, optional
             Settings of the sampler that differ from these: draws=1000 of each chain, after
             tune=600 tuning steps, in chains=4, of which cores run at the same time (by default as
@@ -256,13 +188,11 @@ class BayesianExtrapolator(LawModel):
 
         Raises
         ------
-        DataError
-            A task or a setting is invalid.
         ImportError
             The sampler is not installed. The message says how to install it.
         Interrupted
-            The sampling was interrupted (`KeyboardInterrupt`). The model keeps the draws so far,
-            and its predictions have a note.
+            The sampler was interrupted (`KeyboardInterrupt`). The model keeps the draws so far, and
+            its predictions have a note.
 
         Warns
         -----
@@ -274,7 +204,7 @@ class BayesianExtrapolator(LawModel):
             r_hat is above 1.01, the effective sample size is below 100 per chain, more than 0.1% of
             the draws diverged, or the importance weights of the tails have a Pareto k above 0.7.
         """
-        settings = SamplerSettings.of(sampler, progressbar)
+        settings, chosen = SamplerSettings.of(sampler, progressbar), named_metrics(metrics)
         seeds = seed_sequence(random_seed)
         one_of(self.evidence, ("all", "ranks"), "evidence")
         checked_tail_prior(self.tail_prior)
@@ -282,17 +212,18 @@ class BayesianExtrapolator(LawModel):
         data, tree = pooled_groups(tasks, prior.basis)
         if data.n_rows <= FEW_ROWS and "target_accept" not in (sampler or {}):
             settings = replace(settings, target_accept=ACCEPT_OF_FEW_ROWS)
-        interrupted = sample_into(tree, prior, data, settings, seeds)
-        record = FitRecord.of_tasks(tasks, sampler=settings, interrupted=interrupted)
-        stop = ""
-        try:
-            record = add_scores(
-                tree, record, tasks, self.evidence, self.tail_prior, Stage.SCORES.seeds(seeds)
-            )
-        except KeyboardInterrupt:  # the draws given ranks are kept
-            record = ranks_alone(record, "the fit was interrupted")
-            stop = "the fit was interrupted after the draws given ranks"
-        return self._keep(tree, record, tasks, seeds, stop)
+        sample_into(tree, prior, data, settings, seeds)
+        attributes = add_scores(
+            tree,
+            FitAttributes.of_tasks(tasks, sampler=settings),
+            tasks,
+            self.evidence,
+            self.tail_prior,
+            Stage.SCORES.seeds(seeds),
+        )
+        self._keep(tree, attributes, tasks, seeds)
+        self._fit_relevant(chosen)
+        return self
 
     def build(self, task: SourceTask | Sequence[SourceTask]) -> "pm.Model":
         """Build the PyMC model of a task, before any fit.
@@ -310,11 +241,6 @@ class BayesianExtrapolator(LawModel):
             also has the parameters of a `TailPrior` and the potential "held_out_ranks", for random
             halves of the classes. After `fit`, the attribute `model` is the PyMC model of the
             fitted task, with the halves of the fit.
-
-        Raises
-        ------
-        DataError
-            As for `fit`.
 
         Examples
         --------
@@ -336,19 +262,81 @@ class BayesianExtrapolator(LawModel):
         return model
 
     @property
-    def fit_(self) -> PosteriorFit:
-        """The latest fit: draws, their record, and what follows from both."""
-        return self._require("_fit")
-
-    @property
     def evidence_(self) -> str:
-        """Evidence: "ranks", or "ranks and scores" with the forms of the scores."""
-        return evidence_text(self.fit_.record)
+        """Evidence that was used: "ranks", or "ranks and scores" with their probable forms."""
+        known = self.attributes_
+        return ", ".join(filter(None, (known.evidence, known.forms_text)))
+
+    @cached_property
+    def model(self) -> "pm.Model":
+        """The PyMC model of the fitted task: of its ranks and, if scores were used, of the tails.
+
+        It sums over the forms of the scores.
+        """
+        model = build_model(self.prior_, self.likelihood_data_, self.idata)
+        if HELD_OUT in self.idata.children:
+            register_tails(model, self.tail_prior_, self.idata[HELD_OUT].to_dataset())
+        return model
 
     @property
-    def model(self) -> "pm.Model":
-        """The PyMC model of the fitted task."""
-        return self.fit_.model
+    def tail_prior_(self) -> TailPrior:
+        """The prior of the tails of the fit."""
+        return self._fitted_params["tail_prior"]
+
+    @cached_property
+    def fit_gap_(self) -> FitGap | None:
+        """Gap between the log-likelihoods of the best law and of the posterior given ranks.
+
+        None without ranks, or if the optimizer did not find the best law.
+        """
+        if self.histogram_ is None:
+            return None
+        try:
+            weights = weights_of(self.idata, "ranks").values
+            return fit_gap(self.histogram_, weights, self.attributes_.rng(Stage.FIT_GAP))
+        except RuntimeError:
+            return None
+
+    @cached_property
+    def tails_(self) -> TailReport | None:
+        """Check of the tails of the scores; None if none were used, or no instance is in a tail."""
+        if HELD_OUT not in self.idata.children or not self.idata[HELD_OUT]["weight"].any():
+            return None
+        return tail_report(self.idata, self.attributes_.rng(Stage.TAIL_CHECKS))
+
+    @property
+    def faults_(self) -> tuple[str, ...]:
+        """Reasons not to rely on the fit, of which the tails of the scores may be one."""
+        unusual = () if self.tails_ is None or self.tails_.passed else (self.tails_.fault,)
+        return (*super().faults_, *unusual)
+
+    @cached_property
+    def log_prior_(self) -> xr.Dataset:
+        """Log prior density of every parameter at every draw.
+
+        If scores were used, tail_prior is the joint one of the parameters of the tails.
+        """
+        if type(self.prior_) is MixturePrior:  # a subclass may have changed it
+            densities = log_densities(self.prior_, self.idata["posterior"].to_dataset())
+        else:
+            import pymc as pm
+
+            with build_model(self.prior_, self.likelihood_data_, self.idata):
+                densities = pm.stats.compute_log_prior(
+                    self.idata, extend_inferencedata=False, progressbar=False
+                )
+        if TAILS in self.idata.children:
+            densities = densities.assign(tail_prior=self.idata[TAILS]["prior_density"])
+        return densities
+
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
+        """Groups of the data of tasks, with the held-out ranks if the fit has some."""
+        groups = super()._data_groups(tasks)
+        if HELD_OUT in self.idata.children:
+            forms = self.idata[HELD_OUT].to_dataset()["form"].values.tolist()
+            seeds = Stage.SCORES.seeds(self.attributes_.seeds)
+            groups[HELD_OUT] = xr.DataTree(held_out_ranks(tasks[0], forms, seeds))
+        return groups
 
     def _fit_text(self) -> str:
         gap = "" if self.fit_gap_ is None else f"; {self.fit_gap_!r}"
@@ -379,13 +367,6 @@ class BayesianExtrapolator(LawModel):
             Groups prior (parameters, and the expected accuracy on 1, 10 and 100 times k1 classes),
             prior_mixture (weights) and prior_predictive (rank_histogram over bins, accuracy over
             k). For the fitted task they are also added to `idata`.
-
-        Raises
-        ------
-        NotFittedError
-            There is no task, and the model has no draws.
-        DataError
-            An argument is invalid.
         """
         prior, tree, n_classes, drawn, rng = self._prior_draws(task, draws, random_seed)
         law = MixtureLaw(prior.basis, drawn["weights"].values)
@@ -407,20 +388,16 @@ class BayesianExtrapolator(LawModel):
         """The prior, groups of its data, their k1, draws of it, and the generator after them."""
         n_draws = how_many(draws, "draws")
         if task is None:
-            fit = self.fit_
-            prior, data, tree, n_classes = fit.prior, fit.data, fit.idata, fit.record.n_classes
-            rng = fit.record.rng(Stage.PRIOR_PREDICTIVE, random_seed)
-            tail_prior, with_scores, task = (
-                fit.parameters["tail_prior"],
-                bool(fit.record.forms),
-                self.task,
-            )
+            known, tree = self.attributes_, self.idata
+            prior, tail_prior, data = self.prior_, self.tail_prior_, self.likelihood_data_
+            rng = known.rng(Stage.PRIOR_PREDICTIVE, random_seed)
+            n_classes, with_scores, task = known.n_classes, bool(known.forms), self.task
         else:
             source_task(task)
-            prior, n_classes = checked_prior(self.prior), task.n_classes
+            prior, tail_prior = checked_prior(self.prior), checked_tail_prior(self.tail_prior)
             data, tree = pooled_groups([task], prior.basis)
             rng = np.random.default_rng(seed_sequence(random_seed))
-            tail_prior = checked_tail_prior(self.tail_prior)
+            n_classes = task.n_classes
             with_scores = why_unused([task], self.evidence, prior.basis.bandwidth) is None
         drawn = prior_draws(prior, data, n_draws, rng)
         if with_scores:
@@ -462,13 +439,6 @@ class BayesianExtrapolator(LawModel):
         Extrapolation
             Draws of one chain.
 
-        Raises
-        ------
-        NotFittedError
-            There is no task, and the model has no draws.
-        DataError
-            k is not a whole number in 2..10^12.
-
         Examples
         --------
         >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
@@ -486,8 +456,9 @@ class BayesianExtrapolator(LawModel):
     def compute_log_likelihood(
         self, task: SourceTask | Sequence[SourceTask] | None = None
     ) -> xr.DataTree:
-        """Pointwise log-likelihood of the ranks by class, for leave-one-class-out cross-validation.
+        """Add what `az.loo`, `az.compare` and `az.psense_summary` need: log densities of all draws.
 
+        The log-likelihood is that of the ranks by class, for leave-one-class-out cross-validation.
         It is that of the law given ranks, also if scores were used.
 
         Parameters
@@ -498,9 +469,11 @@ class BayesianExtrapolator(LawModel):
         Returns
         -------
         DataTree
-            `idata` with the group log_likelihood: rank_histogram (chain, draw, class). Its sum
-            over classes is the log-likelihood of the model. The coordinate class_task numbers the
-            tasks, if there are several.
+            `idata` with two more groups. log_likelihood has rank_histogram (chain, draw, class),
+            whose sum over classes is the log-likelihood of the model. The coordinate class_task
+            numbers the tasks, if there are several. log_prior has the log prior density of every
+            parameter and, if scores were used, tail_prior, that of all parameters of the tails
+            (`TailPrior`).
 
         Raises
         ------
@@ -508,34 +481,18 @@ class BayesianExtrapolator(LawModel):
             The model was fitted to accuracies, which have no classes; or there is no task, or it
             is another one than that of the fit.
         """
-        data = self.fit_.histogram
+        data = self.histogram_
         if data is None:
             raise DataError(
                 "task: the model was fitted to accuracies, which have no log-likelihood by class; "
                 "fit it to a task with ranks"
             )
         tasks = self.tasks if task is None else checked_tasks(task)
-        if not (tasks and self.fit_.is_to(tasks)):
+        if not (tasks and self._is_of(tasks)):
             raise DataError("task: expected the task or tasks of the fit, which files do not hold")
         group = class_log_likelihood(weights_of(self.idata, "ranks"), data, tasks)
-        self.idata["log_likelihood"] = xr.DataTree(group)
-        return self.idata
-
-    def compute_log_prior(self) -> xr.DataTree:
-        """Log prior density of every parameter at every draw.
-
-        Returns
-        -------
-        DataTree
-            `idata` with the group log_prior. If scores were used, its variable tail_prior is
-            the joint log prior of the parameters of the tails (`TailPrior`).
-
-        Raises
-        ------
-        NotFittedError
-            The model has no draws.
-        """
-        self.idata["log_prior"] = xr.DataTree(self.fit_.log_prior)
+        groups = {"log_likelihood": group, "log_prior": self.log_prior_}
+        self.idata.update({name: xr.DataTree(values) for name, values in groups.items()})
         return self.idata
 
 

@@ -3,9 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from importlib import import_module
-from inspect import ismodule
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,17 +14,26 @@ import xarray as xr
 from arviz_stats import summary as arviz_summary
 
 from classex_bayes.arguments import file_path, source_task
-from classex_bayes.bayes.convergence import Diagnosis, warn_of_problems
-from classex_bayes.bayes.fit import Fit
-from classex_bayes.bayes.fit_record import FitRecord, described_parameters, fingerprint, prior_of
+from classex_bayes.bayes.convergence import Diagnosis, diagnosis_of, warn_of_problems
+from classex_bayes.bayes.fit_attributes import FitAttributes, prior_of, refuse_what_files_lack
+from classex_bayes.bayes.idata import same_values
+from classex_bayes.bayes.model.likelihoods import LARGEST_SAMPLE
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import DataError, DataWarning, Interrupted, warn
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import read_tree, write_tree
 from classex_bayes.results.draws import interval_settings
+from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import notes_of
+
+# Modules of the classes that `load` makes, which are imported when a file needs one.
+_MODULES = {
+    "BayesianExtrapolator": "classex_bayes.bayes.extrapolator",
+    "BayesianRisk": "classex_bayes.risk.bayesian_risk",
+    "OpenSetExtrapolator": "classex_bayes.open_set.open_set",
+}
 
 
 def checked_tasks(task: Any) -> tuple[SourceTask, ...]:
@@ -42,16 +50,19 @@ def checked_tasks(task: Any) -> tuple[SourceTask, ...]:
 class FittedModel(Parameters, ABC):
     """A model with draws from a posterior, in the groups of `idata`.
 
-    A subclass draws in `fit`, whose last step is `_keep`. Values that follow from the draws are in
-    its `Fit`. A new fit makes a new one.
+    A subclass draws in `fit`, whose last step is `_keep`. All else follows from `idata` and the
+    fitted tasks. Values that take time to compute are cached until the next fit.
     """
 
     # Places in `idata` of the parameters that are arrays. The others are text in an attribute.
     _arrays: ClassVar[Mapping[str, str]] = {}
     # Names of the classes and the instances of a task.
     _counted: ClassVar[tuple[str, str]] = "classes", "instances"
-    _fit_class: ClassVar[type[Fit]] = Fit
-    _fit: Fit
+    # Advice if importance weights are unreliable.
+    _without_weights = "use BayesianExtrapolator(evidence='ranks'), which needs no weights"
+    _idata: xr.DataTree
+    _tasks: tuple[SourceTask, ...]  # empty if the fit was read from a file
+    _fitted_params: dict[str, Any]  # parameters at the fit; they may change afterwards
 
     @abstractmethod
     def fit(self, task: SourceTask) -> Self:
@@ -60,43 +71,50 @@ class FittedModel(Parameters, ABC):
     def _keep(
         self,
         idata: xr.DataTree,
-        record: FitRecord,
+        attributes: FitAttributes,
         tasks: tuple[SourceTask, ...],
         seeds: np.random.SeedSequence,
-        stop: str = "",
     ) -> Self:
         """End a fit: keep its draws, then warn of problems, or raise `Interrupted`.
 
-        `idata` has the groups of the draws and of the data. `record` has the facts on the data and
-        the evidence, the settings of the sampler if there was one, and perhaps notes for the
-        readers of predictions. `stop` names the step that was interrupted, if it was not the
-        sampler.
+        `idata` has the groups of the draws and of the data. `attributes` has the facts on the data
+        and the evidence, the settings of the sampler if there was one, and perhaps notes for the
+        readers of predictions.
         """
-        record = replace(
-            record,
+        idata.attrs = replace(
+            attributes,
             estimator=type(self).__name__,
-            parameters=self._described(),
+            parameters={n: v for n, v in self.get_params().items() if n not in self._arrays},
             random_seed=np.asarray(seeds.entropy, dtype=object).tolist(),
             random_seed_spawn_key=seeds.spawn_key,
-            fingerprint=fingerprint(tasks, bool(record.forms)),
-            notes=(*notes_of(tasks), *record.notes),
-        )
-        idata.attrs = record.attributes()
-        self._fit = self._fit_class(idata, record, tasks, self.name, self.get_params())
-        self._fit.add_predictions()
-        if record.interrupted:
-            stop = f"the sampler was interrupted after {record.interrupted}"
-        if stop:
-            raise Interrupted(f"{stop}, which the model keeps", self)
+            notes=(*notes_of(tasks), *attributes.notes),
+        ).stored()
+        self._hold(idata, tasks)
+        self._add_predictions()
+        if self._interrupted:
+            message = f"the sampler was interrupted after {self._interrupted}"
+            raise Interrupted(f"{message}, which the model keeps", self)
         warn_of_problems(self.diagnosis_)
-        for fault in self.fit_.faults:
+        for fault in self.faults_:
             warn(fault, DataWarning)
         return self
 
-    def _described(self, *, strict: bool = False) -> dict[str, Any]:
-        """Parameters that are no arrays, as from `described_parameters`."""
-        text = {n: v for n, v in self.get_params().items() if n not in self._arrays}
-        return described_parameters(text, strict=strict)
+    def _hold(self, idata: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
+        """Hold the draws of a fit with the present parameters, and forget those of the last one."""
+        self.__dict__ = self.__getstate__()
+        self._idata, self._tasks = idata, tasks
+        self._fitted_name, self._fitted_params = self.name, self.get_params()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Attributes without the cached ones, some of which cannot be pickled."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
+
+    def _add_predictions(self) -> None:
+        """Put the predictions whose convergence is diagnosed before the parameters."""
 
     @classmethod
     def from_idata(cls, idata: xr.DataTree, prior: Any = None) -> Self:
@@ -119,45 +137,47 @@ class FittedModel(Parameters, ABC):
         DataError
             The prior is missing, or differs from the prior of the fit.
         """
-        record = FitRecord.of(idata.attrs)
-        parameters = dict(record.parameters)
+        parameters = FitAttributes.of(idata.attrs).parameters
         if "prior" in parameters:
             parameters["prior"] = prior_of(parameters["prior"], prior)
         elif prior is not None:
             raise DataError(
                 f"prior: found {prior!r}, but {cls.__name__} has no prior; pass prior=None"
             )
-        if tail_prior := parameters.get("tail_prior"):
-            parameters["tail_prior"] = prior_of(tail_prior)
         arrays = {name: idata[place].values for name, place in cls._arrays.items()}
         model = cls(**parameters, **arrays)
-        model._fit = cls._fit_class(idata, record, (), model.name, model.get_params())
+        model._hold(idata, ())
         return model
-
-    @property
-    def fit_(self) -> Fit:
-        """The latest fit: draws, their record, and what follows from both."""
-        return self._require("_fit")
 
     @property
     def idata(self) -> xr.DataTree:
         """All draws and data, as an ArviZ DataTree."""
-        return self.fit_.idata
+        return self._require("_idata")
+
+    @cached_property
+    def attributes_(self) -> FitAttributes:
+        """Attributes of `idata` with their types: settings, seed, and facts on the data."""
+        return FitAttributes.of(self.idata.attrs)
+
+    @property
+    def prior_(self) -> Prior:
+        """The prior of the fit, if the model has one."""
+        return self._require("_fitted_params")["prior"]
 
     @property
     def is_fitted(self) -> bool:
         """Whether the model has draws."""
-        return hasattr(self, "_fit")
+        return hasattr(self, "_idata")
 
     @property
     def is_loaded(self) -> bool:
         """Whether the model was loaded from a file, and so has no task."""
-        return self.is_fitted and not self._fit.tasks
+        return self.is_fitted and not self._tasks
 
     @property
     def tasks(self) -> tuple[SourceTask, ...]:
         """The fitted tasks; empty if the model was loaded from a file."""
-        return self.fit_.tasks
+        return self._require("_tasks")
 
     @property
     def task(self) -> SourceTask | None:
@@ -176,25 +196,73 @@ class FittedModel(Parameters, ABC):
         -------
         bool
         """
-        if not (self.is_fitted and self._is_current):
+        return self.is_fitted and self._is_current and self._is_of(checked_tasks(task))
+
+    def _is_of(self, tasks: tuple[SourceTask, ...]) -> bool:
+        """Whether tasks are those of the fit, or have the groups of data that `idata` has."""
+        if [id(task) for task in tasks] == [id(task) for task in self._tasks]:
+            return True
+        if len(tasks) != self.attributes_.n_tasks:
             return False
-        return self._fit.is_to(checked_tasks(task))
+        try:
+            groups = self._data_groups(tasks)
+        except DataError:  # such as a cost matrix of another size
+            return False
+        return all(
+            name in self.idata.children and same_values(group, self.idata.children[name])
+            for name, group in groups.children.items()
+        )
+
+    @abstractmethod
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
+        """Groups of the data of tasks, as a fit has them."""
 
     @property
     def _is_current(self) -> bool:
         """Whether the parameters are those of the fit."""
         current = self.get_params()
-        return all(same(value, current[name]) for name, value in self._fit.parameters.items())
+        return all(same(value, current[name]) for name, value in self._fitted_params.items())
 
-    @property
+    @cached_property
     def diagnosis_(self) -> Diagnosis:
-        """Diagnosis of the draws of predictions, or of the parameters if there are none."""
-        return self.fit_.diagnosis
+        """Convergence of the accuracies at 1, 10 and 100 times k1.
+
+        Parameters are not diagnosed, because several values of them can describe the same law, but
+        for models that have no such predictions.
+        """
+        return diagnosis_of(self.idata, self.attributes_.pareto_k, self._without_weights)
 
     @property
     def contradiction_(self) -> str:
         """Sentence if the model contradicts the measurements on its pilot; else empty."""
-        return self.fit_.contradiction
+        return ""
+
+    @property
+    def faults_(self) -> tuple[str, ...]:
+        """Sentences on checks that the fit fails, because of which it is not reliable."""
+        within = self.attributes_.pilot_extrapolation
+        return tuple(filter(None, (self.contradiction_, "" if within is None else within.fault)))
+
+    def keep_extrapolation(self, result: PilotExtrapolation) -> None:
+        """Keep the result of an extrapolation within the pilot, for predictions and files.
+
+        Of several results that with the most parts is kept, which finds the smallest errors.
+        """
+        before = self.attributes_.pilot_extrapolation
+        if before is None or before.n_parts <= result.n_parts:
+            self.attributes_ = replace(self.attributes_, pilot_extrapolation=result)
+            self.idata.attrs = self.attributes_.stored()
+
+    @property
+    def notes_(self) -> tuple[str, ...]:
+        """Notes on the data and the draws, for readers of predictions."""
+        known = self.attributes_
+        stopped = (f"sampling was interrupted: {self._interrupted}",) * bool(self._interrupted)
+        counted = (
+            f"the likelihood of {known.n_test:,} instances counts as that of {known.counted:,} "
+            "independent ones, because no mixture fits a real population more closely",
+        ) * (known.sampler is not None and known.n_effective > LARGEST_SAMPLE)
+        return (*known.notes, *stopped, *counted, *self.diagnosis_.notes, *self.faults_)
 
     def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
         """Table of the parameters and, first, of predictions at 1, 10 and 100 times k1.
@@ -208,11 +276,6 @@ class FittedModel(Parameters, ABC):
         -------
         DataFrame
             Means, intervals and convergence diagnostics, as of `arviz_stats.summary(model.idata)`.
-
-        Raises
-        ------
-        NotFittedError
-            The model has no draws.
 
         Notes
         -----
@@ -243,43 +306,40 @@ class FittedModel(Parameters, ABC):
         return "\n".join(map(folded, lines))
 
     def _repr_html_(self) -> str:
-        if not self.is_fitted:
-            parameters = {name: brief(value) for name, value in self.get_params().items()}
-            return html_block(self._title(), html_facts(parameters))
-        facts = {
-            "fitted to": self._data_text(),
-            **{name: brief(value) for name, value in self._fit.parameters.items()},
-            "sampler": self._sampler_text(),
-            "convergence": repr(self.diagnosis_),
-            **({"fit": self._fit_text()} if self._fit_text() else {}),
-        }
+        parameters = self._fitted_params if self.is_fitted else self.get_params()
+        facts = {name: brief(value) for name, value in parameters.items()}
+        if self.is_fitted:
+            facts |= {
+                "fitted to": self._data_text(),
+                "draws": f"{self._drawn()}: {self.diagnosis_!r}",
+                "fit": self._fit_text(),
+            }
         return html_block(self._title(), html_facts(facts))
 
-    def _sampler_text(self) -> str:
-        record = self._fit.record
-        if record.sampler is not None:
-            return (
-                f"{record.sampler.nuts_sampler}, {self._drawn()} after {record.sampler.tune} to "
-                f"adapt, target_accept {record.sampler.target_accept:g}"
-            )
-        if record.pareto_k is not None:
-            return f"importance sampling, {self._drawn()}"
-        return f"none, {self._drawn()} made directly"
+    @property
+    def _interrupted(self) -> str:
+        """Number of draws and requested number if the sampler was interrupted; else empty."""
+        sizes, settings = self.idata["posterior"].sizes, self.attributes_.sampler
+        drawn = sizes["chain"], sizes["draw"]
+        if settings is None or drawn == (settings.chains, settings.draws):
+            return ""
+        return f"{drawn[0]} x {drawn[1]} of {settings.chains} x {settings.draws} draws"
 
     def _drawn(self) -> str:
         """Number of draws, and the requested number if the sampler was interrupted."""
-        size, interrupted = self.idata["posterior"].sizes, self._fit.record.interrupted
-        draws = f"{size['chain']} x {size['draw']} draws"
-        return f"{interrupted} (interrupted)" if interrupted else draws
+        sizes = self.idata["posterior"].sizes
+        if self._interrupted:
+            return f"{self._interrupted} (interrupted)"
+        return f"{sizes['chain']} x {sizes['draw']} draws"
 
     def _data_text(self) -> str:
-        record = self._fit.record
-        coarsened = record.sampler is not None and record.counted < 0.99 * record.n_effective
+        known = self.attributes_
+        coarsened = known.sampler is not None and known.counted < 0.99 * known.n_effective
         return (
-            f"{record.n_classes} {self._counted[0]} and {record.n_test} {self._counted[1]}"
-            f"{f' in {record.n_tasks} tasks' * (record.n_tasks > 1)}, from {record.made_from}, "
-            f"design effect {record.design_effect:g}"
-            f"{f', counted as {record.counted} independent ones' * coarsened}"
+            f"{known.n_classes} {self._counted[0]} and {known.n_test} {self._counted[1]}"
+            f"{f' in {known.n_tasks} tasks' * (known.n_tasks > 1)}, from {known.made_from}, "
+            f"design effect {known.design_effect:g}"
+            f"{f', counted as {known.counted} independent ones' * coarsened}"
         )
 
 
@@ -302,10 +362,8 @@ def save(model: FittedModel, path: str | Path) -> Path:
 
     Raises
     ------
-    NotFittedError
-        The model has no draws yet.
     DataError
-        The ending is unknown, or a file cannot describe a parameter such as your own prior.
+        A file cannot describe a parameter such as your own prior.
     OSError
         The file cannot be written. The model keeps its draws.
     """
@@ -314,12 +372,13 @@ def save(model: FittedModel, path: str | Path) -> Path:
             "model: expected an estimator that draws from a posterior, such as "
             f"BayesianExtrapolator, found {type(model).__name__}"
         )
-    idata = model.idata
-    model._described(strict=True)
-    return write_tree(idata, file_path(path, "path"))
+    refuse_what_files_lack(model.attributes_.parameters)
+    return write_tree(model.idata, file_path(path, "path"))
 
 
-def load(path: str | Path, *, prior: Prior | None = None) -> Any:
+def load(
+    path: str | Path, *, prior: Prior | None = None, estimator: type[FittedModel] | None = None
+) -> Any:
     """Read a model written by `save`.
 
     Parameters
@@ -329,13 +388,14 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     prior : Prior, optional
         Your own prior, if the model was fitted with one whose class is not in `PRIORS`
         (docs/map.md). The file holds its name and fields, but not its code.
+    estimator : type, optional
+        Your own class of models (`LawModel`), if the model has one.
 
     Returns
     -------
     estimator with a posterior
         It predicts like the saved model. Its `task` is None, because files hold no scores. Plots
-        and checks that compare the model with its pilot have an argument `task`. A model of your
-        own class (`LawModel`) can be loaded if the class is defined or imported.
+        and checks that compare the model with its pilot have an argument `task`.
 
     Raises
     ------
@@ -360,31 +420,21 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     """
     tree = read_tree(file_path(path, "path"))
     name = tree.attrs.get("estimator")
-    kind = _model_class(name)
-    if kind is None:
+    if estimator is None:
+        if name not in _MODULES:
+            raise DataError(
+                f"path: {path} holds a model of the class {name}, which is not one of "
+                f"{', '.join(_MODULES)}; pass your own class, as in load(path, estimator={name})"
+            )
+        estimator = getattr(import_module(_MODULES[name]), name)
+    elif estimator.__name__ != name:
         raise DataError(
-            f"path: {path} holds a model of the class {name}, which this version does not have; "
-            "update classex_bayes, or import your own class first"
+            f"estimator: found {estimator.__name__}, but {path} holds a model of the class {name}"
         )
     try:
-        return kind.from_idata(tree, prior)
+        return estimator.from_idata(tree, prior)
     except (KeyError, TypeError) as error:
         raise DataError(
             f"path: {path} is a file of another version, or of a prior whose class has changed "
             f"({error!r}); fit again"
         ) from error
-
-
-def _model_class(name: Any) -> type[FittedModel] | None:
-    """Class of models of this name: a public one, or one that was defined in this process."""
-    package: Any = import_module(__name__.partition(".")[0])
-    # Read one by one, since each imports its module.
-    names = (getattr(package, public) for public in package.__all__)
-    for place in chain([package], filter(ismodule, names)):
-        public = getattr(place, name) if name in getattr(place, "__all__", ()) else None
-        if isinstance(public, type) and issubclass(public, FittedModel):
-            return public
-    kinds = [FittedModel]
-    for kind in kinds:  # grows
-        kinds += kind.__subclasses__()
-    return next((kind for kind in kinds if kind.__name__ == name), None)

@@ -1,6 +1,5 @@
 """Groups of `idata`: data of the fitted tasks, draws of parameters and weights, log-likelihoods."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,8 +13,7 @@ from classex_bayes.bayes.model.likelihoods import (
     coarsening,
 )
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.law import LevelLaw, MixtureLaw
-from classex_bayes.core.metrics import Accuracy, Metric
+from classex_bayes.core.law import MixtureLaw
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.task.rank_bins import bin_counts, bin_ends
@@ -23,6 +21,7 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 _N_OBSERVED_K = 25
+_ROUNDING = 1e-5  # of data that other threads or machines computed
 # Name of the group of mixture weights: of the law that predicts, of the law given ranks alone if
 # scores were used too, and of the prior of the latter.
 MIXTURE = {"posterior": "mixture", "ranks": "mixture_given_ranks", "prior": "prior_mixture"}
@@ -40,6 +39,9 @@ _DESCRIPTIONS = {
     "n_classes": "number of tested classes of each task",
     "n_test": "number of test instances of each task",
     "precision": "number of independent instances that one instance counts as in the likelihood",
+    "n_winnable": "effective number of instances that do not always lose, if there are others",
+    "n_lost": "effective number of instances that always lose",
+    "n_siblings": "mean number of competitors of the own group",
 }
 
 
@@ -91,11 +93,15 @@ def pooled_groups(
     observed = xr.Dataset(
         {data.observed: (row, data.values), "accuracy": ("k", np.concatenate(accuracy))}, coords
     )
+    losses = np.array([task.variance.permanent_losses or (0.0, 0.0, 0.0) for task in tasks])
     sizes = {
         "n_classes": [task.n_classes for task in tasks],
         "n_test": [task.n_test for task in tasks],
         "design_effect": [task.design_effect() for task in tasks],
         "precision": [power / task.design_effect() for task in tasks],
+        "n_winnable": losses[:, 0],
+        "n_lost": losses[:, 1],
+        "n_siblings": losses[:, 2],
     }
     constant = xr.Dataset(
         {"matrix": ((row, "knot"), data.matrix)}
@@ -116,6 +122,15 @@ def data_of(tree: xr.DataTree) -> LikelihoodData:
     precision = constant["precision"].values[number]
     counts = observed[BernsteinData.observed].values
     return BernsteinData(constant["matrix"].values, counts, precision, number)
+
+
+def same_values(group: xr.DataTree, other: xr.DataTree) -> bool:
+    """Whether two groups have the same variables with the same values, up to rounding."""
+    try:
+        xr.testing.assert_allclose(group.to_dataset(), other.to_dataset(), rtol=_ROUNDING)
+    except AssertionError:
+        return False
+    return True
 
 
 def task_sizes(tree: xr.DataTree) -> list[tuple[int, int, float]]:
@@ -164,39 +179,6 @@ def mixture_group(law: MixtureLaw) -> xr.Dataset:
     return described(weights)
 
 
-def level_place(metric: Metric) -> str:
-    """Name of the group of the laws of relevant documents; recall at every m has the same."""
-    name = "recall" if isinstance(metric, Accuracy) else metric.name.replace("@", "_")
-    return f"relevant_documents_{name}"
-
-
-def level_groups(law: LevelLaw, notes: tuple[str, ...]) -> xr.DataTree:
-    """Groups of the laws of relevant documents: a mixture each, and their shares and notes."""
-    groups = {
-        str(number): mixture_group(of_level).assign(share=("level", share))
-        for number, (of_level, share) in enumerate(zip(law.laws, law.share, strict=True))
-    }
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs["notes"] = json.dumps(notes)
-    return tree
-
-
-def level_law_of(tree: xr.DataTree, place: str) -> tuple[LevelLaw, tuple[str, ...]]:
-    """Laws and notes from the groups in that of this name."""
-    parent = tree.children[place]
-    levels = [parent.children[str(number)].to_dataset() for number in range(len(parent.children))]
-    laws = [
-        MixtureLaw(
-            RadialBasis(level["knot"].values, float(level.attrs["bandwidth"])),
-            level["weights"].values,
-            float(level.attrs["siblings"]),
-        )
-        for level in levels
-    ]
-    shares = np.array([level["share"].values for level in levels])
-    return LevelLaw(laws, shares), tuple(json.loads(parent.attrs["notes"]))
-
-
 def weights_of(tree: xr.DataTree, group: str = "posterior") -> xr.DataArray:
     """Draws of the mixture weights (chain, draw, knot): a key of `MIXTURE`."""
     if group == "ranks" and MIXTURE[group] not in tree.children:
@@ -209,6 +191,12 @@ def basis_of(tree: xr.DataTree) -> RadialBasis:
     """Basis of the mixture weights."""
     group = tree[MIXTURE["posterior"]].to_dataset()
     return RadialBasis(group["knot"].values, float(group.attrs["bandwidth"]))
+
+
+def law_of_group(group: xr.Dataset) -> MixtureLaw:
+    """Inverse of `mixture_group`."""
+    basis = RadialBasis(group["knot"].values, float(group.attrs["bandwidth"]))
+    return MixtureLaw(basis, group["weights"].values, float(group.attrs["siblings"]))
 
 
 def by_draw(

@@ -91,9 +91,10 @@ def fit_jointly(
     their draws are independent. `sampler` is that of `BayesianExtrapolator.fit`.
     """
     SamplerSettings.of(sampler, progressbar)  # refused before the first fit
+    fitting = {"metrics": metric.name, "sampler": sampler, "progressbar": progressbar}
     *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
     fitted: dict[Any, Any] = {
-        name: fitted_copy(model, task, seed, sampler=sampler, progressbar=progressbar)
+        name: fitted_copy(model, task, seed, **fitting)
         for (name, task), seed in zip(tasks.items(), fit_seeds, strict=True)
     }
     several = list(tasks.values())
@@ -114,7 +115,7 @@ def couple(
     """
     drawn = {name: model.law_of(metric) for name, model in fitted.items()}
     at_source = [
-        law.expected(np.array([fitted[name].fit_.record.n_classes]), metric)[..., 0]
+        law.expected(np.array([fitted[name].attributes_.n_classes]), metric)[..., 0]
         for name, law in drawn.items()
     ]
     coupled = coupled_laws([*drawn.values()], at_source, correlation, rng)

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
@@ -14,7 +15,8 @@ from classex_bayes.arguments import (
     truth_value,
     whole_number,
 )
-from classex_bayes.bayes.coupling import coupled_laws, sampling_correlation
+from classex_bayes.bayes.checks.fit_checks import FitGap, contradiction_of
+from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import (
     checked_population,
     nested_test_accuracy,
@@ -22,23 +24,30 @@ from classex_bayes.bayes.finite_accuracy import (
     predictive_group,
     single_test_accuracy,
 )
-from classex_bayes.bayes.fit import FitGap, LawFit
-from classex_bayes.bayes.fit_record import FitRecord, Stage
+from classex_bayes.bayes.fit_attributes import FitAttributes, Stage
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import (
+    EXPECTED_ACCURACY,
+    basis_of,
     by_draw,
-    level_groups,
-    level_law_of,
-    level_place,
+    data_of,
     mixture_group,
     pooled_groups,
     weights_of,
+    with_predictions,
 )
+from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData
+from classex_bayes.bayes.relevant_laws import (
+    fitted_laws,
+    laws_of_group,
+    named_metrics,
+    place_of_laws,
+)
+from classex_bayes.core.influence import UNSEEN_COMPETITORS
 from classex_bayes.core.law import Law, LevelLaw, MixtureLaw
-from classex_bayes.core.metrics import MeanMetric, Metric, named_metric
-from classex_bayes.core.rank_limits import RankLimits
-from classex_bayes.estimators.base import fitted_copy
-from classex_bayes.exceptions import DataError
+from classex_bayes.core.metrics import Metric, named_metric
+from classex_bayes.core.rank_limits import POINTS, RankLimits
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import (
     SAMPLE_DIMS,
@@ -52,8 +61,7 @@ from classex_bayes.results.extrapolation import (
     Extrapolation,
     checked_level,
 )
-from classex_bayes.results.sentences import joint_notes
-from classex_bayes.task.relevant_ranks import Level
+from classex_bayes.task.provenance import NOUNS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -94,7 +102,6 @@ class LawModel(FittedModel):
     """
 
     plot = PlotMethod("plot_accuracy")
-    _fit_class: ClassVar = LawFit
 
     def _keep_law(
         self,
@@ -102,41 +109,121 @@ class LawModel(FittedModel):
         law: MixtureLaw,
         seeds: np.random.SeedSequence,
         parameters: xr.Dataset | None = None,
+        metrics: str | Sequence[str] = (),
     ) -> Self:
         """Keep independent draws of the law, weights (chain, draw, m), at the end of a fit.
 
-        `parameters` (chain, draw, ...) become the group posterior.
+        `parameters` (chain, draw, ...) become the group posterior. `metrics` are those of
+        `BayesianExtrapolator.fit`.
         """
+        chosen = named_metrics(metrics)
         _, tree = pooled_groups([task], law.basis)
         weights = mixture_group(law)
         parameters = xr.Dataset() if parameters is None else parameters
         tree["posterior"] = xr.DataTree(parameters.assign_coords(weights[SAMPLE_DIMS].coords))
         tree["mixture"] = xr.DataTree(weights)
-        return self._keep(tree, FitRecord.of_tasks([task]), (task,), seeds)
+        self._keep(tree, FitAttributes.of_tasks([task]), (task,), seeds)
+        self._fit_relevant(chosen)
+        return self
 
-    @property
-    def fit_(self) -> LawFit:
-        """The latest fit: draws, their record, and what follows from both."""
-        return self._require("_fit")
+    def _add_predictions(self) -> None:
+        """Put the accuracy at 1, 10 and 100 times k1 before the parameters."""
+        posterior = self.idata["posterior"].to_dataset()
+        k = diagnosed_classes(self.attributes_.n_classes)
+        accuracy = by_draw(posterior, self.law_.expected(k), "accuracy", "k", k)
+        posterior = with_predictions(posterior, accuracy, EXPECTED_ACCURACY)
+        self.idata["posterior"] = xr.DataTree(posterior)
 
-    @property
-    def fit_gap_(self) -> FitGap | None:
-        """Log-likelihood of the best law on the knots less that of the posterior, or None."""
-        return self.fit_.gap
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
+        """Groups of the data of tasks, as a fit has them."""
+        return pooled_groups(tasks, basis_of(self.idata))[1]
 
     @property
     def weights_(self) -> xr.DataArray:
         """Draws of the mixture weights: dimensions chain, draw, knot."""
         return weights_of(self.idata)
 
-    @property
+    @cached_property
     def law_(self) -> MixtureLaw:
         """Draws of the law of U*: weights (chain, draw, knot) on their basis.
 
         If competitors of the own group are among the target classes (`SourceTask.from_scores`), the
         share of instances that one of them beats has U* = 0. Draws of this share have a beta law.
         """
-        return self.fit_.law
+        return self._law_of("posterior")
+
+    @property
+    def law_given_ranks_(self) -> MixtureLaw:
+        """As `law_`, given ranks alone if scores were used too."""
+        return self._law_of("ranks")
+
+    def _law_of(self, mixture: str) -> MixtureLaw:
+        """Law with weights from a group of `MIXTURE`, in which some instances always lose."""
+        law = MixtureLaw(basis_of(self.idata), weights_of(self.idata, mixture).values)
+        tasks = self.idata["constant_data"].to_dataset()
+        n_lost, n_siblings = tasks["n_lost"].values, tasks["n_siblings"].values
+        losing = (n_lost > 0) | (n_siblings > 0)
+        if not losing.any():
+            return law
+        rng = self.attributes_.rng(Stage.PERMANENT_LOSSES)
+        n_winnable = float(tasks["n_winnable"].sum())
+        share = rng.beta(n_winnable + 0.5, n_lost.sum() + 0.5, law.weights.shape[:-1])
+        return law.thinned(share, float(n_siblings[losing].mean()))
+
+    @cached_property
+    def likelihood_data_(self) -> LikelihoodData:
+        """Data of the likelihood."""
+        return data_of(self.idata)
+
+    @property
+    def histogram_(self) -> BernsteinData | None:
+        """Data of the ranks; None for accuracies alone."""
+        data = self.likelihood_data_
+        return data if isinstance(data, BernsteinData) else None
+
+    @cached_property
+    def rank_limits_(self) -> RankLimits | None:
+        """Accuracies that the ranks of the fitted task allow without a prior.
+
+        None without ranks, for several tasks, and for instances that met competitors of several
+        numbers or weights, whose probabilities of ranks `idata` does not hold.
+        """
+        data, known = self.histogram_, self.attributes_
+        if data is None or known.n_tasks > 1 or known.designed:
+            return None
+        bins = self.idata["observed_data"].to_dataset()[data.rows].values - 1
+        chance = POINTS.bin_probabilities(bins, known.n_classes)
+        return RankLimits.of(chance, data.counts, known.design_effect)
+
+    @property
+    def fit_gap_(self) -> FitGap | None:
+        """Gap to the best law on the knots; None if the law is not a posterior on these."""
+        return None
+
+    @cached_property
+    def contradiction_(self) -> str:
+        """Sentence if the law gives another accuracy on up to k1 classes than was measured."""
+        return contradiction_of(self.law_, self.idata)
+
+    @property
+    def notes_(self) -> tuple[str, ...]:
+        """Notes on the data, the draws and the basis of the law, for readers of predictions."""
+        notes, known = list(super().notes_), self.attributes_
+        if self.fit_gap_ is not None:
+            notes += self.fit_gap_.notes
+        if known.competitors_unseen:
+            nouns = NOUNS[known.ranked]
+            notes.append(
+                f"all {nouns.instances} meet the same wrong {nouns.ranked}. Without the scores of "
+                f"all {nouns.ranked}, the variance that this adds is unknown; a typical one is "
+                f"used: {UNSEEN_COMPETITORS - 1:.0%} of that between {nouns.units} (less if "
+                "weights are unequal)"
+            )
+        if self.histogram_ is None:
+            notes.append(
+                f"ranks unknown: fitted to accuracies with design effect {known.design_effect:g}"
+            )
+        return tuple(notes)
 
     def predict(self, k: ClassCounts, *, metric: str = "accuracy") -> Extrapolation:
         r"""Posterior of a metric: expected accuracy :math:`AGA_k = \sum_l w_l A_l(k)` by default.
@@ -157,23 +244,20 @@ class LawModel(FittedModel):
 
             If queries have several relevant documents, recall and nDCG are those of trec_eval,
             which count all of them, with their grades as gains of nDCG. The documents that are
-            best, second, third, and all others have a law of U* each, which is fitted when the
-            metric is first predicted. Added documents are assumed to be irrelevant, so that the
-            relevant ones of a query keep their order and the j-th best one its grade. In other
+            best, second, third, and all others have a law of U* each, which `fit` fits if its
+            argument `metrics` has the metric. Added documents are assumed to be irrelevant, so that
+            the relevant ones of a query keep their order and the j-th best one its grade. In other
             metrics R is the rank of the best one.
 
         Returns
         -------
         Extrapolation
-            With draws of the average over class sets. The latest prediction is also the group
-            "predictions" of `idata`.
+            With draws of the average over class sets.
 
         Raises
         ------
-        NotFittedError
-            The model has no draws.
         DataError
-            k is not a whole number in 2..10^12, or the metric is unknown.
+            The metric counts all relevant documents, and `fit` did not have it in `metrics`.
 
         Warns
         -----
@@ -187,87 +271,60 @@ class LawModel(FittedModel):
         """
         counts, chosen = class_counts(k), named_metric(metric)
         estimand, farthest = self._estimand(metric=chosen.name), counts.argmax()
-        if (level_law := self._level_law(chosen)) is not None:
-            law, notes = level_law
+        if (of_all := self._laws_of_relevant(chosen)) is not None:
+            law, notes = of_all
             draws = law.expected(counts, chosen)
             return self._prediction(counts, draws, estimand, notes, evidence="ranks")
-        draws, limits = self.law_.expected(counts, chosen), self.fit_.rank_limits
+        draws, limits = self.law_.expected(counts, chosen), self.rank_limits_
         notes = self._notes_on_scores(counts[farthest], draws[..., farthest], estimand)
-        return self._prediction(counts, draws, estimand, notes, limits, self.fit_.record.evidence)
+        return self._prediction(counts, draws, estimand, notes, limits, self.attributes_.evidence)
 
     def law_of(self, metric: Metric) -> Law:
-        """Draws of the law of a metric: that of U*, or those of all relevant documents.
+        """Draws of the law of a `named_metric`: that of U*, or those of all relevant documents."""
+        of_all = self._laws_of_relevant(metric)
+        return self.law_ if of_all is None else of_all[0]
 
-        Parameters
-        ----------
-        metric : Metric
-            Result of `classex_bayes.core.metrics.named_metric`.
-
-        Returns
-        -------
-        Law
-        """
-        levels = self._level_law(metric)
-        return self.law_ if levels is None else levels[0]
-
-    def _level_law(self, metric: Metric) -> tuple[LevelLaw, tuple[str, ...]] | None:
-        """Laws of all relevant documents with notes on them; None if the best one counts alone.
-
-        The weights of the documents depend on the metric, so that each has its own laws. They are
-        fitted when the metric is first predicted, and kept in `idata`.
-        """
-        record, tasks = self.fit_.record, self.fit_.tasks
-        if not (metric.counts_all and record.several_relevant and isinstance(metric, MeanMetric)):
+    def _laws_of_relevant(self, metric: Metric) -> tuple[LevelLaw, tuple[str, ...]] | None:
+        """Laws of all relevant documents with notes on them; None if the best one counts alone."""
+        if not (metric.counts_all and self.attributes_.several_relevant):
             return None
-        place = level_place(metric)
-        if not tasks and place not in self.idata.children:
-            raise DataError(
-                f"metric: found {metric.name!r}, which the model did not predict before it was "
-                "saved, so the file has no laws of all relevant documents for it; fit again, or "
-                "pass 'success@10' or 'mrr'"
-            )
-        if len(tasks) > 1:
-            raise DataError(
-                f"metric: found {metric.name!r} of several tasks; fit the model to one of them"
-            )
-        if place not in self.idata.children:
-            ranks = tasks[0].relevant_ranks(metric)
-            if ranks is None:
-                return None
-            self.idata[place] = self._fitted_levels(ranks.levels(metric), metric)
-        return level_law_of(self.idata, place)
+        if (place := place_of_laws(metric)) in self.idata.children:
+            return laws_of_group(self.idata.children[place])
+        if len(self.tasks) == 1 and self.tasks[0].relevant_ranks(metric) is None:
+            return None  # of the level of recall, every query has one document
+        raise DataError(
+            f"metric: found {metric.name!r}, which counts all relevant documents, to which the "
+            f"model was not fitted; use fit(task, metrics=[{metric.name!r}]), or predict "
+            "'success@10' or 'mrr'"
+        )
 
-    def _fitted_levels(self, levels: Sequence[Level], metric: MeanMetric) -> xr.DataTree:
-        """Fit a copy of the model to the documents of each law, and couple their draws."""
-        record = self.fit_.record
-        sampler = {} if record.sampler is None else asdict(record.sampler)
-        fitting = {"progressbar": sampler.pop("progressbar", False), "sampler": sampler or None}
-        *seeds, order = Stage.RELEVANT_DOCUMENTS.seeds(record.seeds).spawn(len(levels) + 1)
-        tasks = [SourceTask(level.table) for level in levels]
-        models: list[Any] = [
-            fitted_copy(self, task, seed, **fitting)
-            for task, seed in zip(tasks, seeds, strict=True)
-        ]
-        laws = [model.law_ for model in models]
-        k1 = np.array([record.n_classes])
-        at_source = [law.expected(k1, metric)[..., 0] for law in laws]
-        correlation = sampling_correlation(tasks, metric)
-        coupled = coupled_laws(laws, at_source, correlation, np.random.default_rng(order))
-        names = [
-            f"relevant document {j}" + " and all later ones" * (len(level.share.nonzero()[0]) > 1)
-            for j, level in enumerate(levels, 1)
-        ]
-        notes = {name: model.fit_.notes for name, model in zip(names, models, strict=True)}
-        law = LevelLaw(coupled, np.array([level.share for level in levels]))
-        return level_groups(law, joint_notes(notes))
+    def _fit_relevant(self, metrics: Sequence[Metric]) -> None:
+        """Add the laws of all relevant documents, for metrics that count these."""
+        known, tasks = self.attributes_, self.tasks
+        settings = {} if known.sampler is None else asdict(known.sampler)
+        fitting = {"progressbar": settings.pop("progressbar", False), "sampler": settings or None}
+        for metric in metrics:
+            of_tasks = [ranks for task in tasks if (ranks := task.relevant_ranks(metric))]
+            if not of_tasks or (place := place_of_laws(metric)) in self.idata.children:
+                continue
+            if len(tasks) > 1:
+                raise DataError(
+                    f"metrics: found {metric.name!r} of several tasks; fit the model to one of them"
+                )
+            seeds = Stage.RELEVANT_DOCUMENTS.seeds(known.seeds)
+            try:
+                self.idata[place] = fitted_laws(self, of_tasks[0], metric, seeds, **fitting)
+            except KeyboardInterrupt:
+                message = f"the fit to {metric.name} was interrupted; the model has the others"
+                raise Interrupted(message, self) from None
 
     def _notes_on_scores(
         self, k: np.integer, draws: FloatArray, estimand: Estimand
     ) -> tuple[str, ...]:
         """A sentence if scores move a prediction (chain, draw) out of the interval of the ranks."""
-        if not self.fit_.record.forms:
+        if not self.attributes_.forms:
             return ()
-        by_ranks = self.fit_.law_of("ranks").expected(np.array([k]), named_metric(estimand.metric))
+        by_ranks = self.law_given_ranks_.expected(np.array([k]), named_metric(estimand.metric))
         level, _ = interval_settings(None, None)
         lower, upper = interval_of(xr.DataArray(by_ranks[..., 0], dims=SAMPLE_DIMS)).values
         if lower <= draws.mean() <= upper:
@@ -294,7 +351,7 @@ class LawModel(FittedModel):
         Parameters
         ----------
         k : int or array-like of int
-            Numbers of classes, 2..10^12, smaller or larger than k1.
+            As of `predict`.
         repeats : int
             Test instances of each class.
         nested : bool
@@ -315,18 +372,18 @@ class LawModel(FittedModel):
         """
         counts, holds_pilot = class_counts(k), truth_value(nested, "nested")
         per_class = whole_number(repeats, "repeats", 1)
-        law, record = self.law_, self.fit_.record
-        expected, rng = law.expected(counts), record.rng(Stage.TEST, random_seed)
+        law, known = self.law_, self.attributes_
+        expected, rng = law.expected(counts), known.rng(Stage.TEST, random_seed)
         if holds_pilot:
-            at_source = law.expected(np.array([record.n_classes]))[..., 0]
+            at_source = law.expected(np.array([known.n_classes]))[..., 0]
             draws = nested_test_accuracy(
-                expected, counts, per_class, record.dependence, at_source, rng
+                expected, counts, per_class, known.dependence, at_source, rng
             )
         else:
-            draws = single_test_accuracy(expected, counts, per_class, record.dependence, rng)
+            draws = single_test_accuracy(expected, counts, per_class, known.dependence, rng)
         estimand = self._estimand(kind="observed", repeats=per_class, nested=holds_pilot)
-        notes = record.dependence.notes_on_tests
-        return self._prediction(counts, draws, estimand, notes, evidence=record.evidence)
+        notes = known.dependence.notes_on_tests
+        return self._prediction(counts, draws, estimand, notes, evidence=known.evidence)
 
     def predict_population(
         self, k: ClassCounts, population: int, *, random_seed: RandomSeed = None
@@ -344,7 +401,7 @@ class LawModel(FittedModel):
         population : int
             K, the number of classes in the population. The source classes are a random part of it.
         random_seed : int, SeedSequence or None
-            Seed of the noise; by default that of the fit.
+            As of `predict_test`.
 
         Returns
         -------
@@ -357,21 +414,21 @@ class LawModel(FittedModel):
             `population` is less than k1 or k, the model was fitted to several tasks, or the
             accuracy of the pilot is unknown.
         """
-        counts, record = class_counts(k), self.fit_.record
-        size = checked_population(population, counts, record.n_classes)
-        if record.n_tasks > 1:
+        counts, known = class_counts(k), self.attributes_
+        size = checked_population(population, counts, known.n_classes)
+        if known.n_tasks > 1:
             raise DataError(
                 "population: found a model of several tasks; fit it to the one task that is a part "
                 "of the population"
             )
         observed = self.idata["observed_data"].to_dataset()["accuracy"]
-        rng = record.rng(Stage.POPULATION, random_seed)
-        draws = population_accuracy(self.law_, observed, record.dependence, counts, size, rng)
-        estimand, notes = self._estimand(population=size), record.dependence.notes
-        return self._prediction(counts, draws, estimand, notes, evidence=record.evidence)
+        rng = known.rng(Stage.POPULATION, random_seed)
+        draws = population_accuracy(self.law_, observed, known.dependence, counts, size, rng)
+        estimand, notes = self._estimand(population=size), known.dependence.notes
+        return self._prediction(counts, draws, estimand, notes, evidence=known.evidence)
 
     def _estimand(self, **fields: Any) -> Estimand:
-        return Estimand(ranked=self.fit_.record.ranked, **fields)
+        return Estimand(ranked=self.attributes_.ranked, **fields)
 
     def _prediction(
         self,
@@ -382,25 +439,18 @@ class LawModel(FittedModel):
         rank_limits: RankLimits | None = None,
         evidence: str = "",
     ) -> Extrapolation:
-        """Prediction with the notes of the fit and further ones. It is recorded in `idata`."""
-        fit = self.fit_
-        prediction = Extrapolation.from_draws(
+        """Prediction with the notes of the fit and further ones."""
+        return Extrapolation.from_draws(
             k,
             draws,
-            fit.name,
+            self._fitted_name,
             "credible",
-            fit.record.n_classes,
-            tuple(dict.fromkeys([*fit.notes, *notes])),
+            self.attributes_.n_classes,
+            tuple(dict.fromkeys([*self.notes_, *notes])),
             estimand,
             evidence,
             rank_limits,
         )
-        question: dict[str, Any] = {"metric": estimand.metric, "kind": estimand.kind}
-        if estimand.population is not None:
-            question |= {"population": estimand.population}
-        recorded = prediction.draws.assign_attrs(question)
-        self.idata["predictions"] = xr.DataTree(recorded.to_dataset())
-        return prediction
 
     def discriminability(self, u: Any) -> xr.DataArray:
         r"""Posterior of D(u), the CDF of the favorability U*.
@@ -413,11 +463,6 @@ class LawModel(FittedModel):
         Returns
         -------
         DataArray with dimensions (chain, draw, u)
-
-        Raises
-        ------
-        DataError
-            A level is not in [0, 1].
         """
         levels = shares(u, "u")
         return by_draw(self.weights_, self.law_.cdf(levels), "D", "u", levels)
@@ -438,18 +483,13 @@ class LawModel(FittedModel):
             Draws, median and interval of k, infinite above 10^12. Sentences say "more than" from
             100 k1 on. `.prob_at_least(k)` is the probability that the level is kept up to k;
             ``predict(k).prob_reached(level)`` is the same probability.
-
-        Raises
-        ------
-        DataError
-            The level is outside its limits, or the metric is unknown.
         """
         chosen = named_metric(metric)
         estimand = self._estimand(metric=chosen.name)
         wanted = checked_level(estimand, level, "level")
         k = self.law_of(chosen).classes_until(wanted, LARGEST_K, chosen)
         draws = xr.DataArray(k, dims=("chain", "draw"), name="k")
-        return ClassesUntil(wanted, draws, LARGEST_K, self.fit_.record.n_classes, estimand)
+        return ClassesUntil(wanted, draws, LARGEST_K, self.attributes_.n_classes, estimand)
 
     def sample_posterior_predictive(self, *, random_seed: RandomSeed = None) -> xr.DataTree:
         """Draw histograms of ranks and average test accuracies of replicated tasks.
@@ -465,7 +505,7 @@ class LawModel(FittedModel):
             `idata` with the group posterior_predictive: accuracy (chain, draw, k) at the observed
             numbers of classes and, if ranks are known, rank_histogram (chain, draw, bin).
         """
-        rng = self.fit_.record.rng(Stage.POSTERIOR_PREDICTIVE, random_seed)
+        rng = self.attributes_.rng(Stage.POSTERIOR_PREDICTIVE, random_seed)
         group = predictive_group(self.weights_, self.idata, self.law_, rng)
         self.idata["posterior_predictive"] = xr.DataTree(group)
         return self.idata

@@ -1,4 +1,4 @@
-"""Draws from the posterior: settings, samplers, and interruptions, which keep the draws so far."""
+"""Draws from the posterior: settings, samplers, and what they return if they are interrupted."""
 
 import logging
 import sys
@@ -71,20 +71,33 @@ def sample_posterior(
 
     nutpie compiles the model once per machine for priors of this package, and once per process and
     shape of the data for other priors. Other samplers compile it at every fit. If the keyboard
-    interrupts the sampler, `Interrupted` is raised. Its `partial` is a tree of the draws so far, or
-    None if there are too few.
+    interrupts them, samplers return the draws so far. Then `Interrupted` is raised, whose `partial`
+    is a tree of these, or None if there are too few.
     """
     sample = sample_by_nutpie if settings.nuts_sampler == "nutpie" else _sample_by_pymc
     tree = sample(prior, data, settings, seed)
     posterior = tree["posterior"].to_dataset()
     descriptions = {**descriptions_of(prior), **data.descriptions}
     groups = split_weights(posterior, prior.basis, descriptions)
-    drawn = xr.DataTree.from_dict({**groups, "sample_stats": tree["sample_stats"].to_dataset()})
+    groups["sample_stats"] = tree["sample_stats"].to_dataset()
     # Interrupted samplers return fewer chains, or pad the shorter ones with NaN.
     lengths = posterior["weights"].notnull().all("knot").sum("draw").values
-    if lengths.size < settings.chains or np.any(lengths < settings.draws):
-        raise _interruption(drawn, lengths, settings)
-    return drawn
+    if lengths.size == settings.chains and np.all(lengths == settings.draws):
+        return xr.DataTree.from_dict(groups)
+    chains, n_draws = _longest(lengths)
+    if n_draws < FEWEST_DRAWS:
+        raise Interrupted("the sampler was interrupted before its first draws")
+    kept = {name: group.isel(chain=chains, draw=slice(n_draws)) for name, group in groups.items()}
+    raise Interrupted("the sampler was interrupted", xr.DataTree.from_dict(kept))
+
+
+def _longest(lengths: IntArray) -> tuple[IntArray, int]:
+    """Chains of these lengths, and a common length, that keep most draws."""
+    longest_first = np.argsort(-lengths, kind="stable")
+    n_kept = lengths[longest_first] * np.arange(1.0, lengths.size + 1)
+    n_kept[0] /= 2  # a single chain cannot show whether it converged
+    n_chains = int(np.argmax(n_kept)) + 1
+    return np.sort(longest_first[:n_chains]), int(lengths[longest_first[n_chains - 1]])
 
 
 def sample_into(
@@ -93,27 +106,18 @@ def sample_into(
     data: Likelihood,
     settings: SamplerSettings,
     seeds: np.random.SeedSequence,
-) -> str:
-    """Add the groups of posterior draws to those of the data.
+) -> None:
+    """Add the groups of posterior draws to those of the data, also if the sampler is interrupted.
 
-    If the sampler is interrupted, the draws so far are added, and their number is returned as text.
     The interruption is raised if there are too few draws.
     """
     try:
         drawn = sample_posterior(prior, data, settings, int(seeds.generate_state(1)[0]))
-        interrupted = ""
     except Interrupted as interruption:
         if interruption.partial is None:
             raise
         drawn = interruption.partial
-        interrupted = _progress(drawn["posterior"].sizes, settings)
     tree.update(drawn.children)
-    return interrupted
-
-
-def _progress(sizes: Mapping[Any, int], settings: SamplerSettings) -> str:
-    draws = f"{sizes['chain']} x {sizes['draw']}"
-    return f"{draws} of {settings.chains} x {settings.draws} draws"
 
 
 def sample_by_nutpie(
@@ -194,26 +198,3 @@ def _bar(settings: SamplerSettings) -> Iterator[dict[str, Any]]:
             progress.update(bar, completed=sum(chain.finished_draws for chain in chains))
 
         yield {"progress_bar": False, "progress_callback": show}
-
-
-def _interruption(tree: xr.DataTree, lengths: IntArray, settings: SamplerSettings) -> Interrupted:
-    """The interruption of chains of these lengths. Its draws are chains of one length.
-
-    The chains and their length are chosen so that most draws are kept.
-    """
-    longest_first = np.argsort(-lengths, kind="stable")
-    n_kept = lengths[longest_first] * np.arange(1.0, lengths.size + 1)
-    n_kept[0] /= 2  # a single chain cannot show whether it converged
-    n_chains = int(np.argmax(n_kept)) + 1
-    n_draws = int(lengths[longest_first[n_chains - 1]])
-    if n_draws < FEWEST_DRAWS:
-        return Interrupted("the sampler was interrupted before its first draws")
-    chains = np.sort(longest_first[:n_chains])
-    partial = xr.DataTree.from_dict(
-        {
-            name: group.to_dataset().isel(chain=chains, draw=slice(n_draws))
-            for name, group in tree.children.items()
-        }
-    )
-    progress = _progress(partial["posterior"].sizes, settings)
-    return Interrupted(f"the sampler was interrupted after {progress}", partial)

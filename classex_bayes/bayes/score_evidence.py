@@ -15,7 +15,7 @@ import xarray as xr
 from scipy.special import expit, log_ndtr, logit
 
 from classex_bayes.arguments import one_of
-from classex_bayes.bayes.fit_record import FitRecord
+from classex_bayes.bayes.fit_attributes import FitAttributes
 from classex_bayes.bayes.idata import (
     MIXTURE,
     basis_of,
@@ -60,21 +60,22 @@ TAIL_DESCRIPTIONS = {
 
 def add_scores(
     tree: xr.DataTree,
-    record: FitRecord,
+    attributes: FitAttributes,
     tasks: Sequence[SourceTask],
     evidence: str,
     tail_prior: TailPrior,
     seeds: np.random.SeedSequence,
-) -> FitRecord:
+) -> FitAttributes:
     """Add the evidence of scores to the groups of a fit to ranks, if there are scores to use.
 
     The group "mixture" becomes the law given ranks and scores. The law given ranks alone becomes
-    another group (`weights_of`). The returned record states the evidence, or has a note why scores
-    were not used.
+    another group (`weights_of`). The returned attributes state the evidence, or have a note why
+    scores were not used.
     """
     basis, by_ranks = basis_of(tree), weights_of(tree)
     if (unused := why_unused(tasks, evidence, basis.bandwidth)) is not None:
-        return ranks_alone(record, unused)
+        notes = (f"only ranks are used, because {unused}",) * bool(unused)
+        return replace(attributes, evidence=_RANKS, notes=(*attributes.notes, *notes))
     # The law of the ranks is that of instances that have an answer.
     task = tasks[0].answered
     rank_law = MixtureLaw(basis, by_ranks.values.reshape(-1, basis.knots.size))
@@ -110,9 +111,8 @@ def add_scores(
         TAILS: described(of_tails, TAIL_DESCRIPTIONS),
         HELD_OUT: held_out_group([(fit.form, fit.table) for fit in draws.fits]),
     }
-    # All at once at the end, so that an interruption leaves the fit to ranks.
     tree.update({name: xr.DataTree(group) for name, group in groups.items()})
-    return replace(record, evidence=_BOTH, forms=forms, pareto_k=draws.pareto_k)
+    return replace(attributes, evidence=_BOTH, forms=forms, pareto_k=draws.pareto_k)
 
 
 def with_prior_tails(
@@ -145,6 +145,19 @@ def held_out_group(tables: Sequence[tuple[ScoreForm, HeldOutTable]]) -> xr.Datas
     """The tables of all forms as a group of `idata`."""
     groups = [table.group().assign_coords(form=form.name) for form, table in tables]
     return xr.concat(groups, "form", join="outer", fill_value=0)
+
+
+def held_out_ranks(
+    task: SourceTask, forms: Sequence[str], seeds: np.random.SeedSequence
+) -> xr.Dataset:
+    """The group that `add_scores` adds for a task with these seeds, if it has these forms.
+
+    The forms are in the order of `forms`, or in their own if these are others.
+    """
+    of_tails, _ = seeds.spawn(2)
+    of_halves, _ = of_tails.spawn(2)
+    group = held_out_group(held_out_tables(task.answered, np.random.default_rng(of_halves)))
+    return group.sel(form=forms) if {*forms} <= {*group["form"].values} else group
 
 
 def register_tails(model: "pm.Model", prior: TailPrior, held_out: xr.Dataset) -> None:
@@ -188,17 +201,6 @@ def why_unused(tasks: Sequence[SourceTask], evidence: str, bandwidth: float) -> 
             f"at most {_WIDEST_BANDWIDTH:g}"
         )
     return why_no_tails(tasks) or None
-
-
-def ranks_alone(record: FitRecord, reason: str) -> FitRecord:
-    """Record of a fit that uses only ranks, with a note for readers if there is a reason."""
-    notes = (f"only ranks are used, because {reason}",) * bool(reason)
-    return replace(record, evidence=_RANKS, notes=(*record.notes, *notes))
-
-
-def evidence_text(record: FitRecord) -> str:
-    """Evidence of a fit, in words: "ranks", or "ranks and scores" with the forms of the scores."""
-    return f"{_BOTH}, {record.forms_text}" if record.forms else _RANKS
 
 
 def anchored(

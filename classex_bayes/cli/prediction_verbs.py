@@ -65,9 +65,10 @@ class PredictionVerb(FitVerb):
         terminal, bars = self.terminal, self.terminal.shows_progress
         terminal.message("Sampling ...")
         model = cb.BayesianExtrapolator(evidence=self.evidence)
+        fitting = {"sampler": self.sampler, "random_seed": self.seed, "progressbar": bars}
         try:
             with bad_data():
-                model.fit(task, sampler=self.sampler, random_seed=self.seed, progressbar=bars)
+                model.fit(task, metrics=question.get("metric", ()), **fitting)
         except Interrupted as stop:
             if stop.partial is None:
                 raise

@@ -169,7 +169,7 @@ def compare(
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ExtrapolationWarning)
                     warnings.simplefilter("ignore", DataWarning)
-                    fitted = _fitted(estimator, task, random_seed)
+                    fitted = _fitted(estimator, task, random_seed, metric_name)
                     point = prediction_of(fitted, counts, metric_name)
                     if fitted is not estimator and getattr(estimator, "is_fitted", False):
                         point = point.with_notes([_FITTED_AGAIN])
@@ -205,7 +205,9 @@ def compare(
     return replace(result, table=_table(rows, interval))
 
 
-def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> Estimator:
+def _fitted(
+    estimator: Estimator, task: SourceTask, random_seed: RandomSeed, metric: str
+) -> Estimator:
     """Fitted copy of an estimator, or the estimator itself if it has draws for this task."""
     if isinstance(estimator, FittedModel):
         if estimator.is_fitted_to(task):
@@ -213,10 +215,10 @@ def _fitted(estimator: Estimator, task: SourceTask, random_seed: RandomSeed) -> 
         if estimator.is_loaded:
             raise DataError(
                 "task: the model read from a file was fitted to another task, of "
-                f"{estimator.fit_.record.n_classes} classes and "
-                f"{estimator.fit_.record.n_test} instances, or with other parameters"
+                f"{estimator.attributes_.n_classes} classes and "
+                f"{estimator.attributes_.n_test} instances, or with other parameters"
             )
-    return fitted_copy(estimator, task, random_seed)
+    return fitted_copy(estimator, task, random_seed, metrics=metric)
 
 
 def _with_interval(

@@ -260,7 +260,7 @@ def extrapolation_check(
     for name, result in results.items():
         model = named[name]
         if isinstance(model, FittedModel) and model.is_fitted_to(task):
-            model.fit_.keep_extrapolation(result)
+            model.keep_extrapolation(result)
             if result.fault:
                 warn(result.fault, DataWarning)
     return ExtrapolationCheck(results, pd.concat(curves, names=["estimator"]), left_out, level)

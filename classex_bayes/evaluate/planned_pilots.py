@@ -119,7 +119,7 @@ def populations_of_task(
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = BayesianExtrapolator(PRIOR)
         model.fit(task, sampler=SAMPLER, random_seed=fit_seed, progressbar=progressbar)
-    dependence, law = model.fit_.record.dependence, model.law_
+    dependence, law = model.attributes_.dependence, model.law_
     notes = dependence.notes
     if not task.table.competitors_shared:  # no competitor is shared
         effect = task.design_effect()

@@ -82,7 +82,7 @@ def predict_reranked(
     counts, length = class_counts(k), class_count(n_reranked, "n_reranked", smallest=1)
     models = {"first_stage": checked_model(first_stage), "model": checked_model(model)}
     sizes = {
-        name: (fitted.fit_.record.n_classes, *fitted.law_.weights.shape[:-1])
+        name: (fitted.attributes_.n_classes, *fitted.law_.weights.shape[:-1])
         for name, fitted in models.items()
     }
     if len(set(sizes.values())) > 1:
@@ -108,7 +108,7 @@ def predict_reranked(
     checks = [check for task in model.tasks for check in task.checks]
     advice = [check.sentence for check in checks if check.name == _ADVICE]
     of_lists = [note for note in predicted.base_notes if note not in advice]
-    of_first = [f"first stage: {note}" for note in first_stage.fit_.notes if note not in of_lists]
+    of_first = [f"first stage: {note}" for note in first_stage.notes_ if note not in of_lists]
     return replace(
         predicted,
         draws=predicted.draws.copy(data=np.minimum(predicted.draws.values, limit)),

@@ -1,7 +1,6 @@
 """OpenSetExtrapolator: identification rates at a threshold, with any number of enrolled classes."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -19,8 +18,7 @@ from classex_bayes.arguments import (
     source_task,
     whole_number,
 )
-from classex_bayes.bayes.fit import Fit
-from classex_bayes.bayes.fit_record import FitRecord
+from classex_bayes.bayes.fit_attributes import FitAttributes
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import described
 from classex_bayes.bayes.sampling import SamplerSettings
@@ -54,42 +52,6 @@ _OBSERVED = {
     "true_score": "score of each instance for its true class",
     "best_wrong_score": "best score of each instance for a wrong class",
 }
-
-
-class ThresholdFit(Fit):
-    """A fit with draws of rates at thresholds."""
-
-    _without_weights = (
-        "fit again with another random_seed: if the rates differ by more than their intervals, "
-        "test more classes"
-    )
-
-    def __init__(self, *values: Any) -> None:
-        super().__init__(*values)
-        # At once, so that `load` refuses files of other versions.
-        self.rates = ThresholdRates.stored(self.idata, self.record.negated)
-
-    @property
-    def n_nonmated(self) -> int:
-        """Number of non-mated searches: those of separate probes, or the test instances."""
-        return len(self.rates.nonmated.lists.weight)
-
-    @property
-    def nonmated_origin(self) -> str:
-        """Origin of the non-mated searches."""
-        others = self.rates.has_other_probes
-        return "other probes" if others else "the mated probes against other classes"
-
-    @property
-    def best_wrong_name(self) -> str:
-        """Name of the best score of a non-mated search, beyond which FPIR has no data."""
-        others = self.rates.has_other_probes
-        return "best score of the non-mated probes" if others else "best wrong score of the pilot"
-
-    @cached_property
-    def warned(self) -> set[str]:
-        """Warnings of earlier predictions, which are not repeated."""
-        return set()
 
 
 class OpenSetExtrapolator(FittedModel):
@@ -172,7 +134,10 @@ class OpenSetExtrapolator(FittedModel):
     True
     """
 
-    _fit_class = ThresholdFit
+    _without_weights = (
+        "fit again with another random_seed: if the rates differ by more than their intervals, "
+        "test more classes"
+    )
     _counted = "enrolled classes", "probes"
 
     plot = PlotMethod("plot_det")
@@ -257,26 +222,52 @@ class OpenSetExtrapolator(FittedModel):
             refuse_other_scores(best, answered)
             lists = ProbeLists.of_nonmated(best, task.n_classes, scale.scale)
             others, of_others = WrongTails.of(lists, halves, 1.0, *settings)
-        tree, record = self._data_groups((task,))
+        tree = self._data_groups((task,))
         rates = ThresholdRates(mated, others, scale)
         tree.update(rates.store((drawn.chains, drawn.draws)))
-        pareto_k = max(fit.sample.pareto_k, of_wrong, of_others)
-        record = replace(record, forms={fit.form.name: 1.0}, pareto_k=pareto_k)
-        return self._keep(tree, record, (task,), seeds)
+        attributes = FitAttributes.of_tasks(
+            [task],
+            negated=nearest.negated,
+            forms={fit.form.name: 1.0},
+            pareto_k=max(fit.sample.pareto_k, of_wrong, of_others),
+        )
+        return self._keep(tree, attributes, (task,), seeds)
 
-    @property
-    def fit_(self) -> ThresholdFit:
-        """The latest fit: draws, their record, and what follows from both."""
-        return self._require("_fit")
-
-    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> tuple[xr.DataTree, FitRecord]:
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
+        """Groups of the data of tasks, as a fit has them."""
         nearest = tasks[0].nearest_classes
         lowest = float(nearest.scores[np.isfinite(nearest.scores)].min())
         values = {"true_score": nearest.true, "best_wrong_score": nearest.scores[:, 0]}
         floored = {name: ("instance", np.maximum(x, lowest)) for name, x in values.items()}
         data = described(xr.Dataset(floored), _OBSERVED)
-        record = FitRecord.of_tasks(tasks, negated=nearest.negated)
-        return xr.DataTree.from_dict({"observed_data": data}), record
+        return xr.DataTree.from_dict({"observed_data": data})
+
+    @cached_property
+    def rates_(self) -> ThresholdRates:
+        """Draws of the rates at thresholds."""
+        return ThresholdRates.stored(self.idata, self.attributes_.negated)
+
+    @property
+    def n_nonmated_(self) -> int:
+        """Number of non-mated searches: those of separate probes, or the test instances."""
+        return len(self.rates_.nonmated.lists.weight)
+
+    @property
+    def nonmated_origin_(self) -> str:
+        """Origin of the non-mated searches."""
+        others = self.rates_.has_other_probes
+        return "other probes" if others else "the mated probes against other classes"
+
+    @property
+    def best_wrong_name_(self) -> str:
+        """Name of the best score of a non-mated search, beyond which FPIR has no data."""
+        others = self.rates_.has_other_probes
+        return "best score of the non-mated probes" if others else "best wrong score of the pilot"
+
+    @cached_property
+    def _warned(self) -> set[str]:
+        """Warnings of earlier predictions, which are not repeated."""
+        return set()
 
     @property
     def posterior_(self) -> xr.Dataset:
@@ -286,18 +277,18 @@ class OpenSetExtrapolator(FittedModel):
     @property
     def pareto_k_(self) -> float:
         """Largest tail index of the importance weights."""
-        pareto_k = self.fit_.record.pareto_k
+        pareto_k = self.attributes_.pareto_k
         assert pareto_k is not None
         return pareto_k
 
     @property
     def best_wrong_score_(self) -> float:
         """Best score, or smallest distance, of a non-mated probe; beyond it FPIR has no data."""
-        rates = self.fit_.rates
+        rates = self.rates_
         return float(rates.scale.threshold(rates.nonmated.tightest))
 
     def _fit_text(self) -> str:
-        known = np.isfinite(self.fit_.rates.scale.scale.origin)
+        known = np.isfinite(self.rates_.scale.scale.origin)
         return f"tails of {'distances' if known else 'scores without a perfect match'}"
 
     def predict(
@@ -357,7 +348,7 @@ class OpenSetExtrapolator(FittedModel):
         fnir_at_rank: Rate = partial(ThresholdRates.fnir, rank=best)
         rates = {"fnir": fnir_at_rank, "fpir": ThresholdRates.fpir}
         limits = {"fpir": fpir, "fnir": fnir}
-        wrong = self.fit_.rates.nonmated
+        wrong = self.rates_.nonmated
         settings = threshold, limits, prob_kept, wrong
         return self._predicted(OpenSetPrediction, k, rates, *settings, rank=best)
 
@@ -405,7 +396,7 @@ class OpenSetExtrapolator(FittedModel):
         El-Yaniv and Wiener, Journal of Machine Learning Research 11, 2010.
         """
         rates = {"accuracy": ThresholdRates.accuracy, "answered": ThresholdRates.answered}
-        wrong = self.fit_.rates.mated.wrong
+        wrong = self.rates_.mated.wrong
         settings = threshold, {"accuracy": accuracy}, prob_kept, wrong
         return self._predicted(SelectivePrediction, k, rates, *settings)
 
@@ -433,7 +424,7 @@ class OpenSetExtrapolator(FittedModel):
         DataError
             If a number is out of range.
         """
-        rates = self.fit_.rates
+        rates = self.rates_
         size = class_count(k, "k", smallest=2)
         many = how_many(number_of_thresholds, "number_of_thresholds", 2)
         return rates.along_det(size, many)
@@ -453,7 +444,7 @@ class OpenSetExtrapolator(FittedModel):
 
         `wrong` are the tails of the wrong scores that the rates depend on.
         """
-        fit, counts, level = self.fit_, class_counts(k), probability(prob_kept, "prob_kept")
+        counts, level = class_counts(k), probability(prob_kept, "prob_kept")
         wanted = {name: limit for name, limit in limits.items() if limit is not None}
         passed = [*["threshold"] * (threshold is not None), *wanted]
         if len(passed) != 1:
@@ -467,7 +458,7 @@ class OpenSetExtrapolator(FittedModel):
             ((name, limit),) = wanted.items()
             value = probability(limit, name)
             kept = [
-                fit.rates.threshold_for(name, rates[name], value, size, level)
+                self.rates_.threshold_for(name, rates[name], value, size, level)
                 for size in counts.tolist()
             ]
             ends, missing = zip(*kept, strict=True)
@@ -476,15 +467,16 @@ class OpenSetExtrapolator(FittedModel):
             promise = f", {result.labels[name]} {direction} {value:g} with probability {level:g}"
         fields = self._draws_of(rates, chosen, counts) | rank
         notes = *filter(None, missing), *self._notes(chosen, counts, wrong, **rank)
-        return result(chosen, fit.name, fit.record.n_classes, promise, notes, **fields)
+        known = self.attributes_
+        return result(chosen, self._fitted_name, known.n_classes, promise, notes, **fields)
 
     def _passed(self, threshold: Any, counts: IntArray) -> xr.DataArray:
         """Thresholds within the known range: for each k if there is one, or several for all k."""
-        scale = self.fit_.rates.scale
+        scale = self.rates_.scale
         kind = "distances" if scale.are_distances else "scores"
         passed = numbers(threshold, "threshold", kind, lambda values: values == values)
         fewest = int(counts.min())
-        loosest, tightest = self.fit_.rates.known_range(fewest)
+        loosest, tightest = self.rates_.known_range(fewest)
         ends = np.sort([scale.round(loosest, stricter=False), scale.round(tightest)])
         outside = (passed < ends[0]) | (passed > ends[1])
         if outside.any():
@@ -512,7 +504,7 @@ class OpenSetExtrapolator(FittedModel):
         rows = list(zip(counts.tolist(), thresholds.tolist(), strict=True))
         arrays = {}
         for name, rate in rates.items():
-            draws = [[self.fit_.rates.draws(rate, at, k) for at in row] for k, row in rows]
+            draws = [[self.rates_.draws(rate, at, k) for at in row] for k, row in rows]
             values = np.moveaxis(np.array(draws), -1, 0).reshape(shape)
             arrays[name] = xr.DataArray(values, coords, list(coords), name)
         return arrays
@@ -520,8 +512,8 @@ class OpenSetExtrapolator(FittedModel):
     def _notes(
         self, chosen: xr.DataArray, counts: IntArray, wrong: WrongTails, rank: int = 1
     ) -> tuple[str, ...]:
-        fit, notes = self.fit_, [*self.fit_.notes]
-        mated, scale = fit.rates.mated, fit.rates.scale
+        notes = [*self.notes_]
+        mated, scale = self.rates_.mated, self.rates_.scale
         slope = float(self.posterior_["slope"].mean())
         # Slopes of scores without a known origin are steeper.
         if np.isfinite(scale.scale.origin) and slope > _LARGEST_SLOPE:
@@ -539,7 +531,7 @@ class OpenSetExtrapolator(FittedModel):
                 f"no {kind} reaches some of these thresholds (the best one is "
                 f"{scale.text(wrong.tightest)}), so the share of wrong scores there is extrapolated"
             )
-        notes += fit.rates.note_on_range(thresholds)
+        notes += self.rates_.note_on_range(thresholds)
         if thresholds.size and not mated.accepted(tightest).any():
             notes.append(
                 "no true class of the pilot reaches some of these thresholds (the best true score "
@@ -552,6 +544,6 @@ class OpenSetExtrapolator(FittedModel):
                 f"a list of {rank:,} candidates contains all {counts.min():,} enrolled classes, so "
                 "FNIR is the share of the true classes that do not reach the threshold"
             )
-        n_classes = fit.record.n_classes
-        far = far_beyond(int(counts.max()), n_classes, "enrolled classes", fit.warned)
+        n_classes = self.attributes_.n_classes
+        far = far_beyond(int(counts.max()), n_classes, "enrolled classes", self._warned)
         return (*notes, *far)

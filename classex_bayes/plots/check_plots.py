@@ -18,7 +18,7 @@ from classex_bayes.bayes.checks.posterior_checks import (
 from classex_bayes.bayes.checks.sensitivity import Sensitivity
 from classex_bayes.bayes.checks.tail_checks import TailReport
 from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
-from classex_bayes.bayes.fit_record import Stage
+from classex_bayes.bayes.fit_attributes import Stage
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator
@@ -107,7 +107,7 @@ def _plot_classes(
 ) -> Chart:
     """Accuracies of the observed and the replicated classes, worst first."""
     classes = class_ranks(model, task)
-    rng = model.fit_.record.rng(Stage.CLASS_CHECKS, random_seed)
+    rng = model.attributes_.rng(Stage.CLASS_CHECKS, random_seed)
     observed, replicated = np.sort(classes.accuracy), np.sort(classes.replicates(rng), axis=1)
     # Neighbours of many classes are drawn as one.
     place = np.unique(np.linspace(0, observed.size - 1, _MOST_CLASSES).astype(int))
@@ -160,7 +160,7 @@ def plot_prior_predictive(
     checked_model_with_prior(model, "the prior predictive")
     if task is not None:
         source_task(task)
-    n_classes = model.fit_.record.n_classes if task is None else task.n_classes
+    n_classes = model.attributes_.n_classes if task is None else task.n_classes
     if k is None:
         k = log_spaced(2, _PRIOR_FACTOR * n_classes, _N_PRIOR)
     predictions = [model.predict_prior(k, task, draws=draws, random_seed=random_seed)]

@@ -97,7 +97,7 @@ def plot_det(
         if size in tested:
             exact.append(open_set_rates(task, size, thresholds, rank=rank).isel(k=0))
     for fpir, fnir in seen:
-        name = model.fit_.best_wrong_name
+        name = model.best_wrong_name_
         chart.add("points", name, [fpir], [fnir], visual="best_wrong", color=INK)
     for curve in exact:
         shown = (curve.fpir >= _SMALLEST) & (curve.fnir >= _SMALLEST)
@@ -160,17 +160,17 @@ def plot_threshold(
             curve = curve[curve >= _SMALLEST]
             chart.add("line", TRUTH, curve.threshold, curve, panel=rate, **_EXACT)
         lowest = min(mark.y[0].min() for mark in chart.marks if mark.panel == rate)
-        name, limit = model.fit_.best_wrong_name, model.best_wrong_score_
+        name, limit = model.best_wrong_name_, model.best_wrong_score_
         chart.vertical(name, limit, (lowest, 1.0), "best_wrong", rate)
     title = f"FPIR and FNIR by threshold, from a pilot of {rates.n_classes:,} enrolled classes"
-    accepted = "distances up to" if model.fit_.record.negated else "scores from"
+    accepted = "distances up to" if model.attributes_.negated else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
     return chart.labelled(title, x_label, "FPIR", _fnir(rank))
 
 
 def _counts(model: OpenSetExtrapolator, k: ClassCounts | None) -> IntArray:
     """Numbers of enrolled classes that are drawn."""
-    return class_counts(model.fit_.record.n_classes * np.array([1, 10, 100]) if k is None else k)
+    return class_counts(model.attributes_.n_classes * np.array([1, 10, 100]) if k is None else k)
 
 
 def _exact_counts(truth: Any, counts: IntArray) -> tuple[Any, IntArray]:

@@ -170,6 +170,6 @@ def plot_discriminability(
     chart = Chart(ci_prob, ci_kind, log_x=False)
     for fitted in models:
         chart.draws(fitted.name, z, fitted.discriminability(ndtr(z)))
-    for size in sorted({fitted.fit_.record.n_classes for fitted in models}):
+    for size in sorted({fitted.attributes_.n_classes for fitted in models}):
         chart.vertical(RESOLVED, -ndtri(1 / size), (0, 1), "ref_line")
     return chart.labelled("Discriminability function", "z = Φ⁻¹(u)", "D(u) = P(U* ≤ u)")

@@ -126,7 +126,7 @@ def assess(
 
     `model` predicts; `others` are fits to the same task. The model has kept the result `within`.
     """
-    checks = diagnose(task, random_seed=model.fit_.record.seeds)
+    checks = diagnose(task, random_seed=model.attributes_.seeds)
     replicates = posterior_checks(model, task)
     caveats = []
     farthest, k1 = int(prediction.k.max()), prediction.n_classes
@@ -158,7 +158,7 @@ def assess(
 
 def faults_of_fit(model: FittedModel) -> list[Caveat]:
     """Faults of a fit: checks that it fails, and draws that did not converge."""
-    faults = [Caveat("model", capitalized(f), "model-checks", True) for f in model.fit_.faults]
+    faults = [Caveat("model", capitalized(f), "model-checks", True) for f in model.faults_]
     if problems := "; ".join(model.diagnosis_.problems):
         sentence = f"Other draws might give another answer; {model.diagnosis_.remedy}"
         faults.append(Caveat("draws", sentence, "convergence", is_fault=True, details=problems))

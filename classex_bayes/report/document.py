@@ -89,7 +89,7 @@ def open_set_document(
 
 def facts(model: "FittedModel", task: "SourceTask") -> dict[str, Any]:
     """Return version, seed and task of a fit."""
-    record = model.fit_.record
+    record = model.attributes_
     return {
         "version": record.modeling_interface_version,
         "seed": record.random_seed,
@@ -110,7 +110,7 @@ def _rates(
     return {
         "description": rates.description,
         "rank": rates.rank,
-        "n_nonmated": model.fit_.n_nonmated,
+        "n_nonmated": model.n_nonmated_,
         "predictions": records(by_limits(rates.summary(ci_prob, round_to="none"))),
         "pareto_k": finite(model.pareto_k_),
         "notes": note_records(rates.notes, model.name),

@@ -1,6 +1,7 @@
 """The report: one self-contained HTML file."""
 
 import datetime
+import json
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -133,7 +134,7 @@ def write_report(
     require_libraries()
     where = page_path(path, "path")
     checked_model(model)
-    seeds = model.fit_.record.seeds
+    seeds = model.attributes_.seeds
     if len(model.tasks) > 1:
         raise DataError(
             f"model: found a model of {len(model.tasks)} tasks, expected one of a single task; fit "
@@ -258,7 +259,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "target": findings.target,
         "task": task,
         "pilot_sentence": pilot_sentence(task, estimand),
-        "forms": model.fit_.record.forms_text,
+        "forms": model.attributes_.forms_text,
         "pilot": {"k": largest, "accuracy": accuracy},
         "rows": rows,
         "references": [reference.estimator for reference in references],
@@ -322,9 +323,9 @@ def _open_set(
         ],
         "notes": rates.notes,
         "rank": rates.rank,
-        "nonmated": model.fit_.nonmated_origin,
+        "nonmated": model.nonmated_origin_,
         "scores": score_direction(task),
-        "seed": model.fit_.record.random_seed,
+        "seed": model.attributes_.random_seed,
         "n_draws": rates.fnir.sizes["chain"] * rates.fnir.sizes["draw"],
     }
 
@@ -351,8 +352,9 @@ def _numbers(
     findings: Findings, curve: Extrapolation, source: str, date: datetime.date
 ) -> dict[str, Any]:
     """The document of `--json`, and the further numbers of the page."""
-    record, sizes = findings.model.fit_.record, findings.model.idata["posterior"].sizes
+    record, sizes = findings.model.attributes_, findings.model.idata["posterior"].sizes
     assessment, within = findings.assessment, findings.within
+    parameters = json.loads(findings.model.idata.attrs["parameters"])
     # Of a model that is drawn without a sampler.
     independent = {"chains": sizes["chain"], "draws": sizes["draw"]}
     return {
@@ -360,8 +362,8 @@ def _numbers(
         "source": source,
         **document(findings),
         "fit": {
-            "prior": record.parameters.get("prior"),
-            "tail_prior": record.parameters.get("tail_prior") if record.forms else None,
+            "prior": parameters.get("prior"),
+            "tail_prior": parameters.get("tail_prior") if record.forms else None,
             "sampler": independent if record.sampler is None else asdict(record.sampler),
             "spawn_key": list(record.random_seed_spawn_key),
         },

@@ -12,13 +12,13 @@ import xarray as xr
 
 from classex_bayes.arguments import class_counts, seed_sequence
 from classex_bayes.bayes.convergence import diagnosed_classes
-from classex_bayes.bayes.fit import Fit
-from classex_bayes.bayes.fit_record import FitRecord
+from classex_bayes.bayes.fit_attributes import FitAttributes
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import by_draw, described, weights_of, with_predictions
 from classex_bayes.bayes.model.likelihoods import (
     BernsteinData,
     Likelihood,
+    build_model,
     coarsening,
     whitening,
 )
@@ -200,38 +200,6 @@ class RiskData(Likelihood):
         return self.smallest + (1 - self.smallest) / (1 + np.exp(-logit))
 
 
-class RiskFit(Fit):
-    """A fit with draws of the conditional risk."""
-
-    def add_predictions(self) -> None:
-        """Put the risk at 1, 10 and 100 times k1 before the parameters."""
-        posterior, k = self.idata["posterior"].to_dataset(), self.record.n_classes
-        predicted = with_predictions(posterior, self.risk(diagnosed_classes(k)), _PREDICTED)
-        self.idata["posterior"] = xr.DataTree(predicted)
-
-    @cached_property
-    def data(self) -> RiskData:
-        """Data of the likelihood: histogram of ranks, and risks."""
-        arrays = self.idata["likelihood_data"].to_dataset().data_vars
-        values: dict[str, Any] = {
-            str(name): array.values if array.ndim else float(array)
-            for name, array in arrays.items()
-        }
-        return RiskData(**values)
-
-    @property
-    def steps(self) -> FloatArray:
-        """Draws of the conditional risk on the knots: shape (chain, draw, m)."""
-        errors = np.cumsum(weights_of(self.idata).values, axis=-1)
-        largest = float(self.idata["constant_data"]["largest_cost"])
-        return largest * errors * self.data.relative_cost(self.idata["posterior"])
-
-    def risk(self, k: IntArray) -> xr.DataArray:
-        """Draws of the average risk: steps times A_{l+1}(k) - A_l(k); dimensions chain, draw, k."""
-        draws = np.clip(self.steps @ element_risk(self.prior.basis, k).T, 0.0, 1.0)
-        return by_draw(weights_of(self.idata), draws, "risk", "k", k)
-
-
 class BayesianRisk(FittedModel):
     r"""Posterior of the average risk on more classes, from the confusions on k1 classes.
 
@@ -292,7 +260,6 @@ class BayesianRisk(FittedModel):
 
     plot = PlotMethod("plot_accuracy")
     _arrays: ClassVar = {"cost": "constant_data/cost"}
-    _fit_class: ClassVar = RiskFit
 
     def __init__(self, cost: Any, prior: Prior = _DEFAULT_PRIOR) -> None:
         self.cost = cost
@@ -324,9 +291,9 @@ class BayesianRisk(FittedModel):
         settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
         prior, data, tree = self._prior_and_data(task)
-        interrupted = sample_into(tree, prior, data, settings, seeds)
-        record = FitRecord.of_tasks([task], sampler=settings, interrupted=interrupted)
-        return self._keep(tree, record, (task,), seeds)
+        sample_into(tree, prior, data, settings, seeds)
+        attributes = FitAttributes.of_tasks([task], sampler=settings)
+        return self._keep(tree, attributes, (task,), seeds)
 
     def _prior_and_data(self, task: SourceTask) -> tuple[Prior, RiskData, xr.DataTree]:
         """Prior, data of the likelihood, and their groups."""
@@ -355,15 +322,44 @@ class BayesianRisk(FittedModel):
         }
         return prior, data, xr.DataTree.from_dict(groups)
 
-    @property
-    def fit_(self) -> RiskFit:
-        """The latest fit: draws, their record, and what follows from both."""
-        return self._require("_fit")
+    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
+        """Groups of the data of tasks, as a fit has them."""
+        _, _, groups = self._prior_and_data(tasks[0])
+        return groups.drop_nodes("likelihood_data")  # which follows from the others
 
-    @property
+    def _add_predictions(self) -> None:
+        """Put the risk at 1, 10 and 100 times k1 before the parameters."""
+        k = diagnosed_classes(self.attributes_.n_classes)
+        posterior = self.idata["posterior"].to_dataset()
+        predicted = with_predictions(posterior, self._risk(k), _PREDICTED)
+        self.idata["posterior"] = xr.DataTree(predicted)
+
+    @cached_property
+    def likelihood_data_(self) -> RiskData:
+        """Data of the likelihood: histogram of ranks, and risks."""
+        arrays = self.idata["likelihood_data"].to_dataset().data_vars
+        values: dict[str, Any] = {
+            str(name): array.values if array.ndim else float(array)
+            for name, array in arrays.items()
+        }
+        return RiskData(**values)
+
+    @cached_property
     def model(self) -> pm.Model:
         """The PyMC model of the fitted task."""
-        return self.fit_.model
+        return build_model(self.prior_, self.likelihood_data_, self.idata)
+
+    def _risk(self, k: IntArray) -> xr.DataArray:
+        """Draws of the average risk: steps times A_{l+1}(k) - A_l(k); dimensions chain, draw, k.
+
+        The steps are the conditional risk on the knots.
+        """
+        errors = np.cumsum(weights_of(self.idata).values, axis=-1)
+        largest = float(self.idata["constant_data"]["largest_cost"])
+        relative = self.likelihood_data_.relative_cost(self.idata["posterior"])
+        steps = largest * errors * relative
+        draws = np.clip(steps @ element_risk(self.prior_.basis, k).T, 0.0, 1.0)
+        return by_draw(weights_of(self.idata), draws, "risk", "k", k)
 
     def predict(self, k: ClassCounts) -> Extrapolation:
         """Posterior of the average risk.
@@ -376,18 +372,15 @@ class BayesianRisk(FittedModel):
         Returns
         -------
         Extrapolation
-            Prediction with draws of the risk. The latest one is also kept as the group
-            "predictions" of `idata`.
+            Prediction with draws of the risk.
         """
         counts = class_counts(k)
-        prediction = Extrapolation.from_draws(
+        return Extrapolation.from_draws(
             counts,
-            self.fit_.risk(counts).values,
-            self.fit_.name,
+            self._risk(counts).values,
+            self._fitted_name,
             "credible",
-            self.fit_.record.n_classes,
-            self.fit_.notes,
+            self.attributes_.n_classes,
+            self.notes_,
             Estimand(metric=RISK),
         )
-        self.idata["predictions"] = xr.DataTree(prediction.risk.to_dataset())
-        return prediction

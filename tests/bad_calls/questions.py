@@ -1,5 +1,6 @@
 """Bad calls of comparisons, plans, groups, back-tests and checks, and of drift and diagnosis."""
 
+from copy import copy
 from functools import cache, partial
 
 import numpy as np
@@ -51,9 +52,16 @@ def documents(n_queries=30, length=20):
     return cb.SourceTask.from_run(qrels, run, n_classes=100)
 
 
+BY_RANKS = cb.BayesianExtrapolator(evidence="ranks")
+
+
 @cache
-def model(n_queries=30):
-    return cb.BayesianExtrapolator(evidence="ranks").fit(documents(n_queries), **FEW)
+def model(n_queries=30, metrics=()):
+    return copy(BY_RANKS).fit(documents(n_queries), metrics=metrics, **FEW)
+
+
+def pooled(**settings):
+    return copy(BY_RANKS).fit([documents(), documents(31)], **settings, **FEW)
 
 
 def drawn(k, metric="accuracy", n_classes=40, seed=0, **estimand):
@@ -281,7 +289,15 @@ RECALL = "queries have several relevant documents"
 PART = {"a": documents(), "b": documents(31)}
 DOCUMENTS = [
     Bad(partial(documents(length=5).metric, "recall@10", 100), "k", "100 classes between"),
-    Bad(lambda: model(10).predict(300, metric="recall@5"), "", "10 queries"),
+    Bad(lambda: model(10, "recall@5"), "", "10 queries"),
+    Bad(lambda: pooled(metrics="recall@5"), "metrics", "several tasks"),
+    Bad(
+        lambda: model().predict(300, metric="recall@5"),
+        "metric",
+        "fit(task, metrics=['recall@5'])",
+        {},
+        lambda: model(metrics="recall@5").predict(300, metric="recall@7"),
+    ),
     Bad(partial(cb.compare_classifiers, PART, 300, metric="recall@5"), "tasks", "queries"),
     Bad(
         lambda: cb.compare_classifiers({"a": lacking("q0"), "b": lacking("q1")}, 50),

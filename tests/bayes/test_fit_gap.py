@@ -15,7 +15,7 @@ from classex_bayes import (
     posterior_checks,
     save,
 )
-from classex_bayes.bayes.fit import fit_gap, largest_log_likelihood
+from classex_bayes.bayes.checks.fit_checks import fit_gap, largest_log_likelihood
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.laws import FavorabilityLaw, zoo

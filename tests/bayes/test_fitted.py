@@ -147,7 +147,6 @@ def test_defaults_of_arviz_can_be_read(models):
     for name, model in ((name, models[name]) for name in MODELS):
         assert len(arviz_stats.summary(model.idata)) < 40, name
     model = models["ranks"]
-    model.compute_log_prior()
     model.compute_log_likelihood()
     assert len(arviz_stats.psense_summary(model.idata)) < 40
 
@@ -207,6 +206,10 @@ class Mine(cb.BayesianExtrapolator):
 def test_models_of_ones_own_are_saved_and_loaded(models, tmp_path):
     model = Mine.from_idata(models["ranks"].idata.copy())
     model.idata.attrs["estimator"] = "Mine"
-    again = cb.load(cb.save(model, tmp_path / "model.nc"))
+    path = cb.save(model, tmp_path / "model.nc")
+    again = cb.load(path, estimator=Mine)
     assert type(again) is Mine
+    for other in (None, cb.BayesianExtrapolator):
+        with pytest.raises(DataError):
+            cb.load(path, estimator=other)
     assert_array_equal(again.predict(K).draws, models["ranks"].predict(K).draws)

@@ -20,9 +20,7 @@ def test_groups_and_attributes(fit, pilot):
     ):
         step(random_seed=1)
     model.compute_log_likelihood()
-    model.compute_log_prior()
-    model.predict([10, 1000])
-    groups = "posterior mixture sample_stats observed_data constant_data predictions"
+    groups = "posterior mixture sample_stats observed_data constant_data"
     groups += " prior prior_mixture prior_predictive posterior_predictive log_likelihood log_prior"
     groups += " mixture_given_ranks tails held_out_ranks"
     assert set(model.idata.children) == set(groups.split())
@@ -42,12 +40,13 @@ def test_groups_and_attributes(fit, pilot):
     assert attributes["modeling_interface_version"] == classex_bayes.__version__
 
 
-def test_predictions_are_the_latest(fitted):
-    for k in ([10, 20], [7]):
-        predicted = fitted.predict(k)
-        group = fitted.idata["predictions"].to_dataset()
-        assert group["k"].values.tolist() == k
-        assert_array_equal(group["accuracy"], predicted.accuracy)
+def test_predictions_change_nothing(fitted):
+    groups, attributes = {*fitted.idata.groups}, dict(fitted.idata.attrs)
+    fitted.predict([10, 20], metric="mrr")
+    fitted.predict_test(7)
+    fitted.predict_population(300, 1000)
+    fitted.classes_until(0.5)
+    assert {*fitted.idata.groups} == groups and fitted.idata.attrs == attributes
 
 
 def test_posterior_predictive_covers_the_observed(fitted):
@@ -171,7 +170,7 @@ def test_a_loaded_model_needs_its_task_to_leave_classes_out(fitted, pilot, small
 
 
 def test_log_prior_is_that_of_pymc(fitted, pilot):
-    group = fitted.compute_log_prior()["log_prior"].to_dataset().drop_vars("tail_prior")
+    group = fitted.compute_log_likelihood()["log_prior"].to_dataset().drop_vars("tail_prior")
     with BayesianExtrapolator(fitted.prior, evidence="ranks").build(pilot.task):
         expected = pm.stats.compute_log_prior(
             fitted.idata, extend_inferencedata=False, progressbar=False

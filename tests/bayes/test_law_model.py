@@ -158,7 +158,7 @@ def test_draws_of_a_law_need_not_converge(model, task):
 
 @pytest.mark.parametrize("ending", [".nc", ".zarr"])
 def test_files(model, task, tmp_path, ending):
-    again = load(save(model, tmp_path / f"model{ending}"))
+    again = load(save(model, tmp_path / f"model{ending}"), estimator=KnownLawModel)
     assert again.get_params() == model.get_params() and again.is_fitted_to(task)
     assert not again.is_fitted_to(task.subsample(50, random_seed=1))
     assert_array_equal(again.law_.basis.knots, BASIS.knots)
@@ -174,7 +174,8 @@ def test_files(model, task, tmp_path, ending):
 def test_a_model_without_a_prior_takes_none_and_answers_no_question_to_it(model, tmp_path):
     path = save(model, tmp_path / "model.nc")
     for ask in (
-        lambda: load(path, prior=cb.MixturePrior()),
+        lambda: load(path),
+        lambda: load(path, prior=cb.MixturePrior(), estimator=KnownLawModel),
         lambda: cb.sensitivity(model, 9),
         lambda: cb.plots.plot_ppc(model, group="prior"),
         lambda: cb.plots.plot_prior_predictive(model),

@@ -5,7 +5,9 @@ import pytest
 from helpers import short_fit
 
 import classex_bayes as cb
+from classex_bayes.bayes import law_model
 from classex_bayes.core import named_metric
+from classex_bayes.exceptions import Interrupted
 
 FEW = short_fit(300, 300)
 
@@ -38,7 +40,7 @@ def run_of(scores, owner, kept, length):
 
 def predict(documents, k, metric):
     """Prediction from ranks, by a model that is fitted as to any task."""
-    model = cb.BayesianExtrapolator(evidence="ranks").fit(documents, **FEW)
+    model = cb.BayesianExtrapolator(evidence="ranks").fit(documents, metrics=metric, **FEW)
     return model.predict(k, metric=metric)
 
 
@@ -115,7 +117,9 @@ def pilot_and_corpus(seed):
     kept = np.append(np.arange(owner.size), others)
     pilot = cb.SourceTask.from_run(*run_of(scores, owner, kept, 100), n_classes=1000)
     whole = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(10_000), 100), n_classes=10_000)
-    model = cb.BayesianExtrapolator(evidence="ranks").fit(pilot, **{**FEW, "random_seed": seed})
+    model = cb.BayesianExtrapolator(evidence="ranks").fit(
+        pilot, metrics=["recall@10", "ndcg@10"], **{**FEW, "random_seed": seed}
+    )
     return pilot, model, whole
 
 
@@ -155,7 +159,7 @@ def test_intervals_contain_the_metric_of_a_larger_corpus():
 def test_documents_are_used_like_a_task(tmp_path):
     scores, owner = corpus(60, 400, 4)
     documents = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(400), 60), n_classes=400)
-    model = cb.BayesianExtrapolator().fit(documents, **FEW)
+    model = cb.BayesianExtrapolator().fit(documents, metrics="recall@1", **FEW)
     k = [400, 4000]
     recall, success = (model.predict(k, metric=name) for name in ("recall@5", "success@5"))
     assert (recall.mean < success.mean).all()
@@ -169,10 +173,25 @@ def test_documents_are_used_like_a_task(tmp_path):
     assert "recall@5" in path.read_text("utf-8")
     again = cb.load(cb.save(model, tmp_path / "fit.nc"))
     np.testing.assert_array_equal(again.predict(k, metric="recall@5").draws, recall.draws)
-    with pytest.raises(cb.DataError):  # of a metric that the model did not predict
-        again.predict(k, metric="ndcg@3")
+    for fitted in (model, again):
+        with pytest.raises(cb.DataError):  # of a metric that the model was not fitted to
+            fitted.predict(k, metric="ndcg@3")
     table = cb.compare([model, cb.MomentBounds()], documents, k, metric="recall@5")
     assert list(table.skipped) == ["MomentBounds"]
+
+
+def test_an_interrupted_fit_to_a_metric_leaves_the_others(monkeypatch):
+    def stop(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    scores, owner = corpus(40, 300, 1)
+    documents = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(300), 20), n_classes=300)
+    monkeypatch.setattr(law_model, "fitted_laws", stop)
+    model = cb.BayesianExtrapolator(evidence="ranks")
+    with pytest.raises(Interrupted) as caught:
+        model.fit(documents, metrics=["mrr", "ndcg@10"], **FEW)
+    assert caught.value.partial is model
+    assert 0 < model.predict(300, metric="mrr").mean.item() < 1
 
 
 def test_few_late_documents_are_no_fault():

@@ -27,7 +27,7 @@ def model(pilot):
 
 @pytest.fixture(scope="module")
 def mated(model):
-    return model.fit_.rates.mated
+    return model.rates_.mated
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_random_weights_have_the_variance_of_classes_that_share_competitors():
     assert effect > 1.15
     others = rng.normal(size=(80, 80))
     model = cb.OpenSetExtrapolator().fit(task, nonmated=others, **MANY)
-    rates = model.fit_.rates
+    rates = model.rates_
     expected = (1 / 80) * (1 - 1 / 80) / (80 / effect + 1)
     for tails in (rates.mated.wrong, rates.nonmated):
         assert tails.group_weight.var(axis=0).mean() == pytest.approx(expected, rel=0.03)
@@ -181,7 +181,7 @@ def test_nonmated_probes_are_independent_and_meet_all_classes(world):
         assert repeats == 1 or task.design_effect() > 4
         model = cb.OpenSetExtrapolator().fit(task, nonmated=strangers, **MANY)
         slopes.append(float(model.posterior_["nonmated_slope"].std()))
-        assert model.fit_.rates.nonmated.lists.n_wrong == 60
+        assert model.rates_.nonmated.lists.n_wrong == 60
     assert slopes[1] == pytest.approx(slopes[0], rel=0.06)
 
 

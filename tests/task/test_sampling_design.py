@@ -296,7 +296,7 @@ def test_losses_to_siblings_do_not_grow():
     left = 1 - model.law_.cdf(np.array([1e-9]))
     assert left.mean() == pytest.approx(share, abs=0.02)
     # Three of a class's competitors are its siblings.
-    of_others = model.weights_.values @ model.fit_.prior.basis.accuracy(np.array([97, 4997])).T
+    of_others = model.weights_.values @ model.prior_.basis.accuracy(np.array([97, 4997])).T
     np.testing.assert_allclose(draws.values, left * of_others, atol=1e-9)
 
 

@@ -274,7 +274,7 @@ def test_checks_of_a_fit_to_scores_take_them():
     expected = cb.sensitivity(alone, 1000).table["prior_share"]
     np.testing.assert_allclose(share, expected, atol=0.05)
     # The law given the ranks alone has the same share of instances that lose at every k.
-    given_ranks, law = model.fit_.law_of("ranks"), model.law_
+    given_ranks, law = model.law_given_ranks_, model.law_
     assert given_ranks.expected([2]).mean() == pytest.approx(law.expected([2]).mean(), abs=0.03)
     assert law.expected([2]).mean() < 1 - failed.mean()
 

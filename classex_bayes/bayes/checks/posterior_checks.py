@@ -12,7 +12,7 @@ from classex_bayes.arguments import probability, source_task
 from classex_bayes.bayes.checks.class_ranks import ClassRanks, class_ranks, task_position
 from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
-from classex_bayes.bayes.fit_record import Stage
+from classex_bayes.bayes.fit_attributes import Stage
 from classex_bayes.bayes.idata import task_part, task_sizes
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.model.likelihoods import BernsteinData
@@ -162,7 +162,7 @@ def posterior_checks(
       groups are rank 1, then two for each decade. Groups are joined until each has at least 5
       expected independent instances.
     - *Fit*: nats by which the log-likelihood of a draw lies below that of the best law on the
-      knots, for the data and for a replicate (`classex_bayes.bayes.fit`). It is computed only
+      knots, for the data and for a replicate (`FitGap`). It is computed only
       for the fitted task.
     - *ATA*: average test accuracy at six k.
     - *Classes*: the standard deviation and the minimum over classes of the accuracy at k1, and the
@@ -218,10 +218,10 @@ def posterior_checks(
     """
     limit = probability(level, "level")
     observed, replicated = observed_and_replicated(model, task, "posterior", random_seed)
-    position, record = task_position(model, task), model.fit_.record
+    position = task_position(model, task)
     found: dict[str, Discrepancy] = {}
     notes = []
-    data = model.fit_.histogram
+    data = model.histogram_
     if data is None:
         notes.append("ranks: they are unknown, because the model was fitted to accuracies")
     else:
@@ -239,7 +239,7 @@ def posterior_checks(
     except DataError as error:
         notes.append(str(error))
     else:
-        replicates = classes.replicates(record.rng(Stage.CLASS_CHECKS, random_seed))
+        replicates = classes.replicates(model.attributes_.rng(Stage.CLASS_CHECKS, random_seed))
         spread, lowest = classes.discrepancies(replicates)
         # Classes that are more alike than in the model get a note and no alarm.
         found["classes: sd of accuracy"] = Discrepancy(*spread, lambda above: 2 * above)
@@ -271,7 +271,7 @@ def _tails(model: LawModel, random_seed: RandomSeed) -> TailReport | None:
     tree = model.idata
     if HELD_OUT not in tree.children or not tree[HELD_OUT]["weight"].any():
         return None
-    return tail_report(tree, model.fit_.record.rng(Stage.TAIL_CHECKS, random_seed))
+    return tail_report(tree, model.attributes_.rng(Stage.TAIL_CHECKS, random_seed))
 
 
 def _of_fit(model: LawModel, tails: TailReport | None) -> dict[str, Discrepancy]:
@@ -282,7 +282,7 @@ def _of_fit(model: LawModel, tails: TailReport | None) -> dict[str, Discrepancy]
     if tails is not None:
         distances = Discrepancy(*tails.distance, passed=tails.passed)
         found["tails: distance in held-out halves"] = distances
-    if (within := model.fit_.record.pilot_extrapolation) is not None:
+    if (within := model.attributes_.pilot_extrapolation) is not None:
         name = f"extrapolation: {within.n_source} to {within.k} classes"
         found[name] = Discrepancy(within.measured, within.quantiles, passed=within.passed)
     return found

@@ -200,10 +200,12 @@ def sensitivity(
 
     Notes
     -----
-    `arviz_stats.psense_summary` of `idata` has no tails of scores and no error of its numbers, and
-    most of its rows are parameters, which are more sensitive than the accuracy. Draws of ranks and
-    tails are paired by their accuracy on the source classes, and the sensitivity takes them as
-    joint draws, which is an approximation.
+    If only ranks were used, `arviz_stats.psense_summary(model.idata)` has the same numbers in its
+    rows of the accuracy, at 1, 10 and 100 times k1, after `compute_log_likelihood`. With scores its
+    likelihood is that of the ranks alone. Draws of ranks and tails are paired by their accuracy on
+    the source classes, and the sensitivity takes them as joint draws, which is an approximation.
+    Its other rows are parameters of the prior. Most parameters are sensitive to the prior even if
+    the accuracy is not, because the ranks determine them less well.
 
     Near an accuracy of 0 or 1 all draws are alike and sensitivities say little.
 
@@ -225,7 +227,7 @@ def sensitivity(
     """
     enough_draws(checked_model_with_prior(model, "sensitivity"))
     limit = number(threshold, "threshold", 0)
-    refuse_all_relevant(named_metric(metric), model.fit_.record.several_relevant)
+    refuse_all_relevant(named_metric(metric), model.attributes_.several_relevant)
     prediction = model.predict(k, metric=metric)
     values, densities = prediction.draws, _log_densities(model)
     densities = densities.assign_coords({name: values[name] for name in SAMPLE_DIMS})
@@ -249,8 +251,8 @@ def sensitivity(
 
 def _log_densities(model: BayesianExtrapolator) -> xr.Dataset:
     """Joint log density of each prior and of the likelihood, at every draw."""
-    of_parameters = model.fit_.log_prior
-    ranks = model.fit_.data.log_likelihood(weights_of(model.idata, "ranks").values)
+    of_parameters = model.log_prior_
+    ranks = model.likelihood_data_.log_likelihood(weights_of(model.idata, "ranks").values)
     densities = {}
     if TAILS in model.idata.children:
         densities["tail_prior"] = of_parameters["tail_prior"].variable
@@ -265,7 +267,7 @@ def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds:
     """Share of the width of the bounds that the prior on the law of the ranks removes."""
     if TAILS in model.idata.children:
         metric = named_metric(prediction.estimand.metric)
-        given_ranks = model.fit_.law_of("ranks").expected(prediction.k, metric)
+        given_ranks = model.law_given_ranks_.expected(prediction.k, metric)
         draws = prediction.draws.copy(data=given_ranks)
         prediction = replace(prediction, draws=draws)
     widths = [p.interval().diff(axis=1)["upper"].to_numpy() for p in (prediction, bounds)]

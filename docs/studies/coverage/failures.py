@@ -224,7 +224,7 @@ def pilot(name, source, size, seed):
         task = source.pilot(size, seed)
         model.fit(task, random_seed=seed, progressbar=False, sampler=SAMPLER)
         laws = {DEFAULT: model.law_}
-        laws[RANKS] = model.fit_.law_of("ranks") if model.fit_.record.forms else model.law_
+        laws[RANKS] = model.law_given_ranks_ if model.attributes_.forms else model.law_
     truth = source.accuracy(k)
     for evidence, law_of_it in laws.items():
         draws = law_of_it.expected(k).reshape(-1, k.size)

@@ -69,7 +69,7 @@ def test_a_pilot_of_200_classes(fitted_to_ranks):
     assert table.loc[10**6, "prior"] > 2 * table.loc[400, "prior"]
     # The pull is the derivative of the mean as the power changes.
     draws = found.prediction.draws.values.reshape(-1, 3)
-    log_prior = fitted_to_ranks.compute_log_prior()["log_prior"].to_dataset()
+    log_prior = fitted_to_ranks.log_prior_
     logs = joint_density(log_prior).values.ravel()
     up, down = (np.average(draws, axis=0, weights=softmax(d * logs)) for d in (1e-4, -1e-4))
     slope = (up - down) / table["sd"] * np.log(2) / 2e-4
@@ -85,7 +85,7 @@ def joint_density(group):
 def test_sensitivities_are_those_of_arviz(request, evidence):
     model = request.getfixturevalue("fitted_to_ranks" if evidence == "ranks" else "fitted")
     found = sensitivity(model, [200, 1000])
-    prior = model.compute_log_prior()["log_prior"].to_dataset()
+    prior = model.log_prior_
     likelihood = joint_density(model.compute_log_likelihood()["log_likelihood"].to_dataset())
     groups = {"prior": joint_density(prior.drop_vars("tail_prior", errors="ignore"))}
     if evidence == "all":

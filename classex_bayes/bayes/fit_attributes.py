@@ -1,9 +1,8 @@
-"""FitRecord: all that is known of a fit apart from its arrays, and its attributes in files."""
+"""Attributes of `idata`: the settings and the seed of a fit, and facts on its data."""
 
-import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import IntEnum
 from typing import Any, Self
 
@@ -22,6 +21,15 @@ from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import RandomSeed
 
 _LEAST_PROBABLE = 0.005  # form of the scores that is named
+_PLAIN = str, int, float
+_EMPTY: tuple[Any, ...] = None, "", (), {}
+_NOT_STORED = "not stored"
+# Classes of attributes and parameters, apart from priors.
+_CLASSES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (AnswerDependence, PilotExtrapolation, SamplerSettings, TailPrior)
+}
+_LAYOUT = 2  # of groups and attributes; other files are refused
 
 
 class Stage(IntEnum):
@@ -44,11 +52,11 @@ class Stage(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitRecord:
-    """All that is known of a fit apart from its arrays.
+class FitAttributes:
+    """The attributes of `idata` with their types: all that is known of a fit but its arrays.
 
-    A field is an attribute of `idata` with the same name, unless it is empty. Numbers and text are
-    attributes as they are, and other values are JSON. Only `attributes` and `of` depend on this.
+    A field is an attribute with the same name, unless it is empty. Fields of the types str, int and
+    float are attributes as they are, and others are JSON. Only `stored` and `of` depend on this.
     """
 
     # The data
@@ -63,17 +71,12 @@ class FitRecord:
     competitors_unseen: bool = False  # whether the part of shared competitors is a typical one
     negated: bool = False  # whether scores are negated distances
     several_relevant: bool = False  # whether queries have several relevant documents
-    # Effective number of instances that do not always lose, that of the others, and mean number of
-    # siblings, as of `RankVariance`.
-    permanent_losses: tuple[float, float, float] | None = None
-    fingerprint: str = ""  # SHA-256 of the data
     # The model
     estimator: str = ""  # its class
-    parameters: dict[str, Any] = field(default_factory=dict)  # JSON types
+    parameters: dict[str, Any] = field(default_factory=dict)  # but for arrays
     sampler: SamplerSettings | None = None  # None for draws that were made without a sampler
     random_seed: Any = None  # entropy of the seed
     random_seed_spawn_key: tuple[int, ...] = ()
-    interrupted: str = ""  # number of draws before an interruption
     # The evidence
     evidence: str = ""  # "ranks" or "ranks and scores"
     # Probabilities of the forms of the scores, the most probable one first.
@@ -83,10 +86,11 @@ class FitRecord:
     notes: tuple[str, ...] = ()  # on data and fit, for readers of predictions
     modeling_interface: str = "classex_bayes"
     modeling_interface_version: str = __version__
+    layout: int = _LAYOUT
 
     @classmethod
     def of_tasks(cls, tasks: Sequence[SourceTask], **fields: Any) -> Self:
-        """Record of a fit to one or several tasks, with further fields.
+        """Attributes of a fit to one or several tasks, with further fields.
 
         Correlations between answers are averages by the number of classes. The other fields of
         their dependence are those of the task with the most classes.
@@ -100,7 +104,6 @@ class FitRecord:
         effects = np.array([task.design_effect() for task in tasks])
         n_test = np.array([task.n_test for task in tasks])
         ranked = {task.table.provenance.nouns.ranked for task in tasks}
-        permanent = np.array([losses for v in variances if (losses := v.permanent_losses)])
         return cls(
             made_from=", ".join(sorted({task.table.made_from for task in tasks})),
             ranked=ranked.pop() if len(ranked) == 1 else "classes",
@@ -112,33 +115,35 @@ class FitRecord:
             designed=any(not task.table.has_one_size for task in tasks),
             competitors_unseen=any(variance.competitors_unseen for variance in variances),
             several_relevant=any(task.several_relevant for task in tasks),
-            permanent_losses=(
-                (*permanent[:, :2].sum(axis=0).tolist(), float(permanent[:, 2].mean()))
-                if permanent.size
-                else None
-            ),
             notes=_notes_on_several(tasks),
             **fields,
         )
 
     @classmethod
     def of(cls, attributes: Mapping[Any, Any]) -> Self:
-        """Record from the attributes of `idata`: the inverse of `attributes`."""
-        attributes["estimator"], attributes["parameters"]  # without them it is another version
-        values = {f.name: attributes[f.name] for f in fields(cls) if f.name in attributes}
-        # Files have numbers of NumPy.
-        values = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
-        for name in _FROM_JSON.keys() & values.keys():
-            values[name] = _FROM_JSON[name](json.loads(values[name]))
+        """Inverse of `stored`. Raise DataError if the attributes are of another version."""
+        if attributes.get("layout") != _LAYOUT:
+            raise DataError(
+                f"idata: expected attributes with layout={_LAYOUT}, found "
+                f"{attributes.get('layout')}: it is no fitted model, or one of another version; "
+                "fit again"
+            )
+        values = {}
+        for f in fields(cls):
+            if f.name in attributes:
+                value = attributes[f.name]
+                if f.type not in _PLAIN:
+                    value = _hashable(json.loads(value, object_hook=_from_json_types))
+                # Files have numbers of NumPy.
+                values[f.name] = value.item() if isinstance(value, np.generic) else value
         return cls(**values)
 
-    def attributes(self) -> dict[str, Any]:
+    def stored(self) -> dict[str, Any]:
         """Attributes of `idata`, which files can hold and people can read."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {
-            name: json.dumps(value, default=_as_json) if name in _FROM_JSON else value
-            for name, value in values.items()
-            if not (value is None or (isinstance(value, Sized) and not len(value)))
+            f.name: value if f.type in _PLAIN else json.dumps(value, default=_json_types)
+            for f in fields(self)
+            if (value := getattr(self, f.name)) not in _EMPTY
         }
 
     @property
@@ -169,39 +174,6 @@ class FitRecord:
         return ", ".join(f"{n}{f' ({prob:.0%})' * (len(likely) > 1)}" for n, prob in likely.items())
 
 
-# Fields that are JSON in the attributes, and how they are made of JSON types.
-_FROM_JSON: dict[str, Callable[[Any], Any]] = {
-    "designed": bool,
-    "competitors_unseen": bool,
-    "negated": bool,
-    "several_relevant": bool,
-    "dependence": lambda values: AnswerDependence(**values),
-    "permanent_losses": tuple,
-    "parameters": dict,
-    "sampler": lambda values: SamplerSettings(**values),
-    "random_seed": lambda entropy: entropy,
-    "random_seed_spawn_key": tuple,
-    "forms": dict,
-    "pilot_extrapolation": lambda values: PilotExtrapolation(**values),
-    "notes": tuple,
-}
-
-
-def fingerprint(tasks: Sequence[SourceTask], with_scores: bool) -> str:
-    """SHA-256 of the data of tasks, with the scores that tails use or without them."""
-    digest = hashlib.sha256()
-    for task in tasks:
-        arrays, has_scores = [*task.table.data], task.table.has_scores
-        if with_scores and has_scores:
-            nearest = task.nearest_classes
-            arrays += nearest.true, nearest.scores, nearest.mean, nearest.sd
-        size = task.n_classes, task.n_test, f"{task.design_effect():.6g}", has_scores
-        digest.update(repr(size).encode())
-        for array in arrays:
-            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
 def _notes_on_several(tasks: Sequence[SourceTask]) -> tuple[str, ...]:
     """Notes for readers of a prediction from several tasks."""
     if len(tasks) == 1:
@@ -218,33 +190,23 @@ def _notes_on_several(tasks: Sequence[SourceTask]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def described_parameters(parameters: Mapping[str, Any], *, strict: bool = False) -> dict[str, Any]:
-    """Parameters as JSON types, a prior by the name and the fields of its class.
-
-    A value that JSON cannot hold is described by the name of its class, or, if `strict`, is a
-    DataError.
-    """
-    values: dict[str, Any] = {}
-    for name, value in parameters.items():
-        fields = asdict(value) if is_dataclass(value) and not isinstance(value, type) else None
-        text: Any = value if fields is None else {"type": type(value).__name__, **fields}
-        try:
-            values[name] = json.loads(json.dumps(text, default=_as_json))
-        except (TypeError, ValueError):
-            if strict:
-                raise DataError(
-                    f"{name}: found {value!r}, which a file cannot describe; expected numbers, "
-                    "text, or a frozen dataclass whose fields are numbers, text, or tuples of these"
-                ) from None
-            values[name] = {"type": type(value).__name__}
-    return values
-
-
-def _as_json(value: Any) -> Any:
-    """A number of NumPy as one of Python, and a dataclass by its fields."""
+def _json_types(value: Any) -> Any:
+    """A number of NumPy as one of Python, and a dataclass, such as a prior, by class and fields."""
     if isinstance(value, np.generic):
         return value.item()
-    return asdict(value)  # raises TypeError for anything else
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"type": type(value).__name__} | {
+            f.name: getattr(value, f.name) for f in fields(value)
+        }
+    return {_NOT_STORED: type(value).__name__}
+
+
+def _from_json_types(values: dict[str, Any]) -> Any:
+    """Inverse of `_json_types` for the classes of this package; others stay dicts."""
+    kind = (PRIORS | _CLASSES).get(values.get("type", ""))
+    if kind is None:
+        return values
+    return kind(**{name: _hashable(value) for name, value in values.items() if name != "type"})
 
 
 def _hashable(value: Any) -> Any:
@@ -252,23 +214,34 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def prior_of(description: dict[str, Any], prior: Any = None) -> Any:
-    """Prior with this description. One whose class is not in `PRIORS` must be given."""
-    fields = {name: _hashable(value) for name, value in description.items() if name != "type"}
-    name, known = description["type"], PRIORS | {TailPrior.__name__: TailPrior}
-    values = ", ".join(f"{field}={value!r}" for field, value in fields.items())
-    if prior is not None:
-        checked_prior(prior)
-    elif name not in known:
+def refuse_what_files_lack(parameters: Mapping[str, Any]) -> None:
+    """Raise DataError if attributes do not describe a parameter, such as an own prior."""
+    for name, value in parameters.items():
+        if _NOT_STORED in str(value):
+            raise DataError(
+                f"{name}: found {value!r}, which a file cannot describe; expected numbers, text, "
+                "or a frozen dataclass whose fields are numbers, text, or tuples of these"
+            )
+
+
+def prior_of(stored: Any, prior: Any = None) -> Any:
+    """The stored prior, or the given one, which is as the stored one.
+
+    One whose class is not in `PRIORS` is stored as a dict, and must be given.
+    """
+    if prior is None and isinstance(stored, dict):
+        fields = {name: _hashable(value) for name, value in stored.items() if name != "type"}
+        values = ", ".join(f"{name}={value!r}" for name, value in fields.items())
         raise DataError(
-            f"prior: the model was fitted with your own prior; pass it, as in "
-            f"load(path, prior={name}({values})), or add its class to PRIORS (docs/map.md)"
+            "prior: the model was fitted with your own prior; pass it, as in "
+            f"load(path, prior={stored['type']}({values})), or add its class to PRIORS "
+            "(docs/map.md)"
         )
-    else:
-        prior = known[name](**fields)
-    found = described_parameters({"prior": prior})["prior"]
-    if found != description:
+    if prior is None:
+        return stored
+    found, expected = (json.loads(json.dumps(x, default=_json_types)) for x in (prior, stored))
+    if found != expected:
         raise DataError(
-            f"prior: found {found}, but the model was fitted with {description}; pass that prior"
+            f"prior: found {found}, but the model was fitted with {expected}; pass that prior"
         )
-    return prior
+    return checked_prior(prior)
