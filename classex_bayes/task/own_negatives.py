@@ -164,9 +164,8 @@ def scored_table(
         n_better = min_better + tied * (rule == "pessimistic")
     counts = RankCounts(n_better, min_better, min_better + tied, np.zeros_like(min_better))
     table, names = own_table(1 + n_better, y, offered.sum(axis=1), unanswered)
-    provenance = replace(table.provenance, ties=rule)
     sample = _sample(matrix, offered, higher)
-    return replace(_with_ties(table, counts), sample=sample, provenance=provenance), names
+    return replace(_with_ties(table, counts), ties=rule, sample=sample), names
 
 
 def _sample(matrix: NumberArray, offered: BoolArray, higher_is_better: bool) -> Sample:

@@ -305,7 +305,7 @@ def _ties(tested: Tested) -> Mapping[str, Any] | None:
     if touched >= _FEWEST_ERRORS or touched > _MOST_TIES * table.n_test:
         contrast = np.zeros((2, k.size))
         contrast[:, -1], contrast[1, np.abs(k - table.n_classes / 2).argmin()] = 1.0, -1.0
-        if table.provenance.design is None:
+        if table.design is None:
             worst, best = table.with_open_ties().metric_bounds(Accuracy(), k)
         else:
             worst, best = (
@@ -340,7 +340,7 @@ def _last(tested: Tested) -> Mapping[str, Any] | None:
     most = table.min_better >= _MOSTLY * table.n_competitors
     last = table.min_better >= table.n_competitors
     tied = np.zeros_like(last)
-    if (counts := table.counts) is not None and table.provenance.design is None:
+    if (counts := table.counts) is not None and table.design is None:
         tied = (counts.min_better >= _MOSTLY * table.n_competitors) & (
             counts.min_better < counts.max_better
         )
@@ -557,7 +557,7 @@ def _confusions(tested: Tested) -> Mapping[str, Any] | None:
 
 def _templates(tested: Tested) -> Mapping[str, Any] | None:
     """Share of the templates that are the means of all probes of their classes."""
-    source, y = tested.table.provenance.source, tested.table.y[~tested.table.unanswered]
+    source, y = tested.table.source, tested.table.y[~tested.table.unanswered]
     # A file may be closed by now.
     if not isinstance(source, EmbeddingScores) or source.several or source.in_order:
         return None
@@ -616,7 +616,7 @@ def participation(squares: FloatArray) -> float:
 
 def _are_distances(table: RankTable) -> bool:
     """Whether the smallest scores are the best."""
-    scored = table.provenance.source if table.nearest is None else table.nearest
+    scored = table.source if table.nearest is None else table.nearest
     return scored is not None and scored.perfect == 0
 
 

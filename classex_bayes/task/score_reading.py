@@ -1,6 +1,7 @@
 """Scores, embeddings, batches and ranks as users pass them, and tables made of them."""
 
 import sys
+from dataclasses import replace
 from operator import length_hint
 from typing import Any, NamedTuple, Self
 
@@ -43,7 +44,7 @@ from classex_bayes.task.class_labels import (
 )
 from classex_bayes.task.dask_sources import dask_embeddings, dask_matrix, dask_scores
 from classex_bayes.task.provenance import Provenance
-from classex_bayes.task.rank_table import N_GRID, RankTable
+from classex_bayes.task.rank_table import N_GRID, RankTable, statistics_of
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -54,15 +55,15 @@ class LabelledScores(NamedTuple):
     source: ScoreSource
     y: IntArray  # (n,): positions of the true classes
     names: list[Any] | None
-    made_from: str = "scores"
-    assumption: str = ""  # on the classifier, for readers of predictions
+    provenance: Provenance
     sample: Sample | None = None  # if the source does not keep scores
 
     @classmethod
     def of(cls, source: ScoreSource, y: Any, classes: Any, made_from: str = "scores") -> Self:
         """Scores with labels and names of the classes as given."""
         names = class_names(classes, source.shape[1])
-        return cls(source, encode_labels(y, *source.shape, names), names, made_from)
+        y = encode_labels(y, *source.shape, names)
+        return cls(source, y, names, Provenance(made_from))
 
 
 def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> LabelledScores:
@@ -309,23 +310,25 @@ def table_of_scores(
         raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
     design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
     labels = class_labels(labelled.y, source.shape[1], names, class_weight, untested, unanswered)
-    rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
-    seed = tie_seed(random_seed)
-    provenance = Provenance(
-        labelled.made_from, source, rule, seed, design, assumption=labelled.assumption
-    )
-    return rank_scores(provenance, labels, ties, labelled.sample), names
+    seed, words = tie_seed(random_seed), labelled.provenance
+    return rank_scores(source, labels, ties, seed, design, words, labelled.sample), names
 
 
 def rank_scores(
-    provenance: Provenance, labels: ClassLabels, ties: TieHandling, sample: Sample | None = None
+    source: ScoreSource,
+    labels: ClassLabels,
+    ties: TieHandling | Ties,
+    seed: int,
+    design: SamplingDesign | None,
+    provenance: Provenance,
+    sample: Sample | None = None,
 ) -> RankTable:
     """Table from one pass over the scores. Instances without an answer follow.
 
     `ties` "unknown" leaves the order of ties open, and "auto" does so for decisions. `sample` are
     the first rows, if they are at hand.
     """
-    y, class_weight, design = labels.y, labels.weight, provenance.design
+    y, class_weight = labels.y, labels.weight
     largest_k = class_weight.size
     columns: dict[str, Any] = {}
     if design is not None:
@@ -339,18 +342,24 @@ def rank_scores(
         siblings = np.bincount(design.group)[design.group[y]] - 1
         columns |= {"unit": design.group[y], "siblings": siblings}
     weight = instance_weights(y, class_weight)
-    statistics = provenance.statistics(y, weight, log_spaced(2, largest_k, N_GRID))
+    rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
+    k = log_spaced(2, largest_k, N_GRID)
+    statistics = statistics_of(source, y, weight, k, rule, seed, design)
     columns |= statistics.columns
-    source, sample = provenance.source, sample or statistics.sample
-    if sample is None and source is not None and source.in_order:
+    sample = sample or statistics.sample
+    if sample is None and source.in_order:
         sample = source.sample(y)  # a file may be closed before a rule looks at it
     table = RankTable(
         y,
         class_weight.size,
         weight,
         largest_k=largest_k,
-        influence=statistics.influence,
+        design=design,
+        source=source,
+        ties=rule,
+        tie_seed=seed,
         counts=statistics.counts,
+        influence=statistics.influence,
         sample=sample,
         provenance=provenance,
         **columns,
@@ -373,7 +382,7 @@ def _with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
     n = labels.unanswered.size
     if not n:
         return table
-    if table.provenance.design is not None:
+    if table.design is not None:
         raise DataError(
             "unanswered: found it together with sampling, expected one of them; leave sampling out"
         )
@@ -391,8 +400,10 @@ def _with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
         unanswered=np.ones(n, dtype=bool),
         influence=None if table.influence is None else table.influence.scaled(0.0),
         counts=counts,
-        nearest=table.nearest_classes.empty(n) if table.has_scores else None,
     )
     y = np.append(table.y, labels.unanswered)
     weight = instance_weights(y, labels.class_weight)
-    return RankTable.stacked([table, unanswered], weight, table.provenance)
+    whole = RankTable.stacked([table, unanswered], weight)
+    if table.nearest is None:
+        return whole
+    return replace(whole, nearest=table.nearest.spread(np.arange(y.size) < table.n_test))

@@ -101,7 +101,7 @@ class TaskStatistics:
                 f"{made_from}, but the rank of every instance is needed: {unknown.why}; "
                 f"{unknown.remedy}"
             )
-        if need == "scores" and table.source is None:
+        if need == "scores" and table.all_scores is None:
             gone = "has no" if table.influence is None else "no longer has"
             how = ", without unanswered=" if table.unanswered.any() else ""
             raise DataError(
@@ -113,7 +113,7 @@ class TaskStatistics:
     @property
     def scores(self) -> ScoreSource:
         """Scores of exact ranks, read in blocks; `DataError` if they are not at hand."""
-        source = self.require("scores").source
+        source = self.require("scores").all_scores
         assert source is not None
         return source
 
@@ -250,15 +250,13 @@ class TaskStatistics:
         >>> [bound.round(3).tolist() for bound in task.accuracy_bounds([2, 4])]
         [[0.667, 0.5], [0.75, 0.5]]
         """
-        return self.table.metric_bounds(
-            Accuracy(), class_counts(k, largest=self.table.most_classes)
-        )
+        return self.table.metric_bounds(Accuracy(), class_counts(k, largest=self.n_classes))
 
     @property
     def several_relevant(self) -> bool:
         """Whether queries have several relevant documents."""
         judged = self.judged is not None and self.judged.graded.has_several
-        return judged or self.table.provenance.several_relevant
+        return judged or self.table.several_relevant
 
     def relevant_ranks(self, metric: Metric) -> RelevantRanks | None:
         """Ranks of all relevant documents, if a metric counts them and queries have several.
@@ -338,7 +336,7 @@ class TaskStatistics:
 
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:
         """Average (n_k,) of a metric; DataError where it is unknown."""
-        counts = class_counts(k, largest=self.table.most_classes)
+        counts = class_counts(k, largest=self.n_classes)
         ranks = self.relevant_ranks(metric) or self.table
         lower, upper = ranks.metric_bounds(metric, counts)
         unknown = upper - lower > KNOWN
@@ -373,7 +371,7 @@ class TaskStatistics:
         --------
         classex_bayes.core.influence.Influence : The dyadic formula.
         """
-        return self.variance.covariance(class_counts(k, largest=self.table.most_classes))
+        return self.variance.covariance(class_counts(k, largest=self.n_classes))
 
     def design_effect(self) -> float:
         r"""Ratio of the variance of ATA_k to its variance with independent instances.
