@@ -67,6 +67,7 @@ class JudgedRun(NamedTuple):
         ranks = ListedRanks.of(self.lists, n_classes, self.level, self.depth)
         return table_of_ranks(
             labels,
+            n_classes,
             ranks.min_better,
             ranks.max_better,
             unanswered=self.lists.lengths == 0,

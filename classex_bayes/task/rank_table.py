@@ -54,7 +54,7 @@ _SIZES = 200  # values of k among which the smallest with a known accuracy is so
 # Share of the unknown ranks that may differ from the others, such as those of a few shorter lists.
 FEW = 0.01
 # Columns with a value for each row, next to the weight.
-_ROWS = (
+ROWS = (
     "y",
     "min_better",
     "max_better",
@@ -191,7 +191,7 @@ class RankTable:
             )
 
     def _check_columns(self) -> None:
-        for name in ("weight", *_ROWS):
+        for name in ("weight", *ROWS):
             column, kind = getattr(self, name), "number" if name == "weight" else "whole number"
             if column.shape != self.y.shape or (name != "weight" and column.dtype.kind == "f"):
                 found = f"found {column.dtype} of shape {column.shape}"
@@ -366,50 +366,13 @@ class RankTable:
         """Some of the rows, with weights that sum to 1, without scores and influence."""
         return replace(
             self,
-            **{name: getattr(self, name)[rows] for name in _ROWS},
+            **{name: getattr(self, name)[rows] for name in ROWS},
             weight=weight,
             source=None,
             influence=None,
             sample=None,
             counts=None if self.counts is None else self.counts.at(rows),
             nearest=None if self.nearest is None else self.nearest.of_instances(rows),
-        )
-
-    @classmethod
-    def stacked(cls, tables: Sequence[Self], weight: FloatArray, **others: Any) -> Self:
-        """Rows of all tables, one table after the other, with weights that sum to 1.
-
-        Influences add up, each in proportion to the weight of its rows. `others` are values next to
-        the columns; by default those of the first table.
-        """
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(table, name) for table in tables]) for name in _ROWS
-        }
-        if all(table.is_exact for table in tables):
-            columns["max_better"] = columns["min_better"]
-        ends = np.cumsum([table.n_test for table in tables])[:-1]
-        shares = [float(of_rows.sum()) for of_rows in np.split(weight, ends)]
-        influences = [
-            table.influence.scaled(share)
-            for table, share in zip(tables, shares, strict=True)
-            if table.influence is not None
-        ]
-        of_tables = [table.counts for table in tables if table.counts is not None]
-        is_scored, is_counted = len(influences) == len(tables), len(of_tables) == len(tables)
-        source, nearest = others.get("source", tables[0].source), None
-        if source is None and all(table.has_scores for table in tables):
-            nearest = NearestClasses.joined(table.nearest_classes for table in tables)
-        of_parts = [table.first_rows if source is None else table.sample for table in tables]
-        samples = [sample for sample in of_parts if sample is not None]
-        return replace(
-            tables[0],
-            **columns,
-            weight=weight,
-            influence=sum(influences[1:], influences[0]) if is_scored else None,
-            counts=RankCounts.joined(of_tables) if is_counted else None,
-            nearest=nearest,
-            sample=Sample.joined(samples) if samples else None,
-            **others,
         )
 
     def with_open_ties(self) -> Self:

@@ -1,7 +1,6 @@
 """Scores, embeddings, batches and ranks as users pass them, and tables made of them."""
 
 import sys
-from dataclasses import replace
 from operator import length_hint
 from typing import Any, NamedTuple, Self
 
@@ -17,6 +16,7 @@ from classex_bayes.array_access import (
     is_frame,
     with_labels,
 )
+from classex_bayes.core.influence import Influence
 from classex_bayes.core.rank_pass import RankCounts, TieHandling, Ties, report_progress
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.embeddings import (
@@ -25,6 +25,7 @@ from classex_bayes.core.ranks.embeddings import (
     Reduce,
     finite_embeddings,
 )
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sample import Sample, first_rows, keeping_first_rows
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.core.subsets import log_spaced
@@ -280,15 +281,51 @@ def tie_seed(random_seed: RandomSeed) -> int:
 
 
 def table_of_ranks(
-    labels: ClassLabels, min_better: IntArray, max_better: IntArray, **columns: Any
+    labels: ClassLabels,
+    n_classes: int,
+    min_better: IntArray,
+    max_better: IntArray,
+    n_competitors: IntArray | None = None,
+    *,
+    influence: Influence | None = None,
+    counts: RankCounts | None = None,
+    nearest: NearestClasses | None = None,
+    **others: Any,
 ) -> RankTable:
-    """Table of instances with bounds (n,) of their numbers of better classes.
+    """Table of instances with bounds (n,) of their numbers of better competitors.
 
-    Those without an answer follow. `columns` are further ones of the table.
+    Instances without an answer follow. They lose to every competitor at every k. No competitor
+    changes this, so they add nothing to the influence of the others. `others` are further columns
+    and values of the table.
     """
-    weight = instance_weights(labels.y, labels.weight)
-    table = RankTable(labels.y, labels.weight.size, weight, min_better, max_better, **columns)
-    return _with_unanswered(table, labels)
+    n, y = labels.y.size, np.append(labels.y, labels.unanswered)
+    weight = instance_weights(y, labels.class_weight)
+    if n < y.size:
+        is_exact, last = min_better is max_better, np.full(y.size - n, n_classes - 1)
+        min_better = np.append(min_better, last)
+        max_better = min_better if is_exact else np.append(max_better, last)
+        others["unanswered"] = np.arange(y.size) >= n
+        if n_competitors is not None:
+            n_competitors = np.append(n_competitors, last)
+        if influence is not None:
+            influence = influence.scaled(float(weight[:n].sum()))
+        if counts is not None:
+            unlike = np.full_like(last, counts.are_decisions)
+            counts = RankCounts.joined([counts, RankCounts(last, last, last, unlike)])
+        if nearest is not None:
+            nearest = nearest.spread(~others["unanswered"])
+    return RankTable(
+        y,
+        n_classes,
+        weight,
+        min_better,
+        max_better,
+        n_competitors=n_competitors,
+        influence=influence,
+        counts=counts,
+        nearest=nearest,
+        **others,
+    )
 
 
 def table_of_scores(
@@ -332,6 +369,11 @@ def rank_scores(
     largest_k = class_weight.size
     columns: dict[str, Any] = {}
     if design is not None:
+        if labels.unanswered.size:
+            raise DataError(
+                "unanswered: found it together with sampling, expected one of them; leave sampling "
+                "out"
+            )
         class_weight, largest_k = class_weight * design.class_weight, design.largest_k(y)
         if np.unique(design.group[class_weight > 0]).size < 2:
             raise DataError(
@@ -339,6 +381,7 @@ def rank_scores(
                 "groups, because groups are the units that were drawn"
             )
         class_weight = class_weight / class_weight.sum()
+        labels = labels._replace(weight=class_weight, class_weight=class_weight)
         siblings = np.bincount(design.group)[design.group[y]] - 1
         columns |= {"unit": design.group[y], "siblings": siblings}
     weight = instance_weights(y, class_weight)
@@ -349,10 +392,11 @@ def rank_scores(
     sample = sample or statistics.sample
     if sample is None and source.in_order:
         sample = source.sample(y)  # a file may be closed before a rule looks at it
-    table = RankTable(
-        y,
+    table = table_of_ranks(
+        labels,
         class_weight.size,
-        weight,
+        max_better=columns["min_better"],
+        **columns,
         largest_k=largest_k,
         design=design,
         source=source,
@@ -362,7 +406,6 @@ def rank_scores(
         influence=statistics.influence,
         sample=sample,
         provenance=provenance,
-        **columns,
     )
     is_open = ties == "unknown" or (ties == "auto" and statistics.counts.are_decisions)
     if is_open and design is not None:
@@ -370,40 +413,4 @@ def rank_scores(
             "sampling: found scores that do not determine ranks (decisions, or ties='unknown'), "
             "expected scores that rank the classes"
         )
-    return _with_unanswered(table.with_open_ties() if is_open else table, labels)
-
-
-def _with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
-    """Table of all instances: those of a table, and after them the ones without an answer.
-
-    The latter lose to every competitor at every k. No competitor changes this, so they add nothing
-    to the influence of the others.
-    """
-    n = labels.unanswered.size
-    if not n:
-        return table
-    if table.design is not None:
-        raise DataError(
-            "unanswered: found it together with sampling, expected one of them; leave sampling out"
-        )
-    last = np.full(n, table.n_classes - 1)
-    counts = (
-        None
-        if table.counts is None
-        else RankCounts(last, last, last, np.full_like(last, table.counts.are_decisions))
-    )
-    unanswered = RankTable(
-        labels.unanswered,
-        table.n_classes,
-        np.full(n, 1 / n),
-        last,
-        unanswered=np.ones(n, dtype=bool),
-        influence=None if table.influence is None else table.influence.scaled(0.0),
-        counts=counts,
-    )
-    y = np.append(table.y, labels.unanswered)
-    weight = instance_weights(y, labels.class_weight)
-    whole = RankTable.stacked([table, unanswered], weight)
-    if table.nearest is None:
-        return whole
-    return replace(whole, nearest=table.nearest.spread(np.arange(y.size) < table.n_test))
+    return table.with_open_ties() if is_open else table

@@ -76,11 +76,12 @@ def search_table(
     lists = lists.without_repeated()
     ranks = ListedRanks.of(lists, size, negated=not higher)
     if k1 is None:
-        table, units = own_table_of_lists(ranks, labels.y, labels.unanswered)
-        table = replace(table, sample=sample, provenance=table.provenance.with_facts(*facts))
-        return table, units if names is None else [names[place] for place in units]
+        table, units = own_table_of_lists(ranks, labels.y, labels.unanswered, names)
+        words = table.provenance.with_facts(*facts)
+        return replace(table, sample=sample, provenance=words), units
     table = table_of_ranks(
         labels,
+        size,
         ranks.min_better,
         ranks.max_better,
         counts=ranks.counts,

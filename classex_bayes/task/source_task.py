@@ -401,11 +401,11 @@ class SourceTask(TaskStatistics):
         positions = encode_labels(y, min_better.size, k1, names)
         labels = class_labels(positions, k1, names, class_weight, untested, unanswered)
         if length is None:
-            return cls(table_of_ranks(labels, min_better, max_better), names)
+            return cls(table_of_ranks(labels, k1, min_better, max_better), names)
         max_better = np.where(max_better < length, max_better, k1 - 1)
         min_better = np.minimum(min_better, length)
         words = Provenance(unknown=CUT_RANKS)
-        return cls(table_of_ranks(labels, min_better, max_better, provenance=words), names)
+        return cls(table_of_ranks(labels, k1, min_better, max_better, provenance=words), names)
 
     @classmethod
     def from_negatives(

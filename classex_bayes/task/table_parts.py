@@ -3,17 +3,21 @@
 import reprlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
+from classex_bayes.core.rank_pass import RankCounts
 from classex_bayes.core.ranks.compared_scores import ComparedScores
-from classex_bayes.core.ranks.nearest import is_negated
+from classex_bayes.core.ranks.nearest import NearestClasses, is_negated
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import ClassLabels, class_weights
 from classex_bayes.task.provenance import WITHIN_BOUNDS, Provenance
-from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.rank_table import ROWS, RankTable
 from classex_bayes.task.score_reading import instance_weights, rank_scores
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -138,14 +142,48 @@ def merged_table(
         lost = np.concatenate([part.unanswered for part in tables])
         labels = ClassLabels.of(y[~lost], y[lost], weight)
         return rank_scores(source, labels, tied.ties, tied.tie_seed, None, words)
-    return RankTable.stacked(
-        tables,
-        instance_weights(y, weight),
-        source=source,
+    return replace(
+        _stacked(tables, instance_weights(y, weight), source),
         ties=tied.ties,
         tie_seed=tied.tie_seed,
         several_relevant=any(part.several_relevant for part in tables),
         provenance=words,
+    )
+
+
+def _stacked(
+    tables: Sequence[RankTable], weight: FloatArray, source: ScoreSource | None
+) -> RankTable:
+    """Rows of all tables, one table after the other, with weights that sum to 1.
+
+    Influences add up, each in proportion to the weight of its rows. `source` has all scores.
+    """
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables]) for name in ROWS
+    }
+    if all(table.is_exact for table in tables):
+        columns["max_better"] = columns["min_better"]
+    ends = np.cumsum([table.n_test for table in tables])[:-1]
+    influences = [
+        table.influence.scaled(float(of_rows.sum()))
+        for table, of_rows in zip(tables, np.split(weight, ends), strict=True)
+        if table.influence is not None
+    ]
+    counts = [table.counts for table in tables if table.counts is not None]
+    nearest = None
+    if source is None and all(table.has_scores for table in tables):
+        nearest = NearestClasses.joined(table.nearest_classes for table in tables)
+    samples = [table.first_rows if source is None else table.sample for table in tables]
+    known = [sample for sample in samples if sample is not None]
+    return replace(
+        tables[0],
+        **columns,
+        weight=weight,
+        source=source,
+        counts=RankCounts.joined(counts) if len(counts) == len(tables) else None,
+        influence=reduce(add, influences) if len(influences) == len(tables) else None,
+        nearest=nearest,
+        sample=Sample.joined(known) if known else None,
     )
 
 
