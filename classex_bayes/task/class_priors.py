@@ -11,8 +11,8 @@ from classex_bayes.core.influence import equal_weights, weight_effect
 from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.rank_pass import row_groups
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.class_labels import instance_weights
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_reading import instance_weights
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, RandomSeed
 

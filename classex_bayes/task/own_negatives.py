@@ -117,7 +117,7 @@ def _units(y: Any, unanswered: Any) -> tuple[ClassLabels, list[Any]]:
         )
     unit = unit.astype(np.int64)
     weight = np.full(names.size, 1 / names.size)
-    return ClassLabels(unit[:n], weight, unit[n:], weight), names.tolist()
+    return ClassLabels(unit[:n], unit[n:], weight), names.tolist()
 
 
 def own_table_of_lists(

@@ -326,16 +326,8 @@ class RankTable:
     @property
     def data(self) -> tuple[Any, ...]:
         """Arrays of numbers from which everything else follows."""
-        ranks = (
-            self.y,
-            self.min_better,
-            self.max_better,
-            self.class_weight,
-            self.n_competitors,
-            self.unit,
-        )
-        siblings = self.siblings, self.siblings_better
-        return *ranks, *siblings, self.bounded, self.unanswered, np.array([self.competitors_shared])
+        columns = (getattr(self, name) for name in ROWS if name != "equally_likely")
+        return *columns, self.bounded, self.class_weight, np.array([self.competitors_shared])
 
     # Parts, and tables in which less is known
 

@@ -16,7 +16,6 @@ from classex_bayes.array_access import (
     is_frame,
     with_labels,
 )
-from classex_bayes.core.influence import Influence
 from classex_bayes.core.rank_pass import RankCounts, TieHandling, Ties, report_progress
 from classex_bayes.core.ranks.compared_scores import ComparedScores
 from classex_bayes.core.ranks.embeddings import (
@@ -47,7 +46,7 @@ from classex_bayes.task.dask_sources import dask_embeddings, dask_matrix, dask_s
 from classex_bayes.task.provenance import Provenance
 from classex_bayes.task.rank_table import N_GRID, RankTable, statistics_of
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
-from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import IntArray, RandomSeed
 
 
 class LabelledScores(NamedTuple):
@@ -270,11 +269,6 @@ def read_ranks(
 # Tables
 
 
-def instance_weights(y: IntArray, class_weight: FloatArray) -> FloatArray:
-    """Weight of each instance: the weight of its class over the class's number of instances."""
-    return class_weight[y] / np.bincount(y, minlength=class_weight.size)[y]
-
-
 def tie_seed(random_seed: RandomSeed) -> int:
     """Seed of the noise that breaks ties."""
     return int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
@@ -287,19 +281,16 @@ def table_of_ranks(
     max_better: IntArray,
     n_competitors: IntArray | None = None,
     *,
-    influence: Influence | None = None,
     counts: RankCounts | None = None,
     nearest: NearestClasses | None = None,
     **others: Any,
 ) -> RankTable:
     """Table of instances with bounds (n,) of their numbers of better competitors.
 
-    Instances without an answer follow. They lose to every competitor at every k. No competitor
-    changes this, so they add nothing to the influence of the others. `others` are further columns
-    and values of the table.
+    Instances without an answer follow. They lose to every competitor at every k. `others` are
+    further columns and values of the table.
     """
-    n, y = labels.y.size, np.append(labels.y, labels.unanswered)
-    weight = instance_weights(y, labels.class_weight)
+    n, y, weight = labels.y.size, np.append(labels.y, labels.unanswered), labels.weight
     if n < y.size:
         is_exact, last = min_better is max_better, np.full(y.size - n, n_classes - 1)
         min_better = np.append(min_better, last)
@@ -307,8 +298,6 @@ def table_of_ranks(
         others["unanswered"] = np.arange(y.size) >= n
         if n_competitors is not None:
             n_competitors = np.append(n_competitors, last)
-        if influence is not None:
-            influence = influence.scaled(float(weight[:n].sum()))
         if counts is not None:
             unlike = np.full_like(last, counts.are_decisions)
             counts = RankCounts.joined([counts, RankCounts(last, last, last, unlike)])
@@ -321,7 +310,6 @@ def table_of_ranks(
         min_better,
         max_better,
         n_competitors=n_competitors,
-        influence=influence,
         counts=counts,
         nearest=nearest,
         **others,
@@ -365,7 +353,7 @@ def rank_scores(
     `ties` "unknown" leaves the order of ties open, and "auto" does so for decisions. `sample` are
     the first rows, if they are at hand.
     """
-    y, class_weight = labels.y, labels.weight
+    y, class_weight = labels.y, labels.class_weight
     largest_k = class_weight.size
     columns: dict[str, Any] = {}
     if design is not None:
@@ -381,10 +369,11 @@ def rank_scores(
                 "groups, because groups are the units that were drawn"
             )
         class_weight = class_weight / class_weight.sum()
-        labels = labels._replace(weight=class_weight, class_weight=class_weight)
+        labels = labels._replace(class_weight=class_weight)
         siblings = np.bincount(design.group)[design.group[y]] - 1
         columns |= {"unit": design.group[y], "siblings": siblings}
-    weight = instance_weights(y, class_weight)
+    # No competitor changes the ranks of instances without an answer, so they have no influence.
+    weight = labels.weight[: y.size]
     rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
     k = log_spaced(2, largest_k, N_GRID)
     statistics = statistics_of(source, y, weight, k, rule, seed, design)

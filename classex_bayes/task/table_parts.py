@@ -15,10 +15,10 @@ from classex_bayes.core.ranks.nearest import NearestClasses, is_negated
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.task.class_labels import ClassLabels, class_weights
+from classex_bayes.task.class_labels import ClassLabels, class_weights, instance_weights
 from classex_bayes.task.provenance import WITHIN_BOUNDS, Provenance
 from classex_bayes.task.rank_table import ROWS, RankTable
-from classex_bayes.task.score_reading import instance_weights, rank_scores
+from classex_bayes.task.score_reading import rank_scores
 from classex_bayes.typing import FloatArray, IntArray
 
 _OTHER_CLASSES = (
