@@ -52,7 +52,7 @@ class RankVariance:
         """Whether the influence of the units, from the scores, is that of the ranks."""
         table = self.table
         # Of ranks that are only bounded, ties would decide at random which competitors matter.
-        decided = table.smallest_k is None or not table.bounded.any()
+        decided = not table.bounded.any() or table.smallest_k is None
         return table.influence is not None and decided
 
     @property
@@ -77,6 +77,14 @@ class RankVariance:
             return table.histograms_of_min_better
         return table.histograms(typical)
 
+    @cached_property
+    def _grid(self) -> IntArray:
+        """Numbers of classes at which the dependence between instances is estimated."""
+        smallest = 2 if self.has_influence else self.table.smallest_k or 2
+        return log_spaced(smallest, self.table.largest_k, N_GRID)
+
+    # The same mean of other instances, or with other weights
+
     @property
     def _winnable(self) -> "RankVariance":
         """That of the instances that do not always lose; this one if all are such."""
@@ -84,53 +92,58 @@ class RankVariance:
         rest = table if table.always_loses.all() else table.without(table.always_loses)
         return self if rest is table else RankVariance(rest)
 
-    @cached_property
-    def _grid(self) -> IntArray:
-        """Numbers of classes at which the dependence between instances is estimated."""
-        smallest = 2 if self.has_influence else self.table.smallest_k or 2
-        return log_spaced(smallest, self.table.largest_k, N_GRID)
+    @property
+    def _with_equal_units(self) -> "RankVariance":
+        """That with weights in proportion within each unit, such that all units weigh the same."""
+        table, weight = self.table, self.unit_weight
+        if weight_effect(weight) == 1:
+            return self
+        factor = equal_weights(weight) / np.where(weight > 0, weight, 1.0)
+        return RankVariance(replace(table, weight=table.weight * factor[table.unit]))
 
     # Means over the instances of each unit, and over all instances
 
-    def _of_units(self, values: FloatArray) -> FloatArray:
+    def _sums(self, values: FloatArray) -> FloatArray:
         """Sums (n_units,) of values (n,) over the instances of each unit."""
         influence, unit = self.table.influence, self.table.unit
         n_units = self.table.n_classes if influence is None else len(influence.as_test)
         return np.bincount(unit, values, max(n_units, int(unit.max()) + 1))
 
+    @cached_property
+    def unit_weight(self) -> FloatArray:
+        """Weights (n_units,) of the units, summing to 1."""
+        return self._sums(self.table.weight)
+
     def unit_means(
-        self,
-        k: IntArray,
-        weight: FloatArray,
-        given_n_better: GivenBetter = accuracy_given_n_better,
+        self, k: IntArray, given_n_better: GivenBetter = accuracy_given_n_better
     ) -> FloatArray:
         """Weighted accuracy (n_units, n_k) of the units; 0 where a unit has no weight.
 
         Instances that a sibling beats lose at every k.
         """
-        of_units = self._of_units(weight)
+        table, of_units = self.table, self.unit_weight
         sums = np.zeros((of_units.size, k.size))
         for rows in self._histograms:
             if rows.siblings_better:
                 continue
             chances = given_n_better(rows.n_better, rows.n_competitors + 1, rows.sizes(k))
-            unit, share = self.table.unit[rows.rows], weight[rows.rows]
+            unit, share = table.unit[rows.rows], table.weight[rows.rows]
             for column, chance in enumerate(chances.T):
                 sums[:, column] += np.bincount(unit, share * chance[rows.place], of_units.size)
         return sums / np.where(of_units > 0, of_units, 1.0)[:, None]
 
-    def _clustered(self, k: IntArray, weight: FloatArray) -> FloatArray:
-        """Covariance (n_k, n_k) of the weighted accuracy from differences between units alone."""
-        return clustered_covariance(self.unit_means(k, weight), self._of_units(weight))
+    def clustered(self, k: IntArray) -> FloatArray:
+        """Covariance (n_k, n_k) of ATA_k from differences between units alone."""
+        return clustered_covariance(self.unit_means(k), self.unit_weight)
 
-    def _independent(self, k: IntArray, weight: FloatArray) -> FloatArray:
-        """Variance (n_k,) of the weighted accuracy if the instances were independent."""
+    def independent(self, k: IntArray) -> FloatArray:
+        """Variance (n_k,) of ATA_k if the instances were independent."""
         chances, shares = [], []
         for rows in self._histograms:
             chances.append(
                 accuracy_given_n_better(rows.n_better, rows.n_competitors + 1, rows.sizes(k))
             )
-            shares.append(np.bincount(rows.place, weight[rows.rows]))
+            shares.append(np.bincount(rows.place, self.table.weight[rows.rows]))
         chance, share = np.concatenate(chances), np.concatenate(shares)
         share = share / share.sum()  # so that equal chances have no variance
         return share @ (chance - share @ chance) ** 2 / self.table.n_test
@@ -138,17 +151,15 @@ class RankVariance:
     @property
     def resampled_variance(self) -> FloatArray:
         """Variance (n_grid,) of ATA_k on the grid if units are drawn with replacement."""
-        weight = self.table.weight
-        means, of_units = self.unit_means(self.table.grid(), weight), self._of_units(weight)
-        deviations = of_units[:, None] * (means - of_units @ means)
+        means, weight = self.unit_means(self.table.grid()), self.unit_weight
+        deviations = weight[:, None] * (means - weight @ means)
         return np.asarray((deviations**2).sum(axis=0))
 
     # Covariance
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
-        table, of_units = self.table, self._of_units(self.table.weight)
-        clustered = self._clustered(k, table.weight)
+        table, of_units, clustered = self.table, self.unit_weight, self.clustered(k)
         if not self.has_influence:
             factor = unseen_competitors(of_units) if self.competitors_unseen else 1.0
             return factor * clustered
@@ -169,7 +180,7 @@ class RankVariance:
     def unit_influence(self) -> FloatArray:
         """Influence of each unit on ATA_k for k on the grid, shape (n_units, n_grid)."""
         assert self.table.influence is not None
-        return self.table.influence.psi(self._of_units(self.table.weight))
+        return self.table.influence.psi(self.unit_weight)
 
     # Design effect
 
@@ -189,36 +200,34 @@ class RankVariance:
         """
         if self.table.design is not None:
             return self._averaged(*self._winnable.weighted_effect())
-        if self._winnable is not self:
-            return self._winnable.design_effect
-        k, weight, n = self._grid, self.table.weight, self.table.n_test
-        of_units = self._of_units(weight)
-        effect, equal = float(weight_effect(of_units)), self._equal(weight)
-        independent = self._independent(k, equal)
-        clustered = effect * np.diag(self._clustered(k, equal))
+        if (winnable := self._winnable) is not self:
+            return winnable.design_effect
+        k, n, equal = self._grid, self.table.n_test, self._with_equal_units
+        effect = float(weight_effect(self.unit_weight))
+        independent, clustered = equal.independent(k), effect * np.diag(equal.clustered(k))
         # Deviations from a weighted mean are too small by the variance of that mean.
-        within = np.diag(self._clustered(k, weight))
-        reference = self._independent(k, weight) + within * (1 - 1 / effect) / n
+        within = np.diag(self.clustered(k))
+        reference = self.independent(k) + within * (1 - 1 / effect) / n
         of_competitors = np.diag(self.covariance(k)) - within
         of_competitors /= np.where(reference, reference, 1.0)
         variance = clustered + of_competitors * independent
         # The mean number of repeats if weights are equal.
-        repeats = round(float(n * (of_units**2).sum()), 6)
-        of_ranks = self._inflation(variance, clustered, independent, repeats, self._of_units(equal))
+        repeats = round(float(n * (self.unit_weight**2).sum()), 6)
+        of_ranks = equal.inflation(variance, clustered, independent, repeats)
         if not self.table.equally_likely.any():
             return of_ranks
         return round(of_ranks + self._inflation_by_orders(), 6)
 
     def weighted_effect(self) -> tuple[float, FloatArray]:
         """Design effect with the weights of the design, 0 without errors; errors (n_units,)."""
-        k, weight = self._grid, self.table.weight
-        independent, means = self._independent(k, weight), self.unit_means(k, weight)
-        variances = np.diag(self.covariance(k)), np.diag(self._clustered(k, weight))
+        k = self._grid
+        independent, means = self.independent(k), self.unit_means(k)
+        variances = np.diag(self.covariance(k)), np.diag(self.clustered(k))
         usable = independent > 1e-26 / self.table.n_test
         ratio = 0.0
         if usable.any():
             ratio = design_effect(*(v[usable] for v in (*variances, independent)))
-        return ratio, self._of_units(weight) * (1 - means[:, -1])
+        return ratio, self.unit_weight * (1 - means[:, -1])
 
     def _averaged(self, ratio: float, wrong: FloatArray) -> float:
         r"""Design effect d = `ratio`, averaged with a typical one that does not depend on errors.
@@ -231,7 +240,7 @@ class RankVariance:
         too small, because most pilots contain no errors of rare units, which have the largest
         weights.
         """
-        weight, of_units = self.table.weight, self._of_units(self.table.weight)
+        weight, of_units = self.table.weight, self.unit_weight
         squares = float(weight @ weight)
         repeats = float(of_units @ of_units) / squares
         typical = (1 + 2 * (self.table.n_test * squares - 1)) * (
@@ -239,14 +248,6 @@ class RankVariance:
         )
         m = float(wrong.sum() ** 2 / (wrong @ wrong)) if wrong.any() else 0.0
         return round(max((m * ratio + _TYPICAL_UNITS * typical) / (m + _TYPICAL_UNITS), 1.0), 6)
-
-    def _equal(self, weight: FloatArray) -> FloatArray:
-        """Weights (n,) in proportion within each unit, such that units weigh the same."""
-        of_units = self._of_units(weight)
-        if weight_effect(of_units) == 1:
-            return weight
-        factor = equal_weights(of_units) / np.where(of_units > 0, of_units, 1.0)
-        return weight * factor[self.table.unit]
 
     def _inflation_by_orders(self) -> float:
         """Variance of ATA_k between its bounds, in units of its variance if ranks were known.
@@ -261,7 +262,7 @@ class RankVariance:
         k = replace(table, min_better=min_better, max_better=max_better).grid()
         lower, upper = table.metric_bounds(Accuracy(), k)
         middle = (table.n_test * (lower + upper) / 2 + 0.5) / (table.n_test + 1)
-        independent = self._independent(k, table.weight)
+        independent = self.independent(k)
         independent = np.maximum(independent, middle * (1 - middle) / table.n_test**2)
         return float(((upper - lower) ** 2 / (12 * independent)).max(initial=0.0))
 
@@ -270,30 +271,26 @@ class RankVariance:
         """Inflation of the variance between units by the competitors that they share."""
         if not self.table.is_exact:
             return UNSEEN_COMPETITORS
-        if self._winnable is not self:
-            return self._winnable.competitor_effect
-        k, weight = self._grid, self.table.weight
-        clustered, variance = np.diag(self._clustered(k, weight)), np.diag(self.covariance(k))
-        return self._inflation(variance, clustered, clustered, 1.0, self._of_units(weight))
+        if (winnable := self._winnable) is not self:
+            return winnable.competitor_effect
+        k = self._grid
+        clustered, variance = np.diag(self.clustered(k)), np.diag(self.covariance(k))
+        return self.inflation(variance, clustered, clustered, 1.0)
 
-    def _inflation(
-        self,
-        variance: FloatArray,
-        clustered: FloatArray,
-        reference: FloatArray,
-        otherwise: float,
-        unit_weight: FloatArray,
+    def inflation(
+        self, variance: FloatArray, clustered: FloatArray, reference: FloatArray, otherwise: float
     ) -> float:
         """Ratio of the variance of ATA_k to `reference`, if enough units have errors."""
         # Equal probabilities differ by rounding errors, whose ratios are meaningless.
         usable = reference > 1e-26 / self.table.n_test
-        if self._n_erring(unit_weight) < FEWEST_ERRING_CLASSES or not usable.any():
+        if self._n_erring < FEWEST_ERRING_CLASSES or not usable.any():
             return otherwise
         return design_effect(variance[usable], clustered[usable], reference[usable])
 
-    def _n_erring(self, unit_weight: FloatArray) -> float:
+    @property
+    def _n_erring(self) -> float:
         """Number of units that have errors; effective, if their weights are unequal."""
-        weight = unit_weight[np.unique(self.table.unit[self._typical > 0])]
+        weight = self.unit_weight[np.unique(self.table.unit[self._typical > 0])]
         weight = weight[weight > 0]
         return weight.size and float(weight.size / weight_effect(weight / weight.sum()))
 
@@ -335,13 +332,12 @@ class RankVariance:
 
     def _effect_on_mean(self, values: FloatArray) -> float:
         """Design effect of the weighted mean of values (n,), from differences between units."""
-        weight = self.table.weight
-        of_units = self._of_units(weight)
-        means = self._of_units(weight * values) / np.where(of_units > 0, of_units, 1.0)
+        weight, of_units = self.table.weight, self.unit_weight
+        means = self._sums(weight * values) / np.where(of_units > 0, of_units, 1.0)
         independent = float(weight @ (values - weight @ values) ** 2) / self.table.n_test
         clustered = float(clustered_covariance(means[:, None], of_units)[0, 0])
         ratio = clustered / independent if independent > 0 else 0.0
-        return self._averaged(ratio, self._of_units(weight * (1 - values)))
+        return self._averaged(ratio, self._sums(weight * (1 - values)))
 
 
 def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:
@@ -373,7 +369,7 @@ def joint_covariance(
     that metric.
     """
     n_classes = tests[0].n_classes
-    accuracies = [RankVariance(test).unit_means(k, test.weight, given_n_better) for test in tests]
+    accuracies = [RankVariance(test).unit_means(k, given_n_better) for test in tests]
     weights = [np.repeat(test.class_weight[:, None], k.size, axis=1) for test in tests]
     class_weight = np.hstack(weights)
     clustered = clustered_covariance(np.hstack(accuracies), class_weight)
