@@ -57,10 +57,10 @@ def own_table(
     labels, names = _units(y, unanswered)
     n, given = labels.y.size, as_vector(n_negatives, "n_negatives")
     refuse_disorder(with_labels(n_negatives), with_labels(y), ("n_negatives", "y"))
-    n_competitors = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
-    if (most := n_competitors.max()) > MOST_CLASSES:
+    numbers = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
+    if (most := numbers.max()) > MOST_CLASSES:
         raise DataError(f"n_negatives: found {most:g}, expected at most {MOST_CLASSES:g}")
-    n_competitors = np.broadcast_to(n_competitors.astype(np.int64), n)
+    n_competitors = np.broadcast_to(numbers.astype(np.int64), n)
     min_better, max_better = read_ranks(ranks, y, int(n_competitors.max()) + 1)
     if min_better.size != n:
         raise DataError(f"y: found {n} labels for {min_better.size} rows, expected one for each")

@@ -75,10 +75,10 @@ class RankHistogram(NamedTuple):
     rows: slice | IntArray  # places of the rows in the table
     n_better: IntArray  # distinct numbers of better competitors, increasing
     place: IntArray  # of each row among these
+    counts: FloatArray  # weighted number of rows at each number of better competitors
     n_competitors: int
     siblings: int
     siblings_better: int
-    counts: FloatArray  # weighted number of rows at each number of better competitors
 
     def sizes(self, k: IntArray) -> FloatArray:
         """Numbers of classes (n_k,) without the siblings, at most those that were met."""
@@ -100,19 +100,11 @@ class RankTable:
     In other metrics the rank of an instance is 1 + S_i plus the number of better ones among m_i
     competitors. A metric lies between its values at a and at b.
 
-    The module has the meaning of the columns. Those that are left out are of exact ranks among all
-    classes. One number is the same for all rows.
+    The module explains the columns, arrays of shape (n,). Weights sum to 1. Columns that are left
+    out are those of exact ranks among all classes, and one number is the same for all rows.
 
     Attributes
     ----------
-    y, unit, n_competitors, siblings, siblings_better : int arrays of shape (n,)
-        By default `unit` is y, N is k1 - 1, and there are no siblings.
-    weight : array of shape (n,)
-        Weights omega of the instances, summing to 1.
-    min_better, max_better : int arrays of shape (n,)
-        Bounds a and b of the number of better competitors; one array if ranks are exact.
-    equally_likely, unanswered : bool arrays of shape (n,)
-        False by default.
     n_classes : int
         Number of source classes, k1. Without a design, N is at least k1 - 1 in all rows.
     competitors_shared : bool
@@ -414,7 +406,7 @@ class RankTable:
         for rows, numbers in self._alike:
             distinct, place = distinct_n_better(n_better[rows])
             counts = np.bincount(place, weight[rows])
-            histograms.append(RankHistogram(rows, distinct, place, *numbers, counts))
+            histograms.append(RankHistogram(rows, distinct, place, counts, *numbers))
         return histograms
 
     @cached_property

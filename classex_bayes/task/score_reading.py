@@ -279,7 +279,7 @@ def table_of_ranks(
     n_classes: int,
     min_better: IntArray,
     max_better: IntArray,
-    n_competitors: IntArray | None = None,
+    n_competitors: Any = None,
     *,
     counts: RankCounts | None = None,
     nearest: NearestClasses | None = None,

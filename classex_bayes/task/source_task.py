@@ -118,7 +118,8 @@ class SourceTask(TaskStatistics):
         DataError
             If scores are not finite, shapes are wrong, labels are not among the classes, there are
             fewer than 3 classes, a class has no test instances, or a column is an index or a label
-            and not a class. The message names the first position of the error.
+            and not a class. The message names the argument, as in all constructors, and the first
+            position of the error.
 
         Notes
         -----
@@ -184,12 +185,6 @@ class SourceTask(TaskStatistics):
         classes, ties, class_weight, untested, unanswered, sampling, random_seed
             As in `from_scores`.
 
-        Raises
-        ------
-        DataError
-            As in `from_scores`. Also if a vector is zero and is compared by the cosine, or if a
-            coordinate contains row numbers or one number per class.
-
         Examples
         --------
         >>> gallery = np.eye(3)
@@ -246,12 +241,6 @@ class SourceTask(TaskStatistics):
         classes, higher_is_better, ties, class_weight, untested, unanswered, sampling, random_seed
             As in `from_scores`.
 
-        Raises
-        ------
-        DataError
-            If there are no batches, one is not a pair, or batches have different classes. Also as
-            in `from_scores` and `from_embeddings`; the message names the batch.
-
         Examples
         --------
         >>> scores = np.array([[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]])
@@ -296,12 +285,6 @@ class SourceTask(TaskStatistics):
             True classes, as labels of ``clf.classes_``.
         ties, class_weight, untested, unanswered, sampling, random_seed
             As in `from_scores`.
-
-        Raises
-        ------
-        DataError
-            If the classifier is not fitted, has several outputs or has no scores of all classes, or
-            if it has not seen a label. Also as in `from_scores`.
 
         Warns
         -----
@@ -364,13 +347,6 @@ class SourceTask(TaskStatistics):
         classes, class_weight, untested, unanswered
             As in `from_scores`.
 
-        Raises
-        ------
-        DataError
-            If ranks are not whole or half numbers in 1..n_classes, if the lists are as long as the
-            number of classes, or if other arguments than ranks and labels are given with
-            `n_negatives`. Labels are checked as in `from_scores`.
-
         Examples
         --------
         >>> SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
@@ -427,9 +403,9 @@ class SourceTask(TaskStatistics):
         Parameters
         ----------
         scores : array-like of shape (n, 1 + n_negatives)
-            In each row, first the score of the true item, then those of its negatives. NaN fills
-            rows with fewer negatives, and -inf items that are not offered, such as those that the
-            user already has, which are no negatives.
+            In each row, first the score of the true item, then those of its negatives, at least 2.
+            NaN fills rows with fewer negatives, and -inf items that are not offered, such as those
+            that the user already has, which are no negatives.
         y : array-like of shape (n,)
             User (or item) of each row, by any label. Users weigh the same.
         higher_is_better : bool
@@ -440,11 +416,6 @@ class SourceTask(TaskStatistics):
             Users of further instances that had no list. They are misses at every k.
         random_seed : int, SeedSequence or None
             Seed of random ties.
-
-        Raises
-        ------
-        DataError
-            If a true item has no score, or a row has fewer than 2 negatives.
 
         References
         ----------
@@ -505,12 +476,6 @@ class SourceTask(TaskStatistics):
             distances, the first entry if it is of the true class.
         class_weight, untested, unanswered
             As in `from_scores`. Pass "competitors" if the index contains untested classes.
-
-        Raises
-        ------
-        DataError
-            If a class is outside 0..n_classes - 1, a row has no class, or distances are not sorted,
-            not finite or of another shape. Labels are checked as in `from_scores`.
 
         Notes
         -----
@@ -589,12 +554,6 @@ class SourceTask(TaskStatistics):
             Whether to leave out the document that has the name of its query, as for corpora whose
             queries are documents.
 
-        Raises
-        ------
-        DataError
-            If queries are missing, a list contains a document twice, there are more than n_classes
-            documents, or a number is not finite.
-
         Warns
         -----
         DataWarning
@@ -655,11 +614,6 @@ class SourceTask(TaskStatistics):
             predictions. Totals in the last row and column are left out.
         classes, class_weight, untested
             As in `from_scores`.
-
-        Raises
-        ------
-        DataError
-            If counts are not whole numbers in a square, or a class has no instances.
 
         Warns
         -----

@@ -57,6 +57,8 @@ class TaskStatistics:
     def require(self, need: Need, argument: str = "task") -> RankTable:
         """Return the table of ranks, if the task has what an estimator needs.
 
+        Otherwise the error says why, and how to make a task that has it.
+
         Parameters
         ----------
         need : {"ranks", "ranks among all classes", "exact ranks", "scores"}
@@ -70,11 +72,6 @@ class TaskStatistics:
         Returns
         -------
         RankTable
-
-        Raises
-        ------
-        DataError
-            The task lacks it. The message says why, and how to make a task that has it.
         """
         table = self.table
         made_from = f"{argument}: the task was made from {table.made_from}"
@@ -238,11 +235,6 @@ class TaskStatistics:
             ATA_k with every rank at its worst and at its best. Both equal `accuracy` if it is
             known.
 
-        Raises
-        ------
-        DataError
-            k as for `accuracy`.
-
         Examples
         --------
         >>> from classex_bayes import SourceTask
@@ -270,12 +262,6 @@ class TaskStatistics:
         -------
         RelevantRanks or None
             None if the metric is that of the best document, which `table` has.
-
-        Raises
-        ------
-        DataError
-            Only the best document of each query is known, as in merged tasks, or the metric is the
-            mean average precision.
         """
         if self.judged is None or isinstance(metric, MeanAveragePrecision):
             refuse_all_relevant(metric, self.several_relevant)
@@ -432,11 +418,6 @@ class TaskStatistics:
             Classes to keep, without repetition, at least 3. Numbers are positions.
         random_seed : int, SeedSequence or None
             Seed of the ranks on these classes if the scores are unknown.
-
-        Raises
-        ------
-        DataError
-            If positions are outside 0..k1 - 1, repeated, or too few.
         """
         names = None if label_vector(kept, "kept").dtype.kind in "iuf" else self.classes
         places = encode_labels(kept, None, self.n_classes, names, "kept")

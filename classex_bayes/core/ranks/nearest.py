@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -198,7 +198,7 @@ class NearestClasses:
     def spread(self, rows: BoolArray) -> "NearestClasses":
         """Lists of the `rows` (n,) that are True, and empty ones for instances without scores."""
         empty = {"classes": -1, "scores": -np.inf, "true": -np.inf, "mean": np.nan, "sd": np.nan}
-        columns = {}
+        columns: dict[str, Any] = {}
         for name, value in empty.items():
             known = getattr(self, name)
             columns[name] = np.full((rows.size, *known.shape[1:]), value)
