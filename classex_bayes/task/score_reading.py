@@ -7,7 +7,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import enough_classes, one_of, seed_sequence, truth_value
+from classex_bayes.arguments import (
+    class_count,
+    class_total,
+    enough_classes,
+    one_of,
+    seed_sequence,
+    truth_value,
+)
 from classex_bayes.array_access import (
     as_matrix_anywhere,
     as_numeric,
@@ -43,7 +50,7 @@ from classex_bayes.task.class_labels import (
     template_classes,
 )
 from classex_bayes.task.dask_sources import dask_embeddings, dask_matrix, dask_scores
-from classex_bayes.task.provenance import Provenance
+from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.rank_table import N_GRID, RankTable, statistics_of
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
 from classex_bayes.typing import IntArray, RandomSeed
@@ -237,6 +244,38 @@ def _pair(batch: Any) -> tuple[Any, Any]:
 
 
 # Ranks
+
+
+def ranked_table(
+    ranks: Any,
+    y: Any,
+    n_classes: Any,
+    truncated_at: Any,
+    classes: Any,
+    class_weight: Any,
+    untested: Untested,
+    unanswered: Any,
+) -> tuple[RankTable, list[Any] | None]:
+    """Table of ranks among all classes, and the names of the classes.
+
+    The arguments are those of `SourceTask.from_ranks`.
+    """
+    if n_classes is None:
+        raise DataError(
+            "n_classes: found none, expected the number of classes that each instance was ranked "
+            "among; or pass n_negatives if each has negatives of its own"
+        )
+    k1, length, words = class_total(n_classes), None, Provenance()
+    if truncated_at is not None:
+        length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
+    min_better, max_better = read_ranks(ranks, y, k1, length)
+    names = class_names(classes, k1)
+    positions = encode_labels(y, min_better.size, k1, names)
+    labels = class_labels(positions, k1, names, class_weight, untested, unanswered)
+    if length is not None:
+        max_better = np.where(max_better < length, max_better, k1 - 1)
+        min_better, words = np.minimum(min_better, length), Provenance(unknown=CUT_RANKS)
+    return table_of_ranks(labels, k1, min_better, max_better, provenance=words), names
 
 
 def read_ranks(

@@ -5,25 +5,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_count, class_total, enough_classes, source_task
+from classex_bayes.arguments import class_count, enough_classes, source_task
 from classex_bayes.core.rank_pass import TieHandling
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
+from classex_bayes.task.class_labels import Untested
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, judged_run
 from classex_bayes.task.own_negatives import catalogue_size, own_table, scored_table
-from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.relevant_ranks import Judged
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.score_reading import (
+    ranked_table,
     read_batches,
     read_embeddings,
-    read_ranks,
     read_scores,
-    table_of_ranks,
     table_of_scores,
 )
 from classex_bayes.task.search_results import search_table
@@ -363,25 +361,8 @@ class SourceTask(TaskStatistics):
                     "only ranks and y, because each instance has negatives of its own"
                 )
             return cls(*own_table(ranks, y, n_negatives, unanswered))
-        if n_classes is None:
-            raise DataError(
-                "n_classes: found none, expected the number of classes that each instance was "
-                "ranked among; or pass n_negatives if each has negatives of its own"
-            )
-        k1 = class_total(n_classes)
-        length = None
-        if truncated_at is not None:
-            length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
-        min_better, max_better = read_ranks(ranks, y, k1, length)
-        names = class_names(classes, k1)
-        positions = encode_labels(y, min_better.size, k1, names)
-        labels = class_labels(positions, k1, names, class_weight, untested, unanswered)
-        if length is None:
-            return cls(table_of_ranks(labels, k1, min_better, max_better), names)
-        max_better = np.where(max_better < length, max_better, k1 - 1)
-        min_better = np.minimum(min_better, length)
-        words = Provenance(unknown=CUT_RANKS)
-        return cls(table_of_ranks(labels, k1, min_better, max_better, provenance=words), names)
+        shared = classes, class_weight, untested, unanswered
+        return cls(*ranked_table(ranks, y, n_classes, truncated_at, *shared))
 
     @classmethod
     def from_negatives(

@@ -269,19 +269,7 @@ class TaskStatistics:
         return self.judged.counted_by(metric)
 
     def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
-        """Numbers of classes among `k` at which a metric is known.
-
-        Parameters
-        ----------
-        metric : Metric
-            As for `relevant_ranks`.
-        k : int array of shape (n_k,)
-            Numbers of classes up to n_classes.
-
-        Returns
-        -------
-        int array
-        """
+        """Numbers of classes among `k` (n_k,) at which a metric is known."""
         if (ranks := self.relevant_ranks(metric)) is None:
             return self.table.known_counts(metric, k)
         lower, upper = ranks.metric_bounds(metric, k)
