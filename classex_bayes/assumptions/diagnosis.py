@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from classex_bayes.arguments import seed_sequence, source_task
-from classex_bayes.core.rank_pass import RankBlock, rank_blocks, row_groups
+from classex_bayes.core.rank_pass import RankBlock, row_groups
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.estimators.moment_bounds import MomentBounds
 from classex_bayes.exceptions import DataError, DataWarning
@@ -204,7 +204,7 @@ class Diagnosed:
         """Facts of all scores; None if these or the ranks are unknown."""
         table = self.task.table
         exact = table.answered if isinstance(table, RankTable) and table.is_exact else None
-        return None if exact is None or exact.source is None else ScoreFacts(exact, self.rng)
+        return None if exact is None or exact.all_scores is None else ScoreFacts(exact, self.rng)
 
     @cached_property
     def sample(self) -> Sample | None:
@@ -261,8 +261,7 @@ class ScoreFacts:
         self.row_hash = np.empty(n, dtype=np.int64)
         self.distinctive = np.zeros(n, dtype=bool)
         as_competitor, edges = np.zeros((n_classes, 1)), []
-        groups, provenance = row_groups(y, n_classes), table.provenance
-        for block in rank_blocks(table.source, y, groups, provenance.ties, provenance.tie_seed):
+        for block in table.blocks(row_groups(y, n_classes)):
             gain = weight[block.rows, None]
             block.defeats.add_gains(block.n_better, gain, as_competitor)
             edges.append(_edges(block, y[block.rows], kept))

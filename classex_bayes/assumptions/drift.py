@@ -399,4 +399,4 @@ def _on_classes_of(task: SourceTask, small: SourceTask) -> SourceTask:
 def _accuracy_by_class(task: SourceTask) -> FloatArray:
     """Share of correct answers of each class; 0 for untested classes."""
     table = task.require("exact ranks")
-    return RankVariance(table).unit_means(np.array([task.n_classes]), table.weight)[:, 0]
+    return RankVariance(table).unit_means(np.array([task.n_classes]))[:, 0]

@@ -77,7 +77,7 @@ def sampling_correlation(tasks: Sequence[SourceTask], metric: MeanMetric = _ACCU
     ranks = [task.relevant_ranks(metric) for task in tasks]
     means = np.hstack(
         [
-            RankVariance(test).unit_means(k1, test.weight, metric.given_n_better)
+            RankVariance(test).unit_means(k1, metric.given_n_better)
             if of_test is None
             else of_test.class_means(metric)
             for test, of_test in zip(tests, ranks, strict=True)

@@ -17,7 +17,7 @@ from classex_bayes.arguments import (
     source_task,
     truth_value,
 )
-from classex_bayes.core.rank_pass import rank_blocks, row_groups
+from classex_bayes.core.rank_pass import row_groups
 from classex_bayes.estimators.base import Estimator, fitted_copy, require_estimator
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.parallel import checked_jobs, in_parallel
@@ -222,7 +222,7 @@ def _units(task: SourceTask, with_scores: bool) -> tuple[Redraw, float, str]:
         scale = 1.0
         note += " with equal accuracies"
     if table.is_simple_random and not with_scores:
-        table = replace(table, provenance=replace(table.provenance, source=None))
+        table = replace(table, source=None)
     return lambda rng: SourceTask(redraw_groups(table, rng), task.classes), scale, note
 
 
@@ -293,7 +293,7 @@ def subtasks(
     with replacement, an instance with L better classes of k1 - 1 is beaten by each of them with
     probability L / (k1 - 1).
     """
-    if task.require("exact ranks").source is None:
+    if task.require("exact ranks").all_scores is None:
         return [_thinned(task, kept, rng) for kept in subsets]
     subsets = list(subsets)
     copies = np.array([np.bincount(kept, minlength=task.n_classes) for kept in subsets])
@@ -308,12 +308,11 @@ def n_better_among(task: SourceTask, copies: NumberArray) -> IntArray:
     by the rule for ties of the task. `copies` c (n_classes, n_sets) are the numbers of times that
     each class is in each set. All sets are counted in one pass over the scores.
     """
-    provenance = task.require("exact ranks").provenance
     groups = row_groups(task.y, task.n_classes)
     # Sums of whole numbers below 2^24 are exact in single precision.
     factor = copies.astype(np.float32)
     n_better = np.zeros((task.n_test, copies.shape[1]), dtype=np.int32)
-    for block in rank_blocks(task.scores, task.y, groups, provenance.ties, provenance.tie_seed):
+    for block in task.require("scores").blocks(groups):
         erring = np.flatnonzero(block.n_better)
         n_better[block.rows[erring]] = block.defeats.beaten(erring).astype(np.float32) @ factor
     return n_better

@@ -151,7 +151,7 @@ class SampledMetrics(PointEstimator):
             `k` is not a whole number of at least 2, or the metric is unknown or a median.
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
-        refuse_all_relevant(chosen, self._table.provenance.several_relevant)
+        refuse_all_relevant(chosen, self._table.several_relevant)
         nothing = np.array([-np.inf])  # favorability 0: instances without an answer are last
         last = np.array([chosen.given_favorability(nothing, float(size))[0] for size in counts])
         values = self._answered * self._curve(counts, chosen) + (1 - self._answered) * last

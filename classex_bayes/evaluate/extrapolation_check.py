@@ -41,7 +41,7 @@ class _Parts:
     def of(cls, task: SourceTask, n_parts: int | None, seeds: np.random.SeedSequence) -> "_Parts":
         """Deal the drawn units, which are classes or groups of them, to the parts at random."""
         table, k1 = task.require("ranks"), task.n_classes
-        design = table.provenance.design
+        design = table.design
         if design is None:
             task.require("ranks among all classes")
         unit = np.arange(k1) if design is None else design.group

@@ -140,7 +140,7 @@ def nonmated_lists(nonmated: Any, task: SourceTask) -> NearestClasses:
 def _nonmated_source(matrix: NumberArray, task: SourceTask) -> ScoreMatrix:
     """Scores of non-mated probes, from their scores (n, k1) or embeddings (n, d)."""
     width, n_classes = matrix.shape[1], task.n_classes
-    source, of_embeddings = task.require("ranks").provenance.source, ""
+    source, of_embeddings = task.require("ranks").source, ""
     if isinstance(source, EmbeddingScores):
         dim = source.gallery.shape[1]
         if width == dim == n_classes:

@@ -19,7 +19,7 @@ from classex_bayes.core.influence import (
     clustered_covariance,
     repair_covariance,
 )
-from classex_bayes.core.rank_pass import ranges_to, rank_blocks, row_groups, tie_noise
+from classex_bayes.core.rank_pass import ranges_to, row_groups, tie_noise
 from classex_bayes.core.subsets import accuracy_given_n_better
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.source_task import SourceTask
@@ -176,19 +176,18 @@ def ranked_errors(
     higher scores in double precision come first, and equal scores in the order of the tie-breaking
     noise. Blocks are so small that `width` numbers of each pair fit into memory.
     """
-    source, provenance = task.scores, task.require("scores").provenance
-    groups = row_groups(task.y, task.n_classes)
-    for block in rank_blocks(source, task.y, groups, provenance.ties, provenance.tie_seed):
+    source, table = task.scores, task.require("scores")
+    for block in table.blocks(row_groups(table.y, table.n_classes)):
         erring = np.flatnonzero(block.n_better)
         if erring.size:
             rows, n_better = block.rows[erring], block.n_better[erring]
             row, competitor = block.defeats.pairs(erring)
             score = source.scores(rows)
-            noise = tie_noise(provenance.tie_seed, rows[row], competitor)
+            noise = tie_noise(table.tie_seed, rows[row], competitor)
             order = np.lexsort((-noise, -score[row, competitor], row))
             rank = np.arange(row.size) - np.repeat(np.cumsum(n_better) - n_better, n_better)
             instance, competitor = rows[row], competitor[order]
-            ends = np.flatnonzero(np.diff(task.y[instance], prepend=-1, append=-1))
+            ends = np.flatnonzero(np.diff(table.y[instance], prepend=-1, append=-1))
             for part in ranges_to(ends, max(1, _NUMBERS_AT_ONCE // width)):
                 yield instance[part], competitor[part], rank[part]
 

@@ -46,6 +46,7 @@ class AccuracyCurve:
     permanent_losses: ClassVar[None] = None
     answered_share: ClassVar[float] = 1.0
     distance: ClassVar[None] = None
+    several_relevant: ClassVar[bool] = False
     provenance: ClassVar[Provenance] = Provenance("accuracies")
 
     @classmethod
@@ -98,11 +99,6 @@ class AccuracyCurve:
         if size[worst] > _REFUSE_AT:
             raise DataError(f"{message}. Check that k and accuracy belong together")
         warn(message, ExtrapolationWarning)
-
-    @property
-    def most_classes(self) -> int:
-        """Largest number of classes at which metrics may be asked for."""
-        return self.n_classes
 
     @property
     def answered(self) -> Self:

@@ -17,26 +17,28 @@ _SEVERAL = "if several classes are right, make a run and qrels for SourceTask.fr
 
 
 class ClassLabels(NamedTuple):
-    """True classes of the instances, with an answer (n,) and without, and weights of the classes.
+    """True classes of the instances, with an answer and without, and weights of the classes."""
 
-    `class_weight` (k1,) counts both, and `weight` (k1,) those with an answer. Both sum to 1.
-    """
-
-    y: IntArray
-    weight: FloatArray
-    unanswered: IntArray
-    class_weight: FloatArray
+    y: IntArray  # (n,)
+    unanswered: IntArray  # (n_unanswered,)
+    class_weight: FloatArray  # (k1,), summing to 1 over the classes of all instances
 
     @classmethod
     def of(cls, y: IntArray, unanswered: IntArray, class_weight: FloatArray) -> Self:
-        """Labels with the weights (k1,) of the classes among the instances with an answer."""
-        if not unanswered.size:
-            return cls(y, class_weight, unanswered, class_weight)
-        n_answers, n_lost = (np.bincount(a, minlength=class_weight.size) for a in (y, unanswered))
-        answered = class_weight * n_answers / np.maximum(n_answers + n_lost, 1)
-        if np.count_nonzero(answered) < 2:
+        """Labels of which at least two classes have an answer and weight."""
+        if unanswered.size and np.count_nonzero(class_weight[np.unique(y)]) < 2:
             raise DataError("unanswered: expected instances of at least 2 classes with an answer")
-        return cls(y, answered / answered.sum(), unanswered, class_weight)
+        return cls(y, unanswered, class_weight)
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weights (n + n_unanswered,) of the instances; those without an answer are last."""
+        return instance_weights(np.append(self.y, self.unanswered), self.class_weight)
+
+
+def instance_weights(y: IntArray, class_weight: FloatArray) -> FloatArray:
+    """Weight of each instance: the weight of its class over the class's number of instances."""
+    return class_weight[y] / np.bincount(y, minlength=class_weight.size)[y]
 
 
 def class_labels(
@@ -218,6 +220,20 @@ def encode_labels(
         if of_text:
             _refuse_other_numbers(classes or (), "class {}", "no classes=")
         return _positions(labels, n_classes, name, of_text)
+    place = places_of_names(labels, classes, name)
+    if (unknown := place < 0).any():
+        row = int(np.argmax(unknown))
+        label = labels[row : row + 1].tolist()[0]
+        remedy = f"{name} must hold these names, or positions as an array of numbers"
+        raise DataError(
+            f"{name}: label {label!r} at row {row} is not among the {n_classes} classes; the "
+            f"first classes are {list(classes[:3])!r}; {remedy}, without instances of other classes"
+        )
+    return place
+
+
+def places_of_names(labels: Any, classes: Sequence[Any], name: str) -> IntArray:
+    """Positions (n,) of labels (n,) among the names of the classes; -1 if one is not among them."""
     try:
         if labels.dtype.kind == "f":
             labels = labels.astype(float)  # pandas has no index of half precision
@@ -230,14 +246,6 @@ def encode_labels(
         raise DataError(
             f"{name}: expected one name for each row; pandas finds: {error}; {_SEVERAL}"
         ) from None
-    if (unknown := place < 0).any():
-        row = int(np.argmax(unknown))
-        label = labels[row : row + 1].tolist()[0]
-        remedy = f"{name} must hold these names, or positions as an array of numbers"
-        raise DataError(
-            f"{name}: label {label!r} at row {row} is not among the {n_classes} classes; the "
-            f"first classes are {list(classes[:3])!r}; {remedy}, without instances of other classes"
-        )
     return place.astype(np.int64)
 
 

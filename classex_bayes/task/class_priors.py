@@ -9,10 +9,10 @@ import numpy as np
 from classex_bayes.arguments import class_counts, one_of, seed_sequence, source_task
 from classex_bayes.core.influence import equal_weights, weight_effect
 from classex_bayes.core.metrics import Accuracy
-from classex_bayes.core.rank_pass import rank_blocks, row_groups
+from classex_bayes.core.rank_pass import row_groups
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.class_labels import instance_weights
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_reading import instance_weights
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, RandomSeed
 
@@ -113,12 +113,7 @@ def _within_subsets(table: RankTable, k: int, rng: np.random.Generator) -> float
     weights = np.stack([table.class_weight, equal])
     of_instances = np.stack([instance_weights(table.y, weight) for weight in weights])
     right = np.zeros((2, member.shape[1]))
-    source = table.source
-    assert source is not None
-    groups = row_groups(table.y, table.n_classes)
-    for block in rank_blocks(
-        source, table.y, groups, table.provenance.ties, table.provenance.tie_seed
-    ):
+    for block in table.blocks(row_groups(table.y, table.n_classes)):
         beaten = block.defeats.beaten(np.arange(block.rows.size)).astype(np.float32)
         for start in range(0, member.shape[1], _AT_ONCE):
             part = slice(start, start + _AT_ONCE)

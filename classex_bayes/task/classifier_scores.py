@@ -63,7 +63,7 @@ def read_classifier(clf: Any, X: Any, y: Any) -> LabelledScores:
             f"{MEASURE_DRIFT}"
         )
     labelled = LabelledScores.of(ScoreMatrix(scores, scorer.higher_is_better), y, names)
-    return labelled._replace(assumption=". ".join(sentences))
+    return labelled._replace(provenance=labelled.provenance.with_facts(*sentences))
 
 
 def _fitted_classes(clf: Any) -> list[Any]:

@@ -13,13 +13,13 @@ from classex_bayes.task.class_labels import (
     class_names,
     class_weights,
     first_moved,
+    instance_weights,
     names_in_order,
     refuse_unnamed,
     tested_classes,
 )
 from classex_bayes.task.provenance import DECISIONS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_reading import instance_weights
 from classex_bayes.typing import IntArray
 
 _MOST = 10**8  # instances, each of which is a row of the table of ranks

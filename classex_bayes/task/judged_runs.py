@@ -67,13 +67,14 @@ class JudgedRun(NamedTuple):
         ranks = ListedRanks.of(self.lists, n_classes, self.level, self.depth)
         return table_of_ranks(
             labels,
+            n_classes,
             ranks.min_better,
             ranks.max_better,
             unanswered=self.lists.lengths == 0,
             counts=ranks.counts,
             nearest=ranks.nearest,
             sample=self._sample(ranks),
-            provenance=self._described(Provenance(unknown=CUT_RANKS, nouns=DOCUMENTS)),
+            **self._described(Provenance(unknown=CUT_RANKS, nouns=DOCUMENTS)),
         )
 
     def own_table(self) -> tuple[RankTable, list[Any]]:
@@ -84,8 +85,8 @@ class JudgedRun(NamedTuple):
         run = self._replace(queries=self.queries[answered], y=self.y[answered], lists=lists)
         ranks = ListedRanks.of(lists, self.n_documents, self.level)
         table, names = own_table_of_lists(ranks, run.queries, self.queries[~answered])
-        provenance = self._described(replace(table.provenance, nouns=CANDIDATES))
-        return replace(table, sample=run._sample(ranks), provenance=provenance), names
+        described = self._described(replace(table.provenance, nouns=CANDIDATES))
+        return replace(table, sample=run._sample(ranks), **described), names
 
     def _sample(self, ranks: ListedRanks) -> Sample:
         """First lists without relevant documents other than the best one."""
@@ -93,8 +94,8 @@ class JudgedRun(NamedTuple):
         kept = (lists.grade < self.level) | (lists.item == ranks.best[lists.query])
         return lists.at(kept).sample(np.where(ranks.best < 0, self.y, ranks.best))
 
-    def _described(self, provenance: Provenance) -> Provenance:
-        """Provenance of these judgements, for readers."""
+    def _described(self, provenance: Provenance) -> dict[str, Any]:
+        """Rule for ties, and facts on the judgements, of a table."""
         listed = self.lists.at(self.lists.grade > 0)
         n_judged = np.bincount(np.append(listed.query, self.unlisted_query))
         n_several, several = int((n_judged > 1).sum()), ""
@@ -105,8 +106,8 @@ class JudgedRun(NamedTuple):
                 f"nDCG all; {self.unlisted_query.size} of all {n_judged.sum()} relevant documents "
                 "are not in the lists"
             )
-        described = provenance.with_facts(several, self.namesakes)
-        return replace(described, ties="names", several_relevant=n_several > 0)
+        words = provenance.with_facts(several, self.namesakes)
+        return {"ties": "names", "several_relevant": n_several > 0, "provenance": words}
 
 
 def judged_run(

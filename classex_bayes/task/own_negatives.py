@@ -1,6 +1,6 @@
 """Instances that were ranked among negatives of their own, as recommenders are tested."""
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from classex_bayes.array_access import as_matrix, as_vector, contents, with_labe
 from classex_bayes.core.rank_pass import RankCounts, TieHandling
 from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.class_labels import label_vector, refuse_disorder
+from classex_bayes.task.class_labels import ClassLabels, label_vector, refuse_disorder
 from classex_bayes.task.lists import ListedRanks
 from classex_bayes.task.provenance import ITEMS, Provenance
 from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_reading import read_ranks
+from classex_bayes.task.score_reading import read_ranks, table_of_ranks
 from classex_bayes.typing import BoolArray, IntArray, NumberArray, RandomSeed
 
 _REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types
@@ -47,20 +47,20 @@ def catalogue_size(n_classes: Any, own_candidates: Any) -> int | None:
 
 
 def own_table(
-    ranks: Any, y: Any, n_negatives: Any, unanswered: Any = None
+    ranks: Any, y: Any, n_negatives: Any, unanswered: Any = None, **others: Any
 ) -> tuple[RankTable, list[Any]]:
     """Table of instances that met `n_negatives` competitors, a number or (n,), of their own.
 
     The labels `y` (n,) are the units, whose names are returned. They weigh the same, and so do the
-    instances of each. Those of `unanswered` come last.
+    instances of each. Those of `unanswered` come last. `others` are further values of the table.
     """
-    unit, names = _units(y, unanswered)
-    n, given = label_vector(y).size, as_vector(n_negatives, "n_negatives")
+    labels, names = _units(y, unanswered)
+    n, given = labels.y.size, as_vector(n_negatives, "n_negatives")
     refuse_disorder(with_labels(n_negatives), with_labels(y), ("n_negatives", "y"))
-    n_competitors = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
-    if (most := n_competitors.max()) > MOST_CLASSES:
+    numbers = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
+    if (most := numbers.max()) > MOST_CLASSES:
         raise DataError(f"n_negatives: found {most:g}, expected at most {MOST_CLASSES:g}")
-    n_competitors = np.broadcast_to(n_competitors.astype(np.int64), n)
+    n_competitors = np.broadcast_to(numbers.astype(np.int64), n)
     min_better, max_better = read_ranks(ranks, y, int(n_competitors.max()) + 1)
     if min_better.size != n:
         raise DataError(f"y: found {n} labels for {min_better.size} rows, expected one for each")
@@ -71,26 +71,23 @@ def own_table(
             f"ranks: found {max_better[row] + 1} at row {row}, whose instance has "
             f"{n_competitors[row]} negatives; expected a rank in 1..{n_competitors[row] + 1}"
         )
-    n_classes, n_unanswered = int(n_competitors.min()) + 1, unit.size - n
-    repeats, last = np.bincount(unit), np.full(n_unanswered, n_classes - 1)
-    table = RankTable(
-        unit,
-        n_classes,
-        1 / (repeats.size * repeats[unit]),
-        np.append(min_better, last),
-        np.append(max_better, last),
-        n_competitors=np.append(n_competitors, last),
-        unanswered=np.arange(unit.size) >= n,
+    table = table_of_ranks(
+        labels,
+        int(n_competitors.min()) + 1,
+        min_better,
+        max_better,
+        n_competitors,
         competitors_shared=False,
         provenance=Provenance(
             "ranks among negatives of their own", nouns=ITEMS, assumption=_RANDOM
         ),
+        **others,
     )
     return table, names
 
 
-def _units(y: Any, unanswered: Any) -> tuple[IntArray, list[Any]]:
-    """Number of the unit of each instance, from labels of any kind, and the names of the units."""
+def _units(y: Any, unanswered: Any) -> tuple[ClassLabels, list[Any]]:
+    """Units of the instances as their classes, from labels of any kind, and their names."""
     labels, lost = (
         label_vector(y),
         label_vector(() if unanswered is None else unanswered, "unanswered"),
@@ -102,6 +99,7 @@ def _units(y: Any, unanswered: Any) -> tuple[IntArray, list[Any]]:
         if missing.any():
             row = int(np.argmax(missing))
             raise DataError(f"{name}: found no label at row {row}, expected one")
+    n = labels.size
     if lost.size:
         if contents(labels) != contents(lost) and not {labels.dtype.kind, lost.dtype.kind} <= _REAL:
             raise DataError(
@@ -117,22 +115,40 @@ def _units(y: Any, unanswered: Any) -> tuple[IntArray, list[Any]]:
         raise DataError(
             f"y: found instances of {names.tolist()[0]!r} alone, expected at least 2 users"
         )
-    return unit.astype(np.int64), names.tolist()
+    unit = unit.astype(np.int64)
+    weight = np.full(names.size, 1 / names.size)
+    return ClassLabels(unit[:n], unit[n:], weight), names.tolist()
 
 
 def own_table_of_lists(
-    ranks: ListedRanks, unit: Any, unanswered: Any
+    ranks: ListedRanks, unit: Any, unanswered: Any, names: Sequence[Any] | None = None
 ) -> tuple[RankTable, list[Any]]:
-    """Table of instances whose lists have all of their candidates, and the names of the units."""
+    """Table of instances whose lists have all of their candidates, and the names of the units.
+
+    `names` are given if the units are positions in them.
+    """
     lost = ranks.best < 0
     if lost.any():
-        name = unit[lost].tolist()[0]
+        row = int(np.argmax(lost))
+        name = unit.tolist()[row] if names is None else names[unit[row]]
         raise DataError(
-            f"own_candidates: the list of row {int(np.argmax(lost))}, of {name!r}, lacks its true "
-            "class, expected all candidates; add it, or leave the row out"
+            f"own_candidates: the list of row {row}, of {name!r}, lacks its true class, expected "
+            "all candidates; add it, or leave the row out"
         )
-    table, names = own_table(ranks.min_better + 1, unit, ranks.n_wrong, unanswered)
-    return _with_ties(table, ranks.counts), names
+    _refuse_few(ranks.n_wrong, "own_candidates")
+    n_better = ranks.min_better
+    table, units = own_table(n_better + 1, unit, ranks.n_wrong, unanswered, counts=ranks.counts)
+    return table, units if names is None else [names[place] for place in units]
+
+
+def _refuse_few(n_negatives: IntArray, argument: str) -> None:
+    """Raise if a row has too few negatives; `argument` is that from which they are known."""
+    row = int(np.argmin(n_negatives))
+    if n_negatives[row] < _FEWEST:
+        raise DataError(
+            f"{argument}: found {n_negatives[row]} negatives in row {row}, expected at least "
+            f"{_FEWEST}, because one alone does not show how accuracy falls with more"
+        )
 
 
 def scored_table(
@@ -154,6 +170,8 @@ def scored_table(
         raise DataError(f"scores: found NaN at row {row}, column 0, expected the true item's score")
     # The system does not offer the others.
     offered = ~np.isnan(negatives) & (negatives != (-np.inf if higher else np.inf))
+    n_offered = offered.sum(axis=1)
+    _refuse_few(n_offered, "scores")
     min_better = (negatives > positive if higher else negatives < positive).sum(axis=1)
     tied = (offered & (negatives == positive)).sum(axis=1)
     rule: Any = "random" if ties == "auto" else ties
@@ -163,10 +181,8 @@ def scored_table(
     else:
         n_better = min_better + tied * (rule == "pessimistic")
     counts = RankCounts(n_better, min_better, min_better + tied, np.zeros_like(min_better))
-    table, names = own_table(1 + n_better, y, offered.sum(axis=1), unanswered)
-    provenance = replace(table.provenance, ties=rule)
-    sample = _sample(matrix, offered, higher)
-    return replace(_with_ties(table, counts), sample=sample, provenance=provenance), names
+    others = {"counts": counts, "ties": rule, "sample": _sample(matrix, offered, higher)}
+    return own_table(1 + n_better, y, n_offered, unanswered, **others)
 
 
 def _sample(matrix: NumberArray, offered: BoolArray, higher_is_better: bool) -> Sample:
@@ -176,12 +192,3 @@ def _sample(matrix: NumberArray, offered: BoolArray, higher_is_better: bool) -> 
     ids = np.where(is_item, np.arange(matrix.shape[1]), -1)
     scores = matrix[first].astype(float) * (1 if higher_is_better else -1)
     return Sample.of_lists(ids, scores, np.zeros_like(first))
-
-
-def _with_ties(table: RankTable, counts: RankCounts | None) -> RankTable:
-    """Table with the counts of the answered instances; the others follow and are not tied."""
-    if counts is None:
-        return table
-    last = table.min_better[table.unanswered]
-    rest = RankCounts(last, last, last, np.zeros_like(last))
-    return replace(table, counts=RankCounts.joined([counts, rest]))

@@ -1,14 +1,10 @@
-"""Provenance of ranks: the scores, how passes over them read ranks, and words for both."""
+"""Provenance of ranks: words for where they come from, for readers."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 from classex_bayes.core.metrics import Metric
-from classex_bayes.core.rank_pass import RankStatistics, Ties
-from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError
-from classex_bayes.task.sampling_design import SamplingDesign
-from classex_bayes.typing import FloatArray, IntArray
 
 
 class UnknownRanks(NamedTuple):
@@ -67,45 +63,17 @@ CUT_RANKS = UnknownRanks(
 
 @dataclass(frozen=True, eq=False)
 class Provenance:
-    """Where ranks come from: words for readers, and the scores and how they are read."""
+    """Where ranks come from, in words for readers."""
 
     made_from: str = "ranks"  # what a task with known ranks is made from
-    source: ScoreSource | None = None  # scores of the answered instances, if they are still known
-    ties: Ties = "random"
-    tie_seed: int = 0
-    design: SamplingDesign | None = None  # if classes had unequal probabilities or came in groups
-    is_part: bool = False  # of a test that is checked and described as a whole
     unknown: UnknownRanks = WITHIN_BOUNDS
     nouns: Nouns = CLASSES
     assumption: str = ""  # of the kind of data, for readers of predictions
-    several_relevant: bool = False  # whether queries have several relevant documents
-
-    def statistics(self, y: IntArray, weight: FloatArray, k: IntArray) -> RankStatistics:
-        """Numbers of better classes and influences on ATA_k, from one pass over the scores.
-
-        `y` (n,) are the true classes and `weight` (n,) the weights of the instances.
-        """
-        assert self.source is not None
-        numbers = y, weight, k, self.ties, self.tie_seed
-        if self.design is None:
-            return self.source.statistics(*numbers)
-        return self.source.design_statistics(*numbers, self.design.class_weight, self.design.group)
+    is_part: bool = False  # of a test that is checked and described as a whole
 
     def with_facts(self, *facts: str) -> Self:
         """Provenance whose assumption has further sentences; empty ones are left out."""
         return replace(self, assumption=". ".join(filter(None, [self.assumption, *facts])))
-
-    def subset(self, rows: IntArray, columns: IntArray) -> Self:
-        """Provenance of the instances `rows`, scored on the classes `columns`."""
-        assert self.source is not None
-        if self.design is not None and not self.source.has_scores:
-            raise DataError(
-                "task: its scores came in batches and were not kept, so it is unknown which of "
-                "some classes are the nearest, by which a sampling design weighs competitors; make "
-                "it from all scores"
-            )
-        design = None if self.design is None else self.design.select(columns)
-        return replace(self, source=self.source.subset(rows, columns), design=design)
 
 
 def refuse_all_relevant(metric: Metric, several_relevant: bool) -> None:

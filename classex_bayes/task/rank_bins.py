@@ -21,7 +21,7 @@ def bin_ends(table: RankTable) -> IntArray:
 
     Bounds of ranks that are not equally likely lie within one bin, but for a few.
     """
-    largest, bounded = int(_levels(table)[1].max()), table.bounded
+    largest, bounded = int(_by_size(table)[1].max()), table.bounded
     if not bounded.any():
         return n_better_bins(largest + 1)
     min_better, max_better = np.sort(table.min_better[bounded]), np.sort(table.max_better[bounded])
@@ -46,17 +46,17 @@ def bin_probabilities(table: RankTable, basis: Basis, *, thinned: bool = True) -
     `thinned`: the share of instances that always lose is as observed. Otherwise U* = 0 describes
     them.
     """
-    (level, numbers), ends = _levels(table), bin_ends(table)
-    share = np.bincount(level, table.weight)
-    winnable = np.bincount(level, table.weight * ~table.always_loses) if thinned else share
+    (size, numbers), ends = _by_size(table), bin_ends(table)
+    share = np.bincount(size, table.weight)
+    winnable = np.bincount(size, table.weight * ~table.always_loses) if thinned else share
     matrix = np.zeros((ends.size, basis.knots.size))
-    for n_competitors, of_level, left in zip(
+    for n_competitors, of_size, left in zip(
         numbers.tolist(), share / share.sum(), winnable / share.sum(), strict=True
     ):
         if n_competitors:
             last = np.append(ends[:-1][ends[:-1] < n_competitors], n_competitors)
             matrix[: last.size] += left * basis.bin_probabilities(last, n_competitors + 1)
-            matrix[last.size - 1] += of_level - left
+            matrix[last.size - 1] += of_size - left
     return matrix
 
 
@@ -69,11 +69,11 @@ def bin_counts(
     the last bin, if instances had different numbers of competitors, count in it. `ends` are those
     of other bins, such as of another task.
     """
-    level, numbers = _levels(table)
+    size, numbers = _by_size(table)
     ends = bin_ends(table) if ends is None else ends
     groups = np.zeros(table.n_test, dtype=np.int64) if group is None else group
     n_groups, lost, weight = int(groups.max()) + 1, table.always_loses, table.n_test * table.weight
-    last_bin = np.searchsorted(ends[:-1], numbers)[level]  # that each row can reach
+    last_bin = np.searchsorted(ends[:-1], numbers)[size]  # that each row can reach
     bins = np.minimum(np.searchsorted(ends[:-1], table.min_better), last_bin)
     place = groups * ends.size + np.where(lost, last_bin, bins)
     in_one_bin = lost | table.is_exact
@@ -89,11 +89,11 @@ def bin_counts(
     return counts if group is not None else counts[0]
 
 
-def _levels(table: RankTable) -> tuple[IntArray, IntArray]:
-    """Level (n,) of rows that met about equally many competitors; the number (n_levels,)."""
+def _by_size(table: RankTable) -> tuple[IntArray, IntArray]:
+    """Group (n,) of the rows that met about equally many competitors; the numbers (n_groups,)."""
     log_number = np.log(np.maximum(table.n_competitors, 1))
-    level = np.floor((log_number - log_number.min()) / np.log(_STEP)).astype(np.int64)
-    share = np.bincount(level, table.weight)
-    total = np.bincount(level, table.weight * log_number)
+    size = np.floor((log_number - log_number.min()) / np.log(_STEP)).astype(np.int64)
+    share = np.bincount(size, table.weight)
+    total = np.bincount(size, table.weight * log_number)
     mean = np.exp(np.divide(total, share, out=np.zeros_like(total), where=share > 0))
-    return level, np.where(share > 0, np.rint(mean), 0).astype(np.int64)
+    return size, np.where(share > 0, np.rint(mean), 0).astype(np.int64)

@@ -1,16 +1,40 @@
-"""RankTable: what a test says, one row an instance."""
+"""RankTable: what a test says, one row an instance.
+
+Each column has one meaning, whatever the ranks were made from. Readers of scores, lists, ranks and
+counts only differ in the values that they give it.
+
+=================  =================================================================================
+column             meaning
+=================  =================================================================================
+y                  the true class, or with candidates of each instance's own the user
+unit               what was drawn at random: the class, its group or the user
+weight             share of the instance in every mean
+n_competitors      number N of equally weighted classes that it was compared with
+min_better         fewest of them that may be better
+max_better         most of them that may be better
+equally_likely     whether all numbers between these two have one probability
+siblings           number of wrong classes that are always among the k classes, as of its own group
+siblings_better    number of siblings that are better
+unanswered         whether it loses to everyone at every k, like a search without an answer
+=================  =================================================================================
+
+Classes that are drawn one by one, equally, have N = k1 - 1 and no siblings. In a sampling design N
+is the number of equally weighted classes that represent those of other groups. Candidates of each
+instance's own are N draws for it alone. Decisions, ties of unknown order and the ends of lists make
+`min_better` smaller than `max_better`.
+"""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
 from classex_bayes.core.influence import Influence
 from classex_bayes.core.metrics import Accuracy, MeanMetric, MedianRank, Metric
-from classex_bayes.core.rank_pass import RankCounts, TieHandling
+from classex_bayes.core.rank_pass import RankBlock, RankCounts, RankStatistics, Ties, rank_blocks
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ScoreSource
@@ -18,6 +42,7 @@ from classex_bayes.core.subsets import distinct_n_better, log_spaced
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
 from classex_bayes.task.provenance import DECISIONS, TIED_SCORES, Provenance
+from classex_bayes.task.sampling_design import SamplingDesign
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Values count as known if their bounds differ by no more than this.
@@ -29,7 +54,7 @@ _SIZES = 200  # values of k among which the smallest with a known accuracy is so
 # Share of the unknown ranks that may differ from the others, such as those of a few shorter lists.
 FEW = 0.01
 # Columns with a value for each row, next to the weight.
-_ROWS = (
+ROWS = (
     "y",
     "min_better",
     "max_better",
@@ -44,16 +69,16 @@ _ROWS = (
 _DEFAULT: Any = None
 
 
-class Cells(NamedTuple):
-    """Rows that met equally many competitors and siblings, by their number of better classes."""
+class RankHistogram(NamedTuple):
+    """Numbers of better competitors of rows that met equally many competitors and siblings."""
 
     rows: slice | IntArray  # places of the rows in the table
     n_better: IntArray  # distinct numbers of better competitors, increasing
     place: IntArray  # of each row among these
-    n_competitors: int
-    siblings: int  # number of siblings, which are always among the k classes
-    siblings_better: int  # number of siblings that are better
     counts: FloatArray  # weighted number of rows at each number of better competitors
+    n_competitors: int
+    siblings: int
+    siblings_better: int
 
     def sizes(self, k: IntArray) -> FloatArray:
         """Numbers of classes (n_k,) without the siblings, at most those that were met."""
@@ -65,65 +90,45 @@ class RankTable:
     r"""Ranks of the test instances, and whom each instance was compared with.
 
     Instance i met N_i competitors, of which L_i were better than its true class, with L_i known to
-    lie between a_i and b_i. It also has s_i *siblings*: wrong classes that are always among the k
-    classes, such as the others of its own group. An instance that one of them beats *always
-    loses*, like one without an answer. The average test accuracy is the mean over the others,
+    lie between a_i and b_i. S_i of its s_i siblings were better. An instance that one of them beats
+    *always loses*, like one without an answer. The average test accuracy is the mean over the
+    others,
 
     .. math:: ATA_k = \sum_{i: S_i = 0} \omega_i \binom{N_i - L_i}{m_i} \Big/ \binom{N_i}{m_i},
-        \qquad m_i = k - 1 - s_i,
+        \qquad m_i = k - 1 - s_i.
 
-    where S_i is the number of better siblings. In other metrics the rank of an instance is
-    1 + S_i plus the number of better ones among m_i competitors. A metric lies between its
-    values at a and at b. Different tests are different values of the columns:
+    In other metrics the rank of an instance is 1 + S_i plus the number of better ones among m_i
+    competitors. A metric lies between its values at a and at b.
 
-    - classes drawn one by one, equally: N = k1 - 1, a = b = rank - 1 and no siblings;
-    - decisions, cut lists: a < b in some rows, and L may be any number between them;
-    - tied scores: a < b in some rows, and L is equally likely to be any number between them;
-    - classes in groups: siblings, and groups as the `unit` that was drawn;
-    - negatives of each instance's own: N is their number, and no two instances share competitors;
-    - choices among m alternatives: N = m - 1 negatives, and a = 1 and b = N after a wrong choice;
-    - classes with unequal probabilities: N is the number of equally weighted competitors that stand
-      for those that were met (`classex_bayes.core.rank_pass.design_statistics`).
-
-    Words for readers are in `provenance`, and no statistic depends on them.
-
-    Columns that are left out are those of exact ranks among all classes. One number is the same for
-    all rows.
+    The module explains the columns, arrays of shape (n,). Weights sum to 1. Columns that are left
+    out are those of exact ranks among all classes, and one number is the same for all rows.
 
     Attributes
     ----------
-    y : int array of shape (n,)
-        True classes.
     n_classes : int
-        Number of source classes, k1.
-    weight : array of shape (n,)
-        Weights omega of the instances, summing to 1.
-    min_better, max_better : int arrays of shape (n,)
-        Bounds a and b of the number of better competitors; one array if ranks are exact.
-    equally_likely : bool array of shape (n,)
-        Whether all numbers from a to b are equally likely. By default they are only possible.
-    n_competitors : int array of shape (n,)
-        Number N of competitors; k1 - 1 by default.
-    unit : int array of shape (n,)
-        Number of the unit that was drawn; by default the class.
-    siblings, siblings_better : int arrays of shape (n,)
-        Numbers s and S of siblings, and of those that are better.
-    unanswered : bool array of shape (n,)
-        Whether the instance loses to everyone at every k, like a search without an answer.
+        Number of source classes, k1. Without a design, N is at least k1 - 1 in all rows.
     competitors_shared : bool
         Whether all instances meet the same competitors, which makes their answers dependent.
     largest_k : int
-        Largest number of classes at which accuracies are estimated.
+        Largest number of classes at which accuracies are estimated; k1 without a design.
+    design : SamplingDesign or None
+        Unequal weights or groups of the classes.
+    source : ScoreSource or None
+        Scores of the instances that have an answer, if they are at hand.
+    ties, tie_seed : str, int
+        Rule for competitors with the score of the true class, and seed of random ties.
+    counts : RankCounts or None
+        Numbers of better classes by this rule and in both extreme orders, as counted from scores.
     influence : Influence or None
         Influence of the units on ATA_k on `grid`, from a pass over the scores.
-    counts : RankCounts or None
-        Numbers of better classes as counted from the scores.
     nearest : NearestClasses or None
         The wrong classes that score best, if they are known without the scores.
     sample : Sample or None
-        First instances with their scores, if they are known without `provenance.source`.
+        First instances with their scores, if they are known without `source`.
+    several_relevant : bool
+        Whether the true class is the best of several that are relevant to an instance.
     provenance : Provenance
-        Where the ranks come from, with words for readers.
+        Words for readers. No statistic depends on them.
     """
 
     y: IntArray
@@ -139,17 +144,23 @@ class RankTable:
     unanswered: BoolArray = _DEFAULT
     competitors_shared: bool = True
     largest_k: int = _DEFAULT
-    influence: Influence | None = None
+    design: SamplingDesign | None = None
+    source: ScoreSource | None = None
+    ties: Ties | Literal["unknown"] = "random"
+    tie_seed: int = 0
     counts: RankCounts | None = None
+    influence: Influence | None = None
     nearest: NearestClasses | None = None
     sample: Sample | None = None
+    several_relevant: bool = False
     provenance: Provenance = field(default_factory=Provenance)
     has_ranks: ClassVar[bool] = True
     __repr__ = by_fields
 
     def __post_init__(self) -> None:
         """Fill in the columns that are left out, and check that columns fit each other."""
-        for name, value in {"max_better": self.min_better, "unit": self.y}.items():
+        defaults = {"max_better": self.min_better, "unit": self.y, "largest_k": self.n_classes}
+        for name, value in defaults.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         columns = {"n_competitors": self.n_classes - 1, "siblings": 0, "siblings_better": 0}
@@ -160,20 +171,19 @@ class RankTable:
             column = values if values.ndim else np.broadcast_to(values, self.y.shape)
             object.__setattr__(self, name, column)
         self._check_columns()
-        most = int((self.n_competitors + self.siblings).min() + 1)
-        if self.largest_k is None:
-            object.__setattr__(self, "largest_k", max(most, 2))
-        if self.competitors_shared and self.provenance.design is None:
-            others = self.n_classes - 1
-            if (self.n_competitors != others).any():
-                raise DataError(
-                    f"n_competitors: found {self.n_competitors.min()}, expected {others}, all "
-                    "other classes, because competitors_shared is True; pass False if instances "
-                    "have negatives of their own, and their number + 1 as n_classes"
-                )
+        others = self.n_classes - 1
+        wrong = self.n_competitors < others
+        if self.competitors_shared:
+            wrong = self.n_competitors != others
+        if self.design is None and wrong.any():
+            raise DataError(
+                f"n_competitors: found {self.n_competitors[np.argmax(wrong)]}, expected {others}, "
+                "all other classes; if instances have negatives of their own, pass "
+                "competitors_shared=False, and their fewest number + 1 as n_classes"
+            )
 
     def _check_columns(self) -> None:
-        for name in ("weight", *_ROWS):
+        for name in ("weight", *ROWS):
             column, kind = getattr(self, name), "number" if name == "weight" else "whole number"
             if column.shape != self.y.shape or (name != "weight" and column.dtype.kind == "f"):
                 found = f"found {column.dtype} of shape {column.shape}"
@@ -217,21 +227,15 @@ class RankTable:
             self.min_better, self.max_better
         )
 
-    @cached_property
-    def has_one_size(self) -> bool:
-        """Whether every instance met k1 - 1 competitors, which were drawn one by one, equally."""
-        others = self.siblings.any() or (self.n_competitors != self.n_classes - 1).any()
-        return self.provenance.design is None and not others
-
     @property
     def is_simple_random(self) -> bool:
         """Whether every instance met all other classes, which were drawn one by one, equally."""
-        return self.competitors_shared and self.has_one_size
+        return self.competitors_shared and self.design is None
 
     @property
-    def most_classes(self) -> int:
-        """Largest number of classes at which metrics may be asked for."""
-        return self.n_classes if self.competitors_shared else self.largest_k
+    def has_one_size(self) -> bool:
+        """Whether every instance met k1 - 1 competitors, which were drawn one by one, equally."""
+        return self.design is None and not (self.n_competitors != self.n_classes - 1).any()
 
     @cached_property
     def bounded(self) -> BoolArray:
@@ -239,23 +243,21 @@ class RankTable:
         return (self.min_better < self.max_better) & ~self.equally_likely
 
     @property
-    def are_decisions(self) -> bool:
-        """Whether ranks are unknown because most rows of scores have two different values."""
-        return not self.is_exact and self.counts is not None and self.counts.are_decisions
+    def n_better(self) -> IntArray:
+        """Number (n,) of wrong classes that beat each instance; the fewest if it is unknown."""
+        return self.min_better + self.siblings_better
+
+    @cached_property
+    def always_loses(self) -> BoolArray:
+        """Whether each instance (n,) loses at every k: to a sibling, or without an answer."""
+        return (self.siblings_better > 0) | self.unanswered
 
     @property
     def made_from(self) -> str:
         """Word for what the task is made from."""
         return self.provenance.made_from if self.is_exact else self.provenance.unknown.made_from
 
-    @property
-    def ties(self) -> TieHandling:
-        """Rule for competitors with the score of the true class."""
-        is_open, counts = self.min_better < self.max_better, self.counts
-        if counts is not None:  # ranks that a list does not show are not tied
-            is_open = is_open & (counts.min_better < counts.max_better)
-        rule: Any = self.provenance.ties  # "names" of runs, which users do not pass
-        return "unknown" if is_open.any() else rule
+    # What is known from scores
 
     @property
     def n_tied(self) -> int:
@@ -263,21 +265,19 @@ class RankTable:
         return 0 if self.counts is None else self.counts.tied
 
     @property
-    def n_better(self) -> IntArray:
-        """Number (n,) of wrong classes that beat each instance; the fewest if it is unknown."""
-        if self.is_exact and self.counts is not None:
-            return self.counts.n_better
-        return self.min_better + self.siblings_better
+    def are_decisions(self) -> bool:
+        """Whether ranks are unknown because most rows of scores have two different values."""
+        return not self.is_exact and self.counts is not None and self.counts.are_decisions
 
     @property
-    def source(self) -> ScoreSource | None:
-        """The scores of all instances, if they are still known."""
-        return None if self.unanswered.any() else self.provenance.source
+    def all_scores(self) -> ScoreSource | None:
+        """Scores of all instances; None if some have no answer, or the scores are not at hand."""
+        return None if self.unanswered.any() else self.source
 
     @property
     def distance(self) -> str | None:
         """How embeddings are compared; None without embeddings."""
-        return getattr(self.provenance.source, "distance", None)
+        return getattr(self.source, "distance", None)
 
     @property
     def has_scores(self) -> bool:
@@ -295,102 +295,68 @@ class RankTable:
                 "classes score best; make it with from_scores, from_embeddings, or from_search "
                 "with distances"
             )
-        return self.source.nearest(self.y)
+        lists = self.source.nearest(self.y[~self.unanswered])
+        return lists.spread(~self.unanswered) if self.unanswered.any() else lists
 
     @cached_property
     def first_rows(self) -> Sample | None:
         """First instances with their scores, as stored or from the scores; None if unknown."""
-        source = self.provenance.source
-        if self.sample is not None or source is None:
+        if self.sample is not None or self.source is None:
             return self.sample
-        return source.sample(self.y[~self.unanswered])
+        return self.source.sample(self.y[~self.unanswered])
+
+    @property
+    def tie_rule(self) -> Ties:
+        """Rule of passes over the scores. If the order of ties is unknown, they are broken."""
+        return "random" if self.ties == "unknown" else self.ties
+
+    def blocks(self, groups: Iterable[IntArray]) -> Iterator[RankBlock]:
+        """Competitors that beat each group of instances, from one pass over all scores."""
+        assert self.all_scores is not None
+        return rank_blocks(self.all_scores, self.y, groups, self.tie_rule, self.tie_seed)
 
     @property
     def data(self) -> tuple[Any, ...]:
         """Arrays of numbers from which everything else follows."""
-        ranks = (
-            self.y,
-            self.min_better,
-            self.max_better,
-            self.class_weight,
-            self.n_competitors,
-            self.unit,
-        )
-        siblings = self.siblings, self.siblings_better
-        return *ranks, *siblings, self.bounded, self.unanswered, np.array([self.competitors_shared])
+        columns = (getattr(self, name) for name in ROWS if name != "equally_likely")
+        return *columns, self.bounded, self.class_weight, np.array([self.competitors_shared])
 
-    @cached_property
-    def always_loses(self) -> BoolArray:
-        """Whether each instance (n,) loses at every k: to a sibling, or without an answer."""
-        return (self.siblings_better > 0) | self.unanswered
+    # Parts, and tables in which less is known
 
-    @cached_property
+    @property
     def answered_share(self) -> float:
         """Weight of the instances that have an answer."""
         return float(self.weight[~self.unanswered].sum()) if self.unanswered.any() else 1.0
 
     @property
     def answered(self) -> Self:
-        """Table without the unanswered instances, with the weights of the others."""
-        return self._answered if self.unanswered.any() else self
+        """Table without the unanswered instances; this table if there are none."""
+        rest = self.without(self.unanswered)
+        return rest if rest is self else replace(rest, source=self.source)
 
-    @cached_property
-    def _answered(self) -> Self:
-        rows, share = np.flatnonzero(~self.unanswered), self.answered_share
+    def without(self, left_out: BoolArray) -> Self:
+        """Table without some rows (n,), with the weights and the influence of the others.
+
+        It is this table if none are left out.
+        """
+        if not left_out.any():
+            return self
+        rows = np.flatnonzero(~left_out)
+        share = float(self.weight[rows].sum())
         influence = None if self.influence is None else self.influence.scaled(1 / share)
         return replace(self.at(rows, self.weight[rows] / share), influence=influence)
 
     def at(self, rows: IntArray, weight: FloatArray) -> Self:
-        """Some of the rows, with weights that sum to 1, without influence and sample."""
+        """Some of the rows, with weights that sum to 1, without scores and influence."""
         return replace(
             self,
-            **{name: getattr(self, name)[rows] for name in _ROWS},
+            **{name: getattr(self, name)[rows] for name in ROWS},
             weight=weight,
+            source=None,
             influence=None,
             sample=None,
             counts=None if self.counts is None else self.counts.at(rows),
             nearest=None if self.nearest is None else self.nearest.of_instances(rows),
-        )
-
-    @classmethod
-    def stacked(cls, tables: Sequence[Self], weight: FloatArray, provenance: Provenance) -> Self:
-        """Rows of all tables, one table after the other, with weights that sum to 1.
-
-        Influences add up, each in proportion to the weight of its rows.
-        """
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(table, name) for table in tables]) for name in _ROWS
-        }
-        if all(table.is_exact for table in tables):
-            columns["max_better"] = columns["min_better"]
-        ends = np.cumsum([table.n_test for table in tables])
-        influence, counts, nearest = None, None, None
-        influences = [
-            table.influence.scaled(float(of_rows.sum()))
-            for table, of_rows in zip(tables, np.split(weight, ends[:-1]), strict=True)
-            if table.influence is not None
-        ]
-        if len(influences) == len(tables):
-            influence = sum(influences[1:], influences[0])
-        of_tables = [table.counts for table in tables if table.counts is not None]
-        if len(of_tables) == len(tables):
-            counts = RankCounts.joined(of_tables)
-        # A table of answered instances alone reads its lists from the scores when they are needed.
-        whole = provenance.source is not None and not columns["unanswered"].any()
-        if not whole and all(table.has_scores for table in tables):
-            nearest = NearestClasses.joined(table.nearest_classes for table in tables)
-        gone = provenance.source is None
-        of_parts = [table.first_rows if gone else table.sample for table in tables]
-        samples = [sample for sample in of_parts if sample is not None]
-        return replace(
-            tables[0],
-            **columns,
-            weight=weight,
-            influence=influence,
-            counts=counts,
-            nearest=nearest,
-            sample=Sample.joined(samples) if samples else None,
-            provenance=provenance,
         )
 
     def with_open_ties(self) -> Self:
@@ -409,64 +375,66 @@ class RankTable:
             min_better=min_better,
             max_better=max_better,
             equally_likely=~undecided,
+            ties="unknown",
             provenance=replace(self.provenance, unknown=words),
         )
 
     def without_source(self) -> Self:
         """Table without the scores, with the statistics that were computed from them."""
-        provenance = replace(self.provenance, source=None)
         nearest = self.nearest if self.source is None else self.nearest_classes
-        return replace(self, nearest=nearest, sample=self.first_rows, provenance=provenance)
+        return replace(self, source=None, nearest=nearest, sample=self.first_rows)
 
     # Accuracies and other metrics
 
     @cached_property
-    def _kinds(self) -> list[tuple[slice | IntArray, list[int]]]:
+    def _alike(self) -> list[tuple[slice | IntArray, list[int]]]:
         """Rows that met equally many competitors and siblings, with these numbers."""
         columns = self.n_competitors, self.siblings, self.siblings_better
         if all(column[0] == column[-1] and np.ptp(column) == 0 for column in columns):
             return [(slice(None), [int(column[0]) for column in columns])]
-        kinds, place = np.unique(np.stack(columns), axis=1, return_inverse=True)
+        numbers, place = np.unique(np.stack(columns), axis=1, return_inverse=True)
         order = np.argsort(place.ravel(), kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(place.ravel()))[:-1])
-        return list(zip(parts, kinds.T.tolist(), strict=True))
+        return list(zip(parts, numbers.T.tolist(), strict=True))
 
-    def cells(self, n_better: IntArray) -> Iterator[Cells]:
-        """Rows by their number of better competitors, for `min_better`, `max_better` or between."""
-        weight = self.n_test * self.weight
-        for rows, (n_competitors, siblings, siblings_better) in self._kinds:
+    def histograms(self, n_better: IntArray) -> list[RankHistogram]:
+        """Histograms of numbers (n,) of better competitors: `min_better`, `max_better` or between.
+
+        There is one for all rows that met equally many competitors and siblings.
+        """
+        weight, histograms = self.n_test * self.weight, []
+        for rows, numbers in self._alike:
             distinct, place = distinct_n_better(n_better[rows])
-            yield Cells(
-                rows,
-                distinct,
-                place,
-                n_competitors,
-                siblings,
-                siblings_better,
-                np.bincount(place, weight[rows]),
-            )
+            counts = np.bincount(place, weight[rows])
+            histograms.append(RankHistogram(rows, distinct, place, counts, *numbers))
+        return histograms
 
     @cached_property
-    def cells_of_min_better(self) -> list[Cells]:
-        """Rows by their smallest number of better competitors."""
-        return [*self.cells(self.min_better)]
+    def histograms_of_min_better(self) -> list[RankHistogram]:
+        """Histograms of the smallest numbers of better competitors."""
+        return self.histograms(self.min_better)
 
     @cached_property
-    def _cells_of_max_better(self) -> list[Cells]:
-        return [*self.cells(self.max_better)]
+    def _histograms_of_max_better(self) -> list[RankHistogram]:
+        return self.histograms(self.max_better)
 
-    def _average(self, metric: Metric, k: IntArray, of_rows: list[Cells]) -> FloatArray:
+    def _average(
+        self, metric: Metric, k: IntArray, histograms: Sequence[RankHistogram]
+    ) -> FloatArray:
         """Average (n_k,) of a metric over subsets of k classes."""
         if isinstance(metric, MedianRank):
             return metric.by_top_accuracy(
-                lambda m, size: float(self._average(Accuracy(m), np.array([size]), of_rows)[0]), k
+                lambda m, size: float(self._average(Accuracy(m), np.array([size]), histograms)[0]),
+                k,
             )
         assert isinstance(metric, MeanMetric)
         total = np.zeros(k.size)
-        for cells in of_rows:
-            sizes = cells.sizes(k)
-            total += metric.behind(cells.siblings_better).weighted_sum(
-                cells.n_better, cells.n_competitors + 1, sizes, cells.counts / self.n_test
+        for of_rows in histograms:
+            total += metric.behind(of_rows.siblings_better).weighted_sum(
+                of_rows.n_better,
+                of_rows.n_competitors + 1,
+                of_rows.sizes(k),
+                of_rows.counts / self.n_test,
             )
         return metric.within_limits(total, k)
 
@@ -479,9 +447,9 @@ class RankTable:
         # Every fit needs accuracies on the same grid, and ranks may have a million distinct values.
         known, key = self._known_bounds if metric == Accuracy() else {}, k.tobytes()
         if key not in known:
-            ends = [self._average(metric, k, self.cells_of_min_better)] * 2
+            ends = [self._average(metric, k, self.histograms_of_min_better)] * 2
             if not self.is_exact:
-                ends[0] = self._average(metric, k, self._cells_of_max_better)
+                ends[0] = self._average(metric, k, self._histograms_of_max_better)
             if len(known) >= _CACHED:
                 del known[next(iter(known))]
             known[key] = np.minimum(*ends), np.maximum(*ends)
@@ -546,18 +514,36 @@ class RankTable:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """How the classes were drawn, and the treatment of unknown ranks."""
-        if self.provenance.is_part:
+        words, nouns = self.provenance, self.provenance.nouns
+        if words.is_part:
             return ()
-        design, nouns = self.provenance.design, self.provenance.nouns
-        facts = () if design is None else design.assumptions(self.class_weight)
-        facts += (self.provenance.assumption,) * bool(self.provenance.assumption)
+        facts = () if self.design is None else self.design.assumptions(self.class_weight)
+        facts += (words.assumption,) * bool(words.assumption)
         if self.unanswered.any():
             found = f"{np.count_nonzero(self.unanswered)} of {self.n_test} {nouns.instances}"
             facts += (f"{found} are unanswered: they rank last at every k",)
         if self.is_exact:
             return facts
         n_open = int(np.count_nonzero(self.min_better < self.max_better))
-        note = self.provenance.unknown.note
         instances = f"{n_open} of {self.n_test}"
-        words = {"wrong": self.n_classes - 1, "searches": nouns.instances, "true": nouns.true}
-        return (*facts, note.format(instances=instances, **words))
+        numbers = {"wrong": self.n_classes - 1, "searches": nouns.instances, "true": nouns.true}
+        return (*facts, words.unknown.note.format(instances=instances, **numbers))
+
+
+def statistics_of(
+    source: ScoreSource,
+    y: IntArray,
+    weight: FloatArray,
+    k: IntArray,
+    rule: Ties,
+    seed: int,
+    design: SamplingDesign | None,
+) -> RankStatistics:
+    """Numbers of better classes and influences on ATA_k, from one pass over the scores.
+
+    `y` (n,) are the true classes, `weight` (n,) the weights of the instances, and `rule` and `seed`
+    break ties.
+    """
+    if design is None:
+        return source.statistics(y, weight, k, rule, seed)
+    return source.design_statistics(y, weight, k, rule, seed, design.class_weight, design.group)

@@ -26,10 +26,9 @@ from classex_bayes.core.influence import (
     weight_effect,
 )
 from classex_bayes.core.metrics import Accuracy
-from classex_bayes.core.rank_pass import RankBlock, rank_blocks, row_groups
-from classex_bayes.core.ranks.sources import ScoreSource
+from classex_bayes.core.rank_pass import RankBlock, row_groups
 from classex_bayes.core.subsets import accuracy_given_n_better, log_spaced
-from classex_bayes.task.rank_table import N_GRID, Cells, RankTable
+from classex_bayes.task.rank_table import N_GRID, RankHistogram, RankTable, statistics_of
 from classex_bayes.typing import FloatArray, IntArray
 
 FEWEST_ERRING_CLASSES = 5
@@ -41,7 +40,8 @@ _TYPICAL_UNITS, _TYPICAL_WITHIN = 4.0, 0.1
 class RankVariance:
     """Covariance of ATA_k, design effect and dependence of a table of ranks.
 
-    Instances that do not always lose are called winnable.
+    All are those of a weighted mean over units: its weights, and the means of the units, determine
+    them. Classes, groups of classes and users are units.
     """
 
     def __init__(self, table: RankTable) -> None:
@@ -52,7 +52,7 @@ class RankVariance:
         """Whether the influence of the units, from the scores, is that of the ranks."""
         table = self.table
         # Of ranks that are only bounded, ties would decide at random which competitors matter.
-        decided = table.smallest_k is None or not table.bounded.any()
+        decided = not table.bounded.any() or table.smallest_k is None
         return table.influence is not None and decided
 
     @property
@@ -70,10 +70,12 @@ class RankVariance:
         return table.min_better
 
     @cached_property
-    def _cells(self) -> list[Cells]:
-        """Rows by their typical number of better competitors."""
+    def _histograms(self) -> list[RankHistogram]:
+        """Histograms of the typical numbers of better competitors."""
         table, typical = self.table, self._typical
-        return table.cells_of_min_better if typical is table.min_better else [*table.cells(typical)]
+        if typical is table.min_better:
+            return table.histograms_of_min_better
+        return table.histograms(typical)
 
     @cached_property
     def _grid(self) -> IntArray:
@@ -81,113 +83,104 @@ class RankVariance:
         smallest = 2 if self.has_influence else self.table.smallest_k or 2
         return log_spaced(smallest, self.table.largest_k, N_GRID)
 
+    # The same mean of other instances, or with other weights
+
+    @property
+    def _winnable(self) -> "RankVariance":
+        """That of the instances that do not always lose; this one if all are such."""
+        table = self.table
+        rest = table if table.always_loses.all() else table.without(table.always_loses)
+        return self if rest is table else RankVariance(rest)
+
+    @property
+    def _with_equal_units(self) -> "RankVariance":
+        """That with weights in proportion within each unit, such that all units weigh the same."""
+        table, weight = self.table, self.unit_weight
+        if weight_effect(weight) == 1:
+            return self
+        factor = equal_weights(weight) / np.where(weight > 0, weight, 1.0)
+        return RankVariance(replace(table, weight=table.weight * factor[table.unit]))
+
     # Means over the instances of each unit, and over all instances
 
-    def _of_units(self, values: FloatArray) -> FloatArray:
+    def _sums(self, values: FloatArray) -> FloatArray:
         """Sums (n_units,) of values (n,) over the instances of each unit."""
         influence, unit = self.table.influence, self.table.unit
         n_units = self.table.n_classes if influence is None else len(influence.as_test)
         return np.bincount(unit, values, max(n_units, int(unit.max()) + 1))
 
+    @cached_property
+    def unit_weight(self) -> FloatArray:
+        """Weights (n_units,) of the units, summing to 1."""
+        return self._sums(self.table.weight)
+
     def unit_means(
-        self,
-        k: IntArray,
-        weight: FloatArray,
-        given_n_better: GivenBetter = accuracy_given_n_better,
+        self, k: IntArray, given_n_better: GivenBetter = accuracy_given_n_better
     ) -> FloatArray:
         """Weighted accuracy (n_units, n_k) of the units; 0 where a unit has no weight.
 
         Instances that a sibling beats lose at every k.
         """
-        of_units = self._of_units(weight)
+        table, of_units = self.table, self.unit_weight
         sums = np.zeros((of_units.size, k.size))
-        for cells in self._cells:
-            if cells.siblings_better:
+        for rows in self._histograms:
+            if rows.siblings_better:
                 continue
-            sizes = cells.sizes(k)
-            chances = given_n_better(cells.n_better, cells.n_competitors + 1, sizes)
-            unit, share = self.table.unit[cells.rows], weight[cells.rows]
+            chances = given_n_better(rows.n_better, rows.n_competitors + 1, rows.sizes(k))
+            unit, share = table.unit[rows.rows], table.weight[rows.rows]
             for column, chance in enumerate(chances.T):
-                sums[:, column] += np.bincount(unit, share * chance[cells.place], of_units.size)
+                sums[:, column] += np.bincount(unit, share * chance[rows.place], of_units.size)
         return sums / np.where(of_units > 0, of_units, 1.0)[:, None]
 
-    def _clustered(self, k: IntArray, weight: FloatArray) -> FloatArray:
-        """Covariance (n_k, n_k) of the weighted accuracy from differences between units alone."""
-        return clustered_covariance(self.unit_means(k, weight), self._of_units(weight))
+    def clustered(self, k: IntArray) -> FloatArray:
+        """Covariance (n_k, n_k) of ATA_k from differences between units alone."""
+        return clustered_covariance(self.unit_means(k), self.unit_weight)
 
-    def _independent(self, k: IntArray, weight: FloatArray) -> FloatArray:
-        """Variance (n_k,) of the weighted accuracy if the instances were independent."""
+    def independent(self, k: IntArray) -> FloatArray:
+        """Variance (n_k,) of ATA_k if the instances were independent."""
         chances, shares = [], []
-        for cells in self._cells:
+        for rows in self._histograms:
             chances.append(
-                accuracy_given_n_better(cells.n_better, cells.n_competitors + 1, cells.sizes(k))
+                accuracy_given_n_better(rows.n_better, rows.n_competitors + 1, rows.sizes(k))
             )
-            shares.append(np.bincount(cells.place, weight[cells.rows]))
+            shares.append(np.bincount(rows.place, self.table.weight[rows.rows]))
         chance, share = np.concatenate(chances), np.concatenate(shares)
         share = share / share.sum()  # so that equal chances have no variance
-        return share @ (chance - share @ chance) ** 2 / self._n_winnable
-
-    @cached_property
-    def _n_winnable(self) -> int:
-        """Number of instances that may be right at some k."""
-        return int(np.count_nonzero(~self.table.always_loses))
-
-    @cached_property
-    def _winnable_share(self) -> float:
-        """Weight of the instances that do not always lose."""
-        table = self.table
-        return float(table.weight @ ~table.always_loses) if table.always_loses.any() else 1.0
-
-    @property
-    def _winnable_weight(self) -> FloatArray:
-        """Weights (n,) of the instances that do not always lose, summing to 1."""
-        table = self.table
-        if self._winnable_share == 1:
-            return table.weight
-        return table.weight * ~table.always_loses / (self._winnable_share or 1.0)
+        return share @ (chance - share @ chance) ** 2 / self.table.n_test
 
     @property
     def resampled_variance(self) -> FloatArray:
         """Variance (n_grid,) of ATA_k on the grid if units are drawn with replacement."""
-        weight = self.table.weight
-        means, of_units = self.unit_means(self.table.grid(), weight), self._of_units(weight)
-        deviations = of_units[:, None] * (means - of_units @ means)
+        means, weight = self.unit_means(self.table.grid()), self.unit_weight
+        deviations = weight[:, None] * (means - weight @ means)
         return np.asarray((deviations**2).sum(axis=0))
 
     # Covariance
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
-        return self._covariance(k, self.table.weight, 1.0)
-
-    def _of_winnable(self, k: IntArray) -> FloatArray:
-        """Covariance of the accuracy of the instances that do not always lose."""
-        return self._covariance(k, self._winnable_weight, self._winnable_share or 1.0)
-
-    def _covariance(self, k: IntArray, weight: FloatArray, share: float) -> FloatArray:
-        """Covariance of the accuracy of instances with a share of the weight of all."""
-        table, of_units = self.table, self._of_units(weight)
-        clustered = self._clustered(k, weight)
+        table, of_units, clustered = self.table, self.unit_weight, self.clustered(k)
         if not self.has_influence:
             factor = unseen_competitors(of_units) if self.competitors_unseen else 1.0
             return factor * clustered
         assert table.influence is not None
         grid = log_spaced(2, table.largest_k, N_GRID)
-        influence, between = table.influence, None
-        if table.source is None:
+        if np.array_equal(k, grid):
+            dyadic = table.influence.covariance(of_units)
+        elif (source := table.all_scores) is not None:
+            rule = table.tie_rule, table.tie_seed
+            statistics = statistics_of(source, table.y, table.weight, k, *rule, table.design)
+            dyadic = statistics.influence.covariance(of_units)
+        else:
             between = _interpolation(k, grid)
-        elif not np.array_equal(k, grid):
-            influence = table.provenance.statistics(table.y, table.weight, k).influence
-        dyadic = influence.scaled(1 / share).covariance(of_units)
-        if between is not None:
-            dyadic = between @ dyadic @ between.T
+            dyadic = between @ table.influence.covariance(of_units) @ between.T
         return repair_covariance(dyadic, clustered)
 
     @property
     def unit_influence(self) -> FloatArray:
         """Influence of each unit on ATA_k for k on the grid, shape (n_units, n_grid)."""
         assert self.table.influence is not None
-        return self.table.influence.psi(self._of_units(self.table.weight))
+        return self.table.influence.psi(self.unit_weight)
 
     # Design effect
 
@@ -205,35 +198,36 @@ class RankVariance:
         If classes came in groups or with unequal probabilities, C and I have the weights of the
         design, and the median is averaged with a typical value (`_averaged`).
         """
-        k, weight, n = self._grid, self._winnable_weight, self._n_winnable
-        if self.table.provenance.design is not None:
-            return self._of_design(k, weight)
-        of_units = self._of_units(weight)
-        effect, equal = float(weight_effect(of_units)), self._equal(weight)
-        independent = self._independent(k, equal)
-        clustered = effect * np.diag(self._clustered(k, equal))
+        if self.table.design is not None:
+            return self._averaged(*self._winnable.weighted_effect())
+        if (winnable := self._winnable) is not self:
+            return winnable.design_effect
+        k, n, equal = self._grid, self.table.n_test, self._with_equal_units
+        effect = float(weight_effect(self.unit_weight))
+        independent, clustered = equal.independent(k), effect * np.diag(equal.clustered(k))
         # Deviations from a weighted mean are too small by the variance of that mean.
-        within = np.diag(self._clustered(k, weight))
-        reference = self._independent(k, weight) + within * (1 - 1 / effect) / n
-        of_competitors = np.diag(self._of_winnable(k)) - within
+        within = np.diag(self.clustered(k))
+        reference = self.independent(k) + within * (1 - 1 / effect) / n
+        of_competitors = np.diag(self.covariance(k)) - within
         of_competitors /= np.where(reference, reference, 1.0)
         variance = clustered + of_competitors * independent
         # The mean number of repeats if weights are equal.
-        repeats = round(float(n * (of_units**2).sum()), 6)
-        of_ranks = self._inflation(variance, clustered, independent, repeats, self._of_units(equal))
+        repeats = round(float(n * (self.unit_weight**2).sum()), 6)
+        of_ranks = equal.inflation(variance, clustered, independent, repeats)
         if not self.table.equally_likely.any():
             return of_ranks
         return round(of_ranks + self._inflation_by_orders(), 6)
 
-    def _of_design(self, k: IntArray, weight: FloatArray) -> float:
-        """`design_effect` of classes that came in groups or with unequal probabilities."""
-        independent, means = self._independent(k, weight), self.unit_means(k, weight)
-        variances = np.diag(self._of_winnable(k)), np.diag(self._clustered(k, weight))
-        usable = independent > 1e-26 / self._n_winnable
+    def weighted_effect(self) -> tuple[float, FloatArray]:
+        """Design effect with the weights of the design, 0 without errors; errors (n_units,)."""
+        k = self._grid
+        independent, means = self.independent(k), self.unit_means(k)
+        variances = np.diag(self.covariance(k)), np.diag(self.clustered(k))
+        usable = independent > 1e-26 / self.table.n_test
         ratio = 0.0
         if usable.any():
             ratio = design_effect(*(v[usable] for v in (*variances, independent)))
-        return self._averaged(ratio, self._of_units(weight) * (1 - means[:, -1]))
+        return ratio, self.unit_weight * (1 - means[:, -1])
 
     def _averaged(self, ratio: float, wrong: FloatArray) -> float:
         r"""Design effect d = `ratio`, averaged with a typical one that does not depend on errors.
@@ -246,7 +240,7 @@ class RankVariance:
         too small, because most pilots contain no errors of rare units, which have the largest
         weights.
         """
-        weight, of_units = self.table.weight, self._of_units(self.table.weight)
+        weight, of_units = self.table.weight, self.unit_weight
         squares = float(weight @ weight)
         repeats = float(of_units @ of_units) / squares
         typical = (1 + 2 * (self.table.n_test * squares - 1)) * (
@@ -254,14 +248,6 @@ class RankVariance:
         )
         m = float(wrong.sum() ** 2 / (wrong @ wrong)) if wrong.any() else 0.0
         return round(max((m * ratio + _TYPICAL_UNITS * typical) / (m + _TYPICAL_UNITS), 1.0), 6)
-
-    def _equal(self, weight: FloatArray) -> FloatArray:
-        """Weights (n,) in proportion within each unit, such that units weigh the same."""
-        of_units = self._of_units(weight)
-        if weight_effect(of_units) == 1:
-            return weight
-        factor = equal_weights(of_units) / np.where(of_units > 0, of_units, 1.0)
-        return weight * factor[self.table.unit]
 
     def _inflation_by_orders(self) -> float:
         """Variance of ATA_k between its bounds, in units of its variance if ranks were known.
@@ -276,7 +262,7 @@ class RankVariance:
         k = replace(table, min_better=min_better, max_better=max_better).grid()
         lower, upper = table.metric_bounds(Accuracy(), k)
         middle = (table.n_test * (lower + upper) / 2 + 0.5) / (table.n_test + 1)
-        independent = self._independent(k, table.weight)
+        independent = self.independent(k)
         independent = np.maximum(independent, middle * (1 - middle) / table.n_test**2)
         return float(((upper - lower) ** 2 / (12 * independent)).max(initial=0.0))
 
@@ -285,28 +271,26 @@ class RankVariance:
         """Inflation of the variance between units by the competitors that they share."""
         if not self.table.is_exact:
             return UNSEEN_COMPETITORS
-        k, weight = self._grid, self._winnable_weight
-        clustered, variance = np.diag(self._clustered(k, weight)), np.diag(self._of_winnable(k))
-        return self._inflation(variance, clustered, clustered, 1.0, self._of_units(weight))
+        if (winnable := self._winnable) is not self:
+            return winnable.competitor_effect
+        k = self._grid
+        clustered, variance = np.diag(self.clustered(k)), np.diag(self.covariance(k))
+        return self.inflation(variance, clustered, clustered, 1.0)
 
-    def _inflation(
-        self,
-        variance: FloatArray,
-        clustered: FloatArray,
-        reference: FloatArray,
-        otherwise: float,
-        unit_weight: FloatArray,
+    def inflation(
+        self, variance: FloatArray, clustered: FloatArray, reference: FloatArray, otherwise: float
     ) -> float:
         """Ratio of the variance of ATA_k to `reference`, if enough units have errors."""
         # Equal probabilities differ by rounding errors, whose ratios are meaningless.
-        usable = reference > 1e-26 / self._n_winnable
-        if self._n_erring(unit_weight) < FEWEST_ERRING_CLASSES or not usable.any():
+        usable = reference > 1e-26 / self.table.n_test
+        if self._n_erring < FEWEST_ERRING_CLASSES or not usable.any():
             return otherwise
         return design_effect(variance[usable], clustered[usable], reference[usable])
 
-    def _n_erring(self, unit_weight: FloatArray) -> float:
+    @property
+    def _n_erring(self) -> float:
         """Number of units that have errors; effective, if their weights are unequal."""
-        weight = unit_weight[np.unique(self.table.unit[self._typical > 0])]
+        weight = self.unit_weight[np.unique(self.table.unit[self._typical > 0])]
         weight = weight[weight > 0]
         return weight.size and float(weight.size / weight_effect(weight / weight.sum()))
 
@@ -318,7 +302,7 @@ class RankVariance:
 
         The dependence within a group of classes is treated as common to all classes.
         """
-        table, design = self.table, self.table.provenance.design
+        table, design = self.table, self.table.design
         if design is None:
             # From ranks alone, the part of shared competitors is unknown.
             variance = float(self.covariance(self._grid)[-1, -1]) if self.has_influence else None
@@ -338,22 +322,22 @@ class RankVariance:
 
         The effective number of the other instances, that of these, and the mean number of siblings.
         """
-        table, share = self.table, self._winnable_share
+        table, loses = self.table, self.table.always_loses
         n_siblings = float(table.weight @ table.siblings)
-        if share == 1 and n_siblings == 0:
+        if not loses.any() and n_siblings == 0:
             return None
-        n = table.n_test / self._effect_on_mean((~table.always_loses).astype(float))
-        return n * share, n * (1 - share), n_siblings
+        lost = float(table.weight @ loses)
+        n = table.n_test / self._effect_on_mean((~loses).astype(float))
+        return n * (1 - lost), n * lost, n_siblings
 
     def _effect_on_mean(self, values: FloatArray) -> float:
         """Design effect of the weighted mean of values (n,), from differences between units."""
-        weight = self.table.weight
-        of_units = self._of_units(weight)
-        means = self._of_units(weight * values) / np.where(of_units > 0, of_units, 1.0)
+        weight, of_units = self.table.weight, self.unit_weight
+        means = self._sums(weight * values) / np.where(of_units > 0, of_units, 1.0)
         independent = float(weight @ (values - weight @ values) ** 2) / self.table.n_test
         clustered = float(clustered_covariance(means[:, None], of_units)[0, 0])
         ratio = clustered / independent if independent > 0 else 0.0
-        return self._averaged(ratio, self._of_units(weight * (1 - values)))
+        return self._averaged(ratio, self._sums(weight * (1 - values)))
 
 
 def _interpolation(k: IntArray, grid: IntArray) -> FloatArray:
@@ -385,33 +369,28 @@ def joint_covariance(
     that metric.
     """
     n_classes = tests[0].n_classes
-    accuracies = [RankVariance(test).unit_means(k, test.weight, given_n_better) for test in tests]
+    accuracies = [RankVariance(test).unit_means(k, given_n_better) for test in tests]
     weights = [np.repeat(test.class_weight[:, None], k.size, axis=1) for test in tests]
     class_weight = np.hstack(weights)
     clustered = clustered_covariance(np.hstack(accuracies), class_weight)
-    sources = [test.source for test in tests if test.source is not None]
-    if len(sources) < len(tests):
+    if any(test.all_scores is None for test in tests):
         return clustered
     influence = Influence.zeros(n_classes, len(tests) * k.size)
-    for blocks in _blocks_of_classes(tests, sources):
+    for blocks in _blocks_of_classes(tests):
         influence.add(_instances_of_all_tests(tests, blocks, k, given_n_better))
     return repair_covariance(influence.covariance(class_weight), clustered)
 
 
-def _blocks_of_classes(
-    tests: Sequence[RankTable], sources: Sequence[ScoreSource]
-) -> Iterator[tuple[RankBlock, ...]]:
+def _blocks_of_classes(tests: Sequence[RankTable]) -> Iterator[tuple[RankBlock, ...]]:
     """Tuples with one block of each test; all blocks of a tuple have the same complete classes."""
     ends = np.cumsum([test.y.size for test in tests])
     y = np.concatenate([test.y for test in tests])
     groups = list(row_groups(y, tests[0].n_classes, packed=True))
     walks = []
-    for test, source, end in zip(tests, sources, ends, strict=True):
+    for test, end in zip(tests, ends, strict=True):
         start = end - test.y.size
         rows = [group[(group >= start) & (group < end)] - start for group in groups]
-        walks.append(
-            rank_blocks(source, test.y, rows, test.provenance.ties, test.provenance.tie_seed)
-        )
+        walks.append(test.blocks(rows))
     return zip(*walks, strict=True)
 
 

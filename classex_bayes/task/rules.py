@@ -254,7 +254,7 @@ def _ties(tested: Tested) -> Mapping[str, Any] | None:
     if counts is None or not k.size or table.are_decisions:
         return None
     k = k[2 * k >= k[-1]]
-    if table.provenance.design is None:
+    if table.design is None:
         worst, best = table.with_open_ties().metric_bounds(Accuracy(), k)
     else:
         worst, best = (
@@ -287,7 +287,7 @@ def _last(tested: Tested) -> Mapping[str, Any] | None:
     table, counts = tested.table, tested.table.counts
     if not table.is_exact:
         return None
-    ends = table if counts is None or table.provenance.design is not None else counts
+    ends = table if counts is None or table.design is not None else counts
     low = (2 * ends.min_better >= table.n_competitors) & ~table.unanswered
     last = low & (ends.max_better >= table.n_competitors) & (table.n_competitors > 1)
     n, n_others = np.count_nonzero(last), np.count_nonzero(low & ~last)
@@ -420,7 +420,7 @@ def sums_to_one(scores: FloatArray) -> bool:
 
 def _are_distances(table: RankTable) -> bool:
     """Whether the smallest scores are the best."""
-    scored = table.provenance.source if table.nearest is None else table.nearest
+    scored = table.source if table.nearest is None else table.nearest
     return scored is not None and scored.perfect == 0
 
 

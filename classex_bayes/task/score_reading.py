@@ -7,7 +7,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import enough_classes, one_of, seed_sequence, truth_value
+from classex_bayes.arguments import (
+    class_count,
+    class_total,
+    enough_classes,
+    one_of,
+    seed_sequence,
+    truth_value,
+)
 from classex_bayes.array_access import (
     as_matrix_anywhere,
     as_numeric,
@@ -24,6 +31,7 @@ from classex_bayes.core.ranks.embeddings import (
     Reduce,
     finite_embeddings,
 )
+from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sample import Sample, first_rows, keeping_first_rows
 from classex_bayes.core.ranks.sources import ScoreMatrix, ScoreSource
 from classex_bayes.core.subsets import log_spaced
@@ -42,10 +50,10 @@ from classex_bayes.task.class_labels import (
     template_classes,
 )
 from classex_bayes.task.dask_sources import dask_embeddings, dask_matrix, dask_scores
-from classex_bayes.task.provenance import Provenance
-from classex_bayes.task.rank_table import N_GRID, RankTable
+from classex_bayes.task.provenance import CUT_RANKS, Provenance
+from classex_bayes.task.rank_table import N_GRID, RankTable, statistics_of
 from classex_bayes.task.sampling_design import Sampling, SamplingDesign
-from classex_bayes.typing import FloatArray, IntArray, RandomSeed
+from classex_bayes.typing import IntArray, RandomSeed
 
 
 class LabelledScores(NamedTuple):
@@ -54,15 +62,15 @@ class LabelledScores(NamedTuple):
     source: ScoreSource
     y: IntArray  # (n,): positions of the true classes
     names: list[Any] | None
-    made_from: str = "scores"
-    assumption: str = ""  # on the classifier, for readers of predictions
+    provenance: Provenance
     sample: Sample | None = None  # if the source does not keep scores
 
     @classmethod
     def of(cls, source: ScoreSource, y: Any, classes: Any, made_from: str = "scores") -> Self:
         """Scores with labels and names of the classes as given."""
         names = class_names(classes, source.shape[1])
-        return cls(source, encode_labels(y, *source.shape, names), names, made_from)
+        y = encode_labels(y, *source.shape, names)
+        return cls(source, y, names, Provenance(made_from))
 
 
 def read_scores(scores: Any, y: Any, classes: Any, higher_is_better: Any) -> LabelledScores:
@@ -238,6 +246,38 @@ def _pair(batch: Any) -> tuple[Any, Any]:
 # Ranks
 
 
+def ranked_table(
+    ranks: Any,
+    y: Any,
+    n_classes: Any,
+    truncated_at: Any,
+    classes: Any,
+    class_weight: Any,
+    untested: Untested,
+    unanswered: Any,
+) -> tuple[RankTable, list[Any] | None]:
+    """Table of ranks among all classes, and the names of the classes.
+
+    The arguments are those of `SourceTask.from_ranks`.
+    """
+    if n_classes is None:
+        raise DataError(
+            "n_classes: found none, expected the number of classes that each instance was ranked "
+            "among; or pass n_negatives if each has negatives of its own"
+        )
+    k1, length, words = class_total(n_classes), None, Provenance()
+    if truncated_at is not None:
+        length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
+    min_better, max_better = read_ranks(ranks, y, k1, length)
+    names = class_names(classes, k1)
+    positions = encode_labels(y, min_better.size, k1, names)
+    labels = class_labels(positions, k1, names, class_weight, untested, unanswered)
+    if length is not None:
+        max_better = np.where(max_better < length, max_better, k1 - 1)
+        min_better, words = np.minimum(min_better, length), Provenance(unknown=CUT_RANKS)
+    return table_of_ranks(labels, k1, min_better, max_better, provenance=words), names
+
+
 def read_ranks(
     ranks: Any, y: Any, n_classes: int, length: int | None = None
 ) -> tuple[IntArray, IntArray]:
@@ -268,26 +308,51 @@ def read_ranks(
 # Tables
 
 
-def instance_weights(y: IntArray, class_weight: FloatArray) -> FloatArray:
-    """Weight of each instance: the weight of its class over the class's number of instances."""
-    return class_weight[y] / np.bincount(y, minlength=class_weight.size)[y]
-
-
 def tie_seed(random_seed: RandomSeed) -> int:
     """Seed of the noise that breaks ties."""
     return int(seed_sequence(random_seed).generate_state(1, np.uint64)[0])
 
 
 def table_of_ranks(
-    labels: ClassLabels, min_better: IntArray, max_better: IntArray, **columns: Any
+    labels: ClassLabels,
+    n_classes: int,
+    min_better: IntArray,
+    max_better: IntArray,
+    n_competitors: Any = None,
+    *,
+    counts: RankCounts | None = None,
+    nearest: NearestClasses | None = None,
+    **others: Any,
 ) -> RankTable:
-    """Table of instances with bounds (n,) of their numbers of better classes.
+    """Table of instances with bounds (n,) of their numbers of better competitors.
 
-    Those without an answer follow. `columns` are further ones of the table.
+    Instances without an answer follow. They lose to every competitor at every k. `others` are
+    further columns and values of the table.
     """
-    weight = instance_weights(labels.y, labels.weight)
-    table = RankTable(labels.y, labels.weight.size, weight, min_better, max_better, **columns)
-    return _with_unanswered(table, labels)
+    n, y, weight = labels.y.size, np.append(labels.y, labels.unanswered), labels.weight
+    if n < y.size:
+        is_exact, last = min_better is max_better, np.full(y.size - n, n_classes - 1)
+        min_better = np.append(min_better, last)
+        max_better = min_better if is_exact else np.append(max_better, last)
+        others["unanswered"] = np.arange(y.size) >= n
+        if n_competitors is not None:
+            n_competitors = np.append(n_competitors, last)
+        if counts is not None:
+            unlike = np.full_like(last, counts.are_decisions)
+            counts = RankCounts.joined([counts, RankCounts(last, last, last, unlike)])
+        if nearest is not None:
+            nearest = nearest.spread(~others["unanswered"])
+    return RankTable(
+        y,
+        n_classes,
+        weight,
+        min_better,
+        max_better,
+        n_competitors=n_competitors,
+        counts=counts,
+        nearest=nearest,
+        **others,
+    )
 
 
 def table_of_scores(
@@ -309,26 +374,33 @@ def table_of_scores(
         raise DataError(f"sampling: expected cb.Sampling(...), found {sampling!r}")
     design = None if sampling is None else SamplingDesign.of(sampling, source.shape[1], names)
     labels = class_labels(labelled.y, source.shape[1], names, class_weight, untested, unanswered)
-    rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
-    seed = tie_seed(random_seed)
-    provenance = Provenance(
-        labelled.made_from, source, rule, seed, design, assumption=labelled.assumption
-    )
-    return rank_scores(provenance, labels, ties, labelled.sample), names
+    seed, words = tie_seed(random_seed), labelled.provenance
+    return rank_scores(source, labels, ties, seed, design, words, labelled.sample), names
 
 
 def rank_scores(
-    provenance: Provenance, labels: ClassLabels, ties: TieHandling, sample: Sample | None = None
+    source: ScoreSource,
+    labels: ClassLabels,
+    ties: TieHandling | Ties,
+    seed: int,
+    design: SamplingDesign | None,
+    provenance: Provenance,
+    sample: Sample | None = None,
 ) -> RankTable:
     """Table from one pass over the scores. Instances without an answer follow.
 
     `ties` "unknown" leaves the order of ties open, and "auto" does so for decisions. `sample` are
     the first rows, if they are at hand.
     """
-    y, class_weight, design = labels.y, labels.weight, provenance.design
+    y, class_weight = labels.y, labels.class_weight
     largest_k = class_weight.size
     columns: dict[str, Any] = {}
     if design is not None:
+        if labels.unanswered.size:
+            raise DataError(
+                "unanswered: found it together with sampling, expected one of them; leave sampling "
+                "out"
+            )
         class_weight, largest_k = class_weight * design.class_weight, design.largest_k(y)
         if np.unique(design.group[class_weight > 0]).size < 2:
             raise DataError(
@@ -336,24 +408,32 @@ def rank_scores(
                 "groups, because groups are the units that were drawn"
             )
         class_weight = class_weight / class_weight.sum()
+        labels = labels._replace(class_weight=class_weight)
         siblings = np.bincount(design.group)[design.group[y]] - 1
         columns |= {"unit": design.group[y], "siblings": siblings}
-    weight = instance_weights(y, class_weight)
-    statistics = provenance.statistics(y, weight, log_spaced(2, largest_k, N_GRID))
+    # No competitor changes the ranks of instances without an answer, so they have no influence.
+    weight = labels.weight[: y.size]
+    rule: Ties = "random" if ties == "auto" or ties == "unknown" else ties
+    k = log_spaced(2, largest_k, N_GRID)
+    statistics = statistics_of(source, y, weight, k, rule, seed, design)
     columns |= statistics.columns
-    source, sample = provenance.source, sample or statistics.sample
-    if sample is None and source is not None and source.in_order:
+    sample = sample or statistics.sample
+    if sample is None and source.in_order:
         sample = source.sample(y)  # a file may be closed before a rule looks at it
-    table = RankTable(
-        y,
+    table = table_of_ranks(
+        labels,
         class_weight.size,
-        weight,
+        max_better=columns["min_better"],
+        **columns,
         largest_k=largest_k,
-        influence=statistics.influence,
+        design=design,
+        source=source,
+        ties=rule,
+        tie_seed=seed,
         counts=statistics.counts,
+        influence=statistics.influence,
         sample=sample,
         provenance=provenance,
-        **columns,
     )
     is_open = ties == "unknown" or (ties == "auto" and statistics.counts.are_decisions)
     if is_open and design is not None:
@@ -361,38 +441,4 @@ def rank_scores(
             "sampling: found scores that do not determine ranks (decisions, or ties='unknown'), "
             "expected scores that rank the classes"
         )
-    return _with_unanswered(table.with_open_ties() if is_open else table, labels)
-
-
-def _with_unanswered(table: RankTable, labels: ClassLabels) -> RankTable:
-    """Table of all instances: those of a table, and after them the ones without an answer.
-
-    The latter lose to every competitor at every k. No competitor changes this, so they add nothing
-    to the influence of the others.
-    """
-    n = labels.unanswered.size
-    if not n:
-        return table
-    if table.provenance.design is not None:
-        raise DataError(
-            "unanswered: found it together with sampling, expected one of them; leave sampling out"
-        )
-    last = np.full(n, table.n_classes - 1)
-    counts = (
-        None
-        if table.counts is None
-        else RankCounts(last, last, last, np.full_like(last, table.counts.are_decisions))
-    )
-    unanswered = RankTable(
-        labels.unanswered,
-        table.n_classes,
-        np.full(n, 1 / n),
-        last,
-        unanswered=np.ones(n, dtype=bool),
-        influence=None if table.influence is None else table.influence.scaled(0.0),
-        counts=counts,
-        nearest=table.nearest_classes.empty(n) if table.has_scores else None,
-    )
-    y = np.append(table.y, labels.unanswered)
-    weight = instance_weights(y, labels.class_weight)
-    return RankTable.stacked([table, unanswered], weight, table.provenance)
+    return table.with_open_ties() if is_open else table

@@ -16,6 +16,7 @@ from classex_bayes.task.class_labels import (
     class_labels,
     class_names,
     encode_labels,
+    places_of_names,
     refuse_disorder,
 )
 from classex_bayes.task.lists import ROUNDING, ListedRanks, Lists
@@ -76,11 +77,12 @@ def search_table(
     lists = lists.without_repeated()
     ranks = ListedRanks.of(lists, size, negated=not higher)
     if k1 is None:
-        table, units = own_table_of_lists(ranks, labels.y, labels.unanswered)
-        table = replace(table, sample=sample, provenance=table.provenance.with_facts(*facts))
-        return table, units if names is None else [names[place] for place in units]
+        table, units = own_table_of_lists(ranks, labels.y, labels.unanswered, names)
+        words = table.provenance.with_facts(*facts)
+        return replace(table, sample=sample, provenance=words), units
     table = table_of_ranks(
         labels,
+        size,
         ranks.min_better,
         ranks.max_better,
         counts=ranks.counts,
@@ -160,21 +162,16 @@ def _read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray
 
 def _positions(ids: NumberArray, names: Sequence[Any]) -> IntArray:
     """Positions of names; -1 for -1 and for what is missing."""
-    codes, distinct = pd.factorize(ids.ravel())
-    labels = pd.Series(distinct).tolist()  # dates as `class_names` returns them
-    position = {-1: -1, "-1": -1} | {  # NumPy makes text of numbers beside it
-        name: place for place, name in enumerate(names)
-    }
-    unknown = [label for label in labels if label not in position]
-    if unknown:
-        row, place = _first(ids == unknown[0])
+    place = places_of_names(ids.ravel(), names, "ids").reshape(ids.shape)
+    filler = pd.isna(ids) | (ids == -1) | (ids == "-1")  # NumPy makes text of numbers beside it
+    unknown = (place < 0) & ~filler
+    if unknown.any():
+        row, column = _first(unknown)
         raise DataError(
-            f"ids: found {unknown[0]!r} at row {row}, position {place}, which is not among the "
-            f"{len(names)} classes; the first classes are {list(names[:3])!r}"
+            f"ids: found {ids[row].tolist()[column]!r} at row {row}, position {column}, which is "
+            f"not among the {len(names)} classes; the first classes are {list(names[:3])!r}"
         )
-    # The code of what is missing is -1, the last place.
-    places = np.array([*map(position.__getitem__, labels), -1], dtype=np.int64)
-    return places[codes].reshape(ids.shape)
+    return place
 
 
 def _read_distances(distances: Any, listed: BoolArray, higher_is_better: bool) -> FloatArray:

@@ -5,25 +5,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_count, class_total, enough_classes, source_task
+from classex_bayes.arguments import class_count, enough_classes, source_task
 from classex_bayes.core.rank_pass import TieHandling
 from classex_bayes.core.ranks.embeddings import Distance, Reduce
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import AccuracyCurve
-from classex_bayes.task.class_labels import Untested, class_labels, class_names, encode_labels
+from classex_bayes.task.class_labels import Untested
 from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, judged_run
 from classex_bayes.task.own_negatives import catalogue_size, own_table, scored_table
-from classex_bayes.task.provenance import CUT_RANKS, Provenance
 from classex_bayes.task.relevant_ranks import Judged
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.score_reading import (
+    ranked_table,
     read_batches,
     read_embeddings,
-    read_ranks,
     read_scores,
-    table_of_ranks,
     table_of_scores,
 )
 from classex_bayes.task.search_results import search_table
@@ -118,7 +116,8 @@ class SourceTask(TaskStatistics):
         DataError
             If scores are not finite, shapes are wrong, labels are not among the classes, there are
             fewer than 3 classes, a class has no test instances, or a column is an index or a label
-            and not a class. The message names the first position of the error.
+            and not a class. The message names the argument, as in all constructors, and the first
+            position of the error.
 
         Notes
         -----
@@ -184,12 +183,6 @@ class SourceTask(TaskStatistics):
         classes, ties, class_weight, untested, unanswered, sampling, random_seed
             As in `from_scores`.
 
-        Raises
-        ------
-        DataError
-            As in `from_scores`. Also if a vector is zero and is compared by the cosine, or if a
-            coordinate contains row numbers or one number per class.
-
         Examples
         --------
         >>> gallery = np.eye(3)
@@ -246,12 +239,6 @@ class SourceTask(TaskStatistics):
         classes, higher_is_better, ties, class_weight, untested, unanswered, sampling, random_seed
             As in `from_scores`.
 
-        Raises
-        ------
-        DataError
-            If there are no batches, one is not a pair, or batches have different classes. Also as
-            in `from_scores` and `from_embeddings`; the message names the batch.
-
         Examples
         --------
         >>> scores = np.array([[0.9, 0.2, 0.1], [0.3, 0.5, 0.6], [0.1, 0.2, 0.7]])
@@ -296,12 +283,6 @@ class SourceTask(TaskStatistics):
             True classes, as labels of ``clf.classes_``.
         ties, class_weight, untested, unanswered, sampling, random_seed
             As in `from_scores`.
-
-        Raises
-        ------
-        DataError
-            If the classifier is not fitted, has several outputs or has no scores of all classes, or
-            if it has not seen a label. Also as in `from_scores`.
 
         Warns
         -----
@@ -364,13 +345,6 @@ class SourceTask(TaskStatistics):
         classes, class_weight, untested, unanswered
             As in `from_scores`.
 
-        Raises
-        ------
-        DataError
-            If ranks are not whole or half numbers in 1..n_classes, if the lists are as long as the
-            number of classes, or if other arguments than ranks and labels are given with
-            `n_negatives`. Labels are checked as in `from_scores`.
-
         Examples
         --------
         >>> SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
@@ -387,25 +361,8 @@ class SourceTask(TaskStatistics):
                     "only ranks and y, because each instance has negatives of its own"
                 )
             return cls(*own_table(ranks, y, n_negatives, unanswered))
-        if n_classes is None:
-            raise DataError(
-                "n_classes: found none, expected the number of classes that each instance was "
-                "ranked among; or pass n_negatives if each has negatives of its own"
-            )
-        k1 = class_total(n_classes)
-        length = None
-        if truncated_at is not None:
-            length = class_count(truncated_at, "truncated_at", k1 - 1, 1)
-        min_better, max_better = read_ranks(ranks, y, k1, length)
-        names = class_names(classes, k1)
-        positions = encode_labels(y, min_better.size, k1, names)
-        labels = class_labels(positions, k1, names, class_weight, untested, unanswered)
-        if length is None:
-            return cls(table_of_ranks(labels, min_better, max_better), names)
-        max_better = np.where(max_better < length, max_better, k1 - 1)
-        min_better = np.minimum(min_better, length)
-        words = Provenance(unknown=CUT_RANKS)
-        return cls(table_of_ranks(labels, min_better, max_better, provenance=words), names)
+        shared = classes, class_weight, untested, unanswered
+        return cls(*ranked_table(ranks, y, n_classes, truncated_at, *shared))
 
     @classmethod
     def from_negatives(
@@ -427,9 +384,9 @@ class SourceTask(TaskStatistics):
         Parameters
         ----------
         scores : array-like of shape (n, 1 + n_negatives)
-            In each row, first the score of the true item, then those of its negatives. NaN fills
-            rows with fewer negatives, and -inf items that are not offered, such as those that the
-            user already has, which are no negatives.
+            In each row, first the score of the true item, then those of its negatives, at least 2.
+            NaN fills rows with fewer negatives, and -inf items that are not offered, such as those
+            that the user already has, which are no negatives.
         y : array-like of shape (n,)
             User (or item) of each row, by any label. Users weigh the same.
         higher_is_better : bool
@@ -440,11 +397,6 @@ class SourceTask(TaskStatistics):
             Users of further instances that had no list. They are misses at every k.
         random_seed : int, SeedSequence or None
             Seed of random ties.
-
-        Raises
-        ------
-        DataError
-            If a true item has no score, or a row has fewer than 2 negatives.
 
         References
         ----------
@@ -505,12 +457,6 @@ class SourceTask(TaskStatistics):
             distances, the first entry if it is of the true class.
         class_weight, untested, unanswered
             As in `from_scores`. Pass "competitors" if the index contains untested classes.
-
-        Raises
-        ------
-        DataError
-            If a class is outside 0..n_classes - 1, a row has no class, or distances are not sorted,
-            not finite or of another shape. Labels are checked as in `from_scores`.
 
         Notes
         -----
@@ -589,12 +535,6 @@ class SourceTask(TaskStatistics):
             Whether to leave out the document that has the name of its query, as for corpora whose
             queries are documents.
 
-        Raises
-        ------
-        DataError
-            If queries are missing, a list contains a document twice, there are more than n_classes
-            documents, or a number is not finite.
-
         Warns
         -----
         DataWarning
@@ -655,11 +595,6 @@ class SourceTask(TaskStatistics):
             predictions. Totals in the last row and column are left out.
         classes, class_weight, untested
             As in `from_scores`.
-
-        Raises
-        ------
-        DataError
-            If counts are not whole numbers in a square, or a class has no instances.
 
         Warns
         -----

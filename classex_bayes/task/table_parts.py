@@ -3,18 +3,22 @@
 import reprlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
+from classex_bayes.core.rank_pass import RankCounts
 from classex_bayes.core.ranks.compared_scores import ComparedScores
-from classex_bayes.core.ranks.nearest import is_negated
+from classex_bayes.core.ranks.nearest import NearestClasses, is_negated
+from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.core.ranks.sources import ConcatenatedScores, ScoreSource
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.task.class_labels import ClassLabels, class_weights
+from classex_bayes.task.class_labels import ClassLabels, class_weights, instance_weights
 from classex_bayes.task.provenance import WITHIN_BOUNDS, Provenance
-from classex_bayes.task.rank_table import RankTable
-from classex_bayes.task.score_reading import instance_weights, rank_scores
+from classex_bayes.task.rank_table import ROWS, RankTable
+from classex_bayes.task.score_reading import rank_scores
 from classex_bayes.typing import FloatArray, IntArray
 
 _OTHER_CLASSES = (
@@ -26,7 +30,7 @@ _SAME = 1e-9  # relative difference of weights that rounding can cause
 
 def draw_classes(table: RankTable, n_classes: int, rng: np.random.Generator) -> IntArray:
     """Positions of classes drawn as those of the table were: whole groups, if they came in such."""
-    design = table.provenance.design
+    design = table.design
     if design is not None and design.is_grouped:
         tested = np.unique(design.group[table.class_weight > 0])
         return design.draw(n_classes, tested, rng)
@@ -47,9 +51,9 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
             "n_classes: fewer than 2 of the drawn classes have test instances and weight; draw "
             "more classes"
         )
-    if table.provenance.source is not None:
-        if table.provenance.design is not None:  # `rank_scores` multiplies by it
-            weight = weight / table.provenance.design.class_weight[kept]
+    if table.source is not None:
+        if table.design is not None:  # `rank_scores` multiplies by it
+            weight = weight / table.design.class_weight[kept]
         return _read_again(table, rows, kept, y, weight / weight.sum())
     if not table.is_exact or not table.is_simple_random:
         raise DataError(
@@ -68,7 +72,7 @@ def take(table: RankTable, rows: IntArray, class_weight: FloatArray) -> RankTabl
     `class_weight` (k1,) are the weights of the classes among them.
     """
     y = table.y[rows]
-    if table.provenance.source is not None:
+    if table.source is not None:
         return _read_again(table, rows, np.arange(table.n_classes), y, class_weight)
     return table.at(rows, instance_weights(y, class_weight))
 
@@ -80,8 +84,16 @@ def _read_again(
     unanswered = table.unanswered[rows]
     labels = ClassLabels.of(y[~unanswered], y[unanswered], class_weight)
     place = (np.cumsum(~table.unanswered) - 1)[rows[~unanswered]]  # among those with an answer
-    provenance = table.provenance.subset(place, columns)
-    return rank_scores(provenance, labels, table.ties)
+    assert table.source is not None
+    if table.design is not None and not table.source.has_scores:
+        raise DataError(
+            "task: its scores came in batches and were not kept, so it is unknown which of some "
+            "classes are the nearest, by which a sampling design weighs competitors; make it from "
+            "all scores"
+        )
+    source, seed, words = table.source.subset(place, columns), table.tie_seed, table.provenance
+    design = None if table.design is None else table.design.select(columns)
+    return rank_scores(source, labels, table.ties, seed, design, words)
 
 
 def redraw_groups(table: RankTable, rng: np.random.Generator) -> RankTable:
@@ -117,10 +129,11 @@ def merged_table(
     weight = class_weights(class_weight, y, first.n_classes, classes)
     for number, part in enumerate(tables):
         _refuse_other_weights(part, number, weight, classes)
-    provenance = _joined_provenance(tables)
+    tied = next((part for part in tables if part.n_tied), first)  # it has the rule of all parts
+    source, words = _joined_source(tables), _joined_words(tables)
     scored = all(part.influence is not None for part in tables)
     if scored and (split := _split_class(tables)) is not None:
-        if provenance.source is None:
+        if source is None:
             raise DataError(
                 f"parts: class {_name(split, classes)} has instances in several parts, and one of "
                 "them has no scores at hand, which are needed to find shared competitors; put all "
@@ -128,9 +141,50 @@ def merged_table(
             )
         lost = np.concatenate([part.unanswered for part in tables])
         labels = ClassLabels.of(y[~lost], y[lost], weight)
-        ties = next((part.ties for part in tables if part.n_tied), first.ties)
-        return rank_scores(provenance, labels, ties)
-    return RankTable.stacked(tables, instance_weights(y, weight), provenance)
+        return rank_scores(source, labels, tied.ties, tied.tie_seed, None, words)
+    return replace(
+        _stacked(tables, instance_weights(y, weight), source),
+        ties=tied.ties,
+        tie_seed=tied.tie_seed,
+        several_relevant=any(part.several_relevant for part in tables),
+        provenance=words,
+    )
+
+
+def _stacked(
+    tables: Sequence[RankTable], weight: FloatArray, source: ScoreSource | None
+) -> RankTable:
+    """Rows of all tables, one table after the other, with weights that sum to 1.
+
+    Influences add up, each in proportion to the weight of its rows. `source` has all scores.
+    """
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables]) for name in ROWS
+    }
+    if all(table.is_exact for table in tables):
+        columns["max_better"] = columns["min_better"]
+    ends = np.cumsum([table.n_test for table in tables])[:-1]
+    influences = [
+        table.influence.scaled(float(of_rows.sum()))
+        for table, of_rows in zip(tables, np.split(weight, ends), strict=True)
+        if table.influence is not None
+    ]
+    counts = [table.counts for table in tables if table.counts is not None]
+    nearest = None
+    if source is None and all(table.has_scores for table in tables):
+        nearest = NearestClasses.joined(table.nearest_classes for table in tables)
+    samples = [table.first_rows if source is None else table.sample for table in tables]
+    known = [sample for sample in samples if sample is not None]
+    return replace(
+        tables[0],
+        **columns,
+        weight=weight,
+        source=source,
+        counts=RankCounts.joined(counts) if len(counts) == len(tables) else None,
+        influence=reduce(add, influences) if len(influences) == len(tables) else None,
+        nearest=nearest,
+        sample=Sample.joined(known) if known else None,
+    )
 
 
 def warn_of_equal_positions(
@@ -170,25 +224,22 @@ def _refuse_different(what: str, values: Sequence[Any], remedy: str = "") -> Non
             )
 
 
-def _joined_provenance(parts: Sequence[RankTable]) -> Provenance:
-    """Scores of all parts, and words for all of them."""
+def _joined_words(parts: Sequence[RankTable]) -> Provenance:
+    """Words for all parts."""
     scored = all(part.influence is not None for part in parts)
     made_from = {part.provenance.made_from for part in parts}
     unknown = {part.provenance.unknown for part in parts if not part.is_exact}
-    tied = next((part for part in parts if part.n_tied), parts[0])  # it has the rule of all parts
     return replace(
-        tied.provenance,
+        parts[0].provenance,
         made_from=parts[0].provenance.made_from if scored or len(made_from) == 1 else "ranks",
         unknown=unknown.pop() if len(unknown) == 1 else WITHIN_BOUNDS,
-        source=_joined_source(parts),
         assumption=". ".join(filter(None, dict.fromkeys(p.provenance.assumption for p in parts))),
-        several_relevant=any(part.provenance.several_relevant for part in parts),
     )
 
 
 def _joined_source(parts: Sequence[RankTable]) -> ScoreSource | None:
     """Scores of all parts, or their outcomes if a part has only these; None if a part has none."""
-    sources = [part.provenance.source for part in parts]
+    sources = [part.source for part in parts]
     known = [source for source in sources if source is not None and source.is_local]
     if len(known) < len(parts):
         return None

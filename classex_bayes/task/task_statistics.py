@@ -57,6 +57,8 @@ class TaskStatistics:
     def require(self, need: Need, argument: str = "task") -> RankTable:
         """Return the table of ranks, if the task has what an estimator needs.
 
+        Otherwise the error says why, and how to make a task that has it.
+
         Parameters
         ----------
         need : {"ranks", "ranks among all classes", "exact ranks", "scores"}
@@ -70,11 +72,6 @@ class TaskStatistics:
         Returns
         -------
         RankTable
-
-        Raises
-        ------
-        DataError
-            The task lacks it. The message says why, and how to make a task that has it.
         """
         table = self.table
         made_from = f"{argument}: the task was made from {table.made_from}"
@@ -101,7 +98,7 @@ class TaskStatistics:
                 f"{made_from}, but the rank of every instance is needed: {unknown.why}; "
                 f"{unknown.remedy}"
             )
-        if need == "scores" and table.source is None:
+        if need == "scores" and table.all_scores is None:
             gone = "has no" if table.influence is None else "no longer has"
             how = ", without unanswered=" if table.unanswered.any() else ""
             raise DataError(
@@ -113,7 +110,7 @@ class TaskStatistics:
     @property
     def scores(self) -> ScoreSource:
         """Scores of exact ranks, read in blocks; `DataError` if they are not at hand."""
-        source = self.require("scores").source
+        source = self.require("scores").all_scores
         assert source is not None
         return source
 
@@ -238,11 +235,6 @@ class TaskStatistics:
             ATA_k with every rank at its worst and at its best. Both equal `accuracy` if it is
             known.
 
-        Raises
-        ------
-        DataError
-            k as for `accuracy`.
-
         Examples
         --------
         >>> from classex_bayes import SourceTask
@@ -250,15 +242,13 @@ class TaskStatistics:
         >>> [bound.round(3).tolist() for bound in task.accuracy_bounds([2, 4])]
         [[0.667, 0.5], [0.75, 0.5]]
         """
-        return self.table.metric_bounds(
-            Accuracy(), class_counts(k, largest=self.table.most_classes)
-        )
+        return self.table.metric_bounds(Accuracy(), class_counts(k, largest=self.n_classes))
 
     @property
     def several_relevant(self) -> bool:
         """Whether queries have several relevant documents."""
         judged = self.judged is not None and self.judged.graded.has_several
-        return judged or self.table.provenance.several_relevant
+        return judged or self.table.several_relevant
 
     def relevant_ranks(self, metric: Metric) -> RelevantRanks | None:
         """Ranks of all relevant documents, if a metric counts them and queries have several.
@@ -272,12 +262,6 @@ class TaskStatistics:
         -------
         RelevantRanks or None
             None if the metric is that of the best document, which `table` has.
-
-        Raises
-        ------
-        DataError
-            Only the best document of each query is known, as in merged tasks, or the metric is the
-            mean average precision.
         """
         if self.judged is None or isinstance(metric, MeanAveragePrecision):
             refuse_all_relevant(metric, self.several_relevant)
@@ -285,19 +269,7 @@ class TaskStatistics:
         return self.judged.counted_by(metric)
 
     def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
-        """Numbers of classes among `k` at which a metric is known.
-
-        Parameters
-        ----------
-        metric : Metric
-            As for `relevant_ranks`.
-        k : int array of shape (n_k,)
-            Numbers of classes up to n_classes.
-
-        Returns
-        -------
-        int array
-        """
+        """Numbers of classes among `k` (n_k,) at which a metric is known."""
         if (ranks := self.relevant_ranks(metric)) is None:
             return self.table.known_counts(metric, k)
         lower, upper = ranks.metric_bounds(metric, k)
@@ -338,7 +310,7 @@ class TaskStatistics:
 
     def _average(self, metric: Metric, k: ClassCounts) -> FloatArray:
         """Average (n_k,) of a metric; DataError where it is unknown."""
-        counts = class_counts(k, largest=self.table.most_classes)
+        counts = class_counts(k, largest=self.n_classes)
         ranks = self.relevant_ranks(metric) or self.table
         lower, upper = ranks.metric_bounds(metric, counts)
         unknown = upper - lower > KNOWN
@@ -373,7 +345,7 @@ class TaskStatistics:
         --------
         classex_bayes.core.influence.Influence : The dyadic formula.
         """
-        return self.variance.covariance(class_counts(k, largest=self.table.most_classes))
+        return self.variance.covariance(class_counts(k, largest=self.n_classes))
 
     def design_effect(self) -> float:
         r"""Ratio of the variance of ATA_k to its variance with independent instances.
@@ -434,11 +406,6 @@ class TaskStatistics:
             Classes to keep, without repetition, at least 3. Numbers are positions.
         random_seed : int, SeedSequence or None
             Seed of the ranks on these classes if the scores are unknown.
-
-        Raises
-        ------
-        DataError
-            If positions are outside 0..k1 - 1, repeated, or too few.
         """
         names = None if label_vector(kept, "kept").dtype.kind in "iuf" else self.classes
         places = encode_labels(kept, None, self.n_classes, names, "kept")

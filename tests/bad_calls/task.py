@@ -70,6 +70,14 @@ def search(**values):
     return SourceTask.from_search(**SEARCH | values)
 
 
+def own_lists(length=3):
+    ids = np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1], [0, 1, 2], [0, 2, 3]])
+    if length == 2:
+        ids[3, 0] = 3
+    lists = {"ids": NAMES[ids[:, :length]], "y": LABELS, "classes": NAMES}
+    return SourceTask.from_search(**lists, own_candidates=True)
+
+
 def run(**values):
     return SourceTask.from_run(**{"qrels": QRELS, "run": RUN, "n_classes": 4} | values)
 
@@ -648,6 +656,9 @@ OF_NEGATIVES = [
     Bad(own_ranks, "n_negatives", "expected 5 whole numbers", {"n_negatives": [9, 9]}),
     Bad(own_ranks, "n_negatives", "shared classes", {"n_negatives": 9, "n_classes": 10}),
     Bad(lambda: negatives(y=["a"] * 5), "y", "'a' alone"),
+    Bad(lambda: negatives(scores=SCORES[:, :2]), "scores", "found 1 negatives in row 0"),
+    Bad(lambda: own_lists(), "own_candidates", "of row 3 of 'd' lacks its true class"),
+    Bad(lambda: own_lists(length=2), "own_candidates", "found 1 negatives in row 0"),
     Bad(lambda: negatives(y=["a", None, "b", "c", "d"]), "y", "no label at row 1"),
     Bad(lambda: own_ranks(n_negatives=9).subsample(6), "task", "negatives of their own"),
     Bad(lambda: own_ranks(n_negatives=9).accuracy(11), "k", "2..10"),

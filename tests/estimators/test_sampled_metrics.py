@@ -40,7 +40,8 @@ def own_negatives(n_better, n_negatives=NEGATIVES, weight=None):
     n = len(n_better)
     weight = np.full(n, 1 / n) if weight is None else np.asarray(weight)
     options = {"n_competitors": n_negatives, "competitors_shared": False}
-    return SourceTask(RankTable(np.arange(n), n, weight, np.asarray(n_better), **options))
+    size = int(np.min(n_negatives)) + 1
+    return SourceTask(RankTable(np.arange(n), size, weight, np.asarray(n_better), **options))
 
 
 @lru_cache

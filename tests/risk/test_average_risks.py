@@ -46,7 +46,7 @@ def over_all_subsets(task, scores, cost, k, ties):
     """Mean over all subsets of k classes that hold the true one of the cost of the prediction."""
     n, n_classes = scores.shape
     places = np.indices(scores.shape).reshape(2, -1)
-    noise = tie_noise(task.table.provenance.tie_seed, *places).reshape(n, n_classes)
+    noise = tie_noise(task.table.tie_seed, *places).reshape(n, n_classes)
     if ties != "random":
         noise[np.arange(n), task.y] = -np.inf if ties == "pessimistic" else np.inf
     risk = 0.0

@@ -1,7 +1,7 @@
 """Ties, decisions and cut lists: bounds of accuracies against brute force, and what they refuse."""
 
 import pickle
-from itertools import combinations
+from itertools import combinations, permutations
 
 import dask.array as da
 import numpy as np
@@ -258,6 +258,28 @@ def test_the_likelihood_of_ranks_in_groups_is_that_of_the_groups():
     # As if all were equally likely, the ranks are those between the ends.
     spread = grouped(ranks, ends, 500, equally_likely=np.ones(300, dtype=bool))
     assert bin_ends(spread).size == 48 and cb.SourceTask(spread).design_effect() > 2
+
+
+def test_partly_tied_rows_among_decisions_have_any_order_of_their_ties():
+    """A decision says nothing of the classes that it leaves out; other ties break at random."""
+    rng, y, n_classes = np.random.default_rng(3), np.arange(50) % 5, 5
+    scores = np.eye(n_classes)[np.where(rng.random(50) < 0.5, y, rng.integers(n_classes, size=50))]
+    scores[::4] = rng.integers(0, 3, (13, n_classes))
+    table = cb.SourceTask.from_scores(scores, y).table
+    assert table.are_decisions
+    orders = np.array([*permutations(range(n_classes))])
+    first = 0.0
+    for i, (row, true) in enumerate(zip(scores, y, strict=True)):
+        # Numbers of better classes in all orders of the ties.
+        better, tied = row > row[true], row == row[true]
+        n_better = (better | (tied & (orders > orders[:, [true]]))).sum(axis=1)
+        assert (table.min_better[i], table.max_better[i]) == (n_better.min(), n_better.max())
+        if n_better.min() < n_better.max():
+            left_out = row[true] == row.min() < row.max()
+            assert table.equally_likely[i] != left_out
+        first += np.mean(n_better == 0)
+    assert bin_ends(table).tolist() == [0, n_classes - 1]
+    assert bin_counts(table).tolist() == pytest.approx([first, 50 - first])
 
 
 def test_every_instance_counts_in_a_bin():

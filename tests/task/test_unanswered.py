@@ -40,6 +40,20 @@ def test_same_as_a_true_score_below_all_others(weighted):
     np.testing.assert_allclose(task.accuracy_cov(grid), other.accuracy_cov(grid), rtol=1e-9)
 
 
+@pytest.mark.parametrize("ties", ["random", "unknown"])
+def test_the_design_effect_is_that_of_the_instances_with_an_answer(ties):
+    scores, y, failed = made()
+    weight = np.random.default_rng(2).random(K1)
+    scores, labels = np.rint(scores[~failed]), {"ties": ties, "class_weight": weight}
+    task = cb.SourceTask.from_scores(scores, y[~failed], unanswered=y[failed], **labels)
+    answered, instances = np.bincount(y[~failed]), np.bincount(y)
+    alone = cb.SourceTask.from_scores(
+        scores, y[~failed], ties=ties, class_weight=weight * answered / instances
+    )
+    assert task.design_effect() == pytest.approx(alone.design_effect(), rel=1e-6)
+    assert (ties == "unknown") == (alone.design_effect() > 3)
+
+
 def test_same_in_all_constructors():
     rng = np.random.default_rng(3)
     gallery = rng.normal(size=(20, 5))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from classex_bayes.core.rank_pass import RankableScores
 from classex_bayes.core.ranks.device import TILE_PAIRS
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.formatting import by_fields
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # With this length, each random half of the classes has the few nearest classes that a tail is
 # fitted to, except for one row in 10^4.
@@ -195,17 +195,15 @@ class NearestClasses:
         """Lists of some of the instances."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _ROWS})
 
-    def empty(self, n: int) -> "NearestClasses":
-        """Empty lists of the same length, of instances without scores."""
-        shape = n, self.classes.shape[1]
-        return replace(
-            self,
-            classes=np.full(shape, -1),
-            scores=np.full(shape, -np.inf),
-            true=np.full(n, -np.inf),
-            mean=np.full(n, np.nan),
-            sd=np.full(n, np.nan),
-        )
+    def spread(self, rows: BoolArray) -> "NearestClasses":
+        """Lists of the `rows` (n,) that are True, and empty ones for instances without scores."""
+        empty = {"classes": -1, "scores": -np.inf, "true": -np.inf, "mean": np.nan, "sd": np.nan}
+        columns: dict[str, Any] = {}
+        for name, value in empty.items():
+            known = getattr(self, name)
+            columns[name] = np.full((rows.size, *known.shape[1:]), value)
+            columns[name][rows] = known
+        return replace(self, **columns)
 
     @classmethod
     def joined(cls, parts: "Iterable[NearestClasses]") -> Self:
