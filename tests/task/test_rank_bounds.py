@@ -265,6 +265,7 @@ def test_partly_tied_rows_among_decisions_have_any_order_of_their_ties():
     rng, y, n_classes = np.random.default_rng(3), np.arange(50) % 5, 5
     scores = np.eye(n_classes)[np.where(rng.random(50) < 0.5, y, rng.integers(n_classes, size=50))]
     scores[::4] = rng.integers(0, 3, (13, n_classes))
+    scores[1], scores[2] = [2, 1, 1, 0, 0], 1  # tied in the middle, and with all
     table = cb.SourceTask.from_scores(scores, y).table
     assert table.are_decisions
     orders = np.array([*permutations(range(n_classes))])
