@@ -123,11 +123,6 @@ class AccuracyCurve:
         """Return the measured numbers among `k` for the accuracy, and none for other metrics."""
         return k[np.isin(k, self.k)] if metric == Accuracy() else k[:0]
 
-    @property
-    def data(self) -> tuple[IntArray, FloatArray]:
-        """Numbers of classes and accuracies."""
-        return self.k, self.values
-
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of the accuracies at `k`: shape (n_k, n_k)."""
         # Half an instance keeps the variance of a perfect or hopeless accuracy positive.

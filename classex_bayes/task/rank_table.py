@@ -315,12 +315,6 @@ class RankTable:
         assert self.all_scores is not None
         return rank_blocks(self.all_scores, self.y, groups, self.tie_rule, self.tie_seed)
 
-    @property
-    def data(self) -> tuple[Any, ...]:
-        """Arrays of numbers from which everything else follows."""
-        columns = (getattr(self, name) for name in ROWS if name != "equally_likely")
-        return *columns, self.bounded, self.class_weight, np.array([self.competitors_shared])
-
     # Parts, and tables in which less is known
 
     @property
