@@ -660,7 +660,11 @@ OF_NEGATIVES = [
     Bad(lambda: own_lists(), "own_candidates", "of row 3 of 'd' lacks its true class"),
     Bad(lambda: own_lists(length=2), "own_candidates", "found 1 negatives in row 0"),
     Bad(lambda: negatives(y=["a", None, "b", "c", "d"]), "y", "no label at row 1"),
-    Bad(lambda: own_ranks(n_negatives=9).subsample(6), "task", "negatives of their own"),
+    Bad(
+        lambda: own_ranks(n_negatives=9).subsample(6, random_seed=1),
+        "task",
+        "negatives of their own",
+    ),
     Bad(lambda: own_ranks(n_negatives=9).accuracy(11), "k", "2..10"),
     Bad(lambda: KDE().fit(own_ranks(n_negatives=9)), "task", "negatives of their own"),
 ]
