@@ -198,7 +198,7 @@ def _draw_observed(panel: "Panel", task: SourceTask, metric: str) -> None:
         k = log_spaced(2, task.n_classes, _N_OBSERVED)
     values = reference_values(task, k[k >= _smallest(metric)], metric)
     if not values.empty:
-        panel.points("observed", values.index, values, "observed", color=panel.ink)
+        panel.points("observed", values.index, values, "observed")
     if task.table.why_unknown and metric == _ACCURACY:
         places = log_spaced(2, task.n_classes, _N_K)
         lower, upper = task.accuracy_bounds(places)
@@ -212,12 +212,11 @@ def _draw_truth(panel: "Panel", truth: Any, shown: IntArray, metric: str) -> Non
     """Draw known values: those of a task as a line over the k shown, numbers as points."""
     if not isinstance(truth, SourceTask):
         values = reference_values(truth, None, metric)
-        panel.points("truth", values.index, values, "truth", color=panel.ink, marker="d")
+        panel.points("truth", values.index, values, "truth", marker="d")
         return
     last = min(int(shown.max()), truth.n_classes)
     first = min(max(int(shown.min()), _smallest(metric)), last)
     values = reference_values(truth, log_spaced(first, last, _N_K), metric)
     if values.empty:
         raise DataError(f"truth: the task has the {metric} at no number of classes shown")
-    looks = {"linestyle": "--", "color": panel.ink}
-    panel.reference("truth", values.index, values, "truth", **looks)
+    panel.reference("truth", values.index, values, "truth", linestyle="--")

@@ -100,7 +100,7 @@ def plot_ppc(
         x, observed, draws = data["bin"].values, _share_up_to(data), _share_up_to(replicates)
         texts = "Ranks", "rank of the true class", "share of instances with at most this rank"
     panel.draws("replicated", x, draws, f"{group} predictive", marker="")
-    panel.points("observed", x, observed, "observed", color=panel.ink)
+    panel.points("observed", x, observed, "observed")
     title, *labels = texts
     panel.label(f"{group.capitalize()} predictive check: {title}", *labels)
 
@@ -117,7 +117,7 @@ def _draw_classes(
     x = (place + 0.5) / observed.size
     draws = xr.DataArray(replicated[None, :, place], dims=(*SAMPLE_DIMS, "class_order"))
     panel.draws("replicated", x, draws, "posterior predictive", marker="")
-    panel.points("observed", x, observed[place], "observed", color=panel.ink)
+    panel.points("observed", x, observed[place], "observed")
     labels = "share of the classes, worst first", "accuracy of the class"
     panel.label("Posterior predictive check: Classes", *labels, log_x=False)
 
@@ -258,7 +258,7 @@ def plot_tail_checks(
     """
     x = 1 / checks.table["p"].to_numpy()
     panel.draws("replicated", x, checks.replicated, "posterior predictive", marker="")
-    panel.points("observed", x, checks.table["observed"], "observed", color=panel.ink)
+    panel.points("observed", x, checks.table["observed"], "observed")
     title = f"Local tails against held-out classes: p-value {checks.p_value:.2f}"
     x_label = "predicted: one class in so many is nearer than the true one"
     panel.label(title, x_label, "share with a better class in the other half")
@@ -287,7 +287,7 @@ def plot_extrapolation_check(
         if has_band:
             limits = curve["lower"], curve["upper"]
             panel.band(series, curve.index, *limits, color=line.get_color())
-    panel.points("measured", curve.index, curve["measured"], "measured", color=panel.ink)
+    panel.points("measured", curve.index, curve["measured"], "measured")
     panel.vertical("classes in a part", result.n_source, "ref_line")
     title = f"Extrapolation within the pilot: {result.n_parts} parts of {result.n_source} classes"
     panel.label(title, N_CLASSES, "accuracy")
@@ -382,10 +382,7 @@ def plot_drift(
         panel.prediction(shown.estimator, shown)
     panel.vertical("source classes", drift.n_classes, "ref_line")
     names = {"subsampled": "subsampled to k", "measured": "measured, retrained on k"}
-    looks = {
-        "subsampled": {"marker": "d", "color": panel.muted},
-        "measured": {"color": panel.ink},
-    }
+    looks = {"subsampled": {"marker": "d", "color": panel.muted}, "measured": {}}
     for column, name in names.items() if len(drift.table) else ():
         values = drift.table[column]
         panel.points(name, values.index, values, column, **looks[column])

@@ -89,7 +89,7 @@ def plot_groups(
     """
     for name, prediction in result.by_group.items():
         panel.prediction(f"{name} (share {result.mix[name]:.2g})", at_k(prediction, k))
-    panel.prediction(OVERALL, at_k(result.overall, k), color=panel.ink)
+    panel.prediction(OVERALL, at_k(result.overall, k), color=panel.ink, linestyle="-")
     panel.label("Expected accuracy by group", N_CLASSES, "accuracy")
 
 

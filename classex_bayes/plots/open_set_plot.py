@@ -98,11 +98,11 @@ def plot_det(
             exact.append(open_set_rates(task, size, thresholds, rank=rank).isel(k=0))
     for fpir, fnir in seen:
         name = model.fit_.best_wrong_name
-        panel.points(name, [fpir], [fnir], "best_wrong", color=panel.ink)
+        panel.points(name, [fpir], [fnir], "best_wrong")
     for curve in exact:
         shown = (curve.fpir >= _SMALLEST) & (curve.fnir >= _SMALLEST)
         known = curve.fpir[shown], curve.fnir[shown]
-        panel.reference("truth", *known, "truth", color=panel.ink, linestyle="--")
+        panel.reference("truth", *known, "truth", linestyle="--")
     title = f"Detection error tradeoff, from a pilot of {rates.n_classes:,} enrolled classes"
     panel.label(title, "FPIR", _fnir(rank), log_y=True)
 
@@ -165,8 +165,7 @@ def plot_threshold(
         for size in tested.tolist():
             curve = open_set_rates(task, size, thresholds, rank=rank)[rate].isel(k=0)
             curve = curve[curve >= _SMALLEST]
-            looks = {"color": panel.ink, "linestyle": "--"}
-            panel.reference("truth", curve.threshold, curve, "truth", **looks)
+            panel.reference("truth", curve.threshold, curve, "truth", linestyle="--")
         panel.vertical(model.fit_.best_wrong_name, model.best_wrong_score_, "best_wrong")
 
 

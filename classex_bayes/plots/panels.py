@@ -116,45 +116,29 @@ class Panel:
 
     @property
     def ink(self) -> str:
-        """The colour of text, for observed data."""
+        """The colour of text."""
         return rcParams["text.color"]
 
     def line(self, series: str, x: ArrayLike, y: ArrayLike, visual: str, **looks: Any) -> Line2D:
         """Draw a line, with dots where it is known at few x, and return it."""
         (line,) = self.axes.plot(x, y, label=series, **looks)
-        if np.size(x) > _DOTTED:
-            line.set_marker("")
-        elif line.get_marker() == "None":  # of the user's cycle, which has colours only
-            line.set_marker("o")
+        if "marker" not in looks:
+            if np.size(x) > _DOTTED:
+                line.set_marker("")
+            elif line.get_marker() == "None":  # of the user's cycle, which has colours only
+                line.set_marker("o")
         self._style(line, visual)
         return line
 
-    def reference(
-        self,
-        series: str,
-        x: ArrayLike,
-        y: ArrayLike,
-        visual: str,
-        *,
-        color: Any,
-        linestyle: Any = "-",
-    ) -> None:
-        """Draw a line in a colour of its own, without dots."""
-        self.line(series, x, y, visual, color=color, linestyle=linestyle, marker="")
+    def reference(self, series: str, x: ArrayLike, y: ArrayLike, visual: str, **looks: Any) -> None:
+        """Draw a line without dots, by default in the colour of text."""
+        usual = {"color": self.ink, "linestyle": "-", "marker": ""}
+        self.line(series, x, y, visual, **{**usual, **looks})
 
-    def points(
-        self,
-        series: str,
-        x: ArrayLike,
-        y: ArrayLike,
-        visual: str,
-        *,
-        color: str,
-        marker: str = "o",
-    ) -> None:
-        """Draw points."""
-        (points,) = self.axes.plot(x, y, label=series, linestyle="", marker=marker, color=color)
-        self._style(points, visual)
+    def points(self, series: str, x: ArrayLike, y: ArrayLike, visual: str, **looks: Any) -> None:
+        """Draw points, by default in the colour of text, which is that of observed data."""
+        usual = {"color": self.ink, "linestyle": "", "marker": "o"}
+        self.line(series, x, y, visual, **{**usual, **looks})
 
     def band(
         self,

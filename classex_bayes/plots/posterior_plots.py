@@ -121,7 +121,7 @@ def plot_classes_until(
         top = float(np.interp(np.log10(result.median), log_k, density))
     if np.isfinite(result.median):
         line = [result.median] * 2, [0.0, top]
-        panel.reference("median", *line, "median", color=panel.ink)
+        panel.reference("median", *line, "median")
     if beyond:
         name = f"{count(np.inf, result.largest)}: {beyond:.0%} of the draws"
         bar = result.largest * np.array([1.0, 10**_BAR])
