@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from cycler import cycler
+from cycler import Cycler, cycler
 from matplotlib import pyplot as plt
 from matplotlib import rcParams, rcParamsDefault
 from matplotlib.artist import Artist
@@ -112,7 +112,7 @@ class Panel:
         self.axes, self.interval, self._styles = axes, interval, styles
         self._n_bars = 0
         if not axes.has_data():
-            axes.set_prop_cycle(rcParams["axes.prop_cycle"])
+            axes.set_prop_cycle(_looks())
 
     @property
     def ink(self) -> str:
@@ -122,11 +122,8 @@ class Panel:
     def line(self, series: str, x: ArrayLike, y: ArrayLike, visual: str, **looks: Any) -> Line2D:
         """Draw a line, with dots where it is known at few x, and return it."""
         (line,) = self.axes.plot(x, y, label=series, **looks)
-        if "marker" not in looks:
-            if np.size(x) > _DOTTED:
-                line.set_marker("")
-            elif line.get_marker() == "None":  # of the user's cycle, which has colours only
-                line.set_marker("o")
+        if np.size(x) > _DOTTED and "marker" not in looks:
+            line.set_marker("")
         self._style(line, visual)
         return line
 
@@ -234,6 +231,15 @@ def named_refusal(name: str, given: Style | None) -> Iterator[None]:
         if not given:
             raise
         raise DataError(f"{name}: found what matplotlib refuses: {error}") from error
+
+
+def _looks() -> Cycler:
+    """The cycle of the user, with line styles and markers if it has colours only, or our own."""
+    looks = rcParams["axes.prop_cycle"]
+    for name, values in {"linestyle": _DASHES, "marker": _MARKERS}.items():
+        if name not in looks.keys:
+            looks += cycler(name, [values[n % len(values)] for n in range(len(looks))])
+    return looks
 
 
 def _new_axes(n_panels: int, figure_kwargs: Style | None, col_wrap: int | None) -> list[Axes]:

@@ -234,6 +234,9 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
 
 def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, Any]:
     """Return the variables of the template by name: objects, sentences, figures and numbers."""
+    # Here, since matplotlib draws them.
+    from classex_bayes.report.page_figures import figures
+
     model, task, level = findings.model, findings.task, findings.ci_prob
     estimand, assessment, shown = findings.prediction.estimand, findings.assessment, findings.shown
     curves, open_set = findings.curves(_N_POINTS), findings.open_set
@@ -274,7 +277,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "gap": model.fit_gap_,
         "sensitivity": findings.sensitivity,
         "numbers": numbers,
-        "figures": _figures(findings, curves),
+        "figures": {figure.key: figure for figure in figures(findings, curves)},
         "answers": [answer.removeprefix("On ") for answer in answers],
     }
 
@@ -325,24 +328,6 @@ def _open_set(
         "seed": model.fit_.record.random_seed,
         "n_draws": rates.fnir.sizes["chain"] * rates.fnir.sizes["draw"],
     }
-
-
-def _figures(findings: Findings, curves: list[Extrapolation]) -> dict[str, Any]:
-    # Here, since matplotlib draws them.
-    from classex_bayes.report import page_figures
-
-    drawn = [
-        page_figures.accuracy(findings, curves),
-        page_figures.discriminability(findings),
-        page_figures.predictive(findings),
-    ]
-    if not isinstance(findings.within, str):
-        drawn.append(page_figures.within(findings.within))
-    if findings.target is not None:
-        drawn.append(page_figures.reaching(curves[0], findings.target))
-    if findings.open_set is not None:
-        drawn.append(page_figures.detection(*findings.open_set, findings.ci_prob))
-    return {figure.key: figure for figure in drawn}
 
 
 def _numbers(

@@ -7,9 +7,9 @@ mode and print. The page gives its font to the text.
 import io
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 from matplotlib import style
@@ -18,7 +18,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from scipy.special import ndtri
 
-from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck
 from classex_bayes.formatting import PERCENTAGES, capitalized
 from classex_bayes.plots.accuracy_plot import plot_accuracy
 from classex_bayes.plots.check_plots import plot_extrapolation_check, plot_ppc
@@ -26,10 +25,6 @@ from classex_bayes.plots.panels import MUTED, PALETTE, number_text
 from classex_bayes.plots.posterior_plots import plot_discriminability, plot_prob_at_least
 from classex_bayes.report.findings import Findings
 from classex_bayes.results.extrapolation import Extrapolation
-
-if TYPE_CHECKING:  # most pages have no part on open sets
-    from classex_bayes.open_set.open_set import OpenSetExtrapolator
-    from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
 
 # Pixels of the page, without the legend, and size of letters.
 _SIZES = {"desk": (896, 430, 14), "phone": (350, 300, 12)}
@@ -153,84 +148,71 @@ def _mark(axes: Axes, x: float, text: str) -> None:
     axes.text(x, 1.01, text, transform=at_top, va="bottom", ha=side, color=MUTED)
 
 
-def accuracy(findings: Findings, curves: Sequence[Extrapolation]) -> PageFigure:
-    """Figure of accuracy or another metric, with pilot, references, target and a movable line."""
-    estimand, k = findings.prediction.estimand, curves[0].k
-    name = "" if findings.target is None else f"target {estimand.exact(findings.target)}"
-    looks = {
-        "ylabel": {"text": estimand.describe()},
-        "target": {"label": name, "linewidth": 1.2},
-    }
-    return _figure(
+def figures(findings: Findings, curves: Sequence[Extrapolation]) -> Iterator[PageFigure]:
+    """Return all figures of the page; `curves` are predictions of the model and of references."""
+    model, task, target, level = findings.model, findings.task, findings.target, findings.ci_prob
+    posterior, estimand = curves[0], findings.prediction.estimand
+    tested = task.n_classes, f"{task.n_classes:,} {estimand.units} tested"
+    name = "" if target is None else f"target {estimand.exact(target)}"
+    yield _figure(
         "accuracy",
         plot_accuracy,
         curves,
-        findings.task,
-        target=findings.target,
-        ci_prob=findings.ci_prob,
-        visuals=looks,
+        task,
+        target=target,
+        ci_prob=level,
         in_percent=estimand.numerals is PERCENTAGES,
-        marked=_tested(curves[0]),
-        chosen=(float(k.min()), float(k.max())),
+        marked=tested,
+        chosen=(float(posterior.k.min()), float(posterior.k.max())),
+        visuals={
+            "ylabel": {"text": estimand.describe()},
+            "target": {"label": name, "linewidth": 1.2},
+        },
     )
-
-
-def reaching(posterior: Extrapolation, target: float) -> PageFigure:
-    """Figure of the probability that the target is reached, against the number of classes."""
-    name = f"probability of {posterior.estimand.reaching(target)}"
-    return _figure(
-        "reaching",
-        plot_prob_at_least,
-        posterior,
-        target,
-        marked=_tested(posterior),
-        finish=lambda axes: axes.set_ylim(-0.02, 1.02),
-        visuals={"legend": False, "ylabel": {"text": name}},
-    )
-
-
-def _tested(prediction: Extrapolation) -> tuple[float, str]:
-    n_classes = prediction.n_classes
-    return n_classes, f"{n_classes:,} {prediction.estimand.units} tested"
-
-
-def discriminability(findings: Findings) -> PageFigure:
-    """Figure of D(1 - 1/N) on the normal scale, which spreads out the tail of many competitors."""
-    farthest = max(_FEWEST_DECADES, math.ceil(math.log10(findings.grid(2)[-1])))
+    if target is not None:
+        yield _figure(
+            "reaching",
+            plot_prob_at_least,
+            posterior,
+            target,
+            marked=tested,
+            finish=lambda axes: axes.set_ylim(-0.02, 1.02),
+            visuals={
+                "legend": False,
+                "ylabel": {"text": f"probability of {estimand.reaching(target)}"},
+            },
+        )
+    kind = "ranks" if task.table.has_ranks else "accuracy"
+    yield _figure("predictive", plot_ppc, model, task, kind=kind, ci_prob=level)
+    if not isinstance(findings.within, str):
+        yield _figure("within", plot_extrapolation_check, findings.within)
+    # On the normal scale, which spreads out the tail of many competitors.
+    farthest = max(_FEWEST_DECADES, math.ceil(math.log10(posterior.k.max())))
     competitors = [2, *(10**power for power in range(1, farthest + 1))]
     places = -ndtri(1 / np.array(competitors, dtype=float))
     texts = [f"{n:,}" if n <= _LONGEST else number_text(n, 1, math.inf) for n in competitors]
-    return _figure(
+    yield _figure(
         "discriminability",
         plot_discriminability,
-        findings.model,
+        model,
         z=np.linspace(places[0], places[-1], _N_POINTS),
-        ci_prob=findings.ci_prob,
+        ci_prob=level,
         finish=lambda axes: axes.set_xticks(places, texts),
         visuals={
             "xlabel": {"text": "N: loses to at least one in N competitors"},
             "ylabel": {"text": "share of instances, D(u)"},
         },
     )
+    if findings.open_set is not None:
+        from classex_bayes.plots.open_set_plot import plot_det
 
-
-def predictive(findings: Findings) -> PageFigure:
-    """Figure of the ranks of pilot and replicates, or of accuracies if the task has no ranks."""
-    kind: Literal["ranks", "accuracy"] = "ranks" if findings.task.table.has_ranks else "accuracy"
-    arguments = plot_ppc, findings.model, findings.task
-    return _figure("predictive", *arguments, kind=kind, ci_prob=findings.ci_prob)
-
-
-def within(check: ExtrapolationCheck) -> PageFigure:
-    """Figure of extrapolations from parts of the pilot."""
-    return _figure("within", plot_extrapolation_check, check)
-
-
-def detection(
-    model: "OpenSetExtrapolator", rates: "OpenSetPrediction", ci_prob: float
-) -> PageFigure:
-    """Figure of DET curves: FNIR against FPIR for each number of enrolled classes."""
-    from classex_bayes.plots.open_set_plot import plot_det
-
-    arguments = plot_det, model, rates.k
-    return _figure("detection", *arguments, rank=rates.rank, ci_prob=ci_prob, in_percent=False)
+        identifier, rates = findings.open_set
+        yield _figure(
+            "detection",
+            plot_det,
+            identifier,
+            rates.k,
+            rank=rates.rank,
+            ci_prob=level,
+            in_percent=False,
+        )

@@ -101,8 +101,10 @@ def test_rcparams_of_matplotlib_are_respected(tmp_path):
     with mpl.rc_context(settings):
         axes = cb.plot_accuracy(curve("a"))
         axes.figure.savefig(tmp_path / "small.png")
+        first, second = cb.plot_accuracy([curve("a"), curve("b")]).lines
     assert image.imread(tmp_path / "small.png").shape[:2] == (120, 200)
     (line,) = axes.lines
+    assert first.get_linestyle() != second.get_linestyle()
     assert axes.figure.get_size_inches().tolist() == [5, 3]
     assert (line.get_color(), line.get_linewidth()) == ("#123456", 5)
     assert axes.xaxis.label.get_size() == 17 and axes.figure.legends[0].handlelength == 1
