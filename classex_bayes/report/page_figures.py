@@ -15,10 +15,10 @@ import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 from scipy.special import ndtri
 
-from classex_bayes.formatting import PERCENTAGES, capitalized
+from classex_bayes.formatting import PERCENTAGES, capitalized, exact_percent
 from classex_bayes.plots.accuracy_plot import plot_accuracy
 from classex_bayes.plots.check_plots import plot_extrapolation_check, plot_ppc
 from classex_bayes.plots.panels import MUTED, PALETTE, number_text
@@ -92,7 +92,7 @@ def _figure(
             axes = plot(*arguments, ax=figure.subplots(), visuals=looks, **settings)
             if in_percent:
                 axes.yaxis.set_major_locator(MaxNLocator(8, steps=(1, 2, 5, 10)))
-                axes.yaxis.set_major_formatter(PercentFormatter(1))
+                axes.yaxis.set_major_formatter(lambda y, _: exact_percent(y))
                 low, high = axes.get_ylim()  # regressions on accuracies may exceed 100%
                 axes.set_ylim(max(low, -0.02), min(high, 1.02))
             finish(axes)
