@@ -1,4 +1,4 @@
-"""Plots: functions that fill a chart, which is drawn with matplotlib."""
+"""Plots: functions that draw in axes of matplotlib."""
 
 import lazy_loader
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -13,14 +13,15 @@ from classex_bayes.estimators.base import Estimator, prediction_of
 from classex_bayes.evaluate.compare import Comparison
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
-from classex_bayes.plots.chart import INK, MUTED, Chart, Kind, at_k, number_of
-from classex_bayes.plots.drawing import Drawing, plot_function
+from classex_bayes.plots.drawing import Drawing, at_k, number_of, plot_function
 from classex_bayes.results.extrapolation import RISK, Bounds, Extrapolation, checked_level
 from classex_bayes.results.reference_values import distinct_names, reference_values, shared_metric
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, NumberArray
+from classex_bayes.typing import ClassCounts, IntArray
 
-OBSERVED, BOUNDS, TRUTH, TARGET = "observed", "bounds of the observed", "truth", "target"
+if TYPE_CHECKING:
+    from classex_bayes.plots.panels import Panel
+
 _FARTHEST, _N_K, _N_OBSERVED = 10, 60, 25
 _MOST_BANDS = 6
 _ACCURACY = "accuracy"
@@ -29,6 +30,7 @@ _EXPECTED = "what predict(k) returns, a fitted estimator, or a list or mapping o
 
 @plot_function("ci_band", "mean", "observed", "bounds", "truth", "target")
 def plot_accuracy(
+    panel: "Panel",
     predictions: Extrapolation
     | Estimator
     | Comparison
@@ -43,7 +45,7 @@ def plot_accuracy(
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw accuracy, or another metric, against the number of classes, on a logarithmic axis.
 
     Parameters
@@ -102,6 +104,17 @@ def plot_accuracy(
     if labels:
         pairs = zip(predicted, labels, strict=True)
         predicted = [replace(prediction, estimator=label) for prediction, label in pairs]
+    draw_accuracy(panel, predicted, task, truth, target)
+
+
+def draw_accuracy(
+    panel: "Panel",
+    predicted: Sequence[Extrapolation],
+    task: SourceTask | None = None,
+    truth: Any = None,
+    target: float | None = None,
+) -> None:
+    """Draw predictions of one metric, which a task has observed, with known values and a target."""
     if len(predicted) > _MOST_BANDS:
         predicted = [
             replace(p, interval_type="none") if p.interval_type == "bootstrap" else p
@@ -116,21 +129,22 @@ def plot_accuracy(
             "as a mapping from k to risk"
         )
     estimand = predicted[0].estimand
-    chart = Chart(ci_prob, ci_kind, log_y=estimand.is_rank)
     named = zip(distinct_names(predicted), predicted, strict=True)
     for name, prediction in sorted(named, key=lambda pair: not isinstance(pair[1], Bounds)):
-        chart.prediction(name, prediction)
+        panel.prediction(name, prediction)
     if task is not None:
-        _add_observed(chart, task, metric)
-    ends = np.concatenate([mark.x for mark in chart.marks])
+        _draw_observed(panel, task, metric)
     if truth is not None:
-        _add_truth(chart, truth, ends, metric)
+        tested = [] if task is None else [2, task.n_classes]
+        shown = np.concatenate([*(prediction.k for prediction in predicted), tested])
+        _draw_truth(panel, truth, shown, metric)
     if target is not None:
-        chart.level(TARGET, ends, checked_level(estimand, target, "target"), "target")
+        panel.level("target", checked_level(estimand, target, "target"), "target")
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
     units = estimand.units
-    return chart.labelled(f"{capitalized(label)} on more {units}", number_of(units), label)
+    title = f"{capitalized(label)} on more {units}"
+    panel.label(title, number_of(units), label, log_y=estimand.is_rank)
 
 
 def predictions_at(
@@ -177,31 +191,32 @@ def _smallest(metric: str) -> int:
     return chosen.m + 1 if isinstance(chosen, Accuracy) else 2
 
 
-def _add_observed(chart: Chart, task: SourceTask, metric: str) -> None:
-    """Add values of a metric in a pilot where they are known, and the bounds of its accuracy."""
+def _draw_observed(panel: "Panel", task: SourceTask, metric: str) -> None:
+    """Draw values of a metric in a pilot where they are known, and the bounds of its accuracy."""
     k = task.grid(_N_OBSERVED)
     if task.table.why_unknown and metric != _ACCURACY:  # the grid is that of the accuracy
         k = log_spaced(2, task.n_classes, _N_OBSERVED)
     values = reference_values(task, k[k >= _smallest(metric)], metric)
     if not values.empty:
-        chart.add("points", OBSERVED, values.index, values, color=INK)
+        panel.points("observed", values.index, values, "observed")
     if task.table.why_unknown and metric == _ACCURACY:
         places = log_spaced(2, task.n_classes, _N_K)
         lower, upper = task.accuracy_bounds(places)
         # One outline, open at few classes.
         outline = np.append(places, places[::-1]), np.append(lower, upper[::-1])
-        chart.add("line", BOUNDS, *outline, visual="bounds", linestyle=":", color=MUTED)
+        looks = {"linestyle": ":", "color": panel.muted}
+        panel.reference("bounds of the observed", *outline, "bounds", **looks)
 
 
-def _add_truth(chart: Chart, truth: Any, ends: NumberArray, metric: str) -> None:
-    """Add known values: those of a task as a line, numbers as points."""
-    grid = None
-    if isinstance(truth, SourceTask):
-        end = min(ends.max(), truth.n_classes)
-        grid = log_spaced(min(max(ends.min(), _smallest(metric)), end), end, _N_K)
-    values = reference_values(truth, grid, metric)
+def _draw_truth(panel: "Panel", truth: Any, shown: IntArray, metric: str) -> None:
+    """Draw known values: those of a task as a line over the k shown, numbers as points."""
+    if not isinstance(truth, SourceTask):
+        values = reference_values(truth, None, metric)
+        panel.points("truth", values.index, values, "truth", marker="d")
+        return
+    last = min(int(shown.max()), truth.n_classes)
+    first = min(max(int(shown.min()), _smallest(metric)), last)
+    values = reference_values(truth, log_spaced(first, last, _N_K), metric)
     if values.empty:
         raise DataError(f"truth: the task has the {metric} at no number of classes shown")
-    kind: Kind = "points" if grid is None else "line"
-    look = {"marker": "d"} if grid is None else {"linestyle": "--"}
-    chart.add(kind, TRUTH, values.index, values, visual="truth", color=INK, **look)
+    panel.reference("truth", values.index, values, "truth", linestyle="--")

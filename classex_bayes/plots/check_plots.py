@@ -1,7 +1,7 @@
 """Checks of a model and of its data: replicates, prior, sensitivity, tails, errors and drift."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import xarray as xr
@@ -25,13 +25,15 @@ from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized
-from classex_bayes.plots.accuracy_plot import plot_accuracy, predictions_at
-from classex_bayes.plots.chart import INK, MUTED, N_CLASSES, Chart
-from classex_bayes.plots.drawing import Drawing, chart_of, plot_function
-from classex_bayes.results.draws import SAMPLE_DIMS, interval_name
+from classex_bayes.plots.accuracy_plot import draw_accuracy, predictions_at
+from classex_bayes.plots.drawing import N_CLASSES, Drawing, at_k, plot_function
+from classex_bayes.results.draws import SAMPLE_DIMS, interval_label, interval_name
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, RandomSeed
+
+if TYPE_CHECKING:
+    from classex_bayes.plots.panels import Panel
 
 # Beyond k1, and numbers of classes, of prior and drift.
 _PRIOR_FACTOR, _N_PRIOR, _DRIFT_FACTOR, _N_DRIFT = 100, 40, 10, 60
@@ -41,6 +43,7 @@ ALPHAS = (0.8, 1.0, 1.25)
 
 @plot_function("ci_band", "mean", "observed")
 def plot_ppc(
+    panel: "Panel",
     model: LawModel | PredictiveReport,
     task: SourceTask | None = None,
     *,
@@ -50,7 +53,7 @@ def plot_ppc(
     ci_kind: str | None = None,
     random_seed: RandomSeed = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw replicated data of the posterior, or of the prior, next to the observed.
 
     Parameters
@@ -83,7 +86,8 @@ def plot_ppc(
     one_of(kind, ("ranks", "accuracy", "classes"), "kind")
     one_of(group, ("posterior",) if kind == "classes" else ("posterior", "prior"), "group")
     if kind == "classes":
-        return _plot_classes(model, task, Chart(ci_prob, ci_kind), random_seed)
+        _draw_classes(panel, model, task, random_seed)
+        return
     data, replicates = observed_and_replicated(model, task, group, random_seed)
     if kind == "accuracy":
         x, observed, draws = data["k"].values, data["accuracy"], replicates["accuracy"]
@@ -95,28 +99,27 @@ def plot_ppc(
     else:
         x, observed, draws = data["bin"].values, _share_up_to(data), _share_up_to(replicates)
         texts = "Ranks", "rank of the true class", "share of instances with at most this rank"
-    chart = Chart(ci_prob, ci_kind)
-    chart.draws("replicated", x, draws, f"{group} predictive")
-    chart.add("points", "observed", x, observed, color=INK)
-    title, *axes = texts
-    return chart.labelled(f"{group.capitalize()} predictive check: {title}", *axes)
+    panel.draws("replicated", x, draws, f"{group} predictive", marker="")
+    panel.points("observed", x, observed, "observed")
+    title, *labels = texts
+    panel.label(f"{group.capitalize()} predictive check: {title}", *labels)
 
 
-def _plot_classes(
-    model: LawModel, task: SourceTask | None, chart: Chart, random_seed: RandomSeed
-) -> Chart:
-    """Accuracies of the observed and the replicated classes, worst first."""
+def _draw_classes(
+    panel: "Panel", model: LawModel, task: SourceTask | None, random_seed: RandomSeed
+) -> None:
+    """Draw accuracies of the observed and the replicated classes, worst first."""
     classes = class_ranks(model, task)
     rng = model.attributes_.rng(Stage.CLASS_CHECKS, random_seed)
     observed, replicated = np.sort(classes.accuracy), np.sort(classes.replicates(rng), axis=1)
     # Neighbours of many classes are drawn as one.
     place = np.unique(np.linspace(0, observed.size - 1, _MOST_CLASSES).astype(int))
-    x, chart.log_x = (place + 0.5) / observed.size, False
+    x = (place + 0.5) / observed.size
     draws = xr.DataArray(replicated[None, :, place], dims=(*SAMPLE_DIMS, "class_order"))
-    chart.draws("replicated", x, draws, "posterior predictive")
-    chart.add("points", "observed", x, observed[place], color=INK)
-    axes = "share of the classes, worst first", "accuracy of the class"
-    return chart.labelled("Posterior predictive check: Classes", *axes)
+    panel.draws("replicated", x, draws, "posterior predictive", marker="")
+    panel.points("observed", x, observed[place], "observed")
+    labels = "share of the classes, worst first", "accuracy of the class"
+    panel.label("Posterior predictive check: Classes", *labels, log_x=False)
 
 
 def _share_up_to(data: xr.Dataset) -> xr.DataArray:
@@ -126,6 +129,7 @@ def _share_up_to(data: xr.Dataset) -> xr.DataArray:
 
 @plot_function("ci_band", "mean", "observed", "bounds", "truth", "target")
 def plot_prior_predictive(
+    panel: "Panel",
     model: BayesianExtrapolator,
     task: SourceTask | None = None,
     *,
@@ -135,7 +139,7 @@ def plot_prior_predictive(
     ci_kind: str | None = None,
     random_seed: RandomSeed = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw the prior of the accuracy up to k1 and beyond, next to the posterior.
 
     Parameters
@@ -167,13 +171,14 @@ def plot_prior_predictive(
     if task is None or (model.is_fitted and model.task is task):
         predictions.append(model.predict(k))
     observed = model.task if task is None else task
-    chart = chart_of(plot_accuracy)(predictions, observed, ci_prob=ci_prob, ci_kind=ci_kind)
+    draw_accuracy(panel, predictions, observed)
     drawn = "Prior" if len(predictions) == 1 else "Prior and posterior"
-    return chart.labelled(f"{drawn} accuracy", chart.x_label, *chart.y_labels)
+    panel.label(f"{drawn} accuracy", N_CLASSES, "accuracy")
 
 
 @plot_function("ci_band", "mean", "limits")
 def plot_sensitivity(
+    panel: "Panel",
     result: Sensitivity,
     component: str = "prior",
     *,
@@ -182,7 +187,7 @@ def plot_sensitivity(
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw the prediction with a prior, or the likelihood, raised to some powers.
 
     Mean and limits for each power, filled for the posterior as it is (power 1). If the lines part,
@@ -211,30 +216,34 @@ def plot_sensitivity(
     powers = [float(alpha) for alpha in alphas]
     if not powers or len(set(powers)) < len(powers):
         raise DataError(f"alphas: expected different powers, found {powers}")
-    chart = Chart(ci_prob, ci_kind)
     if (bounds := result.prediction.rank_bounds) is not None:
-        chart.prediction("ranks without a prior", bounds, k)
+        panel.prediction("ranks without a prior", at_k(bounds, k))
     for power in powers:
+        scaled = at_k(result.scaled(power, component), k)
         name = f"{component} to the power {power:g}"
-        series = chart.prediction(name, result.scaled(power, component), k)
-        band = chart.mark(series, "band")
-        for limit in band.y:
-            chart.add("line", series, band.x, limit, visual="limits")
-        if power != 1:
-            chart.marks.remove(band)
+        series = f"{name}, {interval_label(*panel.interval)}"
+        limits = scaled.interval(*panel.interval).sort_index()
+        line = panel.line(series, limits.index, scaled.mean[limits.index], "mean")
+        if power == 1:
+            band = limits["lower"], limits["upper"]
+            panel.band(series, limits.index, *band, color=line.get_color())
+        looks = {"color": line.get_color(), "linestyle": line.get_linestyle()}
+        for side in ("lower", "upper"):
+            panel.reference(series, limits.index, limits[side], "limits", **looks)
     label = result.prediction.estimand.label
     title = f"{capitalized(label)} with the {component} scaled"
-    return chart.labelled(title, N_CLASSES, label)
+    panel.label(title, N_CLASSES, label)
 
 
 @plot_function("ci_band", "mean", "observed")
 def plot_tail_checks(
+    panel: "Panel",
     checks: TailReport,
     *,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw the share of instances with a better class in held-out halves, by predicted p.
 
     The x coordinate of a group of instances is 1 / p: one class in so many is predicted to be
@@ -247,17 +256,18 @@ def plot_tail_checks(
         The attribute `tails` of `classex_bayes.posterior_checks`.
     {shared}
     """
-    chart = Chart(ci_prob, ci_kind)
     x = 1 / checks.table["p"].to_numpy()
-    chart.draws("replicated", x, checks.replicated, "posterior predictive")
-    chart.add("points", "observed", x, checks.table["observed"], color=INK)
+    panel.draws("replicated", x, checks.replicated, "posterior predictive", marker="")
+    panel.points("observed", x, checks.table["observed"], "observed")
     title = f"Local tails against held-out classes: p-value {checks.p_value:.2f}"
     x_label = "predicted: one class in so many is nearer than the true one"
-    return chart.labelled(title, x_label, "share with a better class in the other half")
+    panel.label(title, x_label, "share with a better class in the other half")
 
 
 @plot_function("ci_band", "mean", "measured", "ref_line")
-def plot_extrapolation_check(check: ExtrapolationCheck, **drawing: Unpack[Drawing]) -> Chart:
+def plot_extrapolation_check(
+    panel: "Panel", check: ExtrapolationCheck, **drawing: Unpack[Drawing]
+) -> None:
     """Draw predictions from parts of a pilot up to all its classes, next to what was measured.
 
     Lines are means over the parts. Bands are mean credible intervals of the parts. They are drawn
@@ -269,24 +279,22 @@ def plot_extrapolation_check(check: ExtrapolationCheck, **drawing: Unpack[Drawin
         Of `classex_bayes.extrapolation_check`.
     {shared}
     """
-    chart = Chart(check.ci_prob)
     for name, result in check.results.items():
         curve: Any = check.curves.loc[name]
-        series, limits = name, (curve["lower"], curve["upper"])
-        if result.coverage is not None:
-            series += f", {interval_name(check.ci_prob)} of a part"
-            chart.add("band", series, curve.index, *limits)
-        chart.curve(series, curve.index, curve["predicted"])
-    looks = {"visual": "measured", "color": INK}
-    chart.add("points", "measured", curve.index, curve["measured"], **looks)
-    lowest = min(float(np.min(mark.y[0])) for mark in chart.marks)
-    chart.vertical("classes in a part", result.n_source, (lowest, 1.0), "ref_line")
+        has_band = result.coverage is not None
+        series = name + f", {interval_name(check.ci_prob)} of a part" * has_band
+        line = panel.line(series, curve.index, curve["predicted"], "mean")
+        if has_band:
+            limits = curve["lower"], curve["upper"]
+            panel.band(series, curve.index, *limits, color=line.get_color())
+    panel.points("measured", curve.index, curve["measured"], "measured")
+    panel.vertical("classes in a part", result.n_source, "ref_line")
     title = f"Extrapolation within the pilot: {result.n_parts} parts of {result.n_source} classes"
-    return chart.labelled(title, N_CLASSES, "accuracy")
+    panel.label(title, N_CLASSES, "accuracy")
 
 
 @plot_function("curve", "ref_line")
-def plot_diagnosis(report: TaskReport, **drawing: Unpack[Drawing]) -> Chart:
+def plot_diagnosis(panel: "Panel", report: TaskReport, **drawing: Unpack[Drawing]) -> None:
     """Draw how the errors concentrate in few classes.
 
     Lorenz curves, worst classes first: of the errors of test classes, of the defeats by
@@ -315,20 +323,20 @@ def plot_diagnosis(report: TaskReport, **drawing: Unpack[Drawing]) -> Chart:
         "defeats, by the class that wins": errors.beaten,
         effective: errors.influence,
     }
-    chart = Chart(log_x=False)
     for name, values in parts.items():
         if values.sum() > 0:
             total = np.append(0.0, np.cumsum(np.sort(values)[::-1]))
             share = np.linspace(0, 1, total.size)
-            chart.add("line", name, share, total / total[-1], visual="curve")
-    chart.add("line", "equal shares", [0, 1], [0, 1], visual="ref_line", color=MUTED)
+            panel.line(name, share, total / total[-1], "curve", marker="")
+    panel.reference("equal shares", [0, 1], [0, 1], "ref_line", color=panel.muted)
     n = len(report.warnings)
     title = f"Concentration of errors: {errors.missed.size} classes, {n} warning{'s' * (n != 1)}"
-    return chart.labelled(title, "share of the classes, worst first", "cumulative share")
+    panel.label(title, "share of the classes, worst first", "cumulative share", log_x=False)
 
 
 @plot_function("ci_band", "mean", "measured", "subsampled", "ref_line")
 def plot_drift(
+    panel: "Panel",
     drift: Drift,
     prediction: Extrapolation | Estimator,
     *,
@@ -337,7 +345,7 @@ def plot_drift(
     ci_kind: str | None = None,
     random_seed: RandomSeed = 0,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw a prediction with and without drift, and the accuracies that the drift comes from.
 
     Parameters
@@ -370,15 +378,13 @@ def plot_drift(
         k = log_spaced(smallest, _DRIFT_FACTOR * drift.n_classes, _N_DRIFT)
     (prediction,) = predictions_at([prediction], k, name="prediction")
     drifted = drift.apply(prediction, random_seed=random_seed)
-    chart = Chart(ci_prob, ci_kind)
     for shown in (prediction, drifted):
-        chart.prediction(shown.estimator, shown)
-    lowest = min(float(np.min(mark.y[0])) for mark in chart.marks)
-    chart.vertical("source classes", drift.n_classes, (lowest, 1.0), "ref_line")
+        panel.prediction(shown.estimator, shown)
+    panel.vertical("source classes", drift.n_classes, "ref_line")
     names = {"subsampled": "subsampled to k", "measured": "measured, retrained on k"}
-    looks = {"subsampled": {"marker": "d", "color": MUTED}, "measured": {"color": INK}}
+    looks = {"subsampled": {"marker": "d", "color": panel.muted}, "measured": {}}
     for column, name in names.items() if len(drift.table) else ():
         values = drift.table[column]
-        chart.add("points", name, values.index, values, visual=column, **looks[column])
+        panel.points(name, values.index, values, column, **looks[column])
     shift = f"{np.log(10) * drift.slope_mean:+.2f} probits for ten times the classes"
-    return chart.labelled(f"Drift of retrained classifiers: {shift}", N_CLASSES, "accuracy")
+    panel.label(f"Drift of retrained classifiers: {shift}", N_CLASSES, "accuracy")

@@ -1,6 +1,6 @@
 """Results of evaluations: several classifiers, groups of instances, back-tests and plans."""
 
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -10,12 +10,20 @@ from classex_bayes.evaluate.classifiers import ClassifierComparison
 from classex_bayes.evaluate.groups import OVERALL, GroupedExtrapolation
 from classex_bayes.evaluate.plan import USUAL_POWER, Plan
 from classex_bayes.exceptions import DataError
-from classex_bayes.plots.chart import INK, N_CLASSES, Chart, chosen_k, number_of
-from classex_bayes.plots.drawing import Drawing, plot_function
+from classex_bayes.plots.drawing import (
+    N_CLASSES,
+    Drawing,
+    at_k,
+    chosen_k,
+    number_of,
+    plot_function,
+)
 from classex_bayes.results.draws import interval_label
 from classex_bayes.typing import ClassCounts
 
-_BEST = "probability of being best"
+if TYPE_CHECKING:
+    from classex_bayes.plots.panels import Panel
+
 _LABELS = {
     "rmse": "root mean square error",
     "bias": "mean predicted minus true value",
@@ -26,15 +34,16 @@ _LABELS = {
 _REACH = 2  # standard errors of a score
 
 
-@plot_function("ci_band", "mean", "prob_best")
+@plot_function("ci_band", "mean", "prob_best", n_panels=2)
 def plot_classifiers(
+    panels: "list[Panel]",
     result: ClassifierComparison,
     *,
     k: ClassCounts | None = None,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw the accuracy, or another metric, of each classifier, and how probably it is the best.
 
     These are two panels. `plot_accuracy` of ``list(result.predictions.values())`` draws the first.
@@ -47,25 +56,27 @@ def plot_classifiers(
         Numbers of classes that are drawn; all of the result by default.
     {shared}
     """
+    accuracies, probabilities = panels
     metric, units = result.estimand.label, result.estimand.units
-    chart = Chart(ci_prob, ci_kind, panels=(metric, _BEST))
     best = result.prob_best().loc[chosen_k(result.k, k)]
     for name, prediction in result.predictions.items():
-        series = chart.prediction(name, prediction, k, panel=metric)
-        chart.curve(series, best.index, best[name], visual="prob_best", panel=_BEST)
+        line: Any = accuracies.prediction(name, at_k(prediction, k))
+        probabilities.line(line.get_label(), best.index, best[name], "prob_best")
     title = f"Expected {metric} of {len(result.predictions)} classifiers"
-    return chart.labelled(title, number_of(units), metric, _BEST)
+    accuracies.label(title, number_of(units), metric)
+    probabilities.label("", number_of(units), "probability of being best")
 
 
 @plot_function("ci_band", "mean")
 def plot_groups(
+    panel: "Panel",
     result: GroupedExtrapolation,
     *,
     k: ClassCounts | None = None,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw the accuracy of each group, and in the colour of text that of the mix.
 
     Parameters
@@ -76,22 +87,22 @@ def plot_groups(
         Numbers of classes that are drawn; all of the result by default.
     {shared}
     """
-    chart = Chart(ci_prob, ci_kind)
     for name, prediction in result.by_group.items():
-        chart.prediction(f"{name} (share {result.mix[name]:.2g})", prediction, k)
-    chart.prediction(OVERALL, result.overall, k, color=INK)
-    return chart.labelled("Expected accuracy by group", N_CLASSES, "accuracy")
+        panel.prediction(f"{name} (share {result.mix[name]:.2g})", at_k(prediction, k))
+    panel.prediction(OVERALL, at_k(result.overall, k), color=panel.ink, linestyle="-")
+    panel.label("Expected accuracy by group", N_CLASSES, "accuracy")
 
 
 @plot_function("error_band", "score", "nominal")
 def plot_backtest(
+    panel: "Panel",
     result: Backtest,
     score: str = "rmse",
     n_source: int | None = None,
     *,
     k: ClassCounts | None = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw a score of every estimator against the number of classes.
 
     Parameters
@@ -135,27 +146,26 @@ def plot_backtest(
     drawn = chosen_k(table.index.unique("k"), k)
     table = table[table.index.isin(drawn, level="k")]
     nominal = score.removeprefix("coverage") if score.startswith("coverage") else ""
-    chart = Chart()
+    title = f"Back-test: {int(table['n'].max())} pilots of {size} classes"
     for name in table.index.unique("estimator"):
         rows = table.xs(name, level="estimator").sort_index()
         values = rows[score].to_numpy()
+        line = panel.line(name, rows.index, values, "score")
         if f"{score}_se" in rows and rows[f"{score}_se"].notna().all():
             reach = _REACH * rows[f"{score}_se"].to_numpy()
             lowest, highest = (0, 1) if nominal else (-np.inf, np.inf)
-            limits = np.clip([values - reach, values + reach], lowest, highest)
-            chart.add("band", name, rows.index, *limits, visual="error_band")
-        chart.curve(name, rows.index, values, visual="score")
+            lower, upper = np.clip([values - reach, values + reach], lowest, highest)
+            panel.band(name, rows.index, lower, upper, "error_band", color=line.get_color())
     if nominal:
-        chart.level("nominal", drawn, float(nominal) / 100, "nominal")
-    title = f"Back-test: {int(table['n'].max())} pilots of {size} classes"
-    if any(mark.kind == "band" for mark in chart.marks):
+        panel.level("nominal", float(nominal) / 100, "nominal")
+    if f"{score}_se" in table and table[f"{score}_se"].notna().any():
         title += "\nbands: two Monte Carlo standard errors"
     label = _LABELS.get(score, f"share of {nominal}% intervals that contain the true value")
-    return chart.labelled(title, N_CLASSES, label)
+    panel.label(title, N_CLASSES, label)
 
 
 @plot_function("error_band", "mean", "target")
-def plot_plan(result: Plan, **drawing: Unpack[Drawing]) -> Chart:
+def plot_plan(panel: "Panel", result: Plan, **drawing: Unpack[Drawing]) -> None:
     """Draw the width of the interval, or power, against the number of classes.
 
     Each number of repeats, or of negatives, has a line. If some classes of a plan have no instance,
@@ -195,13 +205,12 @@ def plot_plan(result: Plan, **drawing: Unpack[Drawing]) -> Chart:
             f"{repeats:g} instance{'s' * (repeats > 1)} of each class": rows
             for repeats, rows in table.groupby("repeats")
         }
-    chart = Chart()
     for name, rows in lines.items():
+        line = panel.line(name, rows[along], rows["mean"], "mean")
         if result.n_pilots > 1:
             limits = rows["lower"], rows["upper"]
-            chart.add("band", name, rows[along], *limits, visual="error_band")
-        chart.curve(name, rows[along], rows["mean"])
-    chart.level(goal, table[along], level, "target")
+            panel.band(name, rows[along], *limits, "error_band", color=line.get_color())
+    panel.level(goal, level, "target")
     title = f"Plan: {result.quantity} at {result.k:,} classes"
     title += f"\nbands: {bands}" * (result.n_pilots > 1)
-    return chart.labelled(title, x_label, label)
+    panel.label(title, x_label, label)

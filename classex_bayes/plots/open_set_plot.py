@@ -1,6 +1,6 @@
 """Rates of open-set identification: FNIR against FPIR (DET), and both against the threshold."""
 
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import xarray as xr
@@ -10,21 +10,21 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.open_set.observed_rates import open_set_rates
 from classex_bayes.open_set.open_set import OpenSetExtrapolator
 from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
-from classex_bayes.plots.chart import INK, Chart
 from classex_bayes.plots.drawing import Drawing, plot_function
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray
 
-TRUTH = "truth"
-_RATES = "fpir", "fnir"
+if TYPE_CHECKING:
+    from classex_bayes.plots.panels import Panel
+
 _N_THRESHOLDS, _N_RATES = 30, 100
 _SMALLEST = 1e-6  # smaller rates are drawn at it on a logarithmic axis
-_EXACT: dict[str, Any] = {"visual": "truth", "linestyle": "--", "color": INK}
 
 
 @plot_function("ci_band", "mean", "best_wrong", "truth")
 def plot_det(
+    panel: "Panel",
     model: OpenSetExtrapolator,
     k: ClassCounts | None = None,
     *,
@@ -33,7 +33,7 @@ def plot_det(
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw FNIR against FPIR (detection error tradeoff), a curve for each number of classes.
 
     Each draw of the posterior is a DET curve: FNIR and FPIR of the same draw at 30 thresholds,
@@ -81,7 +81,6 @@ def plot_det(
     """
     counts, rank = _counts(model, k), whole_number(rank, "rank", 1)
     task, tested = _exact_counts(truth, counts)
-    chart = Chart(ci_prob, ci_kind, log_y=True)
     limit = model.best_wrong_score_
     seen: list[tuple[float, float]] = []
     exact: list[Any] = []
@@ -89,8 +88,9 @@ def plot_det(
         thresholds = model.thresholds(size, _N_THRESHOLDS)
         at = np.clip(limit, thresholds.min(), thresholds.max())
         rates = model.predict(size, threshold=[*thresholds, at], rank=rank)
-        grid, draws = _fnir_at_fpir(rates, chart.interval[0])
-        mean = chart.mark(chart.draws(f"{size:,} enrolled", grid, draws), "line").y[0]
+        grid, draws = _fnir_at_fpir(rates, panel.interval[0])
+        panel.draws(f"{size:,} enrolled", grid, draws)
+        mean = draws.mean(SAMPLE_DIMS).values
         fpir = rates.fpir[..., -1].mean().item()
         if at == limit and grid[0] <= fpir <= grid[-1]:
             seen.append((fpir, float(np.exp(np.interp(np.log(fpir), np.log(grid), np.log(mean))))))
@@ -98,16 +98,18 @@ def plot_det(
             exact.append(open_set_rates(task, size, thresholds, rank=rank).isel(k=0))
     for fpir, fnir in seen:
         name = model.best_wrong_name_
-        chart.add("points", name, [fpir], [fnir], visual="best_wrong", color=INK)
+        panel.points(name, [fpir], [fnir], "best_wrong")
     for curve in exact:
         shown = (curve.fpir >= _SMALLEST) & (curve.fnir >= _SMALLEST)
-        chart.add("line", TRUTH, curve.fpir[shown], curve.fnir[shown], **_EXACT)
+        known = curve.fpir[shown], curve.fnir[shown]
+        panel.reference("truth", *known, "truth", linestyle="--")
     title = f"Detection error tradeoff, from a pilot of {rates.n_classes:,} enrolled classes"
-    return chart.labelled(title, "FPIR", _fnir(rank))
+    panel.label(title, "FPIR", _fnir(rank), log_y=True)
 
 
-@plot_function("ci_band", "mean", "best_wrong", "truth")
+@plot_function("ci_band", "mean", "best_wrong", "truth", n_panels=2)
 def plot_threshold(
+    panels: "list[Panel]",
     model: OpenSetExtrapolator,
     k: ClassCounts | None = None,
     *,
@@ -116,7 +118,7 @@ def plot_threshold(
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw FPIR and FNIR against the threshold, a curve for each number of classes.
 
     Thresholds reach from a mean FPIR of 0.9 with the fewest classes to one of 1e-5 with the most,
@@ -150,22 +152,21 @@ def plot_threshold(
     low, high = sorted([few[0], most[-1]])
     thresholds = np.unique(np.clip([few, most], low, high))
     rates = model.predict(counts, threshold=thresholds, rank=rank)
-    chart = Chart(ci_prob, ci_kind, panels=_RATES, log_x=False, log_y=True)
-    for rate in _RATES:
-        for size in counts.tolist():
-            draws = np.maximum(getattr(rates, rate).sel(k=size), _SMALLEST)
-            chart.draws(f"{size:,} enrolled", thresholds, draws, panel=rate)
-        for size in tested.tolist():
-            curve = open_set_rates(task, size, thresholds, rank=rank)[rate].isel(k=0)
-            curve = curve[curve >= _SMALLEST]
-            chart.add("line", TRUTH, curve.threshold, curve, panel=rate, **_EXACT)
-        lowest = min(mark.y[0].min() for mark in chart.marks if mark.panel == rate)
-        name, limit = model.best_wrong_name_, model.best_wrong_score_
-        chart.vertical(name, limit, (lowest, 1.0), "best_wrong", rate)
     title = f"FPIR and FNIR by threshold, from a pilot of {rates.n_classes:,} enrolled classes"
     accepted = "distances up to" if model.attributes_.negated else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
-    return chart.labelled(title, x_label, "FPIR", _fnir(rank))
+    fpir, fnir = panels
+    fpir.label(title, x_label, "FPIR", log_x=False, log_y=True)
+    fnir.label("", x_label, _fnir(rank), log_x=False, log_y=True)
+    for panel, rate in ((fpir, "fpir"), (fnir, "fnir")):
+        for size in counts.tolist():
+            draws = np.maximum(getattr(rates, rate).sel(k=size), _SMALLEST)
+            panel.draws(f"{size:,} enrolled", thresholds, draws)
+        for size in tested.tolist():
+            curve = open_set_rates(task, size, thresholds, rank=rank)[rate].isel(k=0)
+            curve = curve[curve >= _SMALLEST]
+            panel.reference("truth", curve.threshold, curve, "truth", linestyle="--")
+        panel.vertical(model.best_wrong_name_, model.best_wrong_score_, "best_wrong")
 
 
 def _counts(model: OpenSetExtrapolator, k: ClassCounts | None) -> IntArray:

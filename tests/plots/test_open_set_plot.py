@@ -22,7 +22,7 @@ def scores(pilot):
 
 def test_fnir_at_a_given_fpir_is_that_of_each_draw(open_set):
     chart = det_plot(open_set, 5000, rank=2, ci_prob=0.8, ci_kind="eti")
-    band, ribbon, *_ = chart.marks
+    ribbon, band, *_ = chart.marks
     fine = open_set.predict(5000, threshold=open_set.thresholds(5000, 200), rank=2)
     fpir = fine.fpir.values.reshape(-1, 200)
     fnir = fine.fnir.values.reshape(-1, 200)

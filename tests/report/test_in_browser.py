@@ -105,6 +105,22 @@ def test_the_slider_reads_the_curve(show, written, fitted):
         assert [float(x) / 100 for x in (mean, lower, upper)] == pytest.approx(expected, abs=6e-4)
 
 
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_pointer_in_the_figure_moves_the_slider_and_a_line(show, written, width):
+    browser = show(written, width=width)
+    places = (
+        "const one = [...document.querySelectorAll('#accuracy .chosen')]"
+        ".find(mark => mark.getBoundingClientRect().height), {x} = one.getBoundingClientRect();"
+        "one.parentElement.dispatchEvent(new PointerEvent('pointermove',"
+        " {clientX: x - arguments[0], bubbles: true}));"
+        "return [x, one.getBoundingClientRect().x, document.getElementById('answer').textContent]"
+    )
+    before, after, answer = browser.execute_script(places, 100)
+    assert after == pytest.approx(before - 100, abs=4)
+    assert 2 < int(answer.split(" classes")[0].replace(",", "")) < 5000
+    assert browser.execute_script(places, 2000)[-1].startswith("2 classes: ")
+
+
 @pytest.mark.parametrize("name", ["written", "hostile"])
 def test_nothing_sticks_out_on_a_phone(show, request, name):
     browser = show(request.getfixturevalue(name), width=390)

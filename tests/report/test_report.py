@@ -1,6 +1,7 @@
 """The report as a file: its numbers, its words, and what it refuses."""
 
 import datetime
+import re
 import sys
 from pathlib import Path
 
@@ -86,6 +87,14 @@ def test_a_page_is_small_and_has_its_figures_without_a_script(written, page):
     # The curve, the tail, replicates, the extrapolation within the pilot, and the target.
     assert page.tags["figure"] == 5 <= page.tags.get("svg", 0) + page.tags.get("img", 0)
     assert "Identification at a threshold" not in page.text
+
+
+def test_figures_are_told_in_words(written, fitted):
+    text = written.read_text(encoding="utf-8")
+    (label,) = re.findall(r'id="accuracy" role="img" aria-label="([^"]*)"', text)
+    first, last = fitted.predict([2, 5000]).mean
+    assert label.startswith("Expected accuracy against number of classes k. From left to right: ")
+    assert f"BayesianExtrapolator, 80% credible interval, from {first:.3g} to {last:.3g}" in label
 
 
 def test_record_method_and_citation(page):
@@ -194,4 +203,4 @@ def test_bounds_are_a_column(fitted, tmp_path, pilot):
     page = Page(write_report(fitted, 1000, tmp_path / "a.html", references=[MomentBounds()]))
     limits = MomentBounds().fit(pilot.task).predict(1000).interval().loc[1000]
     assert_allclose(page.cells["predictions"][-2:], limits)
-    assert "90% limits without a prior" in page.text
+    assert "MomentBounds, 90% limits" in page.text

@@ -11,7 +11,7 @@ import classex_bayes as cb
 from studies.pages import FIGURES
 
 PICTURE = FIGURES / "report.png"
-SIZE = 1010, 1195
+SIZE = 1010, 1240
 
 
 def main():
