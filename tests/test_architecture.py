@@ -231,3 +231,58 @@ def docstring_errors(name):
 def test_every_public_name_has_a_docstring():
     errors = {name: docstring_errors(name) for name in PUBLIC}
     assert {name: found for name, found in errors.items() if found} == {}
+
+
+# Size
+
+# A few percent above what the package has. What is new takes something out, and a commit that
+# raises a number says what for.
+BUDGET = {"lines": 36_700, "files": 170, "functions": 1_920, "classes": 220}
+BUDGET_OF_FIRST_EXAMPLE = {"files": 55, "functions": 515}
+FIRST_EXAMPLE = """
+import sys
+from pathlib import Path
+import numpy as np
+import classex_bayes as cb
+rng = np.random.default_rng(1)
+y = np.repeat(np.arange(50), 2)
+scores = rng.normal(size=(100, 50)) + 2.5 * np.eye(50)[y]
+package, entered = str(Path(cb.__file__).parent), set()
+def enter(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(package) and code.co_name[0] != "<":
+        entered.add((code.co_filename, code.co_name, code.co_firstlineno))
+sys.setprofile(enter)
+task = cb.SourceTask.from_scores(scores, y)
+model = cb.BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
+prediction = model.predict([100, 1000])
+print(prediction, file=sys.stderr)
+prediction.interval(0.9)
+sys.setprofile(None)
+print(len({file for file, *_ in entered}), len(entered))
+"""
+
+
+def over(budget, found):
+    return {
+        name: f"{found[name]:,} of {most:,}" for name, most in budget.items() if found[name] > most
+    }
+
+
+def test_the_package_keeps_to_its_budget():
+    nodes = [type(node) for file in FILES for node in ast.walk(ast.parse(file.read_text()))]
+    found = {
+        "lines": sum(len(file.read_text().splitlines()) for file in FILES),
+        "files": len(FILES),
+        "functions": nodes.count(ast.FunctionDef) + nodes.count(ast.AsyncFunctionDef),
+        "classes": nodes.count(ast.ClassDef),
+    }
+    assert over(BUDGET, found) == {}
+
+
+@pytest.mark.nightly
+def test_the_first_example_keeps_to_its_budget():
+    command = [sys.executable, "-c", FIRST_EXAMPLE]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = dict(zip(BUDGET_OF_FIRST_EXAMPLE, map(int, answer.split()), strict=True))
+    assert over(BUDGET_OF_FIRST_EXAMPLE, found) == {}
