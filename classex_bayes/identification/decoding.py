@@ -64,10 +64,8 @@ def identification_task(
     y : array-like of shape (n,), optional
         Stimulus of each response, as a row of `predictions` or a name. By default response i
         belongs to stimulus i.
-    classes : sequence of n_stimuli names, optional
-        Names of the stimuli.
-    untested : {"error", "competitors"}
-        Whether stimuli without responses are an error, or competitors of the others.
+    classes, untested
+        As in `SourceTask.from_scores`, of the stimuli.
 
     References
     ----------
