@@ -119,7 +119,6 @@ class KDE(ScoreEstimator):
         )
 
     def _select(self, rows: IntArray, wrong: FloatArray) -> FloatArray:
-        """Bandwidth of each row of wrong-class scores."""
         if not isinstance(self.bandwidth, str):
             return np.full(rows.size, self.bandwidth)
         finite = wrong > -np.inf

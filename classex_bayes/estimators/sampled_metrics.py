@@ -123,7 +123,7 @@ class SampledMetrics(PointEstimator):
         self._table, self._estimate = _negatives(task), methods[self.method]
 
     def predict(self, k: ClassCounts, *, metric: str = "accuracy") -> Extrapolation:
-        """Estimate a metric among `k` items.
+        """Estimate a metric among `k` items, with the notes of `PointEstimator.predict`.
 
         Parameters
         ----------
@@ -131,12 +131,6 @@ class SampledMetrics(PointEstimator):
             Numbers of items N, or of classes, at least 2.
         metric : str
             As in `MomentBounds.predict`.
-
-        Returns
-        -------
-        Extrapolation
-            Point estimate. Its notes say at which k it lies outside [0, 1], and which data are
-            probably faulty, or scarce.
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
         refuse_all_relevant(chosen, self._table.several_relevant)

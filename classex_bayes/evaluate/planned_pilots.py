@@ -196,7 +196,6 @@ def simulated_draws(
 
 
 def _effective(log_weight: FloatArray) -> float:
-    """Effective number of weighted draws."""
     weight = np.exp(log_weight - log_weight.max())
     return float(weight.sum() ** 2 / (weight @ weight))
 

@@ -192,7 +192,6 @@ def _whitened(vectors: Any, name: str, covariance: Any) -> FloatArray:
 
 
 def _finite_matrix(values: Any, name: str) -> FloatArray:
-    """Matrix in double precision, every number finite."""
     array = as_matrix(values, name).astype(float)
     finite_rows(array, name)
     return array

@@ -292,20 +292,17 @@ class TaskStatistics:
     def accuracy_cov(self, k: ClassCounts) -> FloatArray:
         """Covariance (n_k, n_k) of the average test accuracies at `k`, positive semidefinite.
 
-        With scores the estimate is dyadic-cluster-robust. It takes one more pass over the scores,
-        except at `grid()`. After `without_scores` it is interpolated between `grid()`, linearly in
-        log k; of a sampling design it is then known at `grid()` alone. With ranks alone it is 1.25
-        times the class-clustered covariance, or less if class weights are unequal. For an accuracy
-        curve it is Cov(k <= k') = a_k' (1 - a_k) deff / n.
+        With scores the estimate is dyadic-cluster-robust
+        (`classex_bayes.core.influence.Influence`). It takes one more pass over the scores, except
+        at `grid()`. After `without_scores` it is interpolated between `grid()`, linearly in log k;
+        of a sampling design it is then known at `grid()` alone. With ranks alone it is 1.25 times
+        the class-clustered covariance, or less if class weights are unequal. For an accuracy curve
+        it is Cov(k <= k') = a_k' (1 - a_k) deff / n.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes in 2..n_classes.
-
-        See Also
-        --------
-        classex_bayes.core.influence.Influence : The dyadic formula.
         """
         return self.variance.covariance(class_counts(k, largest=self.n_classes))
 
@@ -314,11 +311,8 @@ class TaskStatistics:
 
         Instances are dependent because they share competitors and, with repeats, classes. If fewer
         than 5 classes have errors, the design effect is :math:`n \sum_l w_l^2`, which is the mean
-        number of repeats if weights are equal.
-
-        See Also
-        --------
-        classex_bayes.core.influence.design_effect : The formula.
+        number of repeats if weights are equal. `classex_bayes.core.influence.design_effect` has the
+        formula.
         """
         return self.variance.design_effect
 
@@ -380,12 +374,8 @@ class TaskStatistics:
         The result is small enough to pickle. It contains ranks, labels, 24 numbers for each class,
         `nearest_classes` with 64 numbers for each instance, and the first rows of scores, at most
         half a million. Computing these may take another pass over the scores. `KDE`, costs and
-        diagnosis need scores and do not accept it. `subsample` treats it like a task made from
-        ranks.
-
-        See Also
-        --------
-        classex_bayes.SourceTask.merge : Join tasks on parts of the test instances.
+        diagnosis need scores and do not accept it. `SourceTask.merge` joins such tasks. `subsample`
+        treats it like a task made from ranks.
         """
         return type(self)(self.require("ranks").without_source(), self.classes, self.judged)
 
